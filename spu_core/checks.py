@@ -1,0 +1,177 @@
+"""The only input checks of the engine: public functions check at the door, private ones trust.
+
+Every check returns the value in the form the mathematics wants (a float64 or bool array, a float), or raises an
+error that names the argument, the law, the value and the row.
+"""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from spu_core.errors import AssumptionError, ScoreError, SoftLabelError, SpuError
+
+# Beyond this, neighbouring integers become one float64, and different scores would silently tie.
+LARGEST_EXACT_INTEGER = 2**53
+
+
+def check_soft_label(values: Any, name: str = "soft_label") -> np.ndarray:
+    """Soft labels as a float64 array in [0, 1].
+
+    >>> check_soft_label([0, 0.5, 1])
+    array([0. , 0.5, 1. ])
+    >>> check_soft_label([0.2, 1.5])
+    Traceback (most recent call last):
+    spu_core.errors.SoftLabelError: soft_label must lie in [0, 1], but row 1 holds 1.5.
+    """
+    soft_label = _numbers(values, name, SoftLabelError)
+    # One comparison pass catches NaN too, since NaN fails every comparison.
+    if not (soft_label.min() >= 0.0 and soft_label.max() <= 1.0):
+        bad = np.flatnonzero(~((soft_label >= 0.0) & (soft_label <= 1.0)))
+        raise SoftLabelError(f"{name} must lie in [0, 1], but {_first_rows(bad, soft_label)}.")
+    return soft_label
+
+
+def check_score(values: Any, length: int | None = None, name: str = "score") -> np.ndarray:
+    """Scores as a finite float64 array, of the given length where one is given."""
+    score = _numbers(values, name, ScoreError)
+    check_length(score, length, name)
+    # NaN and infinity survive a sum of halves; finite scores cannot reach infinity this way.
+    if not (np.isfinite(score.min()) and np.isfinite(score.max())):
+        bad = np.flatnonzero(~np.isfinite(score))
+        raise ScoreError(f"{name} must be finite, but {_first_rows(bad, score)}.")
+    return score
+
+
+def check_sample_weight(values: Any, length: int) -> np.ndarray:
+    """Row weights as a float64 array: finite, not negative, not all zero."""
+    weight = check_score(values, length, "sample_weight")
+    if weight.min() < 0.0:
+        bad = np.flatnonzero(weight < 0.0)
+        raise ScoreError(f"sample_weight must not be negative, but {_first_rows(bad, weight)}.")
+    if not weight.any():
+        raise ScoreError("sample_weight is zero in every row, so nothing would be counted.")
+    return weight
+
+
+def check_flags(values: Any, length: int | None, name: str) -> np.ndarray:
+    """A boolean array; 0 and 1 are accepted, anything else is refused."""
+    flags = np.asarray(values)
+    _check_one_dimension(flags, name, ScoreError)
+    check_length(flags, length, name)
+    if flags.dtype == np.bool_:
+        return flags
+    numbers = _numbers(flags, name, ScoreError)
+    bad = np.flatnonzero((numbers != 0.0) & (numbers != 1.0))
+    if bad.size:
+        raise ScoreError(f"{name} must be true or false (1 or 0), but {_first_rows(bad, numbers)}.")
+    return numbers == 1.0
+
+
+def check_groups(values: Any, length: int) -> np.ndarray:
+    """Group codes 0 … k−1, one per row; a missing group is refused, since it would join strangers."""
+    import pandas as pd
+
+    groups = np.asarray(values)
+    _check_one_dimension(groups, "groups", ScoreError)
+    check_length(groups, length, "groups")
+    codes, _ = pd.factorize(groups)
+    if codes.min() < 0:
+        raise ScoreError(
+            f"groups is missing in row {int(np.argmin(codes))}; give each such row a group of its own."
+        )
+    return codes
+
+
+def check_length(values: np.ndarray, length: int | None, name: str) -> None:
+    """Every array of one call describes the same rows."""
+    if length is not None and values.shape[0] != length:
+        raise ScoreError(
+            f"{name} has {values.shape[0]} rows, but soft_label has {length}; both must describe the same rows."
+        )
+
+
+def check_countable(
+    soft_label: np.ndarray, weight: np.ndarray | None = None, name: str = "soft_label"
+) -> None:
+    """Both Σs and Σ(1−s) must be positive: rates divide by them."""
+    weight = np.ones(1) if weight is None else weight
+    if not (soft_label * weight).any():
+        raise SoftLabelError(
+            f"{name} is 0 in every row that counts, so there is no positive mass; add labelled positives or a rule that fires."
+        )
+    if not ((1.0 - soft_label) * weight).any():
+        raise SoftLabelError(
+            f"{name} is 1 in every row that counts, so there is no negative mass; some rows must be believed less than 1."
+        )
+
+
+def check_share(
+    value: Any, name: str, error: type[SpuError] = AssumptionError, *, closed: bool = False
+) -> float:
+    """A number strictly between 0 and 1, or from 0 to 1 where `closed`."""
+    number = check_number(value, name, error)
+    inside = 0.0 <= number <= 1.0 if closed else 0.0 < number < 1.0
+    if not inside:
+        law = "in [0, 1]" if closed else "strictly between 0 and 1"
+        raise error(f"{name} must lie {law}, got {number:g}.")
+    return number
+
+
+def check_number(value: Any, name: str, error: type[SpuError] = SpuError) -> float:
+    """One finite number."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not np.isfinite(float(value)):
+        raise error(f"{name} must be one finite number, got {value!r}.")
+    return float(value)
+
+
+def check_choice(value: str, choices: Any, name: str, error: type[SpuError] = SpuError) -> str:
+    """One of the named choices."""
+    if value not in choices:
+        raise error(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+    return value
+
+
+def _numbers(values: Any, name: str, error: type[SpuError]) -> np.ndarray:
+    if hasattr(values, "to_numpy") and getattr(values, "ndim", 1) == 1:
+        values = _from_pandas(values)
+    array = np.asarray(values)
+    _check_one_dimension(array, name, error)
+    if array.dtype.kind == "O" and all(isinstance(value, Real) for value in array):
+        array = array.astype(np.float64)
+    if array.dtype.kind not in "buif":
+        example = array[0].item() if hasattr(array[0], "item") else array[0]
+        raise error(f"{name} must hold numbers, but its first row is {example!r} ({type(example).__name__}).")
+    if array.dtype.kind in "ui" and array.dtype.itemsize == 8:
+        _refuse_inexact_integers(array, name, error)
+    return np.ascontiguousarray(array, dtype=np.float64)
+
+
+def _from_pandas(values: Any) -> Any:
+    """Nullable pandas columns become floats with NaN, so that a missing value is named like any other bad one."""
+    kind = getattr(values.dtype, "kind", "O")
+    return values.to_numpy(dtype=np.float64, na_value=np.nan) if kind in "buif" else values.to_numpy()
+
+
+def _refuse_inexact_integers(array: np.ndarray, name: str, error: type[SpuError]) -> None:
+    if int(array.max()) > LARGEST_EXACT_INTEGER or int(array.min()) < -LARGEST_EXACT_INTEGER:
+        raise error(
+            f"{name} holds integers beyond 2**53, which floats cannot tell apart; pass their ranks instead."
+        )
+
+
+def _check_one_dimension(array: np.ndarray, name: str, error: type[SpuError]) -> None:
+    if array.ndim != 1:
+        hint = " For predict_proba output take column 1." if array.ndim == 2 else ""
+        raise error(f"{name} must be one-dimensional, got shape {array.shape}.{hint}")
+    if array.size == 0:
+        raise error(f"{name} is empty; at least one row is needed.")
+
+
+def _first_rows(rows: np.ndarray, values: np.ndarray) -> str:
+    """Words for the first three bad rows."""
+    named = [f"row {row} holds {values[row]:g}" for row in rows[:3].tolist()]
+    more = f" (and {rows.size - 3:,} more)" if rows.size > 3 else ""
+    return ", ".join(named) + more
