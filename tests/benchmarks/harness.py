@@ -1,0 +1,75 @@
+"""Ratios of CPU times, measured alternately in one process on the same data, since machines are noisy."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class BenchRow:
+    """One measured figure beside its goal."""
+
+    name: str
+    measured: float
+    goal: float
+    law: Literal["at most", "at least"]
+    unit: str = "×"
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.goal if self.law == "at most" else self.measured >= self.goal
+
+
+def alternate(calls: Mapping[str, Callable[[], Any]], repeats: int = 5) -> dict[str, float]:
+    """Median CPU seconds of each call; the calls take turns, so that a slow moment hits them all."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for _ in range(repeats):
+        for name, call in calls.items():
+            start = time.process_time()
+            call()
+            seconds[name].append(time.process_time() - start)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def peak_bytes(call: Callable[[], Any]) -> int:
+    """Largest amount of memory that Python and NumPy held at once during the call, beyond what they held before."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def peak_memory_of(code: str) -> int:
+    """Peak resident bytes of a fresh Python process that runs our own constant `code`."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    report = f"{code}\nimport resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * {unit})"
+    result = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return int(result.stdout.split()[-1])
+
+
+def cpu_seconds_of(code: str) -> float:
+    """CPU seconds, children included, of a fresh Python process that runs our own constant `code`."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def print_table(rows: list[BenchRow]) -> None:
+    """Print one line per figure: name, measured, goal, and whether the goal is met."""
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        mark = "ok  " if row.met else "MISS"
+        print(f"{mark} {row.name:<{width}}  {row.measured:8.3g} {row.unit}   goal: {row.law} {row.goal:g} {row.unit}")
