@@ -1,0 +1,76 @@
+"""What a column holds, judged by its values: number, category, boolean, date and time, text or identifier."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+import pandas as pd
+from pandas.api import types as kinds
+
+
+class ColumnType(StrEnum):
+    """What a column holds."""
+
+    NUMBER = "number"
+    CATEGORY = "category"
+    BOOLEAN = "boolean"
+    DATETIME = "datetime"
+    TEXT = "text"
+    IDENTIFIER = "identifier"
+
+
+# More distinct values than this make a text column free text or an identifier: nobody uses them as levels.
+DEFAULT_LEVELS = 1_000
+# Below this many rows, "all values differ" says nothing.
+FEW_ROWS = 20
+_ID_NAME = re.compile(
+    r"(^|[_\W])(id|ids|uuid|guid|key|nbr|no|number|index|rownum)$|[a-z](Id|ID)$|^(Id|ID|UUID|No)$"
+)
+
+
+def guess_type(values: pd.Series, levels: int = DEFAULT_LEVELS) -> ColumnType:
+    """The type of one column, from its dtype and its values.
+
+    >>> guess_type(pd.Series([1.5, 2.0], name="age")), guess_type(pd.Series(["a", "b", "a"], name="city"))
+    (<ColumnType.NUMBER: 'number'>, <ColumnType.CATEGORY: 'category'>)
+    >>> guess_type(pd.Series(range(100), name="user_id"))
+    <ColumnType.IDENTIFIER: 'identifier'>
+    """
+    dtype = values.dtype
+    if kinds.is_bool_dtype(dtype):
+        return ColumnType.BOOLEAN
+    if kinds.is_datetime64_any_dtype(dtype):
+        return ColumnType.DATETIME
+    if kinds.is_numeric_dtype(dtype):
+        return _number_or_identifier(values)
+    return _text_type(values, levels)
+
+
+def names_an_id(name: str) -> bool:
+    """Whether a column's name says that it identifies rows: `user_id`, `patientId`, `uuid`, `row number`.
+
+    >>> [names_an_id(name) for name in ("user_id", "encounterId", "paid", "num_cases")]
+    [True, True, False, False]
+    """
+    return bool(_ID_NAME.search(name))
+
+
+def _number_or_identifier(values: pd.Series) -> ColumnType:
+    whole = kinds.is_integer_dtype(values.dtype)
+    if whole and names_an_id(str(values.name)) and len(values) and values.is_unique:
+        return ColumnType.IDENTIFIER
+    return ColumnType.NUMBER
+
+
+def _text_type(values: pd.Series, levels: int) -> ColumnType:
+    present = values.dropna()
+    distinct = present.nunique()
+    if names_an_id(str(values.name)) and distinct == len(present) and distinct:
+        return ColumnType.IDENTIFIER
+    if len(present) < FEW_ROWS or (distinct <= levels and distinct <= 0.5 * len(present)):
+        return ColumnType.CATEGORY
+    one_word = not present.head(1_000).astype(str).str.contains(r"\s").any()
+    if one_word and distinct >= 0.9 * len(present):
+        return ColumnType.IDENTIFIER
+    return ColumnType.TEXT

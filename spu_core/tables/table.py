@@ -1,0 +1,229 @@
+"""The table: rows with typed columns, each with a role; the first artefact of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.errors import TableError
+from spu_core.tables.column_types import ColumnType, guess_type
+from spu_core.tables.findings import Finding
+from spu_core.tables.fingerprints import fingerprint
+from spu_core.tables.positives import check_positive_values, guess_positive_values, is_positive
+from spu_core.tables.role_guesses import guess_roles
+from spu_core.tables.roles import SINGLE_ROLES, Role, check_role_changes, check_roles, parse_roles
+
+if TYPE_CHECKING:
+    from spu_core.tables.reading import Reading
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows with column roles; immutable, and `.frame` is never modified by anyone.
+
+    >>> table = Table.from_frame(pd.DataFrame({"age": [31, 54, 47], "label": [0, 1, 0]}), name="people")
+    >>> table.features, table.column_with("label"), table.positive_values
+    (('age',), 'label', (1,))
+    >>> table.is_labeled
+    array([False,  True, False])
+    """
+
+    name: str
+    frame: pd.DataFrame = field(repr=False)
+    roles: Mapping[str, Role]
+    types: Mapping[str, ColumnType]
+    positive_values: tuple[Any, ...] = ()
+    truth_values: tuple[Any, ...] = ()
+    reading: Reading | None = field(default=None, repr=False)
+    findings: tuple[Finding, ...] = ()
+
+    def __post_init__(self) -> None:
+        columns = list(self.frame.columns)
+        _check_columns(columns)
+        roles = parse_roles(self.roles, columns)
+        check_roles(roles, self.frame)
+        object.__setattr__(self, "frame", self.frame.copy(deep=False))
+        object.__setattr__(self, "roles", MappingProxyType({name: roles[name] for name in columns}))
+        object.__setattr__(
+            self, "types", MappingProxyType({name: ColumnType(self.types[name]) for name in columns})
+        )
+        self._settle_values("positive_values", Role.LABEL)
+        self._settle_values("truth_values", Role.TRUTH)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        name: str = "table",
+        roles: Mapping[str, Role | str] | None = None,
+        positive_values: Iterable[Any] | None = None,
+    ) -> Table:
+        """A table from a data frame; types, roles and positive values that are not given are guessed.
+
+        Values and dtypes stay as they are; the index is dropped, since rows are counted from 0.
+        """
+        frame = frame.reset_index(drop=True)
+        columns = list(frame.columns)
+        _check_columns(columns)
+        types = {column: guess_type(frame[column]) for column in columns}
+        guessed = guess_roles(frame, types, parse_roles(roles or {}, columns))
+        return cls(
+            name=name,
+            frame=frame,
+            roles=guessed,
+            types=types,
+            positive_values=() if positive_values is None else positive_values,  # type: ignore[arg-type]
+        )
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns a model may see, in the order of the table."""
+        return self.columns_with(Role.FEATURE)
+
+    def columns_with(self, role: Role | str) -> tuple[str, ...]:
+        """All columns with this role, in the order of the table."""
+        return tuple(name for name, held in self.roles.items() if held == role)
+
+    def column_with(self, role: Role | str) -> str | None:
+        """The (first) column with this role; None when there is none."""
+        return next(iter(self.columns_with(role)), None)
+
+    @cached_property
+    def is_labeled(self) -> np.ndarray:
+        """Whether each row is a confirmed positive; all False when there is no label column."""
+        column = self.column_with(Role.LABEL)
+        if column is None:
+            return np.zeros(len(self), dtype=bool)
+        return is_positive(self.frame[column], self.positive_values)
+
+    @cached_property
+    def truth(self) -> np.ndarray | None:
+        """The real class of each row, to evaluate with and never to train on; None when it is unknown."""
+        column = self.column_with(Role.TRUTH)
+        return None if column is None else is_positive(self.frame[column], self.truth_values)
+
+    @property
+    def soft_label(self) -> np.ndarray | None:
+        """Ready-made soft labels in [0, 1]; None when the table brings none."""
+        return self._numbers_with(Role.SOFT_LABEL)
+
+    @property
+    def sample_weight(self) -> np.ndarray | None:
+        """The weight of each row; None when all rows count the same."""
+        return self._numbers_with(Role.WEIGHT)
+
+    @property
+    def groups(self) -> np.ndarray | None:
+        """The group of each row (a patient, a household), to be kept on one side of every split."""
+        column = self.column_with(Role.GROUP)
+        return None if column is None else self.frame[column].to_numpy()
+
+    @property
+    def times(self) -> np.ndarray | None:
+        """When each row happened: datetime64 or numbers."""
+        column = self.column_with(Role.TIME)
+        if column is None:
+            return None
+        values = self.frame[column]
+        if isinstance(values.dtype, pd.DatetimeTZDtype):
+            values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+        return values.to_numpy()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The sha256 of column names and content: equal exactly when the data are equal."""
+        return fingerprint(self.frame)
+
+    def with_roles(self, changes: Mapping[str, Role | str]) -> Table:
+        """The same table with some roles changed.
+
+        A role that only one column can have moves: its former holder is ignored unless it is named too.
+
+        >>> table = Table.from_frame(pd.DataFrame({"a": [0, 1], "b": [1, 0], "y": [0, 1]}))
+        >>> {name: role.value for name, role in table.with_roles({"a": "label"}).roles.items()}
+        {'a': 'label', 'b': 'feature', 'y': 'ignore'}
+        """
+        parsed = parse_roles(changes, list(self.frame.columns))
+        check_role_changes(self.roles, parsed)
+        roles = {**self.roles, **_vacated(self.roles, parsed), **parsed}
+        kept = {
+            name: getattr(self, name) if self.column_with(role) == _holder(roles, role) else ()
+            for name, role in (("positive_values", Role.LABEL), ("truth_values", Role.TRUTH))
+        }
+        return replace(self, roles=roles, **kept)
+
+    def with_positive_values(self, *values: Any) -> Table:
+        """The same table, with these label values meaning *confirmed positive*."""
+        if self.column_with(Role.LABEL) is None:
+            raise TableError(
+                "The table has no label column; give a column the role 'label' before its positive values."
+            )
+        return replace(self, positive_values=_one_tuple(values))
+
+    def with_truth_values(self, *values: Any) -> Table:
+        """The same table, with these truth values meaning positive."""
+        if self.column_with(Role.TRUTH) is None:
+            raise TableError(
+                "The table has no truth column; give a column the role 'truth' before its positive values."
+            )
+        return replace(self, truth_values=_one_tuple(values))
+
+    def _numbers_with(self, role: Role) -> np.ndarray | None:
+        column = self.column_with(role)
+        return None if column is None else self.frame[column].to_numpy(dtype=np.float64)
+
+    def _settle_values(self, attribute: str, role: Role) -> None:
+        column, given = self.column_with(role), getattr(self, attribute)
+        object.__setattr__(
+            self, attribute, () if column is None else _settled(self.frame[column], given, role)
+        )
+
+
+def _settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
+    if not (isinstance(given, tuple) and given == ()):
+        return check_positive_values(given, values)
+    guessed = guess_positive_values(values)
+    if not guessed and values.notna().any():
+        levels = ", ".join(repr(str(level)) for level in values.dropna().unique()[:5])
+        raise TableError(
+            f"Column {values.name!r} cannot have the role {role.value!r} without positive values: it holds "
+            f"{levels} …, and none of them plainly means positive. Name the values that do."
+        )
+    return guessed
+
+
+def _vacated(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
+    """Former holders of single roles that move to another column."""
+    moving = {role for role in changes.values() if role in SINGLE_ROLES}
+    return {name: Role.IGNORE for name, held in before.items() if held in moving}
+
+
+def _holder(roles: Mapping[str, Role], role: Role) -> str | None:
+    return next((name for name, held in roles.items() if held is role), None)
+
+
+def _one_tuple(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`with_positive_values("a", "b")` and `with_positive_values(["a", "b"])` mean the same."""
+    one = len(values) == 1 and isinstance(values[0], list | tuple | set | frozenset)
+    return tuple(values[0]) if one else values
+
+
+def _check_columns(columns: list[Any]) -> None:
+    if not columns:
+        raise TableError("The table has no columns.")
+    for name in columns:
+        if not isinstance(name, str) or not name:
+            raise TableError(f"Column names must be non-empty text, got {name!r}; rename the column.")
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise TableError(f"Two columns are called {twice!r}; rename one of them.")
