@@ -79,9 +79,7 @@ def check_groups(values: Any, length: int) -> np.ndarray:
     check_length(groups, length, "groups")
     codes, _ = pd.factorize(groups)
     if codes.min() < 0:
-        raise ScoreError(
-            f"groups is missing in row {int(np.argmin(codes))}; give each such row a group of its own."
-        )
+        raise ScoreError(f"groups is missing in row {int(np.argmin(codes))}; give each such row a group of its own.")
     return codes
 
 
@@ -93,24 +91,22 @@ def check_length(values: np.ndarray, length: int | None, name: str) -> None:
         )
 
 
-def check_countable(
-    soft_label: np.ndarray, weight: np.ndarray | None = None, name: str = "soft_label"
-) -> None:
+def check_countable(soft_label: np.ndarray, weight: np.ndarray | None = None, name: str = "soft_label") -> None:
     """Both Σs and Σ(1−s) must be positive: rates divide by them."""
-    weight = np.ones(1) if weight is None else weight
-    if not (soft_label * weight).any():
+    counted = soft_label if weight is None else soft_label[weight > 0.0]
+    if counted.max() == 0.0:
         raise SoftLabelError(
-            f"{name} is 0 in every row that counts, so there is no positive mass; add labelled positives or a rule that fires."
+            f"{name} is 0 in every row that counts, so there is no positive mass; "
+            "add labelled positives or a rule that fires."
         )
-    if not ((1.0 - soft_label) * weight).any():
+    if counted.min() == 1.0:
         raise SoftLabelError(
-            f"{name} is 1 in every row that counts, so there is no negative mass; some rows must be believed less than 1."
+            f"{name} is 1 in every row that counts, so there is no negative mass; "
+            "some rows must be believed less than 1."
         )
 
 
-def check_share(
-    value: Any, name: str, error: type[SpuError] = AssumptionError, *, closed: bool = False
-) -> float:
+def check_share(value: Any, name: str, error: type[SpuError] = AssumptionError, *, closed: bool = False) -> float:
     """A number strictly between 0 and 1, or from 0 to 1 where `closed`."""
     number = check_number(value, name, error)
     inside = 0.0 <= number <= 1.0 if closed else 0.0 < number < 1.0
@@ -157,9 +153,7 @@ def _from_pandas(values: Any) -> Any:
 
 def _refuse_inexact_integers(array: np.ndarray, name: str, error: type[SpuError]) -> None:
     if int(array.max()) > LARGEST_EXACT_INTEGER or int(array.min()) < -LARGEST_EXACT_INTEGER:
-        raise error(
-            f"{name} holds integers beyond 2**53, which floats cannot tell apart; pass their ranks instead."
-        )
+        raise error(f"{name} holds integers beyond 2**53, which floats cannot tell apart; pass their ranks instead.")
 
 
 def _check_one_dimension(array: np.ndarray, name: str, error: type[SpuError]) -> None:

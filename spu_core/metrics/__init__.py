@@ -1,0 +1,86 @@
+"""Metrics on plain arrays. Arguments come as (what we believe, what the model says).
+
+A function ending in `_score` returns one number, higher is better (but FPR_SPU, as its name says); one ending in
+`_interval` returns an `Interval` of the same figure.
+"""
+
+from spu_core.metrics.auc import (
+    auc_spu_ceiling,
+    auc_spu_score,
+    auc_spu_share_score,
+    known_positive_auc_score,
+)
+from spu_core.metrics.band import RocBand, roc_spu_band
+from spu_core.metrics.bootstrap import bootstrap_auc_spu
+from spu_core.metrics.budget import Gains, gains_spu
+from spu_core.metrics.companions import (
+    RatesGivenPrior,
+    auc_given_prior,
+    calibration_gap,
+    calibration_to_soft_label,
+    lee_liu_score,
+    rates_given_prior,
+    soft_log_loss,
+    unlabeled_prior,
+)
+from spu_core.metrics.histogram import BoundedAuc, ScoreHistogram
+from spu_core.metrics.influence import Influence, auc_spu_influence, standard_error
+from spu_core.metrics.intervals import (
+    Difference,
+    Interval,
+    auc_spu_ceiling_interval,
+    auc_spu_interval,
+    ceiling_gap_interval,
+    ceiling_share_interval,
+    compare_auc_spu,
+    known_positive_auc_interval,
+)
+from spu_core.metrics.roc import (
+    OperatingPoint,
+    RocSpu,
+    fpr_spu_score,
+    roc_spu,
+    roc_spu_ceiling,
+    tpr_spu_score,
+)
+from spu_core.metrics.thinning import ThinCurve
+
+__all__ = [
+    "BoundedAuc",
+    "Difference",
+    "Gains",
+    "Influence",
+    "Interval",
+    "OperatingPoint",
+    "RatesGivenPrior",
+    "RocBand",
+    "RocSpu",
+    "ScoreHistogram",
+    "ThinCurve",
+    "auc_given_prior",
+    "auc_spu_ceiling",
+    "auc_spu_ceiling_interval",
+    "auc_spu_influence",
+    "auc_spu_interval",
+    "auc_spu_score",
+    "auc_spu_share_score",
+    "bootstrap_auc_spu",
+    "calibration_gap",
+    "calibration_to_soft_label",
+    "ceiling_gap_interval",
+    "ceiling_share_interval",
+    "compare_auc_spu",
+    "fpr_spu_score",
+    "gains_spu",
+    "known_positive_auc_interval",
+    "known_positive_auc_score",
+    "lee_liu_score",
+    "rates_given_prior",
+    "roc_spu",
+    "roc_spu_band",
+    "roc_spu_ceiling",
+    "soft_log_loss",
+    "standard_error",
+    "tpr_spu_score",
+    "unlabeled_prior",
+]

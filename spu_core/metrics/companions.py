@@ -1,0 +1,142 @@
+"""Figures that need no negatives: what confirmed positives alone can tell, and how well scores fit soft labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.checks import check_flags, check_sample_weight, check_score, check_share, check_soft_label
+from spu_core.errors import AssumptionError, ScoreError
+from spu_core.metrics.auc import known_positive_auc_score
+
+
+@dataclass(frozen=True, slots=True)
+class RatesGivenPrior:
+    """Rates under SCAR and a believed class prior. Precision or F1 above 1 refutes the prior or SCAR."""
+
+    recall: float
+    precision: float
+    f1: float
+    flagged_share: float
+
+    @property
+    def is_refuted(self) -> bool:
+        return self.precision > 1.0
+
+
+def lee_liu_score(is_labeled: Any, flagged: Any) -> float:
+    """Lee–Liu criterion r² / P(flagged), r the share of labelled rows flagged: grows with F1, needs no prior.
+
+    >>> lee_liu_score([True, True, False, False], [True, True, False, False])
+    2.0
+    """
+    recall, flagged_share = _recall_and_flagged_share(is_labeled, flagged)
+    return recall**2 / flagged_share if flagged_share > 0.0 else 0.0
+
+
+def rates_given_prior(is_labeled: Any, flagged: Any, prior: float) -> RatesGivenPrior:
+    """Recall, precision and F1 when labelled rows are a random part of all positives (SCAR) and P(Y=1) = prior.
+
+    >>> rates_given_prior([True, False, False, False], [True, True, False, False], prior=0.5)
+    RatesGivenPrior(recall=1.0, precision=1.0, f1=1.0, flagged_share=0.5)
+    """
+    prior = check_share(prior, "prior")
+    recall, flagged_share = _recall_and_flagged_share(is_labeled, flagged)
+    precision = prior * recall / flagged_share if flagged_share > 0.0 else float("nan")
+    f1 = 2.0 * prior * recall / (prior + flagged_share)
+    return RatesGivenPrior(recall, precision, f1, flagged_share)
+
+
+def unlabeled_prior(is_labeled: Any, prior: float) -> float:
+    """Share of positives among the unlabelled rows, π_U = (π − ρ) / (1 − ρ), ρ the labelled share.
+
+    >>> unlabeled_prior([True, False, False, False], prior=0.5)
+    0.333...
+    """
+    labels = check_flags(is_labeled, None, "is_labeled")
+    prior, labeled_share = check_share(prior, "prior"), float(labels.mean())
+    if prior < labeled_share:
+        raise AssumptionError(f"prior is {prior:g}, but {labeled_share:g} of the rows are confirmed positives already.")
+    if labeled_share == 1.0:
+        raise AssumptionError("is_labeled is true in every row, so there is no unlabelled row to have a prior.")
+    return (prior - labeled_share) / (1.0 - labeled_share)
+
+
+def auc_given_prior(is_labeled: Any, score: Any, prior: float) -> float:
+    """The true AUC under SCAR: (AUC of labelled against unlabelled − π_U/2) / (1 − π_U).
+
+    It is π_U, the prior among the unlabelled, not π. A value above 1 refutes the prior or SCAR.
+
+    >>> auc_given_prior([True, False, False, False], [4, 3, 2, 1], prior=0.25)
+    1.0
+    """
+    hidden = unlabeled_prior(is_labeled, prior)
+    return (known_positive_auc_score(is_labeled, score) - 0.5 * hidden) / (1.0 - hidden)
+
+
+def soft_log_loss(soft_label: Any, score: Any, *, sample_weight: Any = None) -> float:
+    """Mean of −[s ln g + (1−s) ln(1−g)] for scores in [0, 1]: the loss that training minimises. Lower is better.
+
+    >>> soft_log_loss([0.5, 0.5], [0.5, 0.5])
+    0.693...
+    """
+    soft_label = check_soft_label(soft_label)
+    score = _check_probability(score, soft_label.size)
+    # A score of exactly 0 or 1 that is wrong would cost infinitely much; the smallest float step bounds it.
+    score = score.clip(np.finfo(np.float64).eps, 1.0 - np.finfo(np.float64).eps)
+    loss = -(soft_label * np.log(score) + (1.0 - soft_label) * np.log1p(-score))
+    weight = None if sample_weight is None else check_sample_weight(sample_weight, soft_label.size)
+    return float(np.average(loss, weights=weight))
+
+
+def calibration_to_soft_label(soft_label: Any, score: Any, *, bins: int = 10) -> pd.DataFrame:
+    """Mean score beside mean soft label in groups of equal size: agreement with S, not with the truth.
+
+    Columns: `rows`, `score`, `soft_label`, `standard_error` (of the mean soft label).
+    """
+    soft_label = check_soft_label(soft_label)
+    score = _check_probability(score, soft_label.size)
+    if bins < 1:
+        raise ScoreError(f"bins must be at least 1, got {bins}.")
+    edges = np.unique(np.quantile(score, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
+    frame = pd.DataFrame({"score": score, "soft_label": soft_label})
+    grouped = frame.groupby(np.searchsorted(edges, score, side="right"))
+    return pd.DataFrame(
+        {
+            "rows": grouped.size(),
+            "score": grouped["score"].mean(),
+            "soft_label": grouped["soft_label"].mean(),
+            "standard_error": grouped["soft_label"].sem(),
+        }
+    ).reset_index(drop=True)
+
+
+def calibration_gap(soft_label: Any, score: Any, *, bins: int = 10) -> float:
+    """Mean distance between mean score and mean soft label over groups of equal size. Lower is better.
+
+    >>> calibration_gap([0.0, 0.0, 1.0, 1.0], [0.1, 0.1, 0.9, 0.9], bins=2)
+    0.0999...
+    """
+    table = calibration_to_soft_label(soft_label, score, bins=bins)
+    return float(np.average((table["score"] - table["soft_label"]).abs(), weights=table["rows"]))
+
+
+def _check_probability(score: Any, length: int) -> np.ndarray:
+    score = check_score(score, length)
+    bad = np.flatnonzero((score < 0.0) | (score > 1.0))
+    if bad.size:
+        raise ScoreError(
+            f"score must lie in [0, 1] here, but row {bad[0]} holds {score[bad[0]]:g}; ranks alone will not do."
+        )
+    return score
+
+
+def _recall_and_flagged_share(is_labeled: Any, flagged: Any) -> tuple[float, float]:
+    flagged = check_flags(flagged, None, "flagged")
+    labels = check_flags(is_labeled, flagged.size, "is_labeled")
+    if not labels.any():
+        raise ScoreError("is_labeled is false in every row; recall needs at least one confirmed positive.")
+    return float(flagged[labels].mean()), float(flagged.mean())

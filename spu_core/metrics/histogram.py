@@ -1,0 +1,157 @@
+"""AUC_SPU from mergeable histograms: for streams and clusters, always with a bound on the error.
+
+Bins are spaced evenly on the logit scale, since scores crowd near 0 and 1. Rows of one bin are treated as tied; the
+bound is what they could gain or lose if their order inside the bin were known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtri
+
+from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
+from spu_core.errors import ScoreError, SoftLabelError
+from spu_core.metrics.intervals import Interval
+
+LOGIT_REACH = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedAuc:
+    """AUC_SPU of binned scores; the exact value lies within `error_bound` of it."""
+
+    value: float
+    error_bound: float
+
+    @property
+    def low(self) -> float:
+        return max(0.0, self.value - self.error_bound)
+
+    @property
+    def high(self) -> float:
+        return min(1.0, self.value + self.error_bound)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreHistogram:
+    """Counts of rows and soft labels per bin of the score; `add` rows to it, `+` another one with the same edges.
+
+    >>> first = ScoreHistogram.logit().add([1.0, 0.5], [0.9, 0.4])
+    >>> both = first + ScoreHistogram.logit().add([0.0], [0.1])
+    >>> both.auc()
+    BoundedAuc(value=0.9444..., error_bound=0.0)
+    """
+
+    edges: np.ndarray
+    rows: np.ndarray
+    positive: np.ndarray  # Σ w s
+    negative: np.ndarray  # Σ w (1−s)
+    positive_squared: np.ndarray  # Σ (w s)²
+    mixed: np.ndarray  # Σ w² s (1−s)
+    negative_squared: np.ndarray  # Σ (w (1−s))²
+    lowest: np.ndarray
+    highest: np.ndarray
+
+    @classmethod
+    def logit(cls, bins: int = 8192) -> ScoreHistogram:
+        """Empty, for scores in [0, 1]."""
+        if bins < 2:
+            raise ScoreError(f"bins must be at least 2, got {bins}.")
+        return cls.with_edges(expit(np.linspace(-LOGIT_REACH, LOGIT_REACH, bins - 1)))
+
+    @classmethod
+    def covering(cls, sample: Any, bins: int = 8192) -> ScoreHistogram:
+        """Empty, for any scores: the edges are quantiles of a sample of them."""
+        return cls.with_edges(np.unique(np.quantile(check_score(sample, None, "sample"), np.linspace(0, 1, bins - 1))))
+
+    @classmethod
+    def with_edges(cls, edges: Any) -> ScoreHistogram:
+        """Empty, with bins below, between and above the given increasing edges."""
+        edges = check_score(edges, None, "edges")
+        if (np.diff(edges) <= 0.0).any():
+            raise ScoreError("edges must increase strictly.")
+        empty = np.zeros(edges.size + 1)
+        nothing_low, nothing_high = np.full(empty.size, np.inf), np.full(empty.size, -np.inf)
+        return cls(edges, empty, empty, empty, empty, empty, empty, nothing_low, nothing_high)
+
+    def add(self, soft_label: Any, score: Any, *, sample_weight: Any = None) -> ScoreHistogram:
+        """A histogram that also counts these rows."""
+        soft_label = check_soft_label(soft_label)
+        score = check_score(score, soft_label.size)
+        weight = np.ones(1) if sample_weight is None else check_sample_weight(sample_weight, soft_label.size)
+        positive, negative = weight * soft_label, weight * (1.0 - soft_label)
+        place = np.searchsorted(self.edges, score, side="right")
+        lowest, highest = self.lowest.copy(), self.highest.copy()
+        np.minimum.at(lowest, place, score)
+        np.maximum.at(highest, place, score)
+
+        def summed(values: np.ndarray | None) -> np.ndarray:
+            return np.bincount(place, weights=values, minlength=self.rows.size)
+
+        return replace(
+            self,
+            rows=self.rows + summed(None),
+            positive=self.positive + summed(positive),
+            negative=self.negative + summed(negative),
+            positive_squared=self.positive_squared + summed(positive * positive),
+            mixed=self.mixed + summed(positive * negative),
+            negative_squared=self.negative_squared + summed(negative * negative),
+            lowest=lowest,
+            highest=highest,
+        )
+
+    def __add__(self, other: ScoreHistogram) -> ScoreHistogram:
+        if not np.array_equal(self.edges, other.edges):
+            raise ScoreError("Two histograms can be merged only if they have the same edges; make both the same way.")
+        return ScoreHistogram(
+            self.edges,
+            self.rows + other.rows,
+            self.positive + other.positive,
+            self.negative + other.negative,
+            self.positive_squared + other.positive_squared,
+            self.mixed + other.mixed,
+            self.negative_squared + other.negative_squared,
+            np.minimum(self.lowest, other.lowest),
+            np.maximum(self.highest, other.highest),
+        )
+
+    def auc(self) -> BoundedAuc:
+        """AUC_SPU, rows of one bin counting as tied, with the largest error that this can make."""
+        self._check_countable()
+        beaten, _ = self._beaten_and_beating()
+        value = float(self.positive @ beaten / self.positive.sum())
+        several_scores = self.highest > self.lowest
+        # Pairs of different rows inside one bin: each counts ½ here and could count 0 or 1.
+        pairs = (self.positive * self.negative - self.mixed)[several_scores].clip(0.0)
+        return BoundedAuc(value, float(0.5 * pairs.sum() / (self.positive.sum() * self.negative.sum())))
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Confidence interval of AUC_SPU from the same counts, widened on both sides by the error bound."""
+        level = check_share(level, "level", ScoreError)
+        bounded, count = self.auc(), float(self.rows.sum())
+        beaten, beating = self._beaten_and_beating()
+        of_positive = (beaten - bounded.value) / self.positive.sum()
+        of_negative = (beating - bounded.value) / self.negative.sum()
+        squares = (
+            self.positive_squared * of_positive**2
+            + 2.0 * self.mixed * of_positive * of_negative
+            + self.negative_squared * of_negative**2
+        )
+        error = float(np.sqrt(squares.sum() * count / max(count - 1.0, 1.0)))
+        reach = float(ndtri(0.5 + 0.5 * level)) * error + bounded.error_bound
+        low, high = max(0.0, bounded.value - reach), min(1.0, bounded.value + reach)
+        return Interval(bounded.value, low, high, error, level)
+
+    def _beaten_and_beating(self) -> tuple[np.ndarray, np.ndarray]:
+        beaten = (np.cumsum(self.negative) - 0.5 * self.negative) / self.negative.sum()
+        beating = 1.0 - (np.cumsum(self.positive) - 0.5 * self.positive) / self.positive.sum()
+        return beaten, beating
+
+    def _check_countable(self) -> None:
+        if not (self.positive.any() and self.negative.any()):
+            raise SoftLabelError(
+                "The rows counted so far have no positive mass, or no negative mass; AUC_SPU needs both."
+            )

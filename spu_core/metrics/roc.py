@@ -1,0 +1,189 @@
+"""ROC curve for soft labels: row i counts as soft_label[i] positive, the rest negative.
+
+A row is flagged when its score is **greater** than the threshold. Rows with equal scores share one threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spu_core.checks import check_flags, check_number, check_share, check_soft_label
+from spu_core.errors import ScoreError
+from spu_core.metrics.auc import check_rows
+from spu_core.metrics.ranking import Masses, masses_by_score, rank_rows
+from spu_core.metrics.thinning import ThinCurve, thin_curve
+
+
+@dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """What happens at one threshold; unpacks as (tpr, threshold)."""
+
+    tpr: float
+    threshold: float
+    fpr: float
+    flagged: float
+    flagged_share: float
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.tpr, self.threshold))
+
+
+@dataclass(frozen=True, slots=True)
+class RocSpu:
+    """ROC curve whose positives and negatives are counted by soft labels.
+
+    Point k flags the rows of the k highest distinct scores: `fpr`, `tpr` and `flagged` (number of rows, or their
+    weight) have one more entry than `score`, since point 0 flags nothing.
+    """
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    flagged: np.ndarray
+    score: np.ndarray
+
+    @property
+    def auc(self) -> float:
+        """The area under the curve, which is AUC_SPU."""
+        return float(np.trapezoid(self.tpr, self.fpr))
+
+    @property
+    def threshold(self) -> np.ndarray:
+        """A threshold for each point, halfway between neighbouring scores; +∞ flags nothing, −∞ everything."""
+        return self._thresholds(np.arange(self.fpr.size))
+
+    def at_fpr(self, limit: float) -> OperatingPoint:
+        """The point with the best TPR_SPU among those whose FPR_SPU stays within `limit`."""
+        limit = check_share(limit, "limit", ScoreError, closed=True)
+        return self._point(int(np.searchsorted(self.fpr, limit, side="right")) - 1)
+
+    def at_threshold(self, threshold: float) -> OperatingPoint:
+        """The point that flags the rows scored above `threshold`."""
+        threshold = float(threshold) if threshold in (np.inf, -np.inf) else check_number(threshold, "threshold")
+        count = int(np.searchsorted(-self.score, -threshold, side="left"))
+        point = self._point(count)
+        return OperatingPoint(point.tpr, threshold, point.fpr, point.flagged, point.flagged_share)
+
+    def at_budget(self, budget: float) -> OperatingPoint:
+        """The point that flags as many rows as the budget allows; an int is rows, a float in (0, 1] a share.
+
+        Tied rows are flagged together or not at all, so fewer rows than the budget may be flagged.
+        """
+        limit = _rows_within(budget, float(self.flagged[-1]))
+        # Sums of weights carry rounding; a budget must not lose a row to it.
+        limit *= 1.0 + 1e-12
+        return self._point(int(np.searchsorted(self.flagged, limit, side="right")) - 1)
+
+    def thin(self, max_error: float = 1e-3) -> ThinCurve:
+        """Few points to draw: nowhere further than `max_error` from the curve, vertically."""
+        kept = thin_curve(self.fpr, self.tpr, check_share(max_error, "max_error", ScoreError))
+        return ThinCurve(self.fpr[kept], self.tpr[kept], self._thresholds(kept), self.flagged[kept], max_error)
+
+    def _thresholds(self, points: np.ndarray) -> np.ndarray:
+        last = self.score.size
+        halfway = _halfway(self.score[(points - 1).clip(0)], self.score[points.clip(None, last - 1)])
+        return np.where(points == 0, np.inf, np.where(points == last, -np.inf, halfway))
+
+    def _point(self, index: int) -> OperatingPoint:
+        flagged = float(self.flagged[index])
+        return OperatingPoint(
+            tpr=float(self.tpr[index]),
+            threshold=float(self._thresholds(np.array([index]))[0]),
+            fpr=float(self.fpr[index]),
+            flagged=flagged,
+            flagged_share=flagged / float(self.flagged[-1]),
+        )
+
+
+def roc_spu(soft_label: Any, score: Any, *, sample_weight: Any = None) -> RocSpu:
+    """The curve of TPR_SPU(T) = Σ w s 1[g>T] / Σ w s against FPR_SPU(T) = Σ w (1−s) 1[g>T] / Σ w (1−s).
+
+    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
+    >>> curve.tpr.round(3).tolist(), curve.fpr.round(3).tolist()
+    ([0.0, 0.667, 1.0, 1.0], [0.0, 0.0, 0.333, 1.0])
+    >>> tpr, threshold = curve.at_fpr(0.05)
+    >>> round(tpr, 3), threshold
+    (0.667, 0.65)
+    """
+    masses, score = check_rows(soft_label, score, sample_weight)
+    return _curve(masses, score, sample_weight)
+
+
+def roc_spu_ceiling(soft_label: Any, *, sample_weight: Any = None) -> RocSpu:
+    """The curve that no score can rise above: the ROC_SPU of the soft label itself (Theorem 1)."""
+    masses, _ = check_rows(soft_label, soft_label, sample_weight)
+    return _curve(masses, masses.soft_label, sample_weight)
+
+
+def tpr_spu_score(soft_label: Any, flagged: Any, *, sample_weight: Any = None) -> float:
+    """Share of the positive mass that is flagged: Σ w s 1[flagged] / Σ w s.
+
+    >>> tpr_spu_score([1.0, 0.5, 0.0], [True, False, False])
+    0.666...
+    """
+    masses, flagged = _check_flagged(soft_label, flagged, sample_weight)
+    positive, _ = masses.of(np.arange(flagged.size))
+    return float(positive[flagged].sum() / positive.sum())
+
+
+def fpr_spu_score(soft_label: Any, flagged: Any, *, sample_weight: Any = None) -> float:
+    """Share of the negative mass that is flagged: Σ w (1−s) 1[flagged] / Σ w (1−s). Lower is better.
+
+    >>> fpr_spu_score([1.0, 0.5, 0.0], [True, True, False])
+    0.333...
+    """
+    masses, flagged = _check_flagged(soft_label, flagged, sample_weight)
+    _, negative = masses.of(np.arange(flagged.size))
+    return float(negative[flagged].sum() / negative.sum())
+
+
+def _check_flagged(soft_label: Any, flagged: Any, sample_weight: Any) -> tuple[Masses, np.ndarray]:
+    soft_label = check_soft_label(soft_label)
+    flagged = check_flags(flagged, soft_label.size, "flagged")
+    masses, _ = check_rows(soft_label, flagged, sample_weight)
+    return masses, flagged
+
+
+def _curve(masses: Masses, score: np.ndarray, sample_weight: Any) -> RocSpu:
+    ranking = rank_rows(score)
+    by_score = list(masses_by_score(ranking, masses))
+    positive = np.concatenate([block for block, _ in by_score])[::-1]
+    negative = np.concatenate([block for _, block in by_score])[::-1]
+    last = ranking.last_of_tie()
+    return RocSpu(
+        fpr=_shares(negative),
+        tpr=_shares(positive),
+        flagged=_flagged_rows(ranking.order, last, sample_weight),
+        score=score[ranking.order[last]][::-1],
+    )
+
+
+def _halfway(upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
+    halfway = 0.5 * upper + 0.5 * lower
+    # Between neighbouring floats there is no number: the lower one still separates, since flagging is strict.
+    return np.where((halfway < upper) & (halfway >= lower), halfway, lower)
+
+
+def _shares(mass: np.ndarray) -> np.ndarray:
+    """Cumulative shares from 0 to exactly 1."""
+    reached = np.append(0.0, np.cumsum(mass))
+    return reached / reached[-1]
+
+
+def _flagged_rows(order: np.ndarray, last: np.ndarray, sample_weight: Any) -> np.ndarray:
+    if sample_weight is None:
+        return np.append(0.0, order.size - np.append(-1, last[:-1])[::-1] - 1.0)
+    weight = np.asarray(sample_weight, dtype=np.float64)[order]
+    starts = np.append(0, last[:-1] + 1)
+    return np.append(0.0, np.cumsum(np.add.reduceat(weight, starts)[::-1]))
+
+
+def _rows_within(budget: Any, total: float) -> float:
+    if isinstance(budget, int | np.integer) and not isinstance(budget, bool):
+        if budget < 0:
+            raise ScoreError(f"budget must not be negative, got {budget}.")
+        return float(budget)
+    return check_share(budget, "budget", ScoreError, closed=True) * total
