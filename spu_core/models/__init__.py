@@ -1,0 +1,38 @@
+"""Models: an encoder, learners that fit beliefs in [0, 1], and methods = target source × learner."""
+
+from __future__ import annotations
+
+from spu_core.models.classifier import SoftLabelClassifier
+from spu_core.models.encoder import Encoder, FittedEncoder
+from spu_core.models.evidence import Evidence, StopRule, inner_folds
+from spu_core.models.features import Features
+from spu_core.models.learners import LEARNERS, SoftLearner, SoftLightGBM
+from spu_core.models.registry import METHODS, Method, Need, method
+from spu_core.models.settings import Setting
+from spu_core.models.state import Model, State, model_from_state
+from spu_core.models.watch import EarlyStop, Progress, Watch, soft_log_loss
+
+__all__ = [
+    "LEARNERS",
+    "METHODS",
+    "EarlyStop",
+    "Encoder",
+    "Evidence",
+    "Features",
+    "FittedEncoder",
+    "Method",
+    "Model",
+    "Need",
+    "Progress",
+    "Setting",
+    "SoftLabelClassifier",
+    "SoftLearner",
+    "SoftLightGBM",
+    "State",
+    "StopRule",
+    "Watch",
+    "inner_folds",
+    "method",
+    "model_from_state",
+    "soft_log_loss",
+]

@@ -1,0 +1,105 @@
+"""One estimator for all methods: choose by key, give beliefs, get probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from spu_core.checks import check_flags, check_groups, check_sample_weight, check_score, check_soft_label
+from spu_core.errors import TrainingError
+from spu_core.models.encoder import Encoder
+from spu_core.models.evidence import Evidence
+from spu_core.models.learners.base import as_frame, as_target
+from spu_core.models.registry import METHODS, method
+
+
+class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
+    """Any method of METHODS as a scikit-learn classifier; its settings are keyword arguments.
+
+    >>> X, belief = np.arange(60.0).reshape(-1, 1), np.linspace(0, 1, 60)
+    >>> model = SoftLabelClassifier("lightgbm", rounds=30).fit(X, belief)
+    >>> bool(model.predict_proba(X)[59, 1] > 0.5)
+    True
+    >>> SoftLabelClassifier("lightgbm", round=30).fit(X, belief)
+    Traceback (most recent call last):
+    spu_core.errors.TrainingError: Method 'lightgbm' has no setting 'round'. Did you mean 'rounds'?
+    """
+
+    def __init__(self, method: str = "lightgbm", **settings: Any) -> None:
+        self.method = method
+        self._settings = settings
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The method and all its settings, given or default, so that searches can name them."""
+        known = METHODS.get(self.method)
+        defaults = {s.name: s.default for s in known.settings(self._settings.get("learner"))} if known else {}
+        return {"method": self.method, **defaults, **self._settings}
+
+    def set_params(self, **params: Any) -> SoftLabelClassifier:
+        """Change the method or settings; a new method starts from its own defaults."""
+        if params.get("method", self.method) != self.method:
+            self.method, self._settings = params["method"], {}
+        self._settings.update({name: value for name, value in params.items() if name != "method"})
+        return self
+
+    def fit(
+        self,
+        X: Any,
+        soft_label: Any,
+        *,
+        is_labeled: Any = None,
+        rule_score: Any = None,
+        truth: Any = None,
+        groups: Any = None,
+        sample_weight: Any = None,
+        rule_columns: tuple[str, ...] = (),
+    ) -> SoftLabelClassifier:
+        """Learn. Floats in [0, 1] are soft labels; any other dtype is two classes, the greater is the labelled one."""
+        chosen = method(self.method)
+        frame = as_frame(self, X, reset=True)
+        target, self.classes_ = as_target(soft_label, len(frame))
+        if is_labeled is None and np.asarray(soft_label).dtype.kind != "f":
+            is_labeled = target == 1.0
+        self.encoder_ = Encoder().fit(frame)
+        rows = Evidence(
+            features=self.encoder_.transform(frame),
+            soft_label=target,
+            is_labeled=self._labels(is_labeled, len(frame)),
+            rule_score=None if rule_score is None else check_soft_label(rule_score, "rule_score"),
+            truth=None if truth is None else check_flags(truth, len(frame), "truth"),
+            weight=None if sample_weight is None else check_sample_weight(sample_weight, len(frame)),
+            groups=None if groups is None else check_groups(groups, len(frame)),
+            rule_columns=tuple(rule_columns),
+        )
+        self.model_ = chosen.fit(rows, self._settings)
+        return self
+
+    def predict_proba(self, X: Any, *, rule_score: Any = None) -> np.ndarray:
+        """Two columns, the second is the score; methods that read the rules need `rule_score` of the same rows."""
+        check_is_fitted(self)
+        features = self.encoder_.transform(as_frame(self, X, reset=False))
+        values = None if rule_score is None else check_score(rule_score, len(features), "rule_score")
+        score = self.model_.score_rows(features, values)
+        return np.column_stack([1.0 - score, score])
+
+    def predict(self, X: Any, *, rule_score: Any = None) -> np.ndarray:
+        return self.classes_[(self.predict_proba(X, rule_score=rule_score)[:, 1] > 0.5).astype(int)]
+
+    def _labels(self, is_labeled: Any, rows: int) -> np.ndarray:
+        if is_labeled is not None:
+            return check_flags(is_labeled, rows, "is_labeled")
+        if "labels" in method(self.method).needs:
+            raise TrainingError(
+                f"{self.method} learns from labels: pass is_labeled=. "
+                "A soft label of 1 is not taken for a label, since a rule may say 1 as well."
+            )
+        return np.zeros(rows, dtype=bool)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        return tags

@@ -1,0 +1,152 @@
+"""Encoded rows, seen through a choice of rows and columns; costly forms of them (bins, linear view) are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from spu_core.errors import TrainingError
+from spu_core.models.columns import Column, Family
+from spu_core.models.linear_view import LinearView
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A view of an encoded matrix: `rows` (increasing positions, None = all) and `active` (positions of columns).
+
+    Views of one matrix share its histogram bins and its linear form. Both see X only, so a model fitted on some rows
+    learns nothing about the labels of others.
+
+    >>> rows = Features.of(np.arange(6.0).reshape(3, 2))
+    >>> rows.take([0, 2]).without(["x0"]).matrix
+    array([[1.],
+           [5.]])
+    """
+
+    store: FeatureStore
+    rows: np.ndarray | None
+    active: np.ndarray
+
+    @classmethod
+    def of(cls, matrix: np.ndarray, columns: Sequence[Column] | None = None) -> Features:
+        """All rows and columns of a matrix; without `columns` they are numbers called x0…xn."""
+        if columns is None:
+            columns = [Column(f"x{place}", Family.NUMBER) for place in range(matrix.shape[1])]
+        return cls(FeatureStore(matrix, tuple(columns)), None, np.arange(matrix.shape[1]))
+
+    def __len__(self) -> int:
+        return self.store.matrix.shape[0] if self.rows is None else self.rows.size
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(self.store.columns[place] for place in self.active)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def model_names(self) -> list[str]:
+        """f0…fn as models see them: a library may refuse or change what people write in a header."""
+        return [f"f{place}" for place in self.active]
+
+    @property
+    def is_category(self) -> np.ndarray:
+        return np.array([column.is_category for column in self.columns], dtype=bool)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The chosen rows and columns; not copied when everything is chosen."""
+        matrix = self.store.matrix
+        if self.active.size < matrix.shape[1]:
+            matrix = matrix[:, self.active]
+        return matrix if self.rows is None else matrix[self.rows]
+
+    def take(self, rows: Any) -> Features:
+        """Only these rows: a boolean mask or increasing positions within this view."""
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+        if rows.size > 1 and np.any(np.diff(rows) <= 0):
+            raise TrainingError(
+                "Rows must be taken in increasing order and once each; use weights to count a row twice."
+            )
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
+
+    def without(self, names: Collection[str]) -> Features:
+        """All columns but these; at least one must stay."""
+        keep = np.array([column.name not in names for column in self.columns], dtype=bool)
+        if not keep.any():
+            raise TrainingError(
+                f"No column is left to learn from: the rules read all of {', '.join(map(repr, self.names[:5]))}. "
+                "Keep the rule columns for this candidate, or add other columns."
+            )
+        return replace(self, active=self.active[keep])
+
+    def select(self, active: np.ndarray) -> Features:
+        """The columns at these positions of the encoded matrix: those a fitted model has learnt from."""
+        return replace(self, active=active)
+
+    def with_column(self, name: str, values: np.ndarray) -> Features:
+        """A matrix of its own with one more number column."""
+        matrix = np.column_stack([self.matrix, values.astype(self.store.matrix.dtype)])
+        return Features.of(matrix, (*self.columns, Column(name, Family.NUMBER)))
+
+    def binned(self, max_bin: int, target: np.ndarray, weight: np.ndarray | None) -> Any:
+        """A LightGBM Dataset of this view; all views of the same columns share one set of bins."""
+        import lightgbm as lgb
+
+        root = self.store.bins(max_bin, self)
+        # Dataset.subset() would sort the rows in a Python list, which takes longer than a small fit.
+        view = lgb.Dataset(None, reference=root, params=root.params)
+        rows = np.arange(len(self)) if self.rows is None else self.rows
+        view.used_indices = rows.astype(np.int32)  # type: ignore[assignment]
+        view.construct()
+        return view.set_label(target).set_weight(weight)
+
+    def check_same_store(self, other: Features) -> None:
+        """Rows to stop on must come from the same encoded matrix as the training rows: they share bins."""
+        if self.store is not other.store:
+            raise TrainingError(
+                "The rows for early stopping must be a view of the same encoded table; use take()."
+            )
+
+    def linear_view(self) -> LinearView:
+        """The fitted linear form of these columns; it has seen all rows of the matrix, but only X."""
+        return self.store.linear_view(self.active)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureStore:
+    """The encoded matrix itself, with what has been derived from it so far."""
+
+    matrix: np.ndarray
+    columns: tuple[Column, ...]
+    _bins: dict[tuple[int, bytes], Any] = field(default_factory=dict, repr=False)
+    _views: dict[bytes, LinearView] = field(default_factory=dict, repr=False)
+
+    def bins(self, max_bin: int, view: Features) -> Any:
+        """The LightGBM Dataset of all rows; made once for each `max_bin` and choice of columns."""
+        import lightgbm as lgb
+
+        key = (max_bin, view.active.tobytes())
+        if key not in self._bins:
+            # feature_pre_filter off: min_child_samples may differ between candidates that share these bins.
+            params = {"max_bin": max_bin, "feature_pre_filter": False, "verbosity": -1, "data_random_seed": 1}
+            self._bins[key] = lgb.Dataset(
+                np.ascontiguousarray(replace(view, rows=None).matrix),
+                label=np.zeros(self.matrix.shape[0]),
+                feature_name=view.model_names,
+                categorical_feature=np.flatnonzero(view.is_category).tolist(),
+                params=params,
+            ).construct()
+        return self._bins[key]
+
+    def linear_view(self, active: np.ndarray) -> LinearView:
+        key = active.tobytes()
+        if key not in self._views:
+            category = np.array([self.columns[place].is_category for place in active], dtype=bool)
+            self._views[key] = LinearView.fit(self.matrix, active, category)
+        return self._views[key]

@@ -1,0 +1,160 @@
+"""What all learners share: scikit-learn's contract outside, encoded rows and a float target inside."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from spu_core.checks import check_sample_weight
+from spu_core.errors import SoftLabelError, TrainingError
+from spu_core.models.encoder import Encoder
+from spu_core.models.features import Features
+from spu_core.models.settings import Setting
+from spu_core.models.state import State
+from spu_core.models.watch import Watch
+
+
+class SoftLearner(ClassifierMixin, BaseEstimator):
+    """A classifier whose target may be any belief in [0, 1].
+
+    `fit` takes a table or matrix and y: floats in [0, 1] are soft labels, every other dtype is two classes.
+    `fit_rows` is the same for rows that are already encoded; training uses it to share encoding and bins.
+    """
+
+    key: ClassVar[str]
+    title: ClassVar[str]
+    settings: ClassVar[tuple[Setting, ...]]
+    has_rounds: ClassVar[bool] = False
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        frame = as_frame(self, X, reset=True)
+        target, self.classes_ = as_target(y, len(frame))
+        weight = None if sample_weight is None else check_sample_weight(sample_weight, len(frame))
+        self.encoder_ = Encoder().fit(frame)
+        return self.fit_rows(self.encoder_.transform(frame), target, weight)
+
+    def fit_rows(
+        self,
+        features: Features,
+        target: np.ndarray,
+        weight: np.ndarray | None = None,
+        watch: Watch | None = None,
+    ) -> Any:
+        """Learn from encoded rows and a target in [0, 1]; rows of weight 0 are left out."""
+        self.check_settings()
+        if weight is not None and not (weight > 0).all():
+            if not (weight > 0).any():
+                raise TrainingError("Every row has weight 0, so there is nothing to learn from.")
+            kept = weight > 0
+            features, target, weight = features.take(kept), target[kept], weight[kept]
+        self.active_ = features.active
+        if not hasattr(self, "classes_"):
+            self.classes_ = np.array([0, 1])
+        self._learn(features, np.asarray(target, dtype=np.float64), weight, watch or Watch())
+        return self
+
+    def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
+        """One score in [0, 1] per encoded row."""
+        return self._score(features.select(self.active_))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        score = self.score_rows(self.encoder_.transform(as_frame(self, X, reset=False)))
+        return np.column_stack([1.0 - score, score])
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
+
+    def check_settings(self) -> None:
+        """Each setting obeys its law."""
+        for setting in self.settings:
+            setting.check(getattr(self, setting.name))
+
+    def describe(self) -> dict[str, Any]:
+        """Kind and settings, JSON-able: the part of a state that every learner has."""
+        return {"kind": self.key, "settings": {s.name: _plain(getattr(self, s.name)) for s in self.settings}}
+
+    def to_state(self) -> State:
+        raise NotImplementedError
+
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+        raise NotImplementedError
+
+    def _score(self, features: Features) -> np.ndarray:
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def as_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> pd.DataFrame:
+    """X as a table; a matrix gets the column names x0…xn. A table of another order of columns is the same table."""
+    if isinstance(X, pd.DataFrame):
+        if reset:
+            validate_data(estimator, X, skip_check_array=True)
+        return X
+    matrix = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+    names = getattr(estimator, "feature_names_in_", None)
+    return pd.DataFrame(
+        matrix, columns=[f"x{place}" for place in range(matrix.shape[1])] if names is None else names
+    )
+
+
+def as_target(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """(target in [0, 1], the two classes): floats in [0, 1] are beliefs, everything else must be two classes."""
+    if y is None:
+        raise ValueError(
+            "The target y is missing: fit needs one soft label or class per row (y cannot be None)."
+        )
+    y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = _ravel(y)
+    if y.ndim != 1 or y.shape[0] != rows:
+        raise TrainingError(f"y must hold one value per row ({rows:,}), got shape {y.shape}.")
+    if y.dtype.kind == "f":
+        return _check_soft(y), np.array([0, 1])
+    check_classification_targets(y)
+    classes, code = np.unique(y, return_inverse=True)
+    if classes.size != 2:
+        word = "class" if classes.size == 1 else "classes"
+        raise TrainingError(
+            f"Only binary classification is supported. The type of the target is multiclass: y holds {classes.size} "
+            f"{word}; give two classes, or soft labels as floats in [0, 1]."
+        )
+    return code.astype(np.float64), classes
+
+
+def _check_soft(y: np.ndarray) -> np.ndarray:
+    if np.isnan(y).any() or np.isinf(y).any():
+        raise SoftLabelError("y contains NaN or infinity; every row needs a soft label in [0, 1].")
+    bad = np.flatnonzero((y < 0) | (y > 1))
+    if bad.size:
+        raise SoftLabelError(
+            f"Unknown label type: soft labels must lie in [0, 1], but row {bad[0]} holds {y[bad[0]]:g}."
+        )
+    return y.astype(np.float64)
+
+
+def _ravel(y: np.ndarray) -> np.ndarray:
+    import warnings
+
+    from sklearn.exceptions import DataConversionWarning
+
+    warnings.warn(
+        "A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4
+    )
+    return y.ravel()
+
+
+def _plain(value: Any) -> Any:
+    return (
+        value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
+    )

@@ -1,0 +1,103 @@
+"""A setting described once: forms, command-line help, checks and documentation are all made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from spu_core.errors import TrainingError, nearest_hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """One number, choice, flag or list of column names a method can be given.
+
+    A number has `low` and `high` (both allowed); `log` says that tuning should move it by factors. `optional`
+    settings may be None, which means "chosen from the data" as `help` explains.
+
+    >>> Setting(name="rounds", default=200, low=1, high=10_000, help="Trees to grow.").check(0)
+    Traceback (most recent call last):
+    spu_core.errors.TrainingError: rounds must be a whole number from 1 to 10000, got 0.
+    """
+
+    name: str
+    default: Any
+    help: str
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    log: bool = False
+    optional: bool = False
+    tunable: bool = False
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.kind:
+            object.__setattr__(self, "kind", _kind(self))
+
+    @property
+    def law(self) -> str:
+        """What values are allowed, in words."""
+        words = {
+            "flag": "true or false",
+            "choice": f"one of {', '.join(map(repr, self.choices))}",
+            "columns": "a list of column names",
+            "integer": f"a whole number from {self.low} to {self.high}",
+            "number": f"a number from {self.low} to {self.high}",
+        }[self.kind]
+        return f"{words}, or None" if self.optional else words
+
+    def check(self, value: Any) -> Any:
+        """The value itself, or an error that states the law."""
+        if not ((value is None and self.optional) or self._allows(value)):
+            raise TrainingError(f"{self.name} must be {self.law}, got {value!r}.")
+        return value
+
+    def _allows(self, value: Any) -> bool:
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind == "choice":
+            return value in self.choices
+        if self.kind == "columns":
+            return not isinstance(value, str) and all(isinstance(name, str) for name in value)
+        wanted = Integral if self.kind == "integer" else Real
+        if isinstance(value, bool) or not isinstance(value, wanted):
+            return False
+        return self.low <= value <= self.high  # type: ignore[operator]
+
+
+def complete(settings: Iterable[Setting], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    """Every setting with its given or default value; an unknown name is refused with the nearest known one."""
+    known = {setting.name: setting for setting in settings}
+    for name in given:
+        if name not in known:
+            raise TrainingError(f"{owner} has no setting {name!r}. {nearest_hint(name, known)}")
+    return {name: setting.check(given.get(name, setting.default)) for name, setting in known.items()}
+
+
+def _kind(setting: Setting) -> str:
+    if setting.choices:
+        return "choice"
+    if isinstance(setting.default, bool):
+        return "flag"
+    if isinstance(setting.default, tuple):
+        return "columns"
+    return "number" if isinstance(setting.default, float) else "integer"
+
+
+SEED = Setting(
+    name="seed",
+    default=0,
+    low=0,
+    high=2**31 - 1,
+    help="Start of the random numbers; equal seeds give equal models.",
+)
+THREADS = Setting(
+    name="threads",
+    default=2,
+    low=1,
+    high=256,
+    help="Processor threads; a model is equal to the bit only for an equal number.",
+)

@@ -1,0 +1,1 @@
+"""Target sources: what a learner is told about each row."""
