@@ -22,6 +22,8 @@ FOLDS = 5
 # Choosing λ needs users to hold out; with fewer the prior is smoothed by this much.
 FEWEST_USERS_TO_CHOOSE = 50
 PENALTY_OF_FEW_USERS = 1e-2
+# Newton solves a system of this size in each iteration.
+LARGEST_GRID = 2_000
 # Distinct records × grid cells held at once: 1.6 GB of float64.
 MOST_LIKELIHOOD_CELLS = 200_000_000
 
@@ -189,6 +191,9 @@ def _log_likelihood(n: np.ndarray, k: np.ndarray, grid: np.ndarray) -> np.ndarra
 
 
 def _midpoints(grid_size: int) -> np.ndarray:
-    if check_number(grid_size, "grid_size", AssumptionError) < 2 or grid_size != int(grid_size):
-        raise AssumptionError(f"grid_size must be a whole number of at least 2, got {grid_size}.")
-    return (np.arange(int(grid_size)) + 0.5) / int(grid_size)
+    size = check_number(grid_size, "grid_size", AssumptionError)
+    if size != int(size) or not 2 <= size <= LARGEST_GRID:
+        raise AssumptionError(
+            f"grid_size must be a whole number from 2 to {LARGEST_GRID:,}, got {grid_size}."
+        )
+    return (np.arange(int(size)) + 0.5) / int(size)
