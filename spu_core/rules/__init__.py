@@ -1,0 +1,35 @@
+"""Domain knowledge as data: conditions, beliefs, rules, rule sets (JSON in and out), fitted rules, analysis."""
+
+from spu_core.rules.analysis import overlap_table, summarize_rules
+from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
+from spu_core.rules.checking import check_rules
+from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
+from spu_core.rules.fitted import FittedRules
+from spu_core.rules.matrix import RuleMatrix
+from spu_core.rules.operators import OPERATORS
+from spu_core.rules.rule import Rule
+from spu_core.rules.rule_set import RuleSet
+from spu_core.rules.strict_json import parse_json
+
+__all__ = [
+    "OPERATORS",
+    "AllOf",
+    "AnyOf",
+    "Belief",
+    "CheckRatio",
+    "CheckRecord",
+    "Compare",
+    "Condition",
+    "Constant",
+    "FittedRules",
+    "Not",
+    "Ramp",
+    "ReadyMade",
+    "Rule",
+    "RuleMatrix",
+    "RuleSet",
+    "check_rules",
+    "overlap_table",
+    "parse_json",
+    "summarize_rules",
+]

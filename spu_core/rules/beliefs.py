@@ -1,0 +1,262 @@
+"""Beliefs: how strongly a fired rule suggests that a row is positive, as the analyst states it.
+
+Constant       one number
+Ramp           a number that grows or falls along a column, on the scale of its values or of its quantiles
+ReadyMade      a column that already holds values in [0, 1]
+CheckRatio     Appendix A.1: 1 − failure ratio under the random rule / failure ratio under the row's rule
+CheckRecord    Appendix A.2: 1 − expected chance to pass, given the row's record of checks and passes
+
+`freeze` looks at a table once and returns the belief with every learnt number written down (`frozen.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spu_core.checks import check_number, check_share
+from spu_core.errors import RuleError
+from spu_core.rules.columns import Columns, Kind, level_text
+from spu_core.rules.conditions import one_line
+from spu_core.rules.frozen import (
+    FrozenBelief,
+    FrozenConstant,
+    FrozenRamp,
+    FrozenRatios,
+    FrozenReadyMade,
+    FrozenRecords,
+)
+
+# Enough that the straight lines between knots stay within 1/128 of the ramp's quantile scale.
+QUANTILE_KNOTS = 129
+SCALES = ("value", "quantile")
+
+
+class Belief:
+    """How strongly a fired rule suggests a positive."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    @property
+    def needs(self) -> Mapping[str, Kind | None]:
+        """The columns it reads, with the kind of values each must hold (None: any)."""
+        return {}
+
+    @property
+    def words(self) -> str:
+        """The belief in a few words, to stand after the arrow of a rule's text."""
+        raise NotImplementedError
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Belief):
+    """The same belief wherever the rule fires."""
+
+    kind: ClassVar[str] = "constant"
+    value: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", check_share(self.value, "A belief", RuleError, closed=True))
+
+    @property
+    def words(self) -> str:
+        return belief_words(self.value)
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        return FrozenConstant(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp(Belief):
+    """A straight line from `at_start` to `at_end` while the column goes from `start` to `end`; flat outside.
+
+    On the quantile scale `start` and `end` are shares of the rows (0.5 is the median), and equal values share the
+    middle of their ranks.
+
+    >>> Ramp(column="age", start=20, end=60, at_start=0.1, at_end=0.8).words
+    '0.10 to 0.80 as age goes from 20 to 60'
+    >>> Ramp(column="age", start=0.5, end=0.95, at_start=0.8, at_end=0, scale="quantile").words
+    '0.80 down to 0.00 as age goes from its 50 % to its 95 % quantile'
+    """
+
+    kind: ClassVar[str] = "ramp"
+    column: str
+    start: float
+    end: float
+    at_start: float = 0.0
+    at_end: float = 1.0
+    scale: str = "value"
+
+    def __post_init__(self) -> None:
+        for name in ("start", "end"):
+            object.__setattr__(self, name, check_number(getattr(self, name), f"{name} of a ramp", RuleError))
+        for name in ("at_start", "at_end"):
+            share = check_share(getattr(self, name), f"{name} of a ramp", RuleError, closed=True)
+            object.__setattr__(self, name, share)
+        if self.scale not in SCALES:
+            raise RuleError(f"scale of a ramp must be 'value' or 'quantile', got {self.scale!r}.")
+        if not self.start < self.end:
+            raise RuleError(
+                f"A ramp must start before it ends, got {self.start:g} and {self.end:g}; "
+                "for a falling ramp let at_start be larger than at_end."
+            )
+        if self.scale == "quantile" and not (self.start >= 0.0 and self.end <= 1.0):
+            raise RuleError(f"A quantile ramp runs within 0 and 1, got {self.start:g} to {self.end:g}.")
+
+    @property
+    def needs(self) -> Mapping[str, Kind | None]:
+        return {self.column: Kind.NUMBER}
+
+    @property
+    def words(self) -> str:
+        down = "down " if self.at_end < self.at_start else ""
+        ends = f"{belief_words(self.at_start)} {down}to {belief_words(self.at_end)}"
+        column = one_line(self.column)
+        if self.scale == "value":
+            return f"{ends} as {column} goes from {self.start:.6g} to {self.end:.6g}"
+        return f"{ends} as {column} goes from its {100 * self.start:.4g} % to its {100 * self.end:.4g} % quantile"
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        if self.scale == "value":
+            return FrozenRamp(self.column, (self.start, self.end), (self.at_start, self.at_end))
+        values = columns.ordered(self.column)
+        values = np.sort(values[np.isfinite(values)])
+        if not values.size:
+            raise RuleError(f"Column {self.column!r} has no finite value, so its quantiles are not known.")
+        knots = np.unique(
+            np.quantile(values, np.linspace(self.start, self.end, QUANTILE_KNOTS), method="nearest")
+        )
+        below, upto = (np.searchsorted(values, knots, side=side) for side in ("left", "right"))
+        rank = (below + upto) / (2 * values.size)
+        beliefs = np.interp(rank, (self.start, self.end), (self.at_start, self.at_end))
+        return FrozenRamp(
+            self.column, _floats(knots), _floats(beliefs), below=self.at_start, above=self.at_end
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyMade(Belief):
+    """A column that already holds beliefs in [0, 1]; the rule is silent where it is missing."""
+
+    kind: ClassVar[str] = "ready_made"
+    column: str
+
+    @property
+    def needs(self) -> Mapping[str, Kind | None]:
+        return {self.column: Kind.NUMBER}
+
+    @property
+    def words(self) -> str:
+        return f"the value of {one_line(self.column)}"
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        return FrozenReadyMade(self.column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRatio(Belief):
+    """Appendix A.1: what a failed check says, from how often the checks of each rule fail.
+
+    One column names the rule that asked for the check, one its outcome. Failed and skipped checks get the ratio of
+    their rule, admitted ones 1; passed ones, and rules never seen at fitting, are silent.
+    """
+
+    kind: ClassVar[str] = "check_ratio"
+    rule_column: str
+    outcome_column: str
+    random_rule: str
+    failed: tuple[str, ...] = ("fail", "skip")
+    admitted: tuple[str, ...] = ("admit",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "failed", _texts(self.failed, "failed"))
+        object.__setattr__(self, "admitted", _texts(self.admitted, "admitted"))
+        both = set(self.failed) & set(self.admitted)
+        if not self.failed or both:
+            raise RuleError(f"A check ends in one way; failed is {self.failed}, admitted is {self.admitted}.")
+
+    @property
+    def needs(self) -> Mapping[str, Kind | None]:
+        return {self.rule_column: None, self.outcome_column: None}
+
+    @property
+    def words(self) -> str:
+        against = one_line(self.random_rule)
+        return f"check ratio of {one_line(self.rule_column)} against {against!r} where the check failed"
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        from spu_core.theory.check_ratio import fit_check_ratios
+
+        rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
+        checked = (rule.codes >= 0) & (outcome.codes >= 0)
+        if not checked.any():
+            raise RuleError(
+                f"No row has both {self.rule_column!r} and {self.outcome_column!r}, so no check can be counted."
+            )
+        outcomes = [level_text(level) for level in outcome.levels]
+        is_failed = outcome.where(np.isin(outcomes, self.failed))[checked]
+        is_admitted = outcome.where(np.isin(outcomes, self.admitted))[checked]
+        names = np.array([level_text(level) for level in rule.levels], dtype=object)[rule.codes[checked]]
+        ratios = fit_check_ratios(names, is_failed, is_admitted, self.random_rule)
+        values = dict(zip(ratios.names, ratios.value.tolist(), strict=True))
+        return FrozenRatios(self.rule_column, self.outcome_column, self.failed, self.admitted, values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRecord(Belief):
+    """Appendix A.2: 1 − E[θ | k passes of n checks] for rows that failed or skipped a check; others are silent."""
+
+    kind: ClassVar[str] = "check_record"
+    checks_column: str
+    passes_column: str
+    penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.penalty is not None and check_number(self.penalty, "penalty", RuleError) < 0:
+            raise RuleError(f"penalty must not be negative, got {self.penalty:g}.")
+
+    @property
+    def needs(self) -> Mapping[str, Kind | None]:
+        return {self.checks_column: Kind.NUMBER, self.passes_column: Kind.NUMBER}
+
+    @property
+    def words(self) -> str:
+        return f"check record of {one_line(self.passes_column)} out of {one_line(self.checks_column)}"
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        from spu_core.theory.check_prior import fit_check_prior
+
+        unfitted = FrozenRecords(self.checks_column, self.passes_column, (), ())
+        checks, passes, _ = unfitted.records(columns)
+        prior = fit_check_prior(checks, passes, penalty=self.penalty)
+        return FrozenRecords(
+            self.checks_column, self.passes_column, _floats(prior.grid), _floats(prior.density)
+        )
+
+
+def belief_words(value: float) -> str:
+    """A belief with two decimals, or as many as it needs to be told apart.
+
+    >>> belief_words(0.5), belief_words(0.125), belief_words(0.001)
+    ('0.50', '0.125', '0.001')
+    """
+    short = f"{value:.2f}"
+    return short if float(short) == value else f"{value:.4g}"
+
+
+def _floats(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(values.tolist())
+
+
+def _texts(values: Any, name: str) -> tuple[str, ...]:
+    entries = (values,) if isinstance(values, str) else tuple(values)
+    if not all(isinstance(entry, str) for entry in entries):
+        raise RuleError(f"{name} of a check ratio must list outcomes as texts, got {values!r}.")
+    return entries

@@ -1,0 +1,155 @@
+"""Rules against a table: columns that are not there, comparisons that do not fit, levels that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from spu_core.errors import RuleError, nearest_hint
+from spu_core.rules.columns import KIND_WORDS, Columns, Kind, kind_of, level_text
+from spu_core.rules.conditions import Compare, value_words
+from spu_core.rules.evaluate import comparable
+from spu_core.rules.operators import operator_of
+from spu_core.rules.rule import Rule
+from spu_core.rules.rule_set import RuleSet
+from spu_core.tables import ColumnType, Finding, Role, Severity, Table
+
+_FIX = "Correct the rule or switch it off."
+
+
+def check_rules(rules: RuleSet, table: Table) -> tuple[Finding, ...]:
+    """All that is wrong between rules and a table; errors stop `fit`, warnings do not.
+
+    >>> import pandas as pd
+    >>> table = Table.from_frame(pd.DataFrame({"age": [31, 54], "city": ["Bern", "Basel"]}))
+    >>> rules = RuleSet((Rule("old", 0.5, Compare("aeg", ">", 50)), Rule("there", 0.2, Compare("city", "=", "bern"))))
+    >>> for finding in check_rules(rules, table):
+    ...     print(finding.message)
+    Rule 'old' reads column 'aeg', which the data does not have. Did you mean 'age'?
+    Rule 'there' compares column 'city' with 'bern', a level that it does not have. Did you mean 'Bern'?
+    """
+    columns = Columns(table.frame, kinds_of(rules, table))
+    return tuple(finding for rule in rules for finding in _check_rule(rule, table, columns))
+
+
+def kinds_of(rules: RuleSet, table: Table) -> dict[str, Kind]:
+    """How each column that the rules read is compared."""
+    return {name: kind_of(table.frame[name]) for name in rules.columns if name in table.frame.columns}
+
+
+def refuse_errors(findings: tuple[Finding, ...]) -> None:
+    """Raise the first error; how many more there are is said too."""
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if errors:
+        more = f" ({len(errors) - 1} more rule errors.)" if len(errors) > 1 else ""
+        raise RuleError(errors[0].message + more)
+
+
+def _check_rule(rule: Rule, table: Table, columns: Columns) -> Iterator[Finding]:
+    missing = [name for name in rule.columns if name not in table.frame.columns]
+    for name in missing:
+        hint = nearest_hint(name, table.frame.columns)
+        yield _error(
+            "unknown_column",
+            f"Rule {rule.name!r} reads column {name!r}, which the data does not have. {hint}",
+            name,
+        )
+    if missing:
+        return
+    yield from _check_roles(rule, table)
+    for name, kind in rule.belief.needs.items():
+        if kind is not None and columns.kinds[name] is not kind:
+            yield _error("wrong_type", _wrong_belief_column(rule, name, kind, columns.kinds[name]), name)
+    for compare in () if rule.when is None else rule.when.comparisons:
+        yield from _check_compare(rule, compare, table, columns)
+
+
+def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
+    for name in rule.columns:
+        if table.roles[name] is Role.TRUTH:
+            message = (
+                f"Rule {rule.name!r} reads column {name!r}, which holds the truth; it is there to evaluate, "
+                "and rules that read it would flatter every figure."
+            )
+            yield _error("reads_truth", message, name)
+    compared = () if rule.when is None else (compare.column for compare in rule.when.comparisons)
+    for name in dict.fromkeys(compared):
+        if table.roles[name] is Role.LABEL:
+            message = f"Rule {rule.name!r} asks about the label column {name!r}, so S repeats the labels."
+            yield Finding(
+                "reads_label", Severity.WARNING, message, "Confirmed positives get 1 without a rule.", name
+            )
+
+
+def _check_compare(rule: Rule, compare: Compare, table: Table, columns: Columns) -> Iterator[Finding]:
+    kind = columns.kinds[compare.column]
+    problem = _kind_problem(compare, kind)
+    if problem:
+        holding = f"column {compare.column!r} holds {KIND_WORDS[kind]}"
+        message = f"Rule {rule.name!r} asks {compare.words}, but {holding}: {problem}"
+        yield _error("wrong_type", message, compare.column)
+    elif table.types[compare.column] is ColumnType.CATEGORY and kind is Kind.TEXT:
+        yield from _check_levels(rule, compare, columns)
+
+
+def _kind_problem(compare: Compare, kind: Kind) -> str:
+    """Why a column of this kind cannot answer the comparison; empty when it can."""
+    operator = operator_of(compare.operator)
+    if operator.is_ordering and kind in (Kind.TEXT, Kind.FLAG):
+        return "they have no order; use =, ≠ or in."
+    if operator.sign == "contains" and kind is not Kind.TEXT:
+        return "contains looks inside texts only."
+    wrong = next((value for value in compare.values if not _fits(value, kind)), None)
+    if wrong is not None:
+        return f"it cannot be compared with {value_words(wrong)}."
+    return _date_problem(compare) if kind is Kind.DATE else ""
+
+
+def _fits(value: object, kind: Kind) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is Kind.NUMBER:
+        return is_number
+    if kind is Kind.FLAG:
+        return isinstance(value, bool) or (is_number and value in (0, 1))
+    return isinstance(value, str) or (is_number and kind is Kind.TEXT)
+
+
+def _date_problem(compare: Compare) -> str:
+    try:
+        moments = [comparable(value, Kind.DATE, compare.column) for value in compare.values]
+    except RuleError as problem:
+        return str(problem)
+    if compare.operator == "between" and moments[0] > moments[1]:
+        return "put the earlier date first."
+    return ""
+
+
+def _check_levels(rule: Rule, compare: Compare, columns: Columns) -> Iterator[Finding]:
+    """A level that does not exist is an error where it leaves the comparison with nothing, else a warning."""
+    if compare.operator not in ("=", "!=", "in"):
+        return
+    levels = set(columns.coded(compare.column).levels)
+    unknown = [value for value in compare.values if level_text(value) not in levels]
+    severity = Severity.ERROR if len(unknown) == len(compare.values) else Severity.WARNING
+    for value in unknown[:3]:
+        message = (
+            f"Rule {rule.name!r} compares column {compare.column!r} with {value_words(value)}, "
+            f"a level that it does not have. {_level_hint(level_text(value), levels)}"
+        )
+        yield Finding("unknown_level", severity, message, _FIX, compare.column)
+
+
+def _level_hint(wanted: str, levels: set[str]) -> str:
+    """Upper and lower case are the commonest slip, and the nearest spelling would not always find it."""
+    same = [level for level in sorted(levels) if level.strip().casefold() == wanted.strip().casefold()]
+    return f"Did you mean {same[0]!r}?" if same else nearest_hint(wanted, levels)
+
+
+def _wrong_belief_column(rule: Rule, name: str, wanted: Kind, found: Kind) -> str:
+    return (
+        f"Rule {rule.name!r} takes its belief from column {name!r}, which must hold {KIND_WORDS[wanted]} "
+        f"but holds {KIND_WORDS[found]}."
+    )
+
+
+def _error(code: str, message: str, column: str) -> Finding:
+    return Finding(code, Severity.ERROR, message, _FIX, column)

@@ -1,0 +1,137 @@
+"""Beliefs with every learnt number written down: row-wise, so that chunks of rows give what the whole gives.
+
+`of(columns)` returns one number for all rows, or one per row with NaN where the belief is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from spu_core.errors import RuleError
+from spu_core.rules.columns import Columns, level_text
+
+# Two counts below this share one 64-bit integer.
+MAX_CHECKS = 10**9
+
+
+class FrozenBelief:
+    """A belief that needs nothing but the row."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def of(self, columns: Columns) -> float | np.ndarray:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenConstant(FrozenBelief):
+    """One number."""
+
+    kind: ClassVar[str] = "constant"
+    value: float
+
+    def of(self, columns: Columns) -> float | np.ndarray:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRamp(FrozenBelief):
+    """Straight lines between knots; `below` and `above` hold outside them (the end knots' beliefs by default)."""
+
+    kind: ClassVar[str] = "ramp"
+    column: str
+    knots: tuple[float, ...]
+    beliefs: tuple[float, ...]
+    below: float | None = None
+    above: float | None = None
+
+    def of(self, columns: Columns) -> float | np.ndarray:
+        values = columns.ordered(self.column)
+        return np.interp(values, self.knots, self.beliefs, left=self.below, right=self.above)
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenReadyMade(FrozenBelief):
+    """A column of values in [0, 1]."""
+
+    kind: ClassVar[str] = "ready_made"
+    column: str
+
+    def of(self, columns: Columns) -> float | np.ndarray:
+        values = columns.ordered(self.column)
+        bad = np.flatnonzero((values < 0.0) | (values > 1.0))
+        if bad.size:
+            raise RuleError(
+                f"Column {self.column!r} is used as a belief and must lie in [0, 1], but row {bad[0]} holds "
+                f"{values[bad[0]]:g}; use a ramp to bring it there."
+            )
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRatios(FrozenBelief):
+    """Appendix A.1 with the soft label of each check rule written down."""
+
+    kind: ClassVar[str] = "check_ratio"
+    rule_column: str
+    outcome_column: str
+    failed: tuple[str, ...]
+    admitted: tuple[str, ...]
+    values: Mapping[str, float]
+
+    def of(self, columns: Columns) -> float | np.ndarray:
+        rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
+        by_rule = [self.values.get(level_text(level), np.nan) for level in rule.levels]
+        outcomes = [level_text(level) for level in outcome.levels]
+        # Code −1, a missing value, picks the last entry: silent.
+        ratio = np.array([*by_rule, np.nan])[rule.codes]
+        belief = np.where(outcome.where(np.isin(outcomes, self.failed)), ratio, np.nan)
+        return np.where(outcome.where(np.isin(outcomes, self.admitted)), 1.0, belief)
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenRecords(FrozenBelief):
+    """Appendix A.2 with the prior written down on its grid."""
+
+    kind: ClassVar[str] = "check_record"
+    checks_column: str
+    passes_column: str
+    grid: tuple[float, ...]
+    density: tuple[float, ...]
+
+    def of(self, columns: Columns) -> float | np.ndarray:
+        checks, passes, rows = self.records(columns)
+        belief = np.full(len(columns), np.nan)
+        belief[rows] = np.where(passes < checks, 1.0 - self._chance_to_pass(checks, passes), np.nan)
+        return belief
+
+    def records(self, columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Checks and passes of the rows that have both, and which rows these are."""
+        checks, passes = columns.ordered(self.checks_column), columns.ordered(self.passes_column)
+        rows = np.flatnonzero((checks == checks) & (passes == passes))
+        n, k = checks[rows], passes[rows]
+        bad = np.flatnonzero(
+            ~((k >= 0) & (k <= n) & (n < MAX_CHECKS) & (n == np.floor(n)) & (k == np.floor(k)))
+        )
+        if bad.size:
+            raise RuleError(
+                f"Columns {self.checks_column!r} and {self.passes_column!r} must be whole numbers with "
+                f"0 ≤ passes ≤ checks, but row {rows[bad[0]]} holds {n[bad[0]]:g} checks and {k[bad[0]]:g} passes."
+            )
+        return n.astype(np.int64), k.astype(np.int64), rows
+
+    def _chance_to_pass(self, checks: np.ndarray, passes: np.ndarray) -> np.ndarray:
+        """E[θ | k, n], one distinct record at a time: sums over a batch would depend on who else is in it."""
+        from spu_core.theory.check_prior import CheckPrior
+
+        prior = CheckPrior(np.array(self.grid), np.array(self.density), 0.0, 0, 0.0)
+        distinct, position = np.unique(checks * MAX_CHECKS + passes, return_inverse=True)
+        means = [
+            prior.posterior_mean([record // MAX_CHECKS], [record % MAX_CHECKS])[0] for record in distinct
+        ]
+        return np.array(means, dtype=np.float64)[position]
