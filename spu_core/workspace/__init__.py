@@ -1,0 +1,68 @@
+"""What survives: datasets, rule sets, runs, jobs and check outcomes in one folder, whole or absent."""
+
+from spu_core.workspace.backup import back_up
+from spu_core.workspace.deletion import DeletionPlan, in_bytes
+from spu_core.workspace.disk import Disk
+from spu_core.workspace.home import Home, user_hash
+from spu_core.workspace.jobs import Attempt
+from spu_core.workspace.maintenance import (
+    CheckReport,
+    Problem,
+    StoredObject,
+    check,
+    collect_garbage,
+    list_objects,
+    make_backup,
+)
+from spu_core.workspace.marks import Threshold
+from spu_core.workspace.outcomes import Outcome
+from spu_core.workspace.records import (
+    CandidateRecord,
+    DatasetRecord,
+    ExportRecord,
+    FileRecord,
+    JobRecord,
+    JobStatus,
+    OutcomeRecord,
+    RuleSetVersion,
+    RunRecord,
+    ThresholdRecord,
+)
+from spu_core.workspace.runs import Lineage, RunDraft, engine_versions
+from spu_core.workspace.words import QueueFullError, StaleEditError
+from spu_core.workspace.workspace import Workspace
+
+__all__ = [
+    "Attempt",
+    "CandidateRecord",
+    "CheckReport",
+    "DatasetRecord",
+    "DeletionPlan",
+    "Disk",
+    "ExportRecord",
+    "FileRecord",
+    "Home",
+    "JobRecord",
+    "JobStatus",
+    "Lineage",
+    "Outcome",
+    "OutcomeRecord",
+    "Problem",
+    "QueueFullError",
+    "RuleSetVersion",
+    "RunDraft",
+    "RunRecord",
+    "StaleEditError",
+    "StoredObject",
+    "Threshold",
+    "ThresholdRecord",
+    "Workspace",
+    "back_up",
+    "check",
+    "collect_garbage",
+    "engine_versions",
+    "in_bytes",
+    "list_objects",
+    "make_backup",
+    "user_hash",
+]

@@ -1,0 +1,181 @@
+"""The catalogue: one SQLite database in WAL mode, opened only if it is ours, and changed only in transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spu_core.workspace import schema, words
+from spu_core.workspace.disk import Disk
+
+BUSY_SECONDS = 60
+_HEADER = slice(0, 16), slice(60, 64), slice(68, 72)
+_PRAGMAS = (
+    # Nothing that the file itself defines may run functions with side effects.
+    "trusted_schema = OFF",
+    "cell_size_check = ON",
+    "foreign_keys = ON",
+    # FULL: a commit that was acknowledged survives a power cut.
+    "synchronous = FULL",
+    # Each commit moves its pages into the main file, so that even a deleted -wal takes nothing along.
+    "wal_autocheckpoint = 1",
+)
+
+
+class Catalogue:
+    """One connection to the catalogue of a workspace, safe to share between threads and across a fork."""
+
+    def __init__(self, path: Path, disk: Disk) -> None:
+        self.path = path
+        self.disk = disk
+        self._guard = threading.RLock()
+        self._owner = 0
+        self._connection: sqlite3.Connection | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
+        with self._guard, words.in_words(self.folder):
+            return self._connected().execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
+        found = self.rows(sql, *values)
+        return found[0] if found else None
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All of a block or none of it; writers wait for each other."""
+        with self._guard, words.in_words(self.folder):
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                self.disk.commit(connection)
+            except BaseException:
+                _roll_back(connection)
+                raise
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is always undone: to see what a change would take along."""
+        with self._guard, words.in_words(self.folder):
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            finally:
+                _roll_back(connection)
+
+    def copy_to(self, target: Path) -> None:
+        """A consistent copy, taken while others go on writing."""
+        copy = sqlite3.connect(target, isolation_level=None)
+        try:
+            with self._guard, words.in_words(self.folder):
+                self._connected().backup(copy)
+                # A copy is one file: it needs no -wal beside it.
+                copy.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            copy.close()
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None and self._owner == os.getpid():
+                self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> sqlite3.Connection:
+        # A connection must not cross a fork: SQLite's file locks belong to the process that took them.
+        if self._connection is None or self._owner != os.getpid():
+            self._connection, self._owner = connect(self.path), os.getpid()
+        return self._connection
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection with our settings; the database must have been found to be ours."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.row_factory = sqlite3.Row
+    for pragma in _PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+def prepare(path: Path, disk: Disk) -> None:
+    """Make a new catalogue, or bring ours up to date; refuses all others, unchanged.
+
+    The caller holds the opening lock, so that two who start at once do not both create it.
+    """
+    folder = path.parent
+    refuse_by_header(path)
+    with words.in_words(folder):
+        connection = connect(path)
+        try:
+            if _version_of(connection, folder) < schema.known_version():
+                connection.execute("PRAGMA journal_mode = WAL")
+                _upgrade(connection, folder, disk)
+        finally:
+            connection.close()
+
+
+def refuse_by_header(path: Path) -> None:
+    """Judge a file by its first page, before SQLite may touch it or leave files beside it."""
+    with words.in_words(path.parent):
+        head = _head(path)
+    if not head:
+        return
+    magic, version, owner = (head[part] for part in _HEADER)
+    if magic != b"SQLite format 3\0":
+        raise words.damaged_catalogue(path.parent, "it does not begin like a SQLite database")
+    found = int.from_bytes(version, "big")
+    if int.from_bytes(owner, "big") == schema.APPLICATION_ID and found > schema.known_version():
+        raise words.newer_catalogue(path.parent, found, schema.known_version())
+
+
+def _head(path: Path) -> bytes:
+    if not path.exists():
+        return b""
+    with path.open("rb") as stream:
+        return stream.read(100)
+
+
+def _version_of(connection: sqlite3.Connection, folder: Path) -> int:
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    found = schema.objects_in(connection)
+    if not found and owner == 0 and version == 0:
+        return 0
+    if owner != schema.APPLICATION_ID:
+        raise words.foreign_catalogue(folder, "its application id is not ours")
+    if version > schema.known_version():
+        raise words.newer_catalogue(folder, version, schema.known_version())
+    _refuse_other_objects(found, version, folder)
+    return version
+
+
+def _refuse_other_objects(found: set[tuple[str, str, str]], version: int, folder: Path) -> None:
+    expected = schema.expected_objects(version)
+    strange = sorted(f"{kind} {name[:40]!r}" for kind, name, _ in found ^ expected)
+    if strange:
+        raise words.foreign_catalogue(folder, f"{', '.join(dict.fromkeys(strange))} is not what we create")
+
+
+def _upgrade(connection: sqlite3.Connection, folder: Path, disk: Disk) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Asked again inside the transaction: another process may have done it meanwhile.
+        schema.migrate(connection, _version_of(connection, folder))
+        disk.commit(connection)
+    except BaseException:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")

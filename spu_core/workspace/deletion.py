@@ -1,0 +1,95 @@
+"""Deleting: first a plan that says what else goes, then exactly that plan; rows now, files at the sweep."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from spu_core.checks import check_choice
+from spu_core.errors import WorkspaceError
+from spu_core.workspace import words
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.files import discard_unreferenced
+from spu_core.workspace.values import clean_name
+
+# kind → (its table, the column that names it)
+DELETABLE = {
+    "dataset": ("datasets", "name"),
+    "rule set": ("rule_sets", "name"),
+    "candidate": ("candidates", "name"),
+    "run": ("runs", "name"),
+    "threshold": ("thresholds", "name"),
+    "export": ("exports", "name"),
+    "job": ("jobs", "title"),
+}
+_COUNTED = {
+    "run": "runs",
+    "threshold": "thresholds",
+    "export": "exports",
+    "check outcome": "outcomes",
+    "rule-set version": "rule_set_versions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """What deleting one object takes along, counted by kind, and the bytes that it frees."""
+
+    kind: str
+    id: str
+    name: str
+    takes: tuple[tuple[str, int], ...]
+    freed: int
+
+    def __str__(self) -> str:
+        along = ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in self.takes)
+        return f"Deletes {self.kind} {self.name!r}{f' with {along}' if along else ''}; frees {in_bytes(self.freed)}."
+
+
+def plan_deletion(catalogue: Catalogue, kind: str, token: str) -> DeletionPlan:
+    """Rehearse a deletion inside a transaction that is undone, so that plan and deed cannot differ."""
+    check_choice(kind, DELETABLE, "kind", WorkspaceError)
+    with catalogue.rehearsal() as rows:
+        return _delete(rows, kind, token)
+
+
+def delete(catalogue: Catalogue, plan: DeletionPlan) -> None:
+    """Carry out a plan; where more or less would go than it says, nothing goes."""
+    with catalogue.transaction() as rows:
+        done = _delete(rows, plan.kind, plan.id)
+        if done != plan:
+            raise words.StaleEditError(
+                f"What depends on {plan.kind} {plan.name!r} has changed since you looked, so nothing was deleted. "
+                f"Now it would be: {done}"
+            )
+
+
+def in_bytes(size: int) -> str:
+    """A size for people.
+
+    >>> in_bytes(999), in_bytes(1_500), in_bytes(2_340_000_000)
+    ('999 bytes', '1.5 kB', '2.3 GB')
+    """
+    if size < 1000:
+        return f"{size} bytes"
+    step = next((step for step in (1, 2, 3) if size / 1000**step < 999.95), 4)
+    return f"{size / 1000**step:.1f} {('kB', 'MB', 'GB', 'TB')[step - 1]}"
+
+
+def _delete(rows: sqlite3.Connection, kind: str, token: str) -> DeletionPlan:
+    table, label = DELETABLE[kind]
+    found = rows.execute(f"SELECT {label} AS name FROM {table} WHERE id = ?", (token,)).fetchone()
+    if found is None:
+        raise words.unknown(kind, token)
+    before = _counts(rows)
+    rows.execute(f"DELETE FROM {table} WHERE id = ?", (token,))
+    freed, after = discard_unreferenced(rows), _counts(rows)
+    gone = {name: before[name] - after[name] - (name == kind) for name in _COUNTED}
+    takes = tuple((name, count) for name, count in gone.items() if count > 0)
+    return DeletionPlan(kind, token, clean_name(found["name"]), takes, freed)
+
+
+def _counts(rows: sqlite3.Connection) -> dict[str, int]:
+    return {
+        name: rows.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for name, table in _COUNTED.items()
+    }

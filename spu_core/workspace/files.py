@@ -1,0 +1,203 @@
+"""The write protocol: temporary file → fsync → hash → rename → fsync of the folder → one transaction.
+
+Whatever stops a save at whatever point, the catalogue lists a file only after it is whole and durable. Deleting goes
+the other way: the row first, the file at the next sweep.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from spu_core.errors import WorkspaceError
+from spu_core.workspace import words
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.disk import Writer, hash_of
+from spu_core.workspace.locks import locked, try_lock
+from spu_core.workspace.records import FileRecord
+from spu_core.workspace.values import Clock, new_id
+
+T = TypeVar("T")
+SUFFIXES = {"dataset": ".parquet", "scores": ".parquet", "run": ".zip", "export": ".export"}
+_REFERENCES = (
+    "SELECT file FROM datasets UNION SELECT file FROM runs "
+    "UNION SELECT scores FROM runs WHERE scores IS NOT NULL UNION SELECT file FROM exports"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileDraft:
+    """A file to be stored; drafts with the same `address` have the same content and share one copy."""
+
+    kind: str
+    writer: Writer
+    address: str | None = None
+
+
+class FileStore:
+    """The files beside a catalogue, under our own ids."""
+
+    def __init__(self, catalogue: Catalogue, clock: Clock) -> None:
+        self.catalogue = catalogue
+        self.disk = catalogue.disk
+        self.clock = clock
+        self.folder = catalogue.folder / "files"
+        self.drafts = catalogue.folder / "tmp"
+
+    def save(
+        self,
+        drafts: Sequence[FileDraft],
+        record: Callable[[sqlite3.Connection, tuple[FileRecord, ...]], T],
+    ) -> T:
+        """Store the drafts and, in the same transaction, the rows that name them."""
+        written: list[tuple[FileDraft, FileRecord]] = []
+        # Shared by all who save; the sweep takes it alone, so that it never meets a half-saved file.
+        with words.in_words(self.catalogue.folder), locked(self._writing_lock, shared=True):
+            try:
+                for draft in drafts:
+                    written.append((draft, self._publish(draft)))
+                with self.catalogue.transaction() as rows:
+                    return record(rows, tuple(self._adopt(rows, draft, file) for draft, file in written))
+            finally:
+                self._drop_unlisted(file for _, file in written)
+
+    def path_of(self, file: FileRecord) -> Path:
+        return self.folder / f"{file.id}{SUFFIXES[file.kind]}"
+
+    def verified(self, token: str, kind: str, name: str) -> Path:
+        """The path of a stored file, after its size and hash were found as saved."""
+        row = self.catalogue.row("SELECT * FROM files WHERE id = ?", token)
+        if row is None:
+            raise words.unknown(kind, name)
+        file = FileRecord.from_row(row)
+        found = self.damage(file)
+        if found:
+            raise words.damaged_file(kind, name, found)
+        return self.path_of(file)
+
+    def damage(self, file: FileRecord) -> str:
+        """What is wrong with a stored file, in words; empty where nothing is."""
+        path = self.path_of(file)
+        try:
+            sha256, size = hash_of(path)
+        except FileNotFoundError:
+            return f"its file {path.name} is missing"
+        except OSError as error:
+            return f"its file {path.name} cannot be read ({error.strerror})"
+        if size != file.size:
+            return f"its file {path.name} has {size:,} bytes instead of {file.size:,}"
+        return "" if sha256 == file.sha256 else f"the bytes of its file {path.name} have changed"
+
+    def sweep(self) -> int:
+        """Remove what was deleted or never finished; returns the bytes freed. Waits for nobody."""
+        with words.in_words(self.catalogue.folder):
+            alone = try_lock(self._writing_lock)
+            if alone is None:
+                return 0
+            with open(alone, "rb"):  # closes the descriptor, and with it the lock
+                return self._remove_drafts() + self._remove_discarded()
+
+    def unlisted(self) -> list[Path]:
+        """Files that no row names: a save was cut between rename and commit, or the catalogue is an older one."""
+        known = {
+            row["id"] for row in self.catalogue.rows("SELECT id FROM files UNION SELECT file FROM discarded")
+        }
+        return [path for path in sorted(self.folder.glob("*")) if path.stem not in known]
+
+    def remove_unlisted(self) -> int:
+        """Only on request: after a restored backup these may be the only copy of somebody's work."""
+        with words.in_words(self.catalogue.folder), locked(self._writing_lock):
+            return sum(self._remove(path) for path in self.unlisted())
+
+    @property
+    def _writing_lock(self) -> Path:
+        return self.catalogue.folder / "writing.lock"
+
+    def _publish(self, draft: FileDraft) -> FileRecord:
+        token = new_id()
+        path, target = self.drafts / token, self.folder / f"{token}{SUFFIXES[draft.kind]}"
+        try:
+            self.disk.write(draft.writer, path)
+            self.disk.sync_file(path)
+            sha256, size = hash_of(path)
+            self.disk.rename(path, target)
+            self.disk.sync_folder(self.folder)
+        except BaseException:
+            # No row names it yet: give the space back at once.
+            path.unlink(missing_ok=True)
+            target.unlink(missing_ok=True)
+            raise
+        return FileRecord(token, draft.kind, sha256, size, self.clock())
+
+    def _adopt(self, rows: sqlite3.Connection, draft: FileDraft, file: FileRecord) -> FileRecord:
+        """List the file, or use the copy that is there already."""
+        if draft.address is None:
+            return _insert(rows, file, None)
+        found = rows.execute(
+            "SELECT * FROM files WHERE kind = ? AND address = ?", (draft.kind, draft.address)
+        ).fetchone()
+        if found is None:
+            return _insert(rows, file, draft.address)
+        old = FileRecord.from_row(found)
+        return self._replace(rows, old, file, draft.address) if self.damage(old) else old
+
+    def _replace(
+        self, rows: sqlite3.Connection, old: FileRecord, new: FileRecord, address: str
+    ) -> FileRecord:
+        """Saving a dataset again heals a damaged copy."""
+        rows.execute("UPDATE files SET address = NULL WHERE id = ?", (old.id,))
+        _insert(rows, new, address)
+        rows.execute("UPDATE datasets SET file = ? WHERE file = ?", (new.id, old.id))
+        discard_unreferenced(rows)
+        return new
+
+    def _drop_unlisted(self, files: Iterable[FileRecord]) -> None:
+        """After a failed or shared save; a file whose row may exist is left alone, since the row decides."""
+        for file in files:
+            try:
+                listed = self.catalogue.row("SELECT 1 FROM files WHERE id = ?", file.id)
+                if listed is None:
+                    self.path_of(file).unlink(missing_ok=True)
+            except (WorkspaceError, OSError):
+                return  # `spu workspace gc` finds it later
+
+    def _remove_drafts(self) -> int:
+        return sum(self._remove(path) for path in self.drafts.glob("*"))
+
+    def _remove_discarded(self) -> int:
+        rows = self.catalogue.rows("SELECT file, kind FROM discarded")
+        freed = sum(self._remove(self.folder / f"{row['file']}{SUFFIXES[row['kind']]}") for row in rows)
+        if rows:
+            with self.catalogue.transaction() as connection:
+                connection.executemany(
+                    "DELETE FROM discarded WHERE file = ?", [(row["file"],) for row in rows]
+                )
+        return freed
+
+    def _remove(self, path: Path) -> int:
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            return 0
+        self.disk.remove(path)
+        return size
+
+
+def discard_unreferenced(rows: sqlite3.Connection) -> int:
+    """Move the rows of files that nothing uses any more to the list of the sweep; returns their bytes."""
+    condition = f"id NOT IN ({_REFERENCES})"
+    freed = rows.execute(f"SELECT coalesce(sum(size), 0) FROM files WHERE {condition}").fetchone()[0]
+    rows.execute(f"INSERT OR IGNORE INTO discarded (file, kind) SELECT id, kind FROM files WHERE {condition}")
+    rows.execute(f"DELETE FROM files WHERE {condition}")
+    return int(freed)
+
+
+def _insert(rows: sqlite3.Connection, file: FileRecord, address: str | None) -> FileRecord:
+    rows.execute(
+        "INSERT INTO files (id, kind, address, sha256, size, made) VALUES (?, ?, ?, ?, ?, ?)",
+        (file.id, file.kind, address, file.sha256, file.size, file.made.isoformat()),
+    )
+    return file

@@ -1,0 +1,185 @@
+"""The job table: what was asked for, where it stands, what came of it. Who runs it is the engines' business."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spu_core.errors import WorkspaceError
+from spu_core.workspace import words
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.locks import is_locked
+from spu_core.workspace.records import JobRecord, JobStatus
+from spu_core.workspace.values import Clock, clean_name, to_json
+
+LOG_TAIL = 64_000
+_ACTIVE = (JobStatus.WAITING, JobStatus.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at a job; what an older try writes late is ignored."""
+
+    job: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Jobs:
+    """The jobs of a workspace."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def add(
+        self, token: str, kind: str, title: str, parameters: Mapping[str, Any], limits: Mapping[str, Any]
+    ) -> None:
+        """A new job that waits."""
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                "INSERT INTO jobs (id, kind, title, parameters, limits, status, attempt, share, message, detail, "
+                "result, error, cancel_requested, worker, heartbeat, made, started, ended) "
+                "VALUES (?, ?, ?, ?, ?, 'waiting', 0, 0, '', '{}', '{}', '', 0, '{}', '', ?, '', '')",
+                (
+                    token,
+                    kind,
+                    clean_name(title),
+                    to_json(parameters, "parameters"),
+                    to_json(limits, "limits"),
+                    self._now(),
+                ),
+            )
+
+    def find(self, token: str) -> JobRecord | None:
+        row = self.catalogue.row("SELECT * FROM jobs WHERE id = ?", token)
+        return None if row is None else JobRecord.from_row(row)
+
+    def get(self, token: str) -> JobRecord:
+        found = self.find(token)
+        if found is None:
+            raise words.unknown("job", token)
+        return found
+
+    def list(self) -> tuple[JobRecord, ...]:
+        """All jobs, the newest first."""
+        return tuple(
+            JobRecord.from_row(row) for row in self.catalogue.rows("SELECT * FROM jobs ORDER BY seq DESC")
+        )
+
+    def active(self) -> tuple[JobRecord, ...]:
+        """Jobs that wait or run, the oldest first."""
+        rows = self.catalogue.rows("SELECT * FROM jobs WHERE status IN (?, ?) ORDER BY seq", *_ACTIVE)
+        return tuple(JobRecord.from_row(row) for row in rows)
+
+    def begin(self, token: str) -> Attempt | None:
+        """Waiting → running; None where somebody cancelled, deleted or began it first."""
+        with self.catalogue.transaction() as rows:
+            changed = rows.execute(
+                "UPDATE jobs SET status = 'running', attempt = attempt + 1, message = 'starting', "
+                "worker = '{}', started = ?, heartbeat = ? WHERE id = ? AND status = 'waiting'",
+                (self._now(), self._now(), token),
+            ).rowcount
+        return Attempt(token, self.get(token).attempt) if changed else None
+
+    def set_worker(self, attempt: Attempt, worker: Mapping[str, Any]) -> bool:
+        return self._update(attempt, worker=to_json(worker, "worker"), heartbeat=self._now())
+
+    def beat(self, attempt: Attempt) -> bool:
+        """A sign of life; False where the job is over, gone, or tried again."""
+        return self._update(attempt, heartbeat=self._now())
+
+    def report(self, attempt: Attempt, share: float, message: str, detail: Mapping[str, Any]) -> bool:
+        """Progress; False where nobody waits for it any more."""
+        return self._update(
+            attempt,
+            share=min(max(float(share), 0.0), 1.0),
+            message=str(message)[:500],
+            detail=to_json(detail, "detail"),
+            heartbeat=self._now(),
+        )
+
+    def finish(self, attempt: Attempt, result: Mapping[str, Any]) -> bool:
+        return self._update(
+            attempt, status="finished", share=1.0, result=to_json(result, "result"), ended=self._now()
+        )
+
+    def end(self, attempt: Attempt, status: JobStatus, error: str) -> bool:
+        """Failed, cancelled or interrupted; the last progress stays, so that one sees how far it came."""
+        return self._update(attempt, status=status.value, error=error, ended=self._now())
+
+    def request_cancel(self, token: str) -> JobRecord:
+        """A waiting job is cancelled at once; a running one is told so by its worker."""
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                "UPDATE jobs SET status = 'cancelled', error = 'Cancelled before it started.', ended = ? "
+                "WHERE id = ? AND status = 'waiting'",
+                (self._now(), token),
+            )
+            rows.execute("UPDATE jobs SET cancel_requested = 1 WHERE id = ? AND status = 'running'", (token,))
+        return self.get(token)
+
+    def wait_again(self, token: str) -> None:
+        """A job that is over waits for a new try."""
+        job = self.get(token)
+        if not job.status.is_over or job.status is JobStatus.FINISHED:
+            raise WorkspaceError(
+                f"Job {job.title!r} is {job.status}; only a job that failed or was stopped restarts."
+            )
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                "UPDATE jobs SET status = 'waiting', share = 0, message = '', detail = '{}', error = '', "
+                "cancel_requested = 0, ended = '' WHERE id = ? AND status = ?",
+                (token, job.status.value),
+            )
+
+    def is_alive(self, token: str) -> bool:
+        """Whether a living process holds the lock of this job; needs neither clock nor process table."""
+        return is_locked(self.lock_path(token))
+
+    def mark_dead(self) -> int:
+        """Running jobs that no living process works on become *interrupted*; returns how many."""
+        running = [job for job in self.active() if job.status is JobStatus.RUNNING]
+        dead = [job for job in running if not self.is_alive(job.id)]
+        sentence = "The worker died without a word, perhaps with the machine; start the job again."
+        return sum(self.end(Attempt(job.id, job.attempt), JobStatus.INTERRUPTED, sentence) for job in dead)
+
+    def lock_path(self, token: str) -> Path:
+        return self.catalogue.folder / "locks" / f"{token}.lock"
+
+    def log_path(self, token: str) -> Path:
+        return self.catalogue.folder / "logs" / f"{token}.log"
+
+    def log(self, token: str) -> str:
+        """The end of the log of a job, for the maintainer."""
+        path = self.log_path(self.get(token).id)
+        if not path.exists():
+            return ""
+        with path.open("rb") as stream:
+            stream.seek(max(0, path.stat().st_size - LOG_TAIL))
+            return stream.read().decode("utf-8", "replace")
+
+    def remove_leftovers(self) -> None:
+        """Logs and locks of jobs that were deleted and are not running any more."""
+        known = {row["id"] for row in self.catalogue.rows("SELECT id FROM jobs")}
+        for folder in ("logs", "locks"):
+            for path in (self.catalogue.folder / folder).glob("*"):
+                if path.stem not in known and not self.is_alive(path.stem):
+                    path.unlink(missing_ok=True)
+
+    def _now(self) -> str:
+        return self.clock().isoformat()
+
+    def _update(self, attempt: Attempt, **values: Any) -> bool:
+        changes = ", ".join(f"{name} = :{name}" for name in values)
+        with self.catalogue.transaction() as rows:
+            return _only_this_try(rows, changes, {**values, "job": attempt.job, "number": attempt.number})
+
+
+def _only_this_try(rows: sqlite3.Connection, changes: str, values: Mapping[str, Any]) -> bool:
+    done = rows.execute(
+        f"UPDATE jobs SET {changes} WHERE id = :job AND attempt = :number AND status = 'running'", values
+    )
+    return done.rowcount == 1

@@ -1,0 +1,208 @@
+"""What a workspace returns: frozen records, each a row of the catalogue with its JSON read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, ClassVar, Self
+
+
+class JobStatus(StrEnum):
+    """Where a job stands; `interrupted` means that its worker died without a word."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def is_over(self) -> bool:
+        return self not in (JobStatus.WAITING, JobStatus.RUNNING)
+
+
+def _moment(text: str) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+# SQLite keeps times as text and truth as 0 or 1.
+_CONVERT: dict[str, Callable[[Any], Any]] = {
+    "made": _moment,
+    "heartbeat": _moment,
+    "started": _moment,
+    "ended": _moment,
+    "is_current": bool,
+    "is_positive": bool,
+    "cancel_requested": bool,
+    "status": JobStatus,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Fields are columns of the same name; those in `JSON` are stored as text."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset()
+
+    @classmethod
+    def from_row(cls, row: sqlite3.Row) -> Self:
+        return cls(**{field.name: cls._read(field.name, row[field.name]) for field in fields(cls)})
+
+    @classmethod
+    def _read(cls, name: str, value: Any) -> Any:
+        if name in cls.JSON:
+            return json.loads(value)
+        convert = _CONVERT.get(name)
+        return value if convert is None or value is None else convert(value)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord(_Record):
+    """A stored file: its hash and size decide whether it is still what was saved."""
+
+    id: str
+    kind: str
+    sha256: str
+    size: int
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRecord(_Record):
+    """A stored table; two datasets with the same fingerprint share one file."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"roles", "positive_values", "truth_values"})
+    id: str
+    name: str
+    fingerprint: str
+    file: str
+    n_rows: int
+    n_columns: int
+    size: int
+    roles: Mapping[str, str]
+    positive_values: Sequence[Any]
+    truth_values: Sequence[Any]
+    version: int
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSetVersion(_Record):
+    """One saved state of a rule set; `parent` is the version that it was edited from."""
+
+    id: str
+    name: str
+    number: int
+    parent: int | None
+    is_current: bool
+    text: str
+    sha256: str
+    note: str
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateRecord(_Record):
+    """A method with its settings, kept under a name."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"settings"})
+    id: str
+    name: str
+    method: str
+    settings: Mapping[str, Any]
+    version: int
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord(_Record):
+    """One trained candidate: what it was made from, a summary for lists, and its files."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"candidate", "config", "versions", "summary"})
+    id: str
+    name: str
+    dataset: str
+    dataset_fingerprint: str
+    rule_set: str | None
+    rule_set_version: int | None
+    candidate_id: str | None
+    candidate: Mapping[str, Any]
+    job: str | None
+    file: str
+    scores: str | None
+    size: int
+    config: Mapping[str, Any]
+    versions: Mapping[str, str]
+    summary: Mapping[str, Any]
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRecord(_Record):
+    """An operating point of a run: the threshold and the share of rows that it flags."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
+    id: str
+    run: str
+    name: str
+    threshold: float
+    flagged_share: float
+    detail: Mapping[str, Any]
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRecord(_Record):
+    """A file that was made from a run for use elsewhere."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
+    id: str
+    run: str
+    name: str
+    format: str
+    file: str
+    size: int
+    detail: Mapping[str, Any]
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRecord(_Record):
+    """What a check of one row found; the last one of a row stands."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
+    dataset: str
+    row: int
+    is_positive: bool
+    detail: Mapping[str, Any]
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord(_Record):
+    """A job as the dashboard shows it: status, progress, and what came of it."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"parameters", "limits", "detail", "result", "worker"})
+    id: str
+    kind: str
+    title: str
+    parameters: Mapping[str, Any]
+    limits: Mapping[str, Any]
+    status: JobStatus
+    attempt: int
+    share: float
+    message: str
+    detail: Mapping[str, Any]
+    result: Mapping[str, Any]
+    error: str
+    cancel_requested: bool
+    worker: Mapping[str, Any]
+    heartbeat: datetime | None
+    made: datetime
+    started: datetime | None
+    ended: datetime | None

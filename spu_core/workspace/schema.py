@@ -1,0 +1,113 @@
+"""The tables of a catalogue, and the steps from each schema version to the next."""
+
+from __future__ import annotations
+
+import sqlite3
+
+# "SPUS", in the header of every catalogue of ours: a foreign database is recognised by its first page.
+APPLICATION_ID = 0x53505553
+
+_FIRST = """
+CREATE TABLE workspace (id TEXT PRIMARY KEY, made TEXT NOT NULL) STRICT;
+CREATE TABLE files (
+  id TEXT PRIMARY KEY, kind TEXT NOT NULL, address TEXT, sha256 TEXT NOT NULL, size INTEGER NOT NULL,
+  made TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX one_copy_per_address ON files (kind, address) WHERE address IS NOT NULL;
+CREATE TABLE discarded (file TEXT PRIMARY KEY, kind TEXT NOT NULL) STRICT;
+CREATE TABLE datasets (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, fingerprint TEXT NOT NULL,
+  file TEXT NOT NULL REFERENCES files (id), n_rows INTEGER NOT NULL, n_columns INTEGER NOT NULL,
+  roles TEXT NOT NULL, positive_values TEXT NOT NULL, truth_values TEXT NOT NULL, version INTEGER NOT NULL,
+  made TEXT NOT NULL, UNIQUE (fingerprint, name)
+) STRICT;
+CREATE INDEX datasets_by_file ON datasets (file);
+CREATE TABLE rule_sets (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+  current INTEGER NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE TABLE rule_set_versions (
+  rule_set TEXT NOT NULL REFERENCES rule_sets (id) ON DELETE CASCADE, number INTEGER NOT NULL, parent INTEGER,
+  text TEXT NOT NULL, sha256 TEXT NOT NULL, note TEXT NOT NULL, made TEXT NOT NULL, PRIMARY KEY (rule_set, number)
+) STRICT;
+CREATE TABLE candidates (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, method TEXT NOT NULL,
+  settings TEXT NOT NULL, version INTEGER NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE TABLE jobs (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, title TEXT NOT NULL,
+  parameters TEXT NOT NULL, limits TEXT NOT NULL, status TEXT NOT NULL, attempt INTEGER NOT NULL,
+  share REAL NOT NULL, message TEXT NOT NULL, detail TEXT NOT NULL, result TEXT NOT NULL, error TEXT NOT NULL,
+  cancel_requested INTEGER NOT NULL, worker TEXT NOT NULL, heartbeat TEXT NOT NULL,
+  made TEXT NOT NULL, started TEXT NOT NULL, ended TEXT NOT NULL
+) STRICT;
+CREATE TABLE runs (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
+  dataset TEXT NOT NULL REFERENCES datasets (id) ON DELETE CASCADE, dataset_fingerprint TEXT NOT NULL,
+  rule_set TEXT REFERENCES rule_sets (id) ON DELETE CASCADE, rule_set_version INTEGER,
+  candidate_id TEXT REFERENCES candidates (id) ON DELETE SET NULL, candidate TEXT NOT NULL,
+  job TEXT REFERENCES jobs (id) ON DELETE SET NULL,
+  file TEXT NOT NULL REFERENCES files (id), scores TEXT REFERENCES files (id),
+  config TEXT NOT NULL, versions TEXT NOT NULL, summary TEXT NOT NULL, made TEXT NOT NULL,
+  FOREIGN KEY (rule_set, rule_set_version) REFERENCES rule_set_versions (rule_set, number)
+    ON DELETE CASCADE DEFERRABLE INITIALLY DEFERRED
+) STRICT;
+CREATE INDEX runs_by_dataset ON runs (dataset);
+CREATE INDEX runs_by_rule_set ON runs (rule_set, rule_set_version);
+CREATE TABLE thresholds (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, name TEXT NOT NULL,
+  threshold REAL NOT NULL, flagged_share REAL NOT NULL, detail TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX thresholds_by_run ON thresholds (run);
+CREATE TABLE exports (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE, name TEXT NOT NULL, format TEXT NOT NULL,
+  file TEXT NOT NULL REFERENCES files (id), detail TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX exports_by_run ON exports (run);
+CREATE TABLE outcomes (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, dataset TEXT NOT NULL REFERENCES datasets (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, is_positive INTEGER NOT NULL, detail TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX outcomes_by_dataset ON outcomes (dataset, row);
+"""
+
+# MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+def known_version() -> int:
+    """The newest schema version this program can open."""
+    return len(MIGRATIONS)
+
+
+def migrate(connection: sqlite3.Connection, version: int) -> None:
+    """Run the missing steps; the caller holds the transaction, so a failed step leaves the old version whole."""
+    for step in MIGRATIONS[version:]:
+        for statement in filter(None, map(str.strip, step.split(";"))):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {known_version()}")
+
+
+def objects_in(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
+    """Every table, index, view and trigger with the text that made it."""
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master")
+    return {(kind, name, sql) for kind, name, sql in rows if not _made_by_sqlite(kind, name)}
+
+
+def expected_objects(version: int) -> set[tuple[str, str, str]]:
+    """What a catalogue of `version` consists of, made by the same steps in memory."""
+    memory = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for step in MIGRATIONS[:version]:
+            memory.executescript(step)
+        return objects_in(memory)
+    finally:
+        memory.close()
+
+
+def _made_by_sqlite(kind: str, name: str) -> bool:
+    """SQLite's own tables and indexes; a trigger or view is always somebody's."""
+    return kind in ("table", "index") and name.startswith(("sqlite_sequence", "sqlite_autoindex_"))

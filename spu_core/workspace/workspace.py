@@ -1,0 +1,164 @@
+"""A workspace: the folder where datasets, rule sets, runs, jobs and check outcomes survive."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from spu_core.workspace import catalogue as catalogues
+from spu_core.workspace import words
+from spu_core.workspace.backup import back_up, backups
+from spu_core.workspace.candidates import Candidates
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.datasets import Datasets
+from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
+from spu_core.workspace.disk import Disk
+from spu_core.workspace.files import FileStore
+from spu_core.workspace.home import Home, make_private_folder
+from spu_core.workspace.jobs import Jobs
+from spu_core.workspace.locks import locked
+from spu_core.workspace.marks import Exports, Thresholds
+from spu_core.workspace.outcomes import Outcomes
+from spu_core.workspace.rule_sets import RuleSets
+from spu_core.workspace.runs import Lineage, Runs
+from spu_core.workspace.values import Clock, new_id, utc_now
+
+CATALOGUE = "catalogue.sqlite"
+_FOLDERS = ("files", "tmp", "backups", "logs", "locks")
+
+
+class Workspace:
+    """One folder of stored work, opened; any number of processes may have it open at once.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder, Workspace.open(folder) as workspace:
+    ...     first = workspace.rule_sets.create("fraud", "{}")
+    ...     second = workspace.rule_sets.save(first, '{"rules": []}')
+    ...     workspace.rule_sets.undo(second).text
+    '{}'
+    """
+
+    def __init__(self, folder: Path, home: Home, *, disk: Disk, clock: Clock) -> None:
+        self.folder = folder
+        self.home = home
+        self.clock = clock
+        self.catalogue = Catalogue(folder / CATALOGUE, disk)
+        self.files = FileStore(self.catalogue, clock)
+        self.datasets = Datasets(self.files)
+        self.rule_sets = RuleSets(self.catalogue, clock)
+        self.candidates = Candidates(self.catalogue, clock)
+        self.runs = Runs(self.files)
+        self.thresholds = Thresholds(self.catalogue, clock)
+        self.exports = Exports(self.files)
+        self.outcomes = Outcomes(self.catalogue, clock)
+        self.jobs = Jobs(self.catalogue, clock)
+
+    @classmethod
+    def open(
+        cls, folder: str | Path | None = None, *, disk: Disk | None = None, clock: Clock = utc_now
+    ) -> Self:
+        """The workspace in `folder`, by default that of `SPU_HOME`; made where there is none.
+
+        Each opening keeps a backup of the catalogue and sweeps what was deleted or never finished.
+        """
+        home = Home.default() if folder is None else Home.at(folder)
+        return cls._start(home.folder, home, disk or Disk(), clock)
+
+    @classmethod
+    def open_for(cls, issuer: str, subject: str, home: Home | None = None) -> Self:
+        """The workspace of a logged-in person, inside the home of the server."""
+        home = home or Home.default()
+        return cls._start(home.user_folder(issuer, subject), home, Disk(), utc_now)
+
+    @classmethod
+    def join(cls, home: Home, place: str) -> Self:
+        """A workspace that exists, opened by a worker: no backup, no sweep, nothing created."""
+        folder = home.folder_at(place)
+        path = folder / CATALOGUE
+        if not path.is_file():
+            raise words.unknown("workspace", place)
+        # Under the lock no other process is between creating the file and filling it.
+        with words.in_words(folder), locked(folder / "open.lock", shared=True):
+            catalogues.prepare(path, Disk())
+        return cls(folder, home, disk=Disk(), clock=utc_now)
+
+    @classmethod
+    def _start(cls, folder: Path, home: Home, disk: Disk, clock: Clock) -> Self:
+        for path in (home.folder, folder, *(folder / name for name in _FOLDERS)):
+            make_private_folder(path)
+        workspace = cls(folder, home, disk=disk, clock=clock)
+        with words.in_words(folder), locked(folder / "open.lock"):
+            refuse_orphaned_files(folder)
+            catalogues.prepare(folder / CATALOGUE, disk)
+            workspace._give_id()
+            workspace.files.sweep()
+            workspace.jobs.remove_leftovers()
+            back_up(workspace.catalogue)
+        return workspace
+
+    @cached_property
+    def id(self) -> str:
+        """The random id of this workspace: the first part of every cache key."""
+        row = self.catalogue.row("SELECT id FROM workspace")
+        if row is None:
+            raise words.damaged_catalogue(self.folder, "it has lost its id")
+        return str(row["id"])
+
+    @property
+    def place(self) -> str:
+        """Where this workspace lies in its home."""
+        return self.home.place_of(self.folder)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the stored files."""
+        row = self.catalogue.row("SELECT coalesce(sum(size), 0) AS size FROM files")
+        return 0 if row is None else int(row["size"])
+
+    def lineage(self, run: str) -> Lineage:
+        """Where a run comes from: dataset, rule-set version, candidate and versions."""
+        record = self.runs.get(run)
+        rules = None
+        if record.rule_set is not None:
+            rules = self.rule_sets.get(record.rule_set, record.rule_set_version)
+        return Lineage(
+            record,
+            self.datasets.get(record.dataset),
+            rules.name if rules else None,
+            rules.text if rules else None,
+        )
+
+    def plan_deletion(self, kind: str, token: str) -> DeletionPlan:
+        """What deleting this object would take along; nothing is changed."""
+        return plan_deletion(self.catalogue, kind, token)
+
+    def delete(self, plan: DeletionPlan) -> None:
+        """Carry out a plan: rows now, files at once where nobody is saving, else at the next sweep."""
+        delete(self.catalogue, plan)
+        self.files.sweep()
+        self.jobs.remove_leftovers()
+
+    def close(self) -> None:
+        self.catalogue.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _give_id(self) -> None:
+        if self.catalogue.row("SELECT id FROM workspace") is None:
+            with self.catalogue.transaction() as rows:
+                rows.execute(
+                    "INSERT INTO workspace (id, made) VALUES (?, ?)", (new_id(), self.clock().isoformat())
+                )
+
+
+def refuse_orphaned_files(folder: Path) -> None:
+    """A missing catalogue beside stored files is a loss to be repaired, not a fresh start."""
+    path = folder / CATALOGUE
+    gone = not path.exists() or path.stat().st_size == 0
+    if gone and (backups(folder) or any((folder / "files").iterdir())):
+        raise words.missing_catalogue(folder)
