@@ -1,0 +1,23 @@
+"""From rules and labels to soft labels: combiners, explanations, beliefs from data, and the audit of S."""
+
+from spu_core.labels.audit import SoftLabelAudit, audit_soft_labels
+from spu_core.labels.beliefs import BeliefSuggestion, suggest_belief, suggest_beliefs
+from spu_core.labels.combine import COMBINERS, Combiner
+from spu_core.labels.explain import Contribution, Explanation
+from spu_core.labels.leave_one_out import leave_one_rule_out
+from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
+
+__all__ = [
+    "COMBINERS",
+    "BeliefSuggestion",
+    "Combiner",
+    "Contribution",
+    "Explanation",
+    "SoftLabelAudit",
+    "SoftLabels",
+    "assign_soft_labels",
+    "audit_soft_labels",
+    "leave_one_rule_out",
+    "suggest_belief",
+    "suggest_beliefs",
+]

@@ -1,0 +1,183 @@
+"""The audit of soft labels: what S looks like, what it allows at best, and what in it deserves a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spu_core.checks import check_share
+from spu_core.errors import SoftLabelError
+from spu_core.labels.beliefs import CHOSEN_BY_RULES, labels_follow_rules
+from spu_core.labels.leave_one_out import ceiling_or_nan
+from spu_core.labels.soft_labels import SoftLabels
+from spu_core.tables import Finding, Severity
+
+BINS = 20
+# At a ceiling of .55 a perfect use of S and a coin differ by .05: little is left to tell models apart.
+LOW_CEILING = 0.55
+# E[S] within a factor of two of the prior is as near as hand-made beliefs come.
+PRIOR_FACTOR = 2.0
+MANY_UNSUSPECTED = 0.5
+ALMOST_ALL = 0.95
+FEW_LABELED = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftLabelAudit:
+    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined."""
+
+    n_rows: int
+    n_labeled: int
+    mean: float
+    unlabeled_mean: float
+    ceiling: float
+    share_between: float
+    share_at_floor: float
+    unsuspected_labeled: float
+    labeled_rule_mean: float
+    prior: float | None
+    bin_edges: np.ndarray
+    bin_rows: np.ndarray
+    bin_labeled: np.ndarray
+    findings: tuple[Finding, ...]
+
+    @property
+    def prior_ratio(self) -> float:
+        """E[S] over the prior; NaN where no prior was given."""
+        return self.mean / self.prior if self.prior else float("nan")
+
+
+def audit_soft_labels(
+    soft_labels: SoftLabels, *, prior: float | None = None, bins: int = BINS
+) -> SoftLabelAudit:
+    """Audit soft labels, against an estimate of the class prior where there is one.
+
+    >>> audit = audit_soft_labels(SoftLabels.from_values([0.0, 0.0, 0.0, 1.0], [False] * 4), prior=0.2)
+    >>> audit.mean, audit.ceiling, [finding.code for finding in audit.findings]
+    (0.25, 1.0, ['no_labels', 'never_between'])
+    """
+    if prior is not None:
+        prior = check_share(prior, "prior", SoftLabelError)
+    figures = _figures(soft_labels) | _histogram(soft_labels, bins)
+    findings = tuple(_findings(soft_labels, figures, prior))
+    return SoftLabelAudit(prior=prior, findings=findings, **figures)
+
+
+def _figures(soft_labels: SoftLabels) -> dict[str, Any]:
+    value, score, is_labeled = soft_labels.value, soft_labels.rule_score, soft_labels.is_labeled
+    at_floor = score <= soft_labels.floor
+    return {
+        "n_rows": value.size,
+        "n_labeled": int(np.count_nonzero(is_labeled)),
+        "mean": float(value.mean()),
+        "unlabeled_mean": _mean(value[~is_labeled]),
+        "ceiling": ceiling_or_nan(value),
+        "share_between": _mean((value > 0.0) & (value < 1.0)),
+        "share_at_floor": _mean(at_floor),
+        "unsuspected_labeled": _mean(at_floor[is_labeled]),
+        "labeled_rule_mean": _mean(score[is_labeled]),
+    }
+
+
+def _histogram(soft_labels: SoftLabels, bins: int) -> dict[str, np.ndarray]:
+    rows, edges = np.histogram(soft_labels.value, bins=bins, range=(0.0, 1.0))
+    labeled, _ = np.histogram(soft_labels.value[soft_labels.is_labeled], bins=bins, range=(0.0, 1.0))
+    return {"bin_edges": edges, "bin_rows": rows, "bin_labeled": labeled}
+
+
+def _findings(soft_labels: SoftLabels, figures: dict[str, Any], prior: float | None) -> Iterator[Finding]:
+    yield from _about_labels(soft_labels, figures)
+    yield from _about_values(figures)
+    if prior is not None:
+        yield from _about_prior(figures, prior)
+
+
+def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[Finding]:
+    n_labeled = figures["n_labeled"]
+    if not n_labeled:
+        yield _warning(
+            "no_labels",
+            "No row is a confirmed positive, so nothing outside the rules can speak for or against them.",
+            "Choose the label column and its positive value, or go on with rules alone.",
+        )
+        return
+    if n_labeled < FEW_LABELED:
+        yield _warning(
+            "few_labels",
+            f"Only {n_labeled} rows are confirmed positives; figures that rest on them are very uncertain.",
+            "Confirm more positives, or read those figures with their intervals.",
+        )
+    if figures["unsuspected_labeled"] >= MANY_UNSUSPECTED:
+        yield _warning(
+            "unsuspected_labeled",
+            f"{_percent(figures['unsuspected_labeled'])} of the confirmed positives are rows that no rule suspects.",
+            "Look at these rows: a rule is missing, or the rules describe another kind of positive.",
+        )
+    if figures["labeled_rule_mean"] < figures["unlabeled_mean"]:
+        yield _warning(
+            "labels_against_rules",
+            f"The rules believe less of confirmed positives ({figures['labeled_rule_mean']:.3f} on average) than of "
+            f"the other rows ({figures['unlabeled_mean']:.3f}).",
+            "Check the direction of the rules and which value of the label means confirmed.",
+        )
+    if soft_labels.matrix is not None and labels_follow_rules(soft_labels.matrix, soft_labels.is_labeled):
+        yield Finding("labels_follow_rules", Severity.INFO, CHOSEN_BY_RULES, "Check some rows at random.")
+
+
+def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
+    ceiling = figures["ceiling"]
+    if np.isnan(ceiling):
+        yield Finding(
+            "one_sided",
+            Severity.ERROR,
+            f"S is {figures['mean']:g} in every row, so positives and negatives cannot be told apart.",
+            "Add a rule that fires on some rows, or labelled positives.",
+        )
+        return
+    if ceiling < LOW_CEILING:
+        yield _warning(
+            "low_ceiling",
+            f"The ceiling of AUC_SPU is {ceiling:.3f}: even the best model can hardly be told from a coin.",
+            "Make beliefs differ more between rows: sharper rules, or a lower floor.",
+        )
+    if figures["share_between"] == 0.0:
+        yield Finding(
+            "never_between",
+            Severity.INFO,
+            "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
+            "Add rules with beliefs between 0 and 1 where you are not sure.",
+        )
+    if figures["share_at_floor"] >= ALMOST_ALL:
+        yield Finding(
+            "mostly_floor",
+            Severity.INFO,
+            f"{_percent(figures['share_at_floor'])} of the rows are suspected by no rule.",
+            "That is usual for rare positives; otherwise add rules with a wider reach.",
+        )
+
+
+def _about_prior(figures: dict[str, Any], prior: float) -> Iterator[Finding]:
+    ratio = figures["mean"] / prior
+    if not 1 / PRIOR_FACTOR <= ratio <= PRIOR_FACTOR:
+        direction = "above" if ratio > 1 else "below"
+        advice = "Lower the beliefs" if ratio > 1 else "Raise the beliefs or the floor"
+        yield _warning(
+            "mean_far_from_prior",
+            f"E[S] is {figures['mean']:.3f}, far {direction} the class prior of {prior:.3f}.",
+            f"{advice}, or doubt the prior: its estimate tends to be too high.",
+        )
+
+
+def _warning(code: str, message: str, advice: str) -> Finding:
+    return Finding(code, Severity.WARNING, message, advice)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if values.size else float("nan")

@@ -1,0 +1,148 @@
+"""Beliefs from data: what the labelled rows suggest for a rule, beside what the analyst said.
+
+If confirmed positives are a random sample of all positives (SCAR) and π is the class prior, Bayes gives
+P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's lift.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spu_core.checks import check_flags, check_share
+from spu_core.errors import SoftLabelError
+from spu_core.rules import RuleMatrix
+from spu_core.rules.analysis import covered
+from spu_core.rules.proportions import lift_interval
+
+# With fewer hits the interval is honest but too wide to correct anybody's belief.
+FEW_HITS = 5
+# Labelled rows that all carry a rule, while many rows carry none, were hardly found without the rules.
+FEW_LABELED = 20
+
+CHOSEN_BY_RULES = (
+    "The rules themselves seem to have decided who was checked (every confirmed positive carries a rule): "
+    "labelled rows then carry rules by construction, and these figures are too high."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefSuggestion:
+    """What the labels suggest for one rule: P(Y=1 | rule), in [0, 1], with limits; NaN where they say nothing."""
+
+    rule: str
+    estimate: float
+    low: float
+    high: float
+    prior: float
+    said: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        return not math.isnan(self.estimate)
+
+    @property
+    def disagrees(self) -> bool:
+        """Whether what the analyst said lies outside the limits."""
+        return self.is_known and self.said is not None and not self.low <= self.said <= self.high
+
+    @property
+    def text(self) -> str:
+        """You said …; the labels suggest …"""
+        said = "" if self.said is None else f"you said {self.said:.2f}; "
+        if not self.is_known:
+            return f"{said}the labels say nothing about this rule"
+        return f"{said}the labels suggest {self.low:.2f}–{self.high:.2f}"
+
+
+def suggest_belief(
+    fired: Any,
+    is_labeled: Any,
+    *,
+    prior: float,
+    said: float | None = None,
+    rule: str = "rule",
+    level: float = 0.95,
+) -> BeliefSuggestion:
+    """The belief that the labels suggest for a rule, given the class prior and SCAR.
+
+    >>> import numpy as np
+    >>> fired = np.arange(10_000) < 1_000
+    >>> is_labeled = np.isin(np.arange(10_000), np.r_[0:60, 5_000:5_040])
+    >>> suggestion = suggest_belief(fired, is_labeled, prior=0.1, said=0.8)
+    >>> round(suggestion.estimate, 2), suggestion.text, suggestion.disagrees
+    (0.6, 'you said 0.80; the labels suggest 0.50–0.70', True)
+    """
+    prior = check_share(prior, "prior", SoftLabelError)
+    check_share(level, "level", SoftLabelError)
+    fired = check_flags(fired, None, "fired")
+    is_labeled = check_flags(is_labeled, fired.size, "is_labeled")
+    hits, n_labeled = int(np.count_nonzero(fired & is_labeled)), int(np.count_nonzero(is_labeled))
+    lift, low, high = lift_interval(hits, n_labeled, int(np.count_nonzero(fired)), fired.size, level)
+    warnings = _warnings(hits, n_labeled, fired, prior * low)
+    estimate, low, high = (_share(prior * value) for value in (lift, low, high))
+    return BeliefSuggestion(rule, estimate, low, high, prior, said, warnings)
+
+
+def suggest_beliefs(
+    matrix: RuleMatrix,
+    is_labeled: Any,
+    *,
+    prior: float,
+    rules_chose_checks: bool | None = None,
+    level: float = 0.95,
+) -> tuple[BeliefSuggestion, ...]:
+    """A suggestion for every rule, beside the (mean) belief that the analyst gave it.
+
+    `rules_chose_checks` says whether rules decided which rows were checked; left out, it is judged from the data.
+    """
+    flags = check_flags(is_labeled, len(matrix), "is_labeled")
+    chosen = labels_follow_rules(matrix, flags) if rules_chose_checks is None else rules_chose_checks
+    return tuple(
+        _with_warning(_suggest_for(matrix, j, flags, prior, level), CHOSEN_BY_RULES if chosen else None)
+        for j in range(matrix.n_rules)
+    )
+
+
+def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
+    """Whether every confirmed positive carries a rule although many rows carry none."""
+    reached = covered(matrix)
+    n_labeled = np.count_nonzero(is_labeled)
+    return bool(n_labeled >= FEW_LABELED and reached[is_labeled].all() and reached.mean() < 0.9)
+
+
+def _suggest_for(
+    matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: float, level: float
+) -> BeliefSuggestion:
+    fired = matrix.fired[:, rule]
+    said = float(matrix.belief_of(rule)[fired].mean()) if fired.any() else None
+    return suggest_belief(fired, is_labeled, prior=prior, said=said, rule=matrix.names[rule], level=level)
+
+
+def _warnings(hits: int, n_labeled: int, fired: np.ndarray, low: float) -> tuple[str, ...]:
+    if not n_labeled:
+        return ("No row is labelled, so the labels say nothing.",)
+    if not fired.any():
+        return ("The rule never fires, so there is nothing to learn about it.",)
+    found = []
+    if hits < FEW_HITS:
+        found.append(f"Only {hits} labelled rows carry this rule; the interval is wide.")
+    if low > 1.0:
+        found.append(
+            "The labels imply more than 1: the prior is too high, or positives were not labelled at random."
+        )
+    return tuple(found)
+
+
+def _with_warning(suggestion: BeliefSuggestion, warning: str | None) -> BeliefSuggestion:
+    from dataclasses import replace
+
+    return replace(suggestion, warnings=(*suggestion.warnings, warning)) if warning else suggestion
+
+
+def _share(value: float) -> float:
+    return value if math.isnan(value) else min(max(value, 0.0), 1.0)
