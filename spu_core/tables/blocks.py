@@ -1,0 +1,148 @@
+"""The rows of a text file, block by block, with every line that does not fit kept with its number and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as arrow_csv
+
+from spu_core.errors import TableError
+from spu_core.tables.numbers import MISSING_MARKS
+from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
+from spu_core.tables.streams import Borrowed
+
+_BLOCK = 4 << 20
+
+
+@dataclass(frozen=True)
+class TextPlan:
+    """Where the rows start, what their columns are called, and how cells are written."""
+
+    name: str
+    stream: IO[bytes]
+    start: int
+    lines_before: int
+    columns: tuple[str, ...]
+    dialect: Dialect
+    limits: ReadLimits
+
+    @property
+    def missing_marks(self) -> tuple[str, ...]:
+        """All marks that mean *no value* in every column."""
+        return (*MISSING_MARKS, *self.dialect.missing)
+
+
+@dataclass
+class BlockReader:
+    """One pass over the rows; after it, `kept` rows, `rejected` lines and `empty` lines make up all records."""
+
+    plan: TextPlan
+    kept: int = 0
+    rejected: int = 0
+    listed: list[RejectedLine] = field(default_factory=list)
+    widths: list[tuple[int, int]] = field(default_factory=list)
+    empty: list[int] = field(default_factory=list)
+    _gone: list[int] = field(default_factory=list)
+    _seen: int = 0
+
+    @property
+    def records(self) -> int:
+        """All records of the pass: rows, rejected ones and empty ones."""
+        return self.kept + self.rejected + len(self.empty)
+
+    def blocks(self, columns: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
+        """Blocks of rows as text, with null for missing marks; lines without a single value are left out."""
+        plan = self.plan
+        plan.stream.seek(plan.start)
+        try:
+            with arrow_csv.open_csv(Borrowed(plan.stream), **self._options()) as reader:
+                for block in reader:
+                    rows = self._without_empty(block)
+                    self._seen += block.num_rows
+                    self.kept += rows.num_rows
+                    self._check_rows()
+                    yield rows if columns is None else rows.select(list(columns))
+        except pa.ArrowInvalid as error:
+            raise _in_words(error, plan) from error
+
+    def record_of(self, row: int) -> int:
+        """The record number, from 1, of a kept row, counted from 0."""
+        gone = np.sort(np.concatenate([_numbers(self._gone), _numbers(self.empty)]))
+        return int(_nth_others(np.array([row]), gone)[0])
+
+    def _options(self) -> dict[str, object]:
+        plan = self.plan
+        return {
+            "read_options": arrow_csv.ReadOptions(
+                use_threads=False, block_size=_BLOCK, column_names=list(plan.columns)
+            ),
+            "parse_options": arrow_csv.ParseOptions(
+                delimiter=plan.dialect.separator,
+                quote_char=plan.dialect.quote or False,
+                newlines_in_values=bool(plan.dialect.quote),
+                ignore_empty_lines=False,
+                invalid_row_handler=self._reject,
+            ),
+            "convert_options": arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(plan.columns, pa.string()),
+                null_values=list(plan.missing_marks),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+                check_utf8=False,
+            ),
+        }
+
+    def _reject(self, row: arrow_csv.InvalidRow) -> str:
+        if not row.text.strip():
+            self.empty.append(row.number)
+            return "skip"
+        self.rejected += 1
+        self._gone.append(row.number)
+        if len(self.listed) < LISTED_LINES:
+            reason = f"has {row.actual_columns} fields where {row.expected_columns} are expected"
+            self.listed.append(RejectedLine(row.number, reason, row.text[:200]))
+            self.widths.append((row.number, row.actual_columns))
+        return "skip"
+
+    def _without_empty(self, block: pa.RecordBatch) -> pa.RecordBatch:
+        hollow = None
+        for column in block.columns:
+            if not column.null_count:
+                return block
+            null = pc.is_null(column)
+            hollow = null if hollow is None else pc.and_(hollow, null)
+        rows = np.flatnonzero(np.asarray(hollow))
+        if not rows.size:
+            return block
+        self.empty += _nth_others(self._seen + rows, _numbers(self._gone)).tolist()
+        return block.filter(pc.invert(hollow))
+
+    def _check_rows(self) -> None:
+        if self.kept > self.plan.limits.rows:
+            raise TableError(
+                f"{self.plan.name!r} has more than {self.plan.limits.rows:,} rows, which is the limit; split it."
+            )
+
+
+def _numbers(records: list[int]) -> np.ndarray:
+    return np.asarray(records, dtype=np.int64)
+
+
+def _nth_others(rows: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    """The record numbers of rows 0, 1, … when the records in `gone` (sorted, from 1) are not counted."""
+    rows_before = gone - np.arange(gone.size) - 1
+    return rows + 1 + np.searchsorted(rows_before, rows, side="right")
+
+
+def _in_words(error: pa.ArrowInvalid, plan: TextPlan) -> TableError:
+    if "straddling" in str(error):
+        return TableError(
+            f"{plan.name!r} holds a record of more than {_BLOCK:,} bytes, perhaps since a quote never closes; set the "
+            "quote to none, or repair the file."
+        )
+    return TableError(f"{plan.name!r} cannot be read as a table: {str(error).splitlines()[0][:200]}.")

@@ -1,0 +1,124 @@
+"""One column while a file streams in: blocks of cells become numbers or levels; what does not fit is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spu_core.checks import LARGEST_EXACT_INTEGER
+from spu_core.tables.numbers import MISSING_MARKS, Marks, to_numbers
+
+# A column is a number column if at most this share of its cells is something else.
+LARGEST_BAD_SHARE = 0.05
+_SHOWN = 5
+
+
+@dataclass
+class NumberColumn:
+    """A column read as numbers, until too many of its cells are none."""
+
+    marks: Marks
+    chunks: list[pa.Array] = field(default_factory=list)
+    present: int = 0
+    bad: int = 0
+    units: int = 0
+    rows: int = 0
+    examples: list[tuple[int, str]] = field(default_factory=list)
+    forced: bool = False
+    why_text: str | None = None
+
+    def add(self, cells: pa.Array) -> None:
+        """Take the next block; once the column is known to be text, blocks are passed over."""
+        if self.why_text:
+            return
+        numbers = to_numbers(cells, self.marks)
+        self._note_bad(cells, numbers.bad)
+        self.chunks.append(numbers.values)
+        self.units += numbers.units
+        self.rows += len(cells)
+        self.present += len(cells) - cells.null_count
+        if self.forced:
+            return
+        if numbers.leading_zeros or numbers.huge_integers:
+            self._turn_to_text("leading_zeros" if numbers.leading_zeros else "huge_integers")
+        elif self.bad > LARGEST_BAD_SHARE * self.present:
+            self._turn_to_text("words")
+
+    def finish(self) -> np.ndarray:
+        """The values as int64, or as float64 with NaN where one is missing; the blocks are given up on the way."""
+        whole = all(pa.types.is_integer(chunk.type) and not chunk.null_count for chunk in self.chunks)
+        dtype = np.int64 if whole and self.chunks else np.float64
+        values, at = np.empty(self.rows, dtype=dtype), 0
+        for position, chunk in enumerate(self.chunks):
+            values[at : at + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
+            at += len(chunk)
+            self.chunks[position] = None
+        return values
+
+    def loses_digits(self) -> bool:
+        """Whether float64, which a column with gaps needs, would round whole numbers of this column."""
+        kinds = {chunk.type for chunk in self.chunks}
+        if kinds == {pa.int64()} and not any(chunk.null_count for chunk in self.chunks):
+            return False
+        return any(
+            pa.types.is_integer(chunk.type) and _largest(chunk) > LARGEST_EXACT_INTEGER
+            for chunk in self.chunks
+        )
+
+    def _turn_to_text(self, why: str) -> None:
+        self.why_text = why
+        self.chunks = []
+
+    def _note_bad(self, cells: pa.Array, bad: np.ndarray) -> None:
+        rows = np.flatnonzero(bad)
+        self.bad += rows.size
+        for row in rows[: _SHOWN - len(self.examples)].tolist():
+            self.examples.append((self.rows + row, cells[row].as_py()))
+
+
+@dataclass
+class TextColumn:
+    """A column read as text: levels while they are few, plain strings once they are many."""
+
+    levels: int
+    marks: tuple[str, ...] = MISSING_MARKS
+    chunks: list[pa.Array] = field(default_factory=list)
+    rows: int = 0
+    why: str | None = None
+    examples: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, cells: pa.Array) -> None:
+        """Take the next block."""
+        encoded = cells.dictionary_encode()
+        few = len(encoded.dictionary) <= max(self.levels, 0.5 * len(cells))
+        self.chunks.append(self._tidy_levels(encoded) if few else self._tidy(cells))
+        self.rows += len(cells)
+
+    def finish(self) -> pa.ChunkedArray:
+        """The whole column: dictionary-encoded if it has few levels, else strings."""
+        if all(pa.types.is_dictionary(chunk.type) for chunk in self.chunks) and self.chunks:
+            whole = pa.chunked_array(self.chunks).unify_dictionaries()
+            if len(whole.chunk(0).dictionary) <= self.levels:
+                return whole
+        return pa.chunked_array([chunk.cast(pa.string()) for chunk in self.chunks], type=pa.string())
+
+    def _tidy(self, cells: pa.Array) -> pa.Array:
+        """Cells without outer blanks; a blank in front hides a missing mark from the parser."""
+        trimmed = pc.utf8_trim_whitespace(cells)
+        return pc.if_else(
+            pc.is_in(trimmed, value_set=pa.array(self.marks)), pa.scalar(None, pa.string()), trimmed
+        )
+
+    def _tidy_levels(self, encoded: pa.DictionaryArray) -> pa.DictionaryArray:
+        tidy = self._tidy(encoded.dictionary)
+        distinct = tidy.drop_null().unique()
+        place = pc.index_in(tidy, value_set=distinct)
+        return pa.DictionaryArray.from_arrays(place.take(encoded.indices), distinct)
+
+
+def _largest(chunk: pa.Array) -> int:
+    bounds = pc.min_max(chunk).as_py()
+    return max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))

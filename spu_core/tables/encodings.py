@@ -1,0 +1,202 @@
+"""From bytes to text: which encoding a file uses, and a clean UTF-8 stream of it."""
+
+from __future__ import annotations
+
+import codecs
+import tempfile
+from dataclasses import dataclass
+from typing import IO
+
+from spu_core.errors import TableError
+from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.sources import CHUNK, Upload
+from spu_core.tables.streams import text_of
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 1 << 16
+# Bytes that no text holds: control characters other than tab, line feed, form feed, carriage return and Ctrl-Z.
+_CONTROL = bytes(set(range(32)) - {0, 1, 9, 10, 12, 13, 26, 28, 29, 30, 31}) + b"\x7f"
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """A seekable stream of UTF-8 without NUL bytes, at its start, and what had to be done to get it."""
+
+    stream: IO[bytes]
+    start: int
+    size: int
+    encoding: str
+    findings: tuple[Finding, ...] = ()
+
+
+def open_text(upload: Upload, encoding: str | None) -> TextSource:
+    """The upload as UTF-8; an encoding that is not given is detected."""
+    upload.stream.seek(0)
+    head = upload.stream.read(_SAMPLE)
+    encoding = encoding or _marked_encoding(head) or _unmarked_encoding(upload, head)
+    nul_bytes = 0 if encoding.startswith(("utf-16", "utf-32")) else _count_nul(upload)
+    if not encoding.startswith(("utf-16", "utf-32")):
+        _refuse_binary(head, upload.name)
+    if encoding in ("utf-8", "utf-8-sig") and not nul_bytes and _is_utf8(upload.stream):
+        start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+        return TextSource(upload.stream, start, upload.size, encoding)
+    return _transcode(upload, encoding, nul_bytes)
+
+
+def detect_legacy_encoding(sample: bytes) -> str:
+    """The likeliest of the older encodings for text that is not Unicode."""
+    from charset_normalizer import from_bytes
+
+    # Western European text is what analysts' tools write when they do not write UTF-8, so other
+    # alphabets must be plainly seen before they are believed.
+    best = from_bytes(sample, cp_isolation=["cp1252", *_ALPHABETS], threshold=0.2).best()
+    name = best.encoding if best else "cp1252"
+    if name in _ALPHABETS and _share_of_high_bytes(sample) >= _ALPHABETS[name]:
+        return name
+    return "cp1252" if _decodes(sample, "cp1252") else "latin-1"
+
+
+# Alphabets other than Latin, with the share of high bytes below which a text is hardly written in them.
+_ALPHABETS = {"cp1251": 0.15, "cp1253": 0.15, "cp1255": 0.15, "cp1256": 0.15, "shift_jis": 0.15, "gb18030": 0.15,
+              "big5": 0.15, "euc_kr": 0.15}  # fmt: skip
+
+
+def _marked_encoding(head: bytes) -> str | None:
+    return next((name for mark, name in _BOMS if head.startswith(mark)), None)
+
+
+def _unmarked_encoding(upload: Upload, head: bytes) -> str:
+    """UTF-16 shows as a NUL in every second byte; UTF-8 proves itself; the rest is a judgement."""
+    if len(head) >= 8 and len(head) % 2 == 0 or len(head) == _SAMPLE:
+        even, odd = head[0::2].count(0) / (len(head) / 2), head[1::2].count(0) / (len(head) / 2)
+        if odd > 0.4 and even < 0.1:
+            return "utf-16-le"
+        if even > 0.4 and odd < 0.1:
+            return "utf-16-be"
+    if _is_utf8(upload.stream) or _is_mostly_utf8(upload.stream):
+        return "utf-8"
+    return detect_legacy_encoding(_high_sample(upload.stream))
+
+
+def _is_utf8(stream: IO[bytes]) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    stream.seek(0)
+    try:
+        while piece := stream.read(CHUNK):
+            # ASCII pieces need no decoding, unless a character was cut at the border.
+            if not piece.isascii() or decoder.getstate()[0]:
+                decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    finally:
+        stream.seek(0)
+    return True
+
+
+def _is_mostly_utf8(stream: IO[bytes]) -> bool:
+    """Some bytes are wrong, but far more letters are right: UTF-8 with damage rather than another encoding."""
+    sample = _high_sample(stream)
+    text = sample.decode("utf-8", errors="replace")
+    wrong = text.count("\ufffd")
+    right = sum(character > "\x7f" for character in text) - wrong
+    return right >= 4 * wrong
+
+
+def _high_sample(stream: IO[bytes]) -> bytes:
+    """Up to 64 KB of the lines that hold bytes beyond ASCII: only they tell encodings apart."""
+    stream.seek(0)
+    lines: list[bytes] = []
+    size = 0
+    for line in stream:
+        if not line.isascii():
+            lines.append(line[:_SAMPLE])
+            size += len(lines[-1])
+            if size >= _SAMPLE:
+                break
+    stream.seek(0)
+    return b"".join(lines)
+
+
+def _share_of_high_bytes(sample: bytes) -> float:
+    letters = [byte for byte in sample if byte > 127 or chr(byte).isalpha()]
+    return sum(byte > 127 for byte in letters) / max(len(letters), 1)
+
+
+def _decodes(sample: bytes, encoding: str) -> bool:
+    try:
+        sample.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _count_nul(upload: Upload) -> int:
+    upload.stream.seek(0)
+    total = 0
+    while piece := upload.stream.read(CHUNK):
+        total += piece.count(0)
+    if total == upload.size:
+        raise TableError(f"{upload.name!r} holds only NUL bytes: nothing was saved. Restore it from a copy.")
+    return total
+
+
+def _refuse_binary(head: bytes, name: str) -> None:
+    text = head.rstrip(b"\x00")
+    # NUL padding is found after a power cut; NULs between other control characters are a program's data.
+    if not text or len(text.translate(None, _CONTROL)) < 0.98 * len(text) or text.count(0) > 0.5 * len(text):
+        raise TableError(f"{name!r} holds binary data, not text; give CSV, parquet or .xlsx.")
+
+
+def _transcode(upload: Upload, encoding: str, nul_bytes: int) -> TextSource:
+    upload.stream.seek(0)
+    decoder = text_of(upload.stream, encoding)
+    target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on in the result
+    damaged, line, shown = 0, 1, []
+    while text := decoder.read(CHUNK):
+        if "\ufffd" in text:
+            damaged += text.count("\ufffd")
+            shown += _lines_with("\ufffd", text, line) if len(shown) < 20 else []
+        line += text.count("\n")
+        target.write(text.replace("\x00", "").encode("utf-8", errors="replace"))
+    size = target.tell()
+    target.seek(0)
+    findings = [*_damage_finding(damaged, encoding, shown), *_nul_finding(nul_bytes)]
+    return TextSource(target, 0, size, encoding, tuple(findings))
+
+
+def _lines_with(mark: str, text: str, first: int) -> list[int]:
+    return [first + number for number, line in enumerate(text.split("\n")) if mark in line][:20]
+
+
+def _damage_finding(damaged: int, encoding: str, lines: list[int]) -> list[Finding]:
+    if not damaged:
+        return []
+    return [
+        Finding(
+            "undecodable_bytes",
+            Severity.WARNING,
+            f"{damaged:,} characters are not valid {encoding} and are shown as \ufffd.",
+            "Check the lines named here, or set another encoding.",
+            lines=tuple(lines[:20]),
+        )
+    ]
+
+
+def _nul_finding(nul_bytes: int) -> list[Finding]:
+    if not nul_bytes:
+        return []
+    return [
+        Finding(
+            "nul_bytes",
+            Severity.WARNING,
+            f"The file holds {nul_bytes:,} NUL bytes, as after a power cut or a broken copy; they were left out.",
+            "Rows may be missing where they stood: compare with the original.",
+        )
+    ]

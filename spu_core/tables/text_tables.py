@@ -1,0 +1,270 @@
+"""Text files (CSV, TSV and their kin) to typed columns: sniff, lay out, stream, type."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from spu_core.errors import TableError, nearest_hint
+from spu_core.tables.blocks import BlockReader, TextPlan
+from spu_core.tables.column_types import ColumnType
+from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.encodings import TextSource
+from spu_core.tables.findings import Finding
+from spu_core.tables.finishing import TypedColumn, finish_number, finish_text
+from spu_core.tables.layout import Layout, find_layout, read_records
+from spu_core.tables.numbers import Marks, detect_marks
+from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
+from spu_core.tables.repairs import faulty_lines, is_total, lines_of_records, scan_rows, without_lines
+from spu_core.tables.shape_findings import shape_findings
+from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
+
+_SAMPLE = 1 << 18
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A text file as a typed frame, with what was detected and what was rejected."""
+
+    frame: pd.DataFrame
+    types: dict[str, ColumnType]
+    dialect: Dialect
+    layout: Layout
+    rejected_rows: int
+    rejected: tuple[RejectedLine, ...]
+    empty_lines: int
+    findings: tuple[Finding, ...]
+
+
+def read_text_table(
+    source: TextSource, name: str, given: Dialect, limits: ReadLimits, types: Mapping[str, ColumnType]
+) -> TextTable:
+    """Read the whole text; `types` overrides what the values of a column suggest."""
+    sample = _sample(source)
+    cut = _cut(sample, given)
+    layout = find_layout(sample, cut.separator, cut.quote, given.header)
+    _check_shape(layout, sample, name, limits)
+    _check_type_names(types, layout.names)
+    dialect = given.over(_detected(sample, source, cut, layout))
+    start = source.start + _bytes_of_lines(sample, layout.lines_before_rows)
+    plan = TextPlan(name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits)
+    passed = _read_rows(plan, _line(sample, layout), types)
+    typed = [column for column in passed.columns if column.values.name in passed.wanted]
+    frame = pd.DataFrame({str(column.values.name): column.values for column in typed}, copy=False)
+    return TextTable(
+        frame=frame,
+        types={str(column.values.name): column.type for column in typed},
+        dialect=dialect,
+        layout=layout,
+        rejected_rows=passed.rejected_rows,
+        rejected=passed.rejected,
+        empty_lines=passed.empty_lines,
+        findings=(
+            *source.findings,
+            *layout.findings,
+            *passed.findings,
+            *(finding for column in typed for finding in column.findings),
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Pass:
+    columns: list[TypedColumn]
+    wanted: tuple[str, ...]
+    rejected_rows: int
+    rejected: tuple[RejectedLine, ...]
+    empty_lines: int
+    findings: tuple[Finding, ...]
+
+
+def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]) -> _Pass:
+    scan = scan_rows(plan, header_text)
+    faulty: list[RejectedLine] = []
+    if scan.header_again or is_total(scan.last_line, plan):
+        faulty = faulty_lines(plan, header_text)
+    parsed = without_lines(plan, faulty) if faulty else plan
+    try:
+        reader, slots = _stream(parsed, types)
+        suspicious = bool(plan.dialect.quote) and reader.records != scan.lines
+    except TableError:
+        if not plan.dialect.quote or faulty:
+            raise
+        suspicious = True
+    # Fewer records than lines: cells with line breaks, or quotes that swallow rows.
+    if suspicious and not faulty:
+        faulty = faulty_lines(plan, header_text)
+        parsed = without_lines(plan, faulty) if faulty else plan
+        reader, slots = _stream(parsed, types)
+    if not reader.kept:
+        raise TableError(f"{plan.name!r} has no rows below its header{_rejected_words(reader)}.")
+    columns = _finish(parsed, slots, reader, types)
+    lines = _line_numbers(parsed, reader, slots, reader.records == scan.lines)
+    listed = [replace(item, line=lines[item.line]) for item in reader.listed]
+    named = [replace(item, line=item.line + plan.lines_before) for item in faulty]
+    rejected = tuple(sorted([*listed, *named], key=lambda item: item.line)[:LISTED_LINES])
+    found = shape_findings(parsed, reader, slots, lines, rejected, reader.rejected + len(faulty))
+    return _Pass(
+        columns=columns,
+        wanted=tuple(name for name in plan.columns if not _is_filler(name, plan, columns)),
+        rejected_rows=reader.rejected + len(faulty),
+        rejected=rejected,
+        empty_lines=len(reader.empty) - len(faulty),
+        findings=tuple(found),
+    )
+
+
+def _stream(
+    plan: TextPlan, types: Mapping[str, ColumnType]
+) -> tuple[BlockReader, dict[str, NumberColumn | TextColumn]]:
+    reader = BlockReader(plan)
+    slots: dict[str, NumberColumn | TextColumn] = {
+        name: _new_slot(name, plan, types) for name in plan.columns
+    }
+    first = True
+    for block in reader.blocks():
+        for name, cells in zip(plan.columns, block.columns, strict=True):
+            slot = slots[name]
+            slot.add(cells)
+            if first and isinstance(slot, NumberColumn) and slot.why_text == "words":
+                slots[name] = TextColumn(
+                    plan.limits.levels, plan.missing_marks, why="words", examples=slot.examples
+                )
+                slots[name].add(cells)
+        first = first and block.num_rows == 0
+    return reader, slots
+
+
+def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> NumberColumn | TextColumn:
+    asked = types.get(name)
+    if asked is None or asked is ColumnType.NUMBER:
+        return NumberColumn(_marks(plan.dialect), forced=asked is not None)
+    return TextColumn(plan.limits.levels, plan.missing_marks)
+
+
+def _finish(
+    plan: TextPlan,
+    slots: dict[str, NumberColumn | TextColumn],
+    reader: BlockReader,
+    types: Mapping[str, ColumnType],
+) -> list[TypedColumn]:
+    late = _late_texts(plan, slots)
+    columns = []
+    for name in plan.columns:
+        slot = late.get(name) or slots[name]
+        if isinstance(slot, NumberColumn):
+            column = finish_number(name, slot, plan.limits.levels)
+        else:
+            column = finish_text(name, slot, _marks(plan.dialect), types.get(name))
+        columns.append(column)
+    return columns
+
+
+def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> dict[str, TextColumn]:
+    """Columns that turned out to be text only after their first block are read once more."""
+    late = {}
+    for name, slot in slots.items():
+        if isinstance(slot, NumberColumn) and (slot.why_text or slot.loses_digits()):
+            late[name] = TextColumn(
+                plan.limits.levels, plan.missing_marks, why=slot.why_text or "huge_integers"
+            )
+    if late:
+        for block in BlockReader(plan).blocks(tuple(late)):
+            for name, cells in zip(late, block.columns, strict=True):
+                late[name].add(cells)
+    return late
+
+
+def _line_numbers(
+    plan: TextPlan, reader: BlockReader, slots: Mapping[str, NumberColumn | TextColumn], one_line_each: bool
+) -> dict[int, int]:
+    """The file's line of each record that a finding may name."""
+    rows = [row for slot in slots.values() for row, _ in slot.examples]
+    records = {item.line for item in reader.listed} | set(reader.empty[:LISTED_LINES])
+    records |= {reader.record_of(row) for row in rows}
+    found = {record: record for record in records} if one_line_each else lines_of_records(plan, records)
+    return {record: found.get(record, record) + plan.lines_before for record in records}
+
+
+def _sample(source: TextSource) -> str:
+    source.stream.seek(source.start)
+    head = source.stream.read(_SAMPLE)
+    text = head.decode("utf-8", errors="ignore")
+    if len(head) < _SAMPLE:
+        return text
+    return text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
+
+
+def _cut(sample: str, given: Dialect) -> Cut:
+    if given.separator is None:
+        cut = sniff_cut(sample)
+        return cut if given.quote is None else cut_with(sample, cut.separator, given.quote)
+    return cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
+
+
+def _detected(sample: str, source: TextSource, cut: Cut, layout: Layout) -> Dialect:
+    records = read_records(sample, cut.separator, cut.quote)
+    rows = [record.cells for record in records if record.first_line > layout.lines_before_rows][:1_000]
+    marks = detect_marks((cell for row in rows for cell in row), cut.separator)
+    return Dialect(
+        encoding=source.encoding,
+        separator=cut.separator,
+        quote=cut.quote,
+        decimal=marks.decimal,
+        thousands=marks.thousands,
+        header=layout.header is not None,
+    )
+
+
+def _marks(dialect: Dialect) -> Marks:
+    return Marks(dialect.decimal or ".", dialect.thousands or "")
+
+
+def _check_shape(layout: Layout, sample: str, name: str, limits: ReadLimits) -> None:
+    if not sample.strip():
+        raise TableError(f"{name!r} holds only blanks, no table.")
+    if len(layout.names) > limits.columns:
+        raise TableError(
+            f"{name!r} has {len(layout.names):,} columns; the limit is {limits.columns:,}. Leave out what is not needed."
+        )
+
+
+def _check_type_names(types: Mapping[str, ColumnType], names: tuple[str, ...]) -> None:
+    for column in types:
+        if column not in names:
+            raise TableError(
+                f"types names the column {column!r}, but the file does not have it. {nearest_hint(column, names)}"
+            )
+
+
+def _bytes_of_lines(sample: str, lines: int) -> int:
+    text = io.StringIO(sample, newline="")
+    return sum(len(text.readline().encode()) for _ in range(lines))
+
+
+def _line(sample: str, layout: Layout) -> str:
+    """The header as it is written, to find it again among the rows."""
+    if layout.header is None or layout.header.first_line != layout.header.last_line:
+        return ""
+    text = io.StringIO(sample, newline="")
+    for _ in range(layout.header.first_line):
+        line = text.readline()
+    return line
+
+
+def _rejected_words(reader: BlockReader) -> str:
+    if not reader.rejected:
+        return ""
+    first = reader.listed[0]
+    return f": all {reader.rejected:,} lines were rejected, the first since it {first.reason}"
+
+
+def _is_filler(name: str, plan: TextPlan, columns: list[TypedColumn]) -> bool:
+    """The empty column after a trailing separator."""
+    position = plan.columns.index(name)
+    is_last_and_made_up = position == len(plan.columns) - 1 and name == f"column_{position + 1}"
+    headed = plan.dialect.header is not False
+    return headed and is_last_and_made_up and bool(columns[position].values.isna().all())
