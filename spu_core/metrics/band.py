@@ -49,8 +49,9 @@ def roc_spu_band(
     """
     masses, score = check_rows(soft_label, score, sample_weight)
     level = check_share(level, "level", ScoreError)
-    grid = DEFAULT_GRID if grid is None else _check_grid(grid)
     sums = _RunningSums.of(masses, score)
+    # Below five flagged negatives the normal approximation has nothing to stand on.
+    grid = DEFAULT_GRID[DEFAULT_GRID * sums.effective_negatives >= 5.0] if grid is None else _check_grid(grid)
     tpr, covariance = _curve_and_covariance(sums, grid)
     error = np.sqrt(np.diag(covariance).clip(0.0))
     pointwise = float(ndtri(0.5 + 0.5 * level))
@@ -89,6 +90,10 @@ class _RunningSums:
     @property
     def effective_positives(self) -> float:
         return float(self.positive.sum() ** 2 / (self.positive**2).sum())
+
+    @property
+    def effective_negatives(self) -> float:
+        return float(self.negative.sum() ** 2 / (self.negative**2).sum())
 
     def slope(self, rank: np.ndarray) -> np.ndarray:
         """R' at each rank: mean positive over mean negative mass in a symmetric window that shrinks at the ends."""

@@ -58,10 +58,10 @@ def unlabeled_prior(is_labeled: Any, prior: float) -> float:
     """
     labels = check_flags(is_labeled, None, "is_labeled")
     prior, labeled_share = check_share(prior, "prior"), float(labels.mean())
-    if prior < labeled_share:
-        raise AssumptionError(f"prior is {prior:g}, but {labeled_share:g} of the rows are confirmed positives already.")
     if labeled_share == 1.0:
         raise AssumptionError("is_labeled is true in every row, so there is no unlabelled row to have a prior.")
+    if prior < labeled_share:
+        raise AssumptionError(f"prior is {prior:g}, but {labeled_share:g} of the rows are confirmed positives already.")
     return (prior - labeled_share) / (1.0 - labeled_share)
 
 

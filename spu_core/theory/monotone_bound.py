@@ -1,8 +1,8 @@
 """Theorem 4: what the best score by ROC_SPU can lose in true AUC if E[S|X] follows P(Y=1|X) only roughly.
 
 Assumption 4: |E[S|X] − h(P(Y=1|X))| ≤ ε for a function h with h' ≥ C; no interval of P(Y=1|X) of width δ holds more
-than M·δ of the rows. The bound printed in the paper is wrong for large priors: its FPR half needs 1/(1−π) where it writes
-1/π (at π = .95 a simulation loses .0035 where .0021 is promised). The corrected one holds for every prior.
+than M·δ of the rows. The bound printed in the paper is wrong for large priors: its FPR half needs 1/(1−π) where it
+writes 1/π (at π = .95 a simulation loses .0035 where .0021 is promised). The corrected one holds for every prior.
 """
 
 from __future__ import annotations

@@ -1,0 +1,22 @@
+"""What all tests share: sizes of simulations, and a folder for the workspace that is never the user's own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+# Idle BLAS threads fight with the tests for two cores.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+@pytest.fixture(autouse=True)
+def private_home(tmp_path, monkeypatch):
+    """Nothing in the tests may touch the workspace of whoever runs them."""
+    monkeypatch.setenv("SPU_HOME", str(tmp_path / "spu_home"))
+
+
+@pytest.fixture(scope="session")
+def replicates():
+    """The number of simulated data sets: the first in a quick run, the second with SPU_SLOW=1."""
+    return lambda quick, full: full if os.environ.get("SPU_SLOW") == "1" else quick

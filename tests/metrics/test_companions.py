@@ -1,0 +1,83 @@
+"""Figures that need no negatives, against hand counts and published identities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from spu_core import SpuError
+from spu_core.metrics import (
+    auc_given_prior,
+    calibration_gap,
+    calibration_to_soft_label,
+    lee_liu_score,
+    rates_given_prior,
+    soft_log_loss,
+    unlabeled_prior,
+)
+
+
+def test_rates_given_a_prior_recover_the_true_ones_under_scar():
+    rng = np.random.default_rng(0)
+    truth = rng.random(200_000) < 0.2
+    flagged = rng.random(200_000) < np.where(truth, 0.7, 0.1)
+    is_labeled = truth & (rng.random(200_000) < 0.3)
+
+    rates = rates_given_prior(is_labeled, flagged, prior=0.2)
+
+    # 12,000 labelled rows: the recall has a standard error of .004.
+    assert rates.recall == pytest.approx(flagged[truth].mean(), abs=0.02)
+    assert rates.precision == pytest.approx(truth[flagged].mean(), abs=0.02)
+    precision, recall = rates.precision, rates.recall
+    assert rates.f1 == pytest.approx(2 * precision * recall / (precision + recall))
+    assert lee_liu_score(is_labeled, flagged) == pytest.approx(recall * precision / 0.2)
+
+
+def test_a_precision_above_one_refutes_the_prior():
+    assert rates_given_prior([True, False, False, False], [True, False, False, False], prior=0.9).is_refuted
+
+
+def test_the_prior_among_the_unlabelled_leaves_out_what_is_labelled():
+    assert unlabeled_prior([True, False, False, False], prior=0.25) == 0.0
+    with pytest.raises(SpuError, match=r"prior is 0\.1, but 0\.25 of the rows are confirmed positives"):
+        unlabeled_prior([True, False, False, False], prior=0.1)
+    with pytest.raises(SpuError, match="no unlabelled row"):
+        auc_given_prior([True, True], [1, 2], prior=0.9)
+
+
+def test_soft_log_loss_of_hard_labels_is_scikit_learns():
+    rng = np.random.default_rng(1)
+    truth, score, weight = rng.integers(0, 2, 300), rng.random(300), rng.random(300)
+
+    assert soft_log_loss(truth, score) == pytest.approx(log_loss(truth, score))
+    assert soft_log_loss(truth, score, sample_weight=weight) == pytest.approx(
+        log_loss(truth, score, sample_weight=weight)
+    )
+
+
+def test_soft_log_loss_is_smallest_at_the_soft_label_itself():
+    soft_label = np.array([0.1, 0.7, 0.4])
+
+    assert soft_log_loss(soft_label, soft_label) < soft_log_loss(soft_label, soft_label + 0.05)
+    assert np.isfinite(soft_log_loss([1.0, 0.0], [0.0, 1.0]))
+
+
+def test_scores_that_are_not_probabilities_have_no_log_loss():
+    with pytest.raises(SpuError, match=r"score must lie in \[0, 1\] here, but row 1 holds 3"):
+        soft_log_loss([0.1, 0.2], [0.3, 3.0])
+
+
+def test_calibration_compares_mean_score_and_mean_soft_label_in_groups_of_equal_size():
+    score = np.linspace(0, 1, 1000)
+    table = calibration_to_soft_label(score**2, score, bins=5)
+
+    assert table["rows"].tolist() == [200] * 5
+    assert (table["soft_label"] < table["score"]).all()
+    assert calibration_gap(score, score) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_lee_liu_needs_a_confirmed_positive():
+    with pytest.raises(SpuError, match="at least one confirmed positive"):
+        lee_liu_score([False, False], [True, False])
+    assert lee_liu_score([True, False], [False, False]) == 0.0

@@ -1,0 +1,74 @@
+"""Mergeable histograms: the exact AUC_SPU lies within their bound, however the rows are split."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spu_core import SpuError
+from spu_core.metrics import ScoreHistogram, auc_spu_interval, auc_spu_score
+from tests.metrics.strategies import rows
+
+
+@given(rows(weighted=True), st.integers(2, 40))
+def test_the_exact_value_lies_within_the_bound(data, bins):
+    soft_label, score, weight = data
+    score = 1 / (1 + np.exp(-score.clip(-30, 30)))
+    bounded = ScoreHistogram.logit(bins).add(soft_label, score, sample_weight=weight).auc()
+
+    exact = auc_spu_score(soft_label, score, sample_weight=weight)
+
+    assert abs(bounded.value - exact) <= bounded.error_bound + 1e-12
+    assert bounded.low - 1e-12 <= exact <= bounded.high + 1e-12
+
+
+@pytest.mark.parametrize("power", [1, 6], ids=["even scores", "skewed scores"])
+def test_merged_parts_equal_the_whole_and_the_bound_is_small(power):
+    rng = np.random.default_rng(0)
+    soft_label = rng.random(50_000)
+    score = rng.random(50_000) ** power
+    whole = ScoreHistogram.logit().add(soft_label, score)
+    parts = [ScoreHistogram.logit().add(soft_label[k::3], score[k::3]) for k in range(3)]
+
+    merged = parts[2] + parts[0] + parts[1]
+
+    assert merged.auc().value == pytest.approx(whole.auc().value, abs=1e-12)
+    assert merged.auc().error_bound < 1e-3
+    assert abs(merged.auc().value - auc_spu_score(soft_label, score)) <= merged.auc().error_bound
+
+
+def test_the_interval_from_counts_is_that_from_rows():
+    rng = np.random.default_rng(1)
+    soft_label = rng.random(20_000) ** 2
+    score = 1 / (1 + np.exp(-(soft_label + rng.normal(size=20_000))))
+
+    from_counts = ScoreHistogram.logit().add(soft_label, score).interval()
+    from_rows = auc_spu_interval(soft_label, score)
+
+    assert from_counts.standard_error == pytest.approx(from_rows.standard_error, rel=1e-3)
+    assert from_counts.low == pytest.approx(from_rows.low, abs=1e-3)
+
+
+def test_scores_of_any_range_can_be_covered():
+    rng = np.random.default_rng(2)
+    soft_label, score = rng.random(5000), 100 * rng.normal(size=5000)
+
+    bounded = ScoreHistogram.covering(score[:1000], bins=512).add(soft_label, score).auc()
+
+    assert abs(bounded.value - auc_spu_score(soft_label, score)) <= bounded.error_bound < 0.01
+
+
+def test_a_bin_of_one_score_costs_nothing():
+    assert ScoreHistogram.logit(2).add([1, 0.5, 0], [0.2, 0.2, 0.2]).auc().error_bound == 0.0
+
+
+def test_histograms_with_different_edges_are_not_merged():
+    with pytest.raises(SpuError, match="same edges"):
+        ScoreHistogram.logit(10) + ScoreHistogram.logit(20)
+
+
+def test_an_empty_histogram_has_no_auc():
+    with pytest.raises(SpuError, match="no positive mass"):
+        ScoreHistogram.logit().auc()
