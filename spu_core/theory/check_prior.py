@@ -65,11 +65,10 @@ class CheckPrior:
         return self._posterior_mass(n, k)[0] * self.grid.size
 
     def _posterior_mean_of_distinct(self, n: np.ndarray, k: np.ndarray) -> np.ndarray:
-        # In blocks, so that many distinct records need little memory.
-        blocks = range(0, n.size, 10_000)
-        return np.concatenate(
-            [self._posterior_mass(n[b : b + 10_000], k[b : b + 10_000]) @ self.grid for b in blocks]
-        )
+        # In blocks, so that many distinct records need little memory; summed row by row rather than by BLAS, so that
+        # a user's value does not depend on who else is in the batch.
+        blocks = (slice(start, start + 10_000) for start in range(0, n.size, 10_000))
+        return np.concatenate([(self._posterior_mass(n[b], k[b]) * self.grid).sum(axis=1) for b in blocks])
 
     def _posterior_mass(self, n: np.ndarray, k: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):

@@ -112,6 +112,14 @@ def test_the_posterior_mean_is_the_integral():
     assert prior.posterior_mean(checks, passes) == pytest.approx(np.array(expected))
 
 
+def test_the_posterior_mean_of_a_user_is_bit_equal_alone_and_in_any_batch():
+    checks, passes = mixed_users(300)
+    prior = fit_check_prior(checks, passes, penalty=0.01)
+    alone = [prior.posterior_mean([n], [k])[0] for n, k in zip(checks, passes, strict=True)]
+
+    assert prior.posterior_mean(checks, passes).tolist() == alone
+
+
 def test_a_user_who_was_never_checked_has_the_mean_of_the_prior():
     prior = fit_check_prior(*mixed_users(200), penalty=0.01)
 

@@ -1,7 +1,7 @@
 """The anti-cheat game: players, five detection rules and a random one, and a season of daily security checks.
 
 On each day a player may be picked by one or more rules and is then checked once. The check ends in `admit` (the player
-is labelled a cheater and never checked again), `fail` (failed or skipped) or `pass` (innocent, or with technical means).
+is labelled a cheater and never checked again), `fail` (or skip) or `pass` (innocent, or with technical means).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AntiCheatConfig:
 
 @dataclass(frozen=True, eq=False)
 class AntiCheatSeason:
-    """`players` is a table with one row per player, `checks` a frame with one row per rule that asked for a check."""
+    """`players` is a table with one row per player, `checks` one row per rule that asked for a check."""
 
     players: Table
     checks: pd.DataFrame
@@ -110,7 +110,7 @@ class AntiCheatWorld:
         return OUTCOMES[_outcomes(players, np.arange(len(players))[rows], self._rng(1, seed))]
 
     def season(self, players: Players) -> pd.DataFrame:
-        """All checks of the season: player (its row), day from 1, rule, outcome."""
+        """All checks of the season: user (the row of the player), day from 1, rule, outcome."""
         rng, picks = self._rng(2, self.config.seed), detection_picks(players.features)
         rates = self.rule_rates()
         chance = np.column_stack([picks[name] * rate for name, rate in rates.items()]).astype(np.float32)
@@ -125,7 +125,7 @@ class AntiCheatWorld:
         player, day_column, rule, outcome = np.concatenate(days).T
         return pd.DataFrame(
             {
-                "player": player,
+                "user": player,
                 "day": day_column,
                 "rule": pd.Series(np.array(list(rates), dtype=object)[rule], dtype="str"),
                 "outcome": pd.Series(OUTCOMES[outcome], dtype="str"),
@@ -140,11 +140,11 @@ class AntiCheatWorld:
 
     def simulate(self) -> AntiCheatSeason:
         """The config's players after a season, with their check records, labels and hidden truth."""
-        from spu_core.tables.simulators.anti_cheat_table import player_table, with_player_names
+        from spu_core.tables.simulators.anti_cheat_table import player_table, with_user_names
 
         players = self.draw()
         checks = self.season(players)
-        return AntiCheatSeason(player_table(players, checks), with_player_names(checks))
+        return AntiCheatSeason(player_table(players, checks), with_user_names(checks))
 
     def _rng(self, purpose: int, seed: int) -> np.random.Generator:
         # Separate streams: more players must not change how the checks end.

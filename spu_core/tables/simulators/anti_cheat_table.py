@@ -17,22 +17,23 @@ def player_table(players: Players, checks: pd.DataFrame) -> Table:
     """The players' table, with the label (admitted) and the truth (cheater)."""
     frame = players.features.copy()
     frame.insert(0, "player", player_names(np.arange(len(players))))
-    days = checks.drop_duplicates(["player", "day"], keep="first")
-    frame["checked_days"] = np.bincount(days["player"], minlength=len(players))
-    passed = days["player"][days["outcome"] == "pass"]
+    days = checks.drop_duplicates(["user", "day"], keep="first")
+    frame["checked_days"] = np.bincount(days["user"], minlength=len(players))
+    passed = days["user"][days["outcome"] == "pass"]
     frame["passed_days"] = np.bincount(passed, minlength=len(players))
     # Days come in order, so the last row of a player is the latest check.
-    latest = days.drop_duplicates("player", keep="last").set_index("player")
+    latest = days.drop_duplicates("user", keep="last").set_index("user")
     frame["last_check_rule"] = latest["rule"].reindex(frame.index)
     frame["last_check_outcome"] = latest["outcome"].reindex(frame.index)
-    admitted = checks["player"][checks["outcome"] == "admit"].unique()
+    admitted = checks["user"][checks["outcome"] == "admit"].unique()
     frame["admitted"] = np.isin(frame.index, admitted).astype(int)
     frame["cheater"] = players.truth.astype(int)
     return Table.from_frame(frame, name="anti_cheat", roles=ROLES, positive_values=[1])
 
 
-def with_player_names(checks: pd.DataFrame) -> pd.DataFrame:
-    return checks.assign(player=player_names(checks["player"].to_numpy()))
+def with_user_names(checks: pd.DataFrame) -> pd.DataFrame:
+    """The checks with the names that the table of players uses."""
+    return checks.assign(user=player_names(checks["user"].to_numpy()))
 
 
 def player_names(rows: np.ndarray) -> pd.Series:

@@ -1,4 +1,4 @@
-"""Memory-clinic patients: few are diagnosed with Alzheimer's disease, many more have it; impairment is the soft evidence.
+"""Memory-clinic patients: few are diagnosed with Alzheimer's disease, many more have it.
 
 Who is diagnosed depends on access to a specialist, so the labels are uneven; the staged cognitive impairment of every
 patient is known from a short interview and says more or less about the disease (the paper's Section 7.1).

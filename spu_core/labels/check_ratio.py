@@ -1,0 +1,140 @@
+"""Appendix A.1: soft labels of users from how the checks that each rule asked for ended.
+
+A user who failed or skipped a check that rule R asked for gets 1 − (failure ratio under the random rule) / (failure
+ratio under R); an admitted user gets 1; everybody else the floor. Then P(Y = 1 | S = s) ≥ s, if innocent users fail the
+checks of all rules alike and positives fail at least as often as innocents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.checks import check_choice, check_share
+from spu_core.errors import SoftLabelError, TableError
+from spu_core.labels.check_log import ADMITTED, FAILED, CheckLog
+from spu_core.labels.check_ratio_findings import ratio_findings
+from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
+from spu_core.rules import RuleMatrix
+from spu_core.tables import Finding
+from spu_core.theory.check_ratio import CheckRatios, fit_check_ratios
+
+REPEATS = ("every", "first")
+
+
+@dataclass(frozen=True, eq=False)
+class CheckRatioLabels:
+    """Soft labels, one per entry of `users`, with the failure ratios they come from and what to know about them."""
+
+    users: np.ndarray
+    labels: SoftLabels
+    ratios: CheckRatios
+    findings: tuple[Finding, ...]
+
+    @property
+    def rules(self) -> pd.DataFrame:
+        """One row per rule: counts, failure ratio and soft label, each with its interval."""
+        names = ("checks", "failures", "admissions", "failure_ratio", "failure_low", "failure_high")
+        columns = {name: getattr(self.ratios, name) for name in names}
+        soft = {f"soft_label{end}": getattr(self.ratios, f"value{end}") for end in ("", "_low", "_high")}
+        return pd.DataFrame({"rule": list(self.ratios.names), **columns, **soft})
+
+    @property
+    def reading(self) -> str:
+        """What the soft labels mean, in words."""
+        ratio, base = self.ratios, self.ratios.random_ratio
+        best = int(np.argmax(ratio.value))
+        return (
+            f"Random checks fail in {base:.1%}. S is a lower bound: at least a share s of the users with S = s are "
+            "positive, P(Y=1|S=s) ≥ s, if innocent users fail the checks of every rule alike, and positives at least "
+            f"as often. The strongest rule is {ratio.names[best]!r}: its checks fail in "
+            f"{ratio.failure_ratio[best]:.1%}, so S = {ratio.value[best]:.2f} ({ratio.level:.0%} interval "
+            f"{ratio.value_low[best]:.2f} to {ratio.value_high[best]:.2f})."
+        )
+
+
+def check_ratio_labels(
+    checks: Any,
+    *,
+    random_rule: str,
+    combine: str = "strongest",
+    users: Any = None,
+    prior: float | None = None,
+    repeats: str = "every",
+    floor: float = 0.0,
+) -> CheckRatioLabels:
+    """Soft labels from a log of checks: a frame, or a mapping of arrays, with user, rule, outcome and, if known, day.
+
+    Outcomes are pass, fail, skip (the same as fail) and admit. `users` lists whom to label, in order (default: all in
+    the log); the never-checked get the floor. With the class prior π given, every non-zero s is compared with it. Where
+    one user was checked often under one rule, `repeats="first"` counts only the first check, which keeps the lower
+    bound; "every" labels whoever ever failed.
+
+    >>> checks = {
+    ...     "user": ["a", "b", "c", "d", "e", "f"],
+    ...     "rule": ["random", "random", "random", "aim", "aim", "aim"],
+    ...     "outcome": ["pass", "pass", "skip", "fail", "fail", "admit"],
+    ... }
+    >>> result = check_ratio_labels(checks, random_rule="random", users=["d", "f", "a", "z"])
+    >>> result.labels.value.tolist()
+    [0.5, 1.0, 0.0, 0.0]
+    """
+    check_choice(repeats, REPEATS, "repeats", SoftLabelError)
+    if prior is not None:
+        prior = check_share(prior, "prior")
+    log = CheckLog.read(checks)
+    counted = log.firsts() if repeats == "first" else log
+    failed, admitted = counted.outcome == FAILED, counted.outcome == ADMITTED
+    ratios = fit_check_ratios(counted.rule, failed, admitted, random_rule)
+    wanted = log.users if users is None else np.asarray(users)
+    position = _positions(log.users, wanted)
+    labels = assign_soft_labels(
+        _failures(counted, ratios, position), _admitted(log, position), combine=combine, floor=floor
+    )
+    findings = ratio_findings(ratios, counted, combine=combine, prior=prior)
+    return CheckRatioLabels(wanted, labels, ratios, findings + _strangers(log, position))
+
+
+def _positions(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Where each wanted user stands in the log; −1 if never checked."""
+    if wanted.ndim != 1 or wanted.size == 0:
+        raise TableError("users must list at least one user, in one dimension.")
+    missing = np.flatnonzero(pd.isna(wanted))
+    if missing.size:
+        raise TableError(f"users is missing in row {missing[0]}; every user to label needs its name.")
+    return pd.Index(known).get_indexer(pd.Index(wanted))
+
+
+def _failures(log: CheckLog, ratios: CheckRatios, position: np.ndarray) -> RuleMatrix:
+    """Users × rules: fired where the user failed or skipped a check of that rule."""
+    rule = pd.Index(ratios.names).get_indexer(pd.Index([str(name) for name in log.rule]))
+    failed = np.zeros((log.users.size + 1, len(ratios.names)), dtype=bool)
+    rows = log.outcome == FAILED
+    failed[log.user[rows], rule[rows]] = True
+    # Position −1, never checked, picks the extra last row, where nothing fired.
+    fired = failed[position]
+    return RuleMatrix.from_arrays(ratios.names, fired * ratios.value, fired)
+
+
+def _admitted(log: CheckLog, position: np.ndarray) -> np.ndarray:
+    admitted = np.zeros(log.users.size + 1, dtype=bool)
+    admitted[log.user[log.outcome == ADMITTED]] = True
+    return admitted[position]
+
+
+def _strangers(log: CheckLog, position: np.ndarray) -> tuple[Finding, ...]:
+    """Users of the log whom nobody asked to label; all of them means that the names do not match."""
+    known = np.unique(position[position >= 0]).size
+    if known == log.users.size:
+        return ()
+    severity = "warning" if known == 0 else "info"
+    message = (
+        f"{log.users.size - known:,} of {log.users.size:,} checked users are not among the users to label."
+    )
+    advice = (
+        "Their checks still count in the failure ratios." if known else "Compare how users are named in both."
+    )
+    return (Finding("unlisted_users", severity, message, advice),)  # type: ignore[arg-type]
