@@ -1,0 +1,103 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.rules.columns import Columns, Kind, kind_of
+from spu_core.rules.evaluate import holds
+from spu_core.rules.fitted import FittedRules
+from spu_core.rules.frozen import FrozenConstant
+from tests.rules.strategies import CONDITIONS, ROWS, frame_of, holds_for_row
+
+KINDS = {
+    "number": Kind.NUMBER,
+    "whole": Kind.NUMBER,
+    "day": Kind.DATE,
+    "flag": Kind.FLAG,
+    "text": Kind.TEXT,
+    "level": Kind.TEXT,
+}
+
+
+@given(CONDITIONS, ROWS)
+@settings(max_examples=400, deadline=None)
+def test_whole_columns_give_what_a_row_by_row_interpreter_gives(condition, rows):
+    expected = [holds_for_row(condition, row) is True for row in rows]
+
+    assert holds(condition, Columns(frame_of(rows), KINDS)).tolist() == expected
+
+
+@given(CONDITIONS, ROWS)
+@settings(max_examples=150, deadline=None)
+def test_rows_judged_one_by_one_give_what_they_give_together(condition, rows):
+    """Chunks change dtypes and levels; what a row gets must not depend on its neighbours."""
+    frame = frame_of(rows)
+    fitted = FittedRules(RuleSet((Rule("r", 0.5, condition),)), KINDS, (FrozenConstant(0.5),))
+    alone = [fitted.apply(frame.iloc[[i]]).fired[0, 0] for i in range(len(frame))]
+
+    assert fitted.apply(frame).fired[:, 0].tolist() == alone
+
+
+@pytest.mark.parametrize("column", ["number", "whole", "day", "flag", "text", "level"])
+def test_kinds_are_read_off_the_columns(column):
+    row = {"number": 1.0, "whole": 1, "day": "2024-01-31", "flag": True, "text": "a", "level": "b"}
+
+    assert kind_of(frame_of([row])[column]) is KINDS[column]
+
+
+@pytest.mark.parametrize(
+    ("operator", "value"),
+    [("<", 5), ("<=", 5), (">", 5), (">=", 5), ("=", 5), ("!=", 5), ("between", [1, 9]), ("in", [5])],
+)
+def test_a_missing_value_fires_neither_a_comparison_nor_its_negation(operator, value):
+    columns = Columns(pd.DataFrame({"x": [np.nan]}), {"x": Kind.NUMBER})
+    compare = Compare("x", operator, value)
+
+    assert not holds(compare, columns)[0]
+    assert not holds(~compare, columns)[0]
+
+
+def test_dates_with_a_zone_are_compared_in_utc():
+    frame = pd.DataFrame({"day": pd.to_datetime(["2024-01-31T23:30:00-05:00", "2024-01-31T12:00:00-05:00"])})
+    columns = Columns(frame, {"day": Kind.DATE})
+
+    assert holds(Compare("day", ">=", "2024-02-01"), columns).tolist() == [True, False]
+    assert holds(Compare("day", "=", "2024-01-31T17:00:00+00:00"), columns).tolist() == [False, True]
+
+
+def test_levels_that_are_whole_numbers_match_with_and_without_decimals():
+    """A chunk with a gap turns whole numbers into floats; the level must keep its name."""
+    columns = Columns(
+        pd.DataFrame({"code": pd.Series(["7", 7, 7.0, None], dtype=object)}), {"code": Kind.TEXT}
+    )
+
+    assert holds(Compare("code", "=", 7), columns).tolist() == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (
+            Kind.NUMBER,
+            ["a", "b"],
+            "Column 'x' held numbers when the rules were fitted, but now holds str such as 'a'",
+        ),
+        (Kind.DATE, ["soon"], "Column 'x' held dates when the rules were fitted"),
+        (Kind.DATE, [5.0], "Column 'x' held dates when the rules were fitted, but now holds float64"),
+        (Kind.FLAG, [0.0, 2.0], "Column 'x' held true and false when the rules were fitted"),
+        (Kind.FLAG, ["yes"], "Column 'x' held true and false when the rules were fitted"),
+    ],
+)
+def test_a_column_that_changed_its_kind_is_named(kind, values, message):
+    columns = Columns(pd.DataFrame({"x": values}), {"x": kind})
+
+    with pytest.raises(ValueError, match=message):
+        columns.is_missing("x")
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_chunk_in_which_everything_is_missing_is_read_as_any_kind(kind):
+    columns = Columns(pd.DataFrame({"x": pd.Series([None, None], dtype=object)}), {"x": kind})
+
+    assert columns.is_missing("x").all()
