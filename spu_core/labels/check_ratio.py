@@ -44,15 +44,17 @@ class CheckRatioLabels:
 
     @property
     def reading(self) -> str:
-        """What the soft labels mean, in words."""
-        ratio, base = self.ratios, self.ratios.random_ratio
-        best = int(np.argmax(ratio.value))
+        """What the soft labels mean, in words; the bound is stated for failed checks where users were checked again."""
+        ratio, best = self.ratios, int(np.argmax(self.ratios.value))
+        is_repeated = any(finding.code == "repeated_checks" for finding in self.findings)
+        who = "the failed checks whose rule has S = s come from positives, P(Y=1|F,R) ≥ s"
+        who = who if is_repeated else "the users with S = s are positive, P(Y=1|S=s) ≥ s"
         return (
-            f"Random checks fail in {base:.1%}. S is a lower bound: at least a share s of the users with S = s are "
-            "positive, P(Y=1|S=s) ≥ s, if innocent users fail the checks of every rule alike, and positives at least "
-            f"as often. The strongest rule is {ratio.names[best]!r}: its checks fail in "
-            f"{ratio.failure_ratio[best]:.1%}, so S = {ratio.value[best]:.2f} ({ratio.level:.0%} interval "
-            f"{ratio.value_low[best]:.2f} to {ratio.value_high[best]:.2f})."
+            f"Random checks fail in {ratio.random_ratio:.1%}. S is a lower bound: at least a share s of {who}, if "
+            "innocent users fail the checks of every rule alike, and positives at least as often. The strongest rule "
+            f"is {ratio.names[best]!r}: its checks fail in {ratio.failure_ratio[best]:.1%}, so S = "
+            f"{ratio.value[best]:.2f} ({ratio.level:.0%} interval {ratio.value_low[best]:.2f} to "
+            f"{ratio.value_high[best]:.2f})."
         )
 
 

@@ -1,4 +1,4 @@
-"""Breast Cancer Wisconsin (Diagnostic) with the paper's labelling: malignant cases are labelled with chance u ~ U[0, ½].
+"""Breast Cancer Wisconsin with the paper's labelling: malignant cases are labelled with chance u ~ U[0, ½].
 
 The chance itself is a column of the table, as in the paper (Section 6.1).
 """
