@@ -1,0 +1,23 @@
+"""Where work runs: in this process, or in a worker process that survives the dashboard."""
+
+from spu_core.engines.control import cancel, jobs_now, refresh, restart, start_worker, wait_for
+from spu_core.engines.jobs import JOBS, Job, JobCancelled, JobLimits, Task
+from spu_core.engines.perform import run_here
+from spu_core.engines.queue import Queue, QueueLimits
+
+__all__ = [
+    "JOBS",
+    "Job",
+    "JobCancelled",
+    "JobLimits",
+    "Queue",
+    "QueueLimits",
+    "Task",
+    "cancel",
+    "jobs_now",
+    "refresh",
+    "restart",
+    "run_here",
+    "start_worker",
+    "wait_for",
+]

@@ -6,15 +6,15 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from spu_core.workspace import schema, words
 from spu_core.workspace.disk import Disk
 
 BUSY_SECONDS = 60
-_HEADER = slice(0, 16), slice(60, 64), slice(68, 72)
 _PRAGMAS = (
     # Nothing that the file itself defines may run functions with side effects.
     "trusted_schema = OFF",
@@ -112,7 +112,7 @@ def prepare(path: Path, disk: Disk) -> None:
     The caller holds the opening lock, so that two who start at once do not both create it.
     """
     folder = path.parent
-    refuse_by_header(path)
+    refuse_newer(path)
     with words.in_words(folder):
         connection = connect(path)
         try:
@@ -123,30 +123,32 @@ def prepare(path: Path, disk: Disk) -> None:
             connection.close()
 
 
-def refuse_by_header(path: Path) -> None:
-    """Judge a file by its first page, before SQLite may touch it or leave files beside it."""
-    with words.in_words(path.parent):
-        head = _head(path)
-    if not head:
+def refuse_newer(path: Path) -> None:
+    """Judge a catalogue by its first page, without leaving a lock or a file beside it.
+
+    Never by opening the file ourselves: closing any descriptor of it would drop the locks that SQLite holds in this
+    process, and two processes would then each believe to be alone.
+    """
+    if not path.exists() or path.stat().st_size == 0:
         return
-    magic, version, owner = (head[part] for part in _HEADER)
-    if magic != b"SQLite format 3\0":
-        raise words.damaged_catalogue(path.parent, "it does not begin like a SQLite database")
-    found = int.from_bytes(version, "big")
-    if int.from_bytes(owner, "big") == schema.APPLICATION_ID and found > schema.known_version():
-        raise words.newer_catalogue(path.parent, found, schema.known_version())
+    with words.in_words(path.parent), closing(_frozen(path)) as connection:
+        owner, version = _marks(connection)
+    if owner == schema.APPLICATION_ID and version > schema.known_version():
+        raise words.newer_catalogue(path.parent, version, schema.known_version())
 
 
-def _head(path: Path) -> bytes:
-    if not path.exists():
-        return b""
-    with path.open("rb") as stream:
-        return stream.read(100)
+def _frozen(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
+
+
+def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Whose database it is, and its schema version."""
+    owner = connection.execute("PRAGMA application_id").fetchone()[0]
+    return owner, connection.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _version_of(connection: sqlite3.Connection, folder: Path) -> int:
-    owner = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    owner, version = _marks(connection)
     found = schema.objects_in(connection)
     if not found and owner == 0 and version == 0:
         return 0

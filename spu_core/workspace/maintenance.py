@@ -10,7 +10,7 @@ from pathlib import Path
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import words
 from spu_core.workspace.backup import back_up, backups, faults_of, restore
-from spu_core.workspace.catalogue import refuse_by_header
+from spu_core.workspace.catalogue import refuse_newer
 from spu_core.workspace.deletion import in_bytes
 from spu_core.workspace.disk import Disk
 from spu_core.workspace.home import Home
@@ -90,7 +90,7 @@ def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckRep
     home = Home.default() if folder is None else Home.at(folder)
     if not home.folder.is_dir():
         raise WorkspaceError(f"There is no workspace in {home.folder}; give the folder that holds one.")
-    refuse_if_newer(home.folder)
+    _refuse_if_newer(home.folder)
     repaired = ""
     found = catalogue_problems(home.folder)
     if found and repair:
@@ -117,15 +117,6 @@ def catalogue_problems(folder: Path) -> list[Problem]:
     return [Problem(f"The catalogue is damaged: {fault}.", advice) for fault in faults_of(path)]
 
 
-def refuse_if_newer(folder: Path) -> None:
-    """A catalogue of a newer program is not damaged, and must not be repaired by an older one."""
-    try:
-        refuse_by_header(folder / CATALOGUE)
-    except WorkspaceError as error:
-        if "schema version" in str(error):
-            raise
-
-
 def collect_garbage(workspace: Workspace) -> int:
     """Remove what was deleted, what was never finished, and what no row names; returns the bytes freed."""
     workspace.jobs.remove_leftovers()
@@ -135,6 +126,16 @@ def collect_garbage(workspace: Workspace) -> int:
 def make_backup(workspace: Workspace) -> Path:
     """A copy of the catalogue as it is now; the last one where nothing has changed since."""
     return back_up(workspace.catalogue) or next(iter(backups(workspace.folder)))
+
+
+def _refuse_if_newer(folder: Path) -> None:
+    """A catalogue of a newer program is not damaged, and must not be repaired by an older one."""
+    try:
+        refuse_newer(folder / CATALOGUE)
+    except words.NewerCatalogueError:
+        raise
+    except WorkspaceError:
+        return  # damaged beyond reading: that is what the check will say
 
 
 def _files(workspace: Workspace) -> list[FileRecord]:

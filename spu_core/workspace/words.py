@@ -20,6 +20,10 @@ class StaleEditError(WorkspaceError):
     """Somebody else saved first; the edit was kept out and nothing was overwritten."""
 
 
+class NewerCatalogueError(WorkspaceError):
+    """The workspace was written by a newer program."""
+
+
 class QueueFullError(WorkspaceError):
     """As many jobs wait as the home allows."""
 
@@ -64,8 +68,8 @@ def foreign_catalogue(folder: Path, found: str) -> WorkspaceError:
     )
 
 
-def newer_catalogue(folder: Path, found: int, known: int) -> WorkspaceError:
-    return WorkspaceError(
+def newer_catalogue(folder: Path, found: int, known: int) -> NewerCatalogueError:
+    return NewerCatalogueError(
         f"The workspace {folder} has schema version {found}, this program knows up to {known}; "
         "nothing was changed. Update SPU Studio to open it."
     )
