@@ -51,6 +51,8 @@ def rank_rows(score: np.ndarray) -> Ranking:
         return Ranking(order, None)
     if dropped:
         _sort_within_equal_keys(order, same_key, score)
+        if not same_key.any():
+            return Ranking(order, None)
     np.logical_not(same_key, out=same_key)
     return Ranking(order, np.append(same_key, True))
 
@@ -142,7 +144,7 @@ def _sort_within_equal_keys(order: np.ndarray, same_key: np.ndarray, score: np.n
 
 def _scores_differ_within_runs(order: np.ndarray, same_key: np.ndarray, score: np.ndarray) -> bool:
     for start in range(0, same_key.size, BLOCK):
-        values = score[order[start : start + BLOCK + 1]]
-        if (same_key[start : start + BLOCK] & (values[1:] != values[:-1])).any():
+        first = start + np.flatnonzero(same_key[start : start + BLOCK])
+        if (score[order[first]] != score[order[first + 1]]).any():
             return True
     return False

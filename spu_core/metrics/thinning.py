@@ -26,9 +26,8 @@ def thin_curve(x: np.ndarray, y: np.ndarray, max_error: float) -> np.ndarray:
     dropping those that a straight line between kept points passes closely.
     """
     levels = np.linspace(0.0, 1.0, int(np.ceil(2.0 / max_error)) + 1)
-    above = np.searchsorted(y, levels, side="left")
-    below = np.searchsorted(y, levels, side="right") - 1
-    candidates = np.unique(np.concatenate([[0], above, below, [x.size - 1]]).clip(0, x.size - 1))
+    reached = np.searchsorted(y, levels, side="left")
+    candidates = np.unique(np.concatenate([reached - 1, reached, [x.size - 1]]).clip(0, x.size - 1))
     return candidates[_swinging_door(x[candidates].tolist(), y[candidates].tolist(), max_error / 2)]
 
 
@@ -38,18 +37,22 @@ def _swinging_door(x: list[float], y: list[float], tolerance: float) -> list[int
     From each kept point a cone holds all lines that pass the points since within the tolerance. It closes when the
     next point falls outside; the point before is then kept and opens the next cone.
     """
-    kept = [0]
+    kept, at_x, at_y = [0], x[0], y[0]
     flattest, steepest = -math.inf, math.inf
     for i in range(1, len(x)):
-        run, rise = x[i] - x[kept[-1]], y[i] - y[kept[-1]]
+        run, rise = x[i] - at_x, y[i] - at_y
         if run > 0.0 and not flattest <= rise / run <= steepest:
             kept.append(i - 1)
+            at_x, at_y = x[i - 1], y[i - 1]
             flattest, steepest = -math.inf, math.inf
-            run, rise = x[i] - x[i - 1], y[i] - y[i - 1]
+            run, rise = x[i] - at_x, y[i] - at_y
         if run > 0.0:
-            flattest = max(flattest, (rise - tolerance) / run)
-            steepest = min(steepest, (rise + tolerance) / run)
+            if (lower := (rise - tolerance) / run) > flattest:
+                flattest = lower
+            if (upper := (rise + tolerance) / run) < steepest:
+                steepest = upper
         elif rise > tolerance:  # a vertical step: the line to it covers all that lies between
             kept.append(i)
+            at_x, at_y = x[i], y[i]
             flattest, steepest = -math.inf, math.inf
     return kept if kept[-1] == len(x) - 1 else [*kept, len(x) - 1]
