@@ -1,0 +1,178 @@
+"""A candidate: a method with its settings, under a name; and the plan that trains several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from spu_core.checks import check_choice, check_number
+from spu_core.errors import TrainingError
+from spu_core.models import Method, method
+from spu_core.training.config import TrainConfig, check_whole
+from spu_core.training.strict import from_fields, read_object, to_fields, write_json
+
+OBJECTIVES = ("auc_spu", "known_positive_auc")
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """Search the settings of a candidate anew inside every training part, so that no row is judged by a model that
+    was chosen on it.
+
+    `ranges` narrows or adds settings, e.g. `{"num_leaves": (4, 64)}`. `seconds` bounds each search; a search that
+    it cut is marked, since it cannot be repeated to the bit.
+    """
+
+    trials: int = 20
+    folds: int = 3
+    seconds: float | None = None
+    objective: str = "auc_spu"
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_whole(self.trials, "tuning.trials", 1)
+        check_whole(self.folds, "tuning.folds", 2)
+        check_choice(self.objective, OBJECTIVES, "tuning.objective", TrainingError)
+        if self.seconds is not None and check_number(self.seconds, "tuning.seconds", TrainingError) <= 0:
+            raise TrainingError(f"tuning.seconds must be above 0 or None, got {self.seconds!r}.")
+        object.__setattr__(self, "ranges", MappingProxyType(_check_ranges(self.ranges)))
+
+    def __hash__(self) -> int:
+        return hash((self.trials, self.folds, self.seconds, self.objective, tuple(sorted(self.ranges.items()))))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method of METHODS with the settings that differ from its defaults.
+
+    `without_rules` hides the rules from it: the soft label of an unlabelled row is 0. The same candidate with and
+    without rules is the plainest evidence of what the rules are worth.
+
+    >>> Candidate("lightgbm", {"rounds": 50})
+    Candidate(method='lightgbm', settings={'rounds': 50}, name='lightgbm')
+    >>> Candidate("lightgbn")
+    Traceback (most recent call last):
+    spu_core.errors.TrainingError: There is no method 'lightgbn'. Did you mean 'lightgbm'?
+    """
+
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    tuning: Tuning | None = None
+    without_rules: bool = False
+
+    def __post_init__(self) -> None:
+        chosen = method(self.method)
+        if not isinstance(self.settings, Mapping):
+            raise TrainingError(f"settings of {self.method!r} must be named values, got {self.settings!r}.")
+        chosen.complete(self.settings)
+        if not isinstance(self.name, str):
+            raise TrainingError(f"The name of a candidate must be text, got {self.name!r}.")
+        if not isinstance(self.without_rules, bool):
+            raise TrainingError(f"without_rules must be true or false, got {self.without_rules!r}.")
+        frozen = {name: tuple(value) if isinstance(value, list) else value for name, value in self.settings.items()}
+        object.__setattr__(self, "settings", MappingProxyType(frozen))
+        object.__setattr__(self, "name", self.name.strip() or self._own_name())
+
+    def __repr__(self) -> str:
+        more = f", tuning={self.tuning!r}" if self.tuning else ""
+        more += ", without_rules=True" if self.without_rules else ""
+        return f"Candidate(method={self.method!r}, settings={dict(self.settings)!r}, name={self.name!r}{more})"
+
+    def __hash__(self) -> int:
+        return hash((self.method, self.name, tuple(sorted(self.settings)), self.tuning, self.without_rules))
+
+    @property
+    def entry(self) -> Method:
+        """What the registry says about the method."""
+        return method(self.method)
+
+    def to_dict(self) -> dict[str, Any]:
+        return to_fields(self)
+
+    @classmethod
+    def from_dict(cls, fields: Any) -> Candidate:
+        """The candidate of plain values; unknown fields are refused."""
+        if not isinstance(fields, Mapping) or "method" not in fields:
+            raise TrainingError(f"A candidate is an object with at least a method, got {fields!r}.")
+        given = dict(fields)
+        if given.get("tuning") is not None:
+            given["tuning"] = from_fields(Tuning, given["tuning"], "tuning")
+        return from_fields(cls, given, f"Candidate {fields['method']!r}")
+
+    def _own_name(self) -> str:
+        own = self.method + (" tuned" if self.tuning else "")
+        return own + (" without rules" if self.without_rules else "")
+
+
+@dataclass(frozen=True)
+class TrainPlan:
+    """A config with its candidates: what the command line reads and the dashboard exports.
+
+    >>> plan = TrainPlan(TrainConfig(), (Candidate("lightgbm"),))
+    >>> TrainPlan.from_json(plan.to_json()) == plan
+    True
+    """
+
+    config: TrainConfig
+    candidates: tuple[Candidate, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "candidates", named_apart(self.candidates))
+
+    def to_json(self) -> str:
+        candidates = [candidate.to_dict() for candidate in self.candidates]
+        return write_json({"schema": SCHEMA, "config": self.config.to_dict(), "candidates": candidates})
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> TrainPlan:
+        """The plan a JSON text describes; nothing in it is ever run as code."""
+        found = read_object(text, "The training plan")
+        if found.pop("schema", None) != SCHEMA:
+            raise TrainingError(f'The training plan must say "schema": {SCHEMA}; this version reads no other.')
+        if not isinstance(found.get("candidates"), list):
+            raise TrainingError("The training plan must have a list of candidates.")
+        candidates = tuple(Candidate.from_dict(fields) for fields in found["candidates"])
+        config = TrainConfig.from_dict(found.get("config", {}))
+        return from_fields(cls, {**found, "config": config, "candidates": candidates}, "The training plan")
+
+
+def named_apart(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
+    """Candidates with different names: the second of two equal names gets a number."""
+    listed = [Candidate(entry) if isinstance(entry, str) else entry for entry in _need_some(candidates)]
+    taken: set[str] = set()
+    apart = []
+    for candidate in listed:
+        name, number = candidate.name, 2
+        while name in taken:
+            name, number = f"{candidate.name} {number}", number + 1
+        taken.add(name)
+        apart.append(candidate if name == candidate.name else replace(candidate, name=name))
+    return tuple(apart)
+
+
+def _need_some(candidates: Iterable[Candidate | str]) -> Sequence[Candidate | str]:
+    listed = [candidates] if isinstance(candidates, str | Candidate) else list(candidates)
+    for entry in listed:
+        if not isinstance(entry, str | Candidate):
+            raise TrainingError(f"A candidate must be a Candidate or the key of a method, got {entry!r}.")
+    if not listed:
+        raise TrainingError("There is no candidate to train; name at least one method.")
+    return listed
+
+
+def _check_ranges(ranges: Any) -> dict[str, tuple[float, float]]:
+    if not isinstance(ranges, Mapping):
+        raise TrainingError(f"tuning.ranges must map settings to (low, high), got {ranges!r}.")
+    checked = {}
+    for name, bounds in ranges.items():
+        if isinstance(bounds, str) or not isinstance(bounds, Sequence) or len(bounds) != 2:
+            raise TrainingError(f"tuning.ranges of {name!r} must be (low, high), got {bounds!r}.")
+        low, high = (check_number(bound, f"tuning.ranges of {name!r}", TrainingError) for bound in bounds)
+        if low > high:
+            raise TrainingError(f"tuning.ranges of {name!r} must rise from low to high, got {bounds!r}.")
+        checked[str(name)] = (bounds[0], bounds[1])
+    return checked

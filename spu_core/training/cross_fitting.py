@@ -1,0 +1,161 @@
+"""Cross-fitting: all candidates on the same folds, every row scored by a model that never saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spu_core.errors import SpuError
+from spu_core.labels import SoftLabels
+from spu_core.labels.beliefs import labels_follow_rules
+from spu_core.tables import Table
+from spu_core.training.candidate import Candidate, named_apart
+from spu_core.training.config import TrainConfig
+from spu_core.training.fitting import Fit, Fitter
+from spu_core.training.folds import Split
+from spu_core.training.judging import FOLLOWS_RULES, FROM_LABELS, Basis
+from spu_core.training.progress import Reporter, Span, TrainingCancelled, TrainProgress
+from spu_core.training.rows import TrainingRows, prepare_rows
+from spu_core.training.run import Run, evidence_for
+from spu_core.training.tuning import TuningReport, tune_settings
+
+
+def cross_fit(
+    table: Table,
+    soft_labels: SoftLabels,
+    candidates: Iterable[Candidate | str],
+    config: TrainConfig | None = None,
+    *,
+    split: Split | None = None,
+    on_progress: Callable[[TrainProgress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> list[Run]:
+    """Train all candidates on the same folds; one that fails becomes a run with an `error`.
+
+    When `should_stop()` says so, `TrainingCancelled` is raised; its `.runs` are those finished before.
+    """
+    runs: list[Run] = []
+    stream = iter_cross_fit(
+        table, soft_labels, candidates, config, split=split, on_progress=on_progress, should_stop=should_stop
+    )
+    try:
+        runs.extend(stream)
+    except TrainingCancelled as cancelled:
+        cancelled.runs = tuple(runs)
+        raise
+    return runs
+
+
+def iter_cross_fit(
+    table: Table,
+    soft_labels: SoftLabels,
+    candidates: Iterable[Candidate | str],
+    config: TrainConfig | None = None,
+    *,
+    split: Split | None = None,
+    on_progress: Callable[[TrainProgress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> Iterator[Run]:
+    """The same, each run as soon as it is finished."""
+    config, listed = config or TrainConfig(), named_apart(candidates)
+    rows = prepare_rows(table, soft_labels, config, split)
+    work = _Work(rows, basis_of(rows, soft_labels, config), config, getattr(soft_labels, "is_refined", False))
+    parts = len(list(rows.split.parts()))
+    reporter = Reporter([candidate.name for candidate in listed], parts, on_progress, should_stop)
+    return _runs(work, listed, reporter)
+
+
+def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -> Basis:
+    """What runs on these rows are judged by."""
+    evidence = rows.evidence
+    assert evidence.rule_score is not None
+    return Basis(
+        soft_label=evidence.soft_label,
+        is_labeled=evidence.is_labeled,
+        rule_score=evidence.rule_score,
+        fold=rows.split.fold,
+        judged=rows.split.judged,
+        truth=evidence.truth,
+        weight=evidence.weight,
+        groups=evidence.groups,
+        randomly_checked=rows.randomly_checked,
+        labels_note=_labels_note(soft_labels, config),
+        budget=config.review_budget,
+        level=config.level,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    """What all candidates of one call share."""
+
+    rows: TrainingRows
+    basis: Basis
+    config: TrainConfig
+    on_refined: bool
+
+
+def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter) -> Iterator[Run]:
+    for place, candidate in enumerate(candidates):
+        reporter.begin(place)
+        try:
+            run = _cross_fit_one(work, candidate, reporter)
+        except Exception as problem:
+            # A failing library must not cost the other candidates; what the caller raised is not a failure.
+            if reporter.raised is not None:
+                raise reporter.raised from None
+            run = Run(candidate.name, candidate, work.config, work.basis, error=_words(problem), rows=work.rows)
+            object.__setattr__(run, "seconds", reporter.finish())
+        yield run
+
+
+def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run:
+    evidence, split = evidence_for(candidate, work.rows), work.rows.split
+    score = np.empty(len(evidence))
+    fits: list[Fit] = []
+    tunings: list[TuningReport] = []
+    parts = list(split.parts())
+    for place, part in enumerate(parts):
+        reporter.fold = part.number
+        span, fitter = Span().part(place, len(parts)), Fitter(candidate, work.config, reporter)
+        train = evidence.take(part.train)
+        if candidate.tuning is not None:
+            tunings.append(tune_settings(fitter, train, span.part(0, 2)))
+            fitter, span = fitter.with_changes(tunings[-1].settings), span.part(1, 2)
+        fits.append(fitter.fit(train, span))
+        held_out = evidence.take(part.score)
+        score[part.score] = fits[-1].model.score_rows(held_out.features, held_out.rule_score)
+    score.setflags(write=False)
+    run = Run(
+        name=candidate.name,
+        candidate=candidate,
+        config=work.config,
+        basis=work.basis,
+        score=score,
+        seconds=reporter.finish(),
+        learning_curve=tuple(fit.losses for fit in fits if fit.losses),
+        rounds=tuple(fit.rounds for fit in fits if fit.rounds is not None),
+        tunings=tuple(tunings),
+        trained_on_refined=work.on_refined,
+        rows=work.rows,
+    )
+    return run.judged_by(work.basis)
+
+
+def _words(problem: Exception) -> str:
+    """Our own errors speak for themselves; others are named."""
+    if isinstance(problem, SpuError):
+        return str(problem)
+    if isinstance(problem, MemoryError):
+        return "There was not enough memory; use fewer rows, fewer columns or a smaller model."
+    return f"{type(problem).__name__}: {problem}"
+
+
+def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:
+    matrix = getattr(soft_labels, "matrix", None)
+    follows = matrix is not None and labels_follow_rules(matrix, np.asarray(soft_labels.is_labeled))
+    if config.rules_chose_checks or follows:
+        return FOLLOWS_RULES
+    return FROM_LABELS if config.beliefs_from_labels else None

@@ -1,0 +1,131 @@
+"""What a caller sees while candidates train, and how it stops them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spu_core.errors import TrainingError
+from spu_core.models import Progress, Watch
+
+
+@dataclass(frozen=True, slots=True)
+class TrainProgress:
+    """Where the training stands. `fold` is −1 for held-out rows and None for a refit on all rows.
+
+    `share` is the part of the whole work that is done; `seconds_left` is an estimate, None until there is one.
+    """
+
+    candidate: str
+    place: int
+    candidates: int
+    fold: int | None
+    folds: int
+    step: str
+    iteration: int
+    iterations: int
+    loss: float | None
+    share: float
+    seconds: float
+    seconds_left: float | None
+
+
+class TrainingCancelled(TrainingError):
+    """The caller asked to stop; `runs` are the candidates that were finished before."""
+
+    def __init__(self, message: str = "The training was cancelled.", runs: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.runs = tuple(runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of one candidate's work, from 0 to 1."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def part(self, place: int, of: int) -> Span:
+        """Stretch `place` (from 0) of `of` equal ones.
+
+        >>> Span(0.0, 0.5).part(1, 2)
+        Span(low=0.25, high=0.5)
+        """
+        width = (self.high - self.low) / of
+        return Span(self.low + place * width, self.low + (place + 1) * width)
+
+    def at(self, share: float) -> float:
+        return self.low + share * (self.high - self.low)
+
+
+@dataclass
+class Reporter:
+    """Turns rounds of single fits into progress of the whole, and asks after each round whether to stop."""
+
+    names: Sequence[str]
+    folds: int
+    on_progress: Callable[[TrainProgress], None] | None = None
+    should_stop: Callable[[], bool] | None = None
+    raised: BaseException | None = None
+    place: int = 0
+    fold: int | None = None
+    finished_seconds: list[float] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+    candidate_started: float = field(default_factory=time.monotonic)
+
+    def begin(self, place: int) -> None:
+        self.place, self.candidate_started = place, time.monotonic()
+
+    def finish(self) -> float:
+        """Seconds the candidate took."""
+        self.finished_seconds.append(time.monotonic() - self.candidate_started)
+        return self.finished_seconds[-1]
+
+    def watch(self, span: Span, step: str, losses: list[float] | None = None) -> Watch:
+        """Hooks of one fit; the losses it reports are kept in `losses`."""
+
+        def after_round(progress: Progress) -> None:
+            if losses is not None and progress.loss is not None:
+                losses.append(progress.loss)
+            self.report(span.at(progress.share), step, progress)
+
+        return Watch(on_progress=after_round)
+
+    def report(self, share: float, step: str, progress: Progress | None = None) -> None:
+        """Tell the caller, then ask it; whatever the caller raises ends the training, not only this candidate."""
+        try:
+            if self.on_progress is not None:
+                self.on_progress(self._progress(share, step, progress or Progress(0, 1)))
+            if self.should_stop is not None and self.should_stop():
+                raise TrainingCancelled
+        except BaseException as problem:
+            self.raised = problem
+            raise
+
+    def _progress(self, share: float, step: str, progress: Progress) -> TrainProgress:
+        now = time.monotonic()
+        return TrainProgress(
+            candidate=self.names[self.place],
+            place=self.place + 1,
+            candidates=len(self.names),
+            fold=self.fold,
+            folds=self.folds,
+            step=step,
+            iteration=progress.iteration,
+            iterations=progress.iterations,
+            loss=progress.loss,
+            share=(self.place + share) / len(self.names),
+            seconds=now - self.started,
+            seconds_left=self._seconds_left(now - self.candidate_started, share),
+        )
+
+    def _seconds_left(self, spent: float, share: float) -> float | None:
+        """The rest of this candidate at its own speed, and the mean of all so far for each one to come."""
+        if share < 0.02 and not self.finished_seconds:
+            return None
+        mean = sum(self.finished_seconds) / len(self.finished_seconds) if self.finished_seconds else None
+        whole = spent / share if share >= 0.02 else max(spent, mean or 0.0)
+        typical = whole if mean is None else (sum(self.finished_seconds) + whole) / (len(self.finished_seconds) + 1)
+        return whole - spent + typical * (len(self.names) - self.place - 1)

@@ -1,0 +1,119 @@
+"""From a table and its soft labels to rows that can be trained on and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.checks import check_countable, check_flags, check_groups, check_sample_weight
+from spu_core.errors import TrainingError, nearest_hint
+from spu_core.labels import SoftLabels
+from spu_core.models import Encoder, Evidence, Features, FittedEncoder
+from spu_core.tables import ColumnType, Table
+from spu_core.training.config import TrainConfig
+from spu_core.training.folds import Split, split_rows, strata_of
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """All rows of a table: encoded once (X only), with everything that is believed or known about them."""
+
+    evidence: Evidence
+    encoder: FittedEncoder
+    split: Split
+    randomly_checked: np.ndarray | None
+    fingerprint: Callable[[], str]
+
+    @cached_property
+    def without_rules(self) -> Evidence:
+        """The same rows as if there were no rule: beliefs come from labels alone."""
+        labels = self.evidence.is_labeled
+        return replace(self.evidence, soft_label=labels.astype(np.float64), rule_score=np.zeros(labels.size))
+
+
+def prepare_rows(
+    table: Table, soft_labels: SoftLabels, config: TrainConfig, split: Split | None = None
+) -> TrainingRows:
+    """Check that table, soft labels and config fit together, encode the features and make the split."""
+    _check_lengths(table, soft_labels)
+    weight = None if table.sample_weight is None else check_sample_weight(table.sample_weight, len(table))
+    soft_label = np.asarray(soft_labels.value, dtype=np.float64)
+    is_labeled = np.asarray(soft_labels.is_labeled, dtype=bool)
+    check_countable(soft_label, weight)
+    encoder, features = _encode(table)
+    groups = group_codes(table, config)
+    evidence = Evidence(
+        features=features,
+        soft_label=soft_label,
+        is_labeled=is_labeled,
+        rule_score=np.asarray(soft_labels.rule_score, dtype=np.float64),
+        truth=table.truth,
+        weight=weight,
+        groups=groups,
+        rule_columns=tuple(soft_labels.rule_columns),
+    )
+    split = make_split(table, soft_labels, config) if split is None else _check_split(split, len(table))
+    return TrainingRows(evidence, encoder, split, _random_checks(table, config), lambda: table.fingerprint)
+
+
+def make_split(table: Table, soft_labels: SoftLabels, config: TrainConfig) -> Split:
+    """The folds that `cross_fit` will use."""
+    strata = strata_of(np.asarray(soft_labels.value), np.asarray(soft_labels.is_labeled))
+    times = _column(table, config.time_column, "time_column", table.times)
+    if config.out_of_time and times is None:
+        raise TrainingError(
+            "out_of_time needs to know when each row happened: give a column the role TIME, or set time_column."
+        )
+    return split_rows(strata, config, groups=group_codes(table, config), times=times)
+
+
+def group_codes(table: Table, config: TrainConfig) -> np.ndarray | None:
+    """A number for the group of each row; None where there are no groups."""
+    groups = _column(table, config.group_column, "group_column", table.groups)
+    return None if groups is None else check_groups(groups, len(table))
+
+
+def _encode(table: Table) -> tuple[FittedEncoder, Features]:
+    names = table.features
+    codes = tuple(name for name in names if table.types[name] is ColumnType.CATEGORY)
+    frame: pd.DataFrame = table.frame[list(names)]
+    encoder = Encoder(categories=codes).fit(frame)
+    return encoder, encoder.transform(frame)
+
+
+def _column(table: Table, name: str | None, setting: str, fallback: np.ndarray | None) -> np.ndarray | None:
+    if name is None:
+        return fallback
+    if name not in table.frame.columns:
+        known = list(table.frame.columns)
+        raise TrainingError(f"{setting} is {name!r}, which the table does not have. {nearest_hint(name, known)}")
+    if name in table.features:
+        raise TrainingError(
+            f"{setting} is {name!r}, which is also a feature; give it the role GROUP, TIME or IGNORE first."
+        )
+    values: Any = table.frame[name].to_numpy()
+    return values
+
+
+def _random_checks(table: Table, config: TrainConfig) -> np.ndarray | None:
+    checked = _column(table, config.random_check_column, "random_check_column", None)
+    return None if checked is None else check_flags(checked, len(table), "random_check_column")
+
+
+def _check_lengths(table: Table, soft_labels: SoftLabels) -> None:
+    if len(soft_labels.value) != len(table):
+        raise TrainingError(
+            f"There are {len(soft_labels.value):,} soft labels, but the table has {len(table):,} rows; "
+            "assign the soft labels to this table."
+        )
+
+
+def _check_split(split: Split, rows: int) -> Split:
+    if split.fold.size != rows:
+        raise TrainingError(f"The split describes {split.fold.size:,} rows, but the table has {rows:,}.")
+    return split

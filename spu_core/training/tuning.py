@@ -1,0 +1,179 @@
+"""Tuning with Optuna inside the training rows, so that the rows a run is judged by have no say in its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spu_core.errors import ScoreError, SoftLabelError, TrainingError, nearest_hint
+from spu_core.metrics import auc_spu_score, known_positive_auc_score
+from spu_core.models import Evidence, Setting
+from spu_core.training.candidate import Candidate
+from spu_core.training.fitting import Fitter
+from spu_core.training.folds import assign_folds, strata_of
+from spu_core.training.progress import Span
+
+if TYPE_CHECKING:
+    import optuna
+
+# Where good values live; the laws of the settings allow far more, which would waste most trials.
+SEARCH_RANGES: dict[str, tuple[float, float]] = {
+    "learning_rate": (0.01, 0.3),
+    "num_leaves": (4, 128),
+    "max_depth": (2, 10),
+    "min_child_samples": (3, 100),
+    "min_child_weight": (0.1, 30.0),
+    "reg_lambda": (0.01, 100.0),
+    "colsample_bytree": (0.4, 1.0),
+    "subsample": (0.5, 1.0),
+    "penalty": (1e-4, 100.0),
+    "neighbors": (5, 300),
+}
+
+
+@dataclass(frozen=True)
+class TuningReport:
+    """One search: the settings it chose, the value they reached, and every trial with its settings and value.
+
+    A trial without value was pruned or failed. `value` is optimistic, since it was the best of many: never show it
+    as the quality of the model.
+    """
+
+    settings: Mapping[str, Any]
+    value: float
+    objective: str
+    trials: tuple[tuple[Mapping[str, Any], float | None], ...]
+    is_cut: bool = False
+
+
+def tune_settings(fitter: Fitter, rows: Evidence, span: Span) -> TuningReport:
+    """Search the settings of a candidate by cross-fitting inside these rows; the defaults are the first trial."""
+    import optuna
+
+    tuning = fitter.candidate.tuning
+    assert tuning is not None
+    space = search_space(fitter.candidate)
+    quiet = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        study = optuna.create_study(
+            direction="maximize",
+            sampler=optuna.samplers.TPESampler(seed=fitter.config.seed, n_startup_trials=max(5, tuning.trials // 4)),
+            pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
+        )
+        search = _Search(fitter, rows, span, space)
+        study.enqueue_trial(_starting_point(fitter, space))
+        study.optimize(search.value_of, n_trials=tuning.trials, timeout=tuning.seconds, catch=(TrainingError,))
+    finally:
+        optuna.logging.set_verbosity(quiet)
+    return _report(study, fitter.candidate)
+
+
+def search_space(candidate: Candidate) -> dict[str, tuple[Setting, float, float]]:
+    """The settings to search with their ranges: the tunable ones that the candidate does not fix, and those it asks
+    for by `ranges`."""
+    tuning = candidate.tuning
+    asked = {} if tuning is None else dict(tuning.ranges)
+    settings = {setting.name: setting for setting in candidate.entry.settings(candidate.settings.get("learner"))}
+    for name in asked:
+        if name not in settings or settings[name].kind not in ("integer", "number"):
+            numbers = [key for key, setting in settings.items() if setting.kind in ("integer", "number")]
+            raise TrainingError(f"tuning.ranges names {name!r}, which cannot be tuned. {nearest_hint(name, numbers)}")
+    free = {name for name, setting in settings.items() if setting.tunable and name not in candidate.settings}
+    space = {name: _range(settings[name], asked.get(name)) for name in settings if name in free | set(asked)}
+    if not space:
+        raise TrainingError(f"{candidate.name!r} has no free setting to tune; name some in tuning.ranges.")
+    return space
+
+
+def _range(setting: Setting, asked: tuple[float, float] | None) -> tuple[Setting, float, float]:
+    if setting.kind not in ("integer", "number"):
+        return setting, 0.0, 0.0
+    low, high = asked or SEARCH_RANGES.get(setting.name, (setting.low, setting.high))
+    setting.check(type(setting.default or 0)(low)), setting.check(type(setting.default or 0)(high))
+    return setting, low, high
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The objective of one study."""
+
+    fitter: Fitter
+    rows: Evidence
+    span: Span
+    space: Mapping[str, tuple[Setting, float, float]]
+
+    def value_of(self, trial: optuna.Trial) -> float:
+        """Mean over inner folds; a trial that is behind the median of the others is given up."""
+        import optuna
+
+        tuning = self.fitter.candidate.tuning
+        assert tuning is not None
+        chosen = self.fitter.with_changes({name: _suggest(trial, *entry) for name, entry in self.space.items()})
+        span = self.span.part(min(trial.number, tuning.trials - 1), tuning.trials)
+        values: list[float] = []
+        for number, (inside, outside) in enumerate(self._folds(tuning.folds)):
+            step = f"tuning, trial {trial.number + 1} of {tuning.trials}"
+            fit = chosen.fit(inside, span.part(number, tuning.folds), step)
+            score = fit.model.score_rows(outside.features, outside.rule_score)
+            values.append(_value(tuning.objective, outside, score))
+            trial.report(float(np.mean(values)), number)
+            if number + 1 < tuning.folds and trial.should_prune():
+                raise optuna.TrialPruned
+        return float(np.mean(values))
+
+    def _folds(self, folds: int) -> Any:
+        strata = strata_of(self.rows.soft_label, self.rows.is_labeled)
+        # Another stream than those of outer folds and early stopping.
+        fold = assign_folds(strata, self.rows.groups, folds, self.fitter.config.seed + 3_000_017)
+        for number in range(folds):
+            yield self.rows.take(fold != number), self.rows.take(fold == number)
+
+
+def _value(objective: str, rows: Evidence, score: np.ndarray) -> float:
+    try:
+        if objective == "known_positive_auc":
+            return known_positive_auc_score(rows.is_labeled, score, sample_weight=rows.weight)
+        return auc_spu_score(rows.soft_label, score, sample_weight=rows.weight)
+    except (ScoreError, SoftLabelError) as problem:
+        raise TrainingError(f"An inner fold cannot be judged by {objective}: {problem}") from None
+
+
+def _suggest(trial: optuna.Trial, setting: Setting, low: float, high: float) -> Any:
+    if setting.kind == "flag":
+        return trial.suggest_categorical(setting.name, [False, True])
+    if setting.kind == "choice":
+        return trial.suggest_categorical(setting.name, list(setting.choices))
+    log = setting.log and low > 0
+    if setting.kind == "integer":
+        return trial.suggest_int(setting.name, int(low), int(high), log=log)
+    return trial.suggest_float(setting.name, float(low), float(high), log=log)
+
+
+def _starting_point(fitter: Fitter, space: Mapping[str, tuple[Setting, float, float]]) -> dict[str, Any]:
+    """The defaults, where they lie inside their ranges: tuning should never lose to not tuning."""
+    given = fitter.candidate.entry.complete(fitter.settings)
+    start = {}
+    for name, (setting, low, high) in space.items():
+        value = given[name]
+        is_number = setting.kind in ("integer", "number")
+        if value is not None and (not is_number or low <= value <= high):
+            start[name] = value
+    return start
+
+
+def _report(study: optuna.Study, candidate: Candidate) -> TuningReport:
+    tuning = candidate.tuning
+    assert tuning is not None
+    done = [trial for trial in study.trials if trial.value is not None and trial.state.is_finished()]
+    done = [trial for trial in done if trial.state.name == "COMPLETE"]
+    if not done:
+        raise TrainingError(f"No trial of {candidate.name!r} could be finished; try wider ranges or more rows.")
+    trials = tuple(
+        (dict(trial.params), trial.value if trial.state.name == "COMPLETE" else None) for trial in study.trials
+    )
+    is_cut = len(study.trials) < tuning.trials
+    return TuningReport(dict(study.best_params), float(study.best_value), tuning.objective, trials, is_cut)
