@@ -115,7 +115,7 @@ def _fits(value: object, kind: Kind) -> bool:
 
 def _date_problem(compare: Compare) -> str:
     try:
-        moments = [comparable(value, Kind.DATE, compare.column) for value in compare.values]
+        moments = [comparable(value, Kind.DATE) for value in compare.values]
     except RuleError as problem:
         return str(problem)
     if compare.operator == "between" and moments[0] > moments[1]:

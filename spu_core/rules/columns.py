@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -105,16 +106,12 @@ def level_text(value: Any) -> str:
     return str(value)
 
 
-def read_date(value: Any, where: str) -> np.datetime64:
-    """A date as text (ISO 8601), in UTC where it has an offset."""
+def read_date(value: Any) -> np.datetime64:
+    """A date from its text (ISO 8601), in UTC where it has an offset."""
     try:
-        moment = pd.Timestamp(value) if isinstance(value, str) and value[:4].isdigit() else pd.NaT
-    except (ValueError, OverflowError):
-        moment = pd.NaT
-    if moment is pd.NaT:
-        raise RuleError(
-            f"{where} is compared with {value!r}, which is not a date; write it like '2024-01-31'."
-        )
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise RuleError(f"{value!r} is not a date; write it like '2024-01-31'.") from None
     return _without_zone(pd.Series([moment])).to_numpy()[0]
 
 

@@ -55,7 +55,7 @@ def _compare(compare: Compare, columns: Columns, negated: bool) -> np.ndarray:
 
 
 def _compare_ordered(compare: Compare, values: np.ndarray, kind: Kind, negated: bool) -> np.ndarray:
-    wanted = [comparable(value, kind, compare.column) for value in compare.values]
+    wanted = [comparable(value, kind) for value in compare.values]
     sign = OPPOSITE[compare.operator] if negated and compare.operator in OPPOSITE else compare.operator
     if sign == "between":
         return (
@@ -76,16 +76,16 @@ def _compare_levels(compare: Compare, column: Coded, kind: Kind, negated: bool) 
     if compare.operator == "contains":
         wanted = [compare.value in level for level in column.levels]
     else:
-        values = {comparable(value, kind, compare.column) for value in compare.values}
+        values = {comparable(value, kind) for value in compare.values}
         wanted = [level in values for level in column.levels]
     flip = negated is not (compare.operator == "!=")
     return column.where(np.array(wanted, dtype=bool) ^ flip)
 
 
-def comparable(value: Any, kind: Kind, column: str) -> Any:
+def comparable(value: Any, kind: Kind) -> Any:
     """A compared value in the form that the column's values have."""
     if kind is Kind.DATE:
-        return read_date(value, f"Column {column!r}")
+        return read_date(value)
     if kind is Kind.TEXT:
         return level_text(value)
     return bool(value) if kind is Kind.FLAG else float(value)
