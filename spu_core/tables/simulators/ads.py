@@ -14,8 +14,10 @@ import pandas as pd
 from spu_core.checks import check_share
 from spu_core.errors import TableError
 from spu_core.tables.roles import Role
-from spu_core.tables.simulators.drawing import category, squashed
+from spu_core.tables.simulators.common import category, squashed, table_of
 from spu_core.tables.table import Table
+
+ROLES = {"user": Role.ID, "conversion_seen": Role.LABEL, "converted": Role.TRUTH}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +56,12 @@ def simulate_ads(config: AdsConfig | None = None) -> Table:
     rng = np.random.default_rng([20, config.seed])
     converts = rng.random(config.users) < config.conversion_rate
     frame = _features(config, converts, rng)
-    is_tracked = frame["tracking"].to_numpy() == "on"
+    is_tracked = frame["tracking"].to_numpy() == "tracked"
     frame["conversion_seen"] = (converts & is_tracked & (rng.random(config.users) < config.reported)).astype(
         int
     )
     frame["converted"] = converts.astype(int)
-    roles = {"user": Role.ID, "conversion_seen": Role.LABEL, "converted": Role.TRUTH}
-    return Table.from_frame(frame, name="ads_conversion", roles=roles, positive_values=[1])
+    return table_of(frame, "ads_conversion", ROLES)
 
 
 def _features(config: AdsConfig, converts: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
@@ -73,7 +74,7 @@ def _features(config: AdsConfig, converts: np.ndarray, rng: np.random.Generator)
         {
             "user": "u" + pd.Series(np.arange(size)).astype("str").str.zfill(6),
             "device": device,
-            "tracking": pd.Series(np.where(rng.random(size) < off, "off", "on"), dtype="str"),
+            "tracking": pd.Series(np.where(rng.random(size) < off, "refused", "tracked"), dtype="str"),
             "campaign": category(["search", "social", "video", "banner"], [0.3, 0.35, 0.15, 0.2], size, rng),
             "hour": rng.integers(0, 24, size),
             "exposures": 1 + rng.poisson(1.5, size),
@@ -84,7 +85,7 @@ def _features(config: AdsConfig, converts: np.ndarray, rng: np.random.Generator)
             "return_visits": rng.poisson(0.3 + 0.9 * buys),
             "past_purchases": rng.poisson(np.exp(-0.6 + 0.9 * buys + 0.4 * noise())),
             "price_shown": np.exp(3.5 + 0.5 * noise()).round(2),
-            "discount": category(["none", "10 %", "20 %"], [0.6, 0.25, 0.15], size, rng),
+            "discount": category(["no", "small", "large"], [0.6, 0.25, 0.15], size, rng),
             "newsletter": (rng.random(size) < squashed(-1.3 + 0.5 * interest)).astype(int),
         }
     )

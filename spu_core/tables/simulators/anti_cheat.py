@@ -136,7 +136,7 @@ class AntiCheatWorld:
         """How often per day each rule asks a player whom it suspects for a check."""
         complaints = min(3.0 * self.config.exposure * self.config.rule_rate, 1.0)
         rates = dict.fromkeys(DETECTION_RULES, self.config.rule_rate)
-        return {**rates, "complaints": complaints, RANDOM_RULE: self.config.random_rate}
+        return {RANDOM_RULE: self.config.random_rate, **rates, "complaints": complaints}
 
     def simulate(self) -> AntiCheatSeason:
         """The config's players after a season, with their check records, labels and hidden truth."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from spu_core.tables.simulators.drawing import category, shares, squashed
+from spu_core.tables.simulators.common import category, shares, squashed
 
 if TYPE_CHECKING:
     from spu_core.tables.simulators.anti_cheat import AntiCheatConfig

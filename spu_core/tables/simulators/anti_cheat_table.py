@@ -7,17 +7,23 @@ import pandas as pd
 
 from spu_core.tables.roles import Role
 from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.tables.simulators.common import table_of
 from spu_core.tables.table import Table
 
-# How checks ended tells who admitted, so these columns are for rules, never for models.
+# For rules, not for models: a fresh player has no record yet.
 RECORD_COLUMNS = ("checked_days", "passed_days", "last_check_rule", "last_check_outcome")
 
 
 def player_table(players: Players, checks: pd.DataFrame) -> Table:
-    """The players' table, with the label (admitted) and the truth (cheater)."""
+    """The players' table, with the label (admitted) and the truth (cheater).
+
+    The records leave the admission itself out: it is the label, and a rule that reads them must not know it.
+    """
     frame = players.features.copy()
     frame.insert(0, "player", player_names(np.arange(len(players))))
-    days = checks.drop_duplicates(["user", "day"], keep="first")
+    is_admission = checks["outcome"] == "admit"
+    # Several rules may ask on one day; the random one comes first, so that it stays a random sample.
+    days = checks[~is_admission].drop_duplicates(["user", "day"])
     frame["checked_days"] = np.bincount(days["user"], minlength=len(players))
     passed = days["user"][days["outcome"] == "pass"]
     frame["passed_days"] = np.bincount(passed, minlength=len(players))
@@ -25,10 +31,10 @@ def player_table(players: Players, checks: pd.DataFrame) -> Table:
     latest = days.drop_duplicates("user", keep="last").set_index("user")
     frame["last_check_rule"] = latest["rule"].reindex(frame.index)
     frame["last_check_outcome"] = latest["outcome"].reindex(frame.index)
-    admitted = checks["user"][checks["outcome"] == "admit"].unique()
+    admitted = checks["user"][is_admission].unique()
     frame["admitted"] = np.isin(frame.index, admitted).astype(int)
     frame["cheater"] = players.truth.astype(int)
-    return Table.from_frame(frame, name="anti_cheat", roles=ROLES, positive_values=[1])
+    return table_of(frame, "anti_cheat", ROLES)
 
 
 def with_user_names(checks: pd.DataFrame) -> pd.DataFrame:

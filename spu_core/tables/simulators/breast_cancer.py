@@ -13,7 +13,10 @@ import pandas as pd
 from spu_core.checks import check_share
 from spu_core.errors import TableError
 from spu_core.tables.roles import Role
+from spu_core.tables.simulators.common import table_of
 from spu_core.tables.table import Table
+
+ROLES = {"labeled": Role.LABEL, "malignant": Role.TRUTH}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,9 +53,4 @@ def simulate_breast_cancer(config: BreastCancerConfig | None = None) -> Table:
             "malignant": is_malignant.astype(int),
         }
     )
-    roles = {"label_chance": Role.FEATURE, "labeled": Role.LABEL, "malignant": Role.TRUTH}
-    frame = pd.concat([frame, labels], axis=1)
-    every_feature = dict.fromkeys(frame.columns, Role.FEATURE)
-    return Table.from_frame(
-        frame, name="breast_cancer", roles={**every_feature, **roles}, positive_values=[1]
-    )
+    return table_of(pd.concat([frame, labels], axis=1), "breast_cancer", ROLES)

@@ -14,17 +14,18 @@ import pandas as pd
 from spu_core.checks import check_share
 from spu_core.errors import TableError
 from spu_core.tables.roles import Role
-from spu_core.tables.simulators.drawing import category, squashed
+from spu_core.tables.simulators.common import category, squashed, table_of
 from spu_core.tables.table import Table
 
-STAGES = ("none", "very mild", "mild")
+STAGES = ("normal", "very mild", "mild")
+ROLES = {"patient": Role.ID, "diagnosed": Role.LABEL, "alzheimers": Role.TRUTH}
 
 
 @dataclass(frozen=True, kw_only=True)
 class MedicalConfig:
     """Everything that decides the patients; two equal configs give equal data.
 
-    The stage chances are those of (none, very mild, mild) impairment, with and without the disease.
+    The stage chances are those of (normal, very mild, mild) impairment, with and without the disease.
     """
 
     patients: int = 5_000
@@ -62,8 +63,7 @@ def simulate_medical(config: MedicalConfig | None = None) -> Table:
     chance = np.where(near, config.diagnosis_near, config.diagnosis_far)
     frame["diagnosed"] = (is_ill & (rng.random(config.patients) < chance)).astype(int)
     frame["alzheimers"] = is_ill.astype(int)
-    roles = {"patient": Role.ID, "diagnosed": Role.LABEL, "alzheimers": Role.TRUTH}
-    return Table.from_frame(frame, name="mild_cognitive_impairment", roles=roles, positive_values=[1])
+    return table_of(frame, "mild_cognitive_impairment", ROLES)
 
 
 def _stages(config: MedicalConfig, is_ill: np.ndarray, rng: np.random.Generator) -> pd.Series:

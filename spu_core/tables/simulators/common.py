@@ -1,11 +1,20 @@
-"""Small random helpers that the simulators share."""
+"""What the simulators share: random draws, and a table whose roles are all said."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+
+from spu_core.tables.roles import Role
+from spu_core.tables.table import Table
+
+
+def table_of(frame: pd.DataFrame, name: str, roles: Mapping[str, Role]) -> Table:
+    """A table with these roles; every other column is a feature, and 1 means positive."""
+    every = {column: roles.get(column, Role.FEATURE) for column in frame.columns}
+    return Table.from_frame(frame, name=name, roles=every, positive_values=[1])
 
 
 def squashed(values: np.ndarray) -> np.ndarray:

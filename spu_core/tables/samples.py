@@ -1,0 +1,147 @@
+"""Samples that travel with the product: small tables with a hidden truth, to try every step on.
+
+The files lie in `sample_data/`; `write_samples` makes them anew from the simulators, bit for bit the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from spu_core.errors import TableError, nearest_hint
+from spu_core.tables.read import read_table
+from spu_core.tables.roles import Role
+from spu_core.tables.simulators import (
+    ads,
+    anti_cheat_table,
+    breast_cancer,
+    medical,
+    simulate_ads,
+    simulate_anti_cheat,
+    simulate_breast_cancer,
+    simulate_medical,
+)
+from spu_core.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample: what it is, where its columns' roles come from, and how its files are made."""
+
+    name: str
+    title: str
+    description: str
+    roles: Mapping[str, Role]
+    make: Callable[[], Mapping[str, pd.DataFrame]]
+    positive_values: tuple[int, ...] = (1,)
+
+    @property
+    def file(self) -> str:
+        """Name of the table's file in the sample folder."""
+        return f"{self.name}.csv"
+
+    @property
+    def rules_file(self) -> str:
+        """Name of the file with a rule set that suits the sample."""
+        return f"{self.name}.rules.json"
+
+
+def load_sample(name: str) -> Table:
+    """A sample as a table, with its roles set.
+
+    >>> table = load_sample("breast_cancer")
+    >>> len(table), table.column_with("truth")
+    (569, 'malignant')
+    """
+    sample = _sample(name)
+    table = read_table(_path(sample.file), name=name)
+    roles = {column: sample.roles.get(column, Role.FEATURE) for column in table.frame.columns}
+    return table.with_roles(roles).with_positive_values(*sample.positive_values)
+
+
+def load_sample_rules(name: str) -> str:
+    """The suggested rule set of a sample, as JSON text for `RuleSet.from_json`."""
+    return _path(_sample(name).rules_file).read_text(encoding="utf-8")
+
+
+def load_sample_checks() -> pd.DataFrame:
+    """The log of security checks of the anti-cheat sample: user, day, rule, outcome.
+
+    >>> load_sample_checks().columns.tolist()
+    ['user', 'day', 'rule', 'outcome']
+    """
+    return read_table(_path("anti_cheat_checks.csv")).frame
+
+
+def sample_folder() -> Path:
+    """Where the sample files lie: beside the package in a checkout, inside it when installed."""
+    package = Path(__file__).resolve().parents[1]
+    for folder in (package / "_dashboard" / "sample_data", package.parent / "sample_data"):
+        if (folder / "README.md").is_file():
+            return folder
+    raise TableError("The folder 'sample_data' was not found beside or inside the package; install it again.")
+
+
+def write_samples(folder: str | Path) -> None:
+    """Make every sample's tables anew (not the rule sets, which are written by hand)."""
+    for sample in SAMPLES.values():
+        for stem, frame in sample.make().items():
+            frame.to_csv(Path(folder) / f"{stem}.csv", index=False, lineterminator="\n")
+
+
+def _anti_cheat() -> Mapping[str, pd.DataFrame]:
+    season = simulate_anti_cheat()
+    return {"anti_cheat": season.players.frame, "anti_cheat_checks": season.checks}
+
+
+SAMPLES: dict[str, Sample] = {
+    sample.name: sample
+    for sample in (
+        Sample(
+            "anti_cheat",
+            "Anti-cheat game",
+            "8,000 simulated players, a month of security checks by five rules and a random one; few cheaters admit.",
+            anti_cheat_table.ROLES,
+            _anti_cheat,
+        ),
+        Sample(
+            "breast_cancer",
+            "Breast cancer",
+            "569 real tumours; each malignant one is labelled with a random chance of at most one half.",
+            breast_cancer.ROLES,
+            lambda: {"breast_cancer": simulate_breast_cancer().frame},
+        ),
+        Sample(
+            "mild_cognitive_impairment",
+            "Mild cognitive impairment",
+            "5,000 simulated patients; diagnosed mostly near a specialist; the stage of impairment is known for all.",
+            medical.ROLES,
+            lambda: {"mild_cognitive_impairment": simulate_medical().frame},
+        ),
+        Sample(
+            "ads_conversion",
+            "Ad conversions",
+            "8,000 simulated users who saw an ad; a purchase is seen only where tracking is on.",
+            ads.ROLES,
+            lambda: {"ads_conversion": simulate_ads().frame},
+        ),
+    )
+}
+
+
+def _sample(name: str) -> Sample:
+    if name not in SAMPLES:
+        raise TableError(f"There is no sample {name!r}. {nearest_hint(str(name), SAMPLES)}")
+    return SAMPLES[name]
+
+
+def _path(file: str) -> Path:
+    path = sample_folder() / file
+    if not path.is_file():
+        raise TableError(
+            f"The sample file {file!r} is missing from {path.parent}; install the package again."
+        )
+    return path
