@@ -24,9 +24,7 @@ class ColumnType(StrEnum):
 DEFAULT_LEVELS = 1_000
 # Below this many rows, "all values differ" says nothing.
 FEW_ROWS = 20
-_ID_NAME = re.compile(
-    r"(^|[_\W])(id|ids|uuid|guid|key|nbr|no|number|index|rownum)$|[a-z](Id|ID)$|^(Id|ID|UUID|No)$"
-)
+_ID_NAME = re.compile(r"(^|[_\W])(id|ids|uuid|guid|key|nbr|no|number|index|rownum)$|[a-z](Id|ID)$|^(Id|ID|UUID|No)$")
 
 
 def guess_type(values: pd.Series, levels: int = DEFAULT_LEVELS) -> ColumnType:
@@ -65,7 +63,7 @@ def _number_or_identifier(values: pd.Series) -> ColumnType:
 
 def _text_type(values: pd.Series, levels: int) -> ColumnType:
     present = values.dropna()
-    distinct = present.nunique()
+    distinct = values.nunique()
     if names_an_id(str(values.name)) and distinct == len(present) and distinct:
         return ColumnType.IDENTIFIER
     if len(present) < FEW_ROWS or (distinct <= levels and distinct <= 0.5 * len(present)):

@@ -28,11 +28,15 @@ class NumberColumn:
     rows: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)
     forced: bool = False
+    converted: bool = False
     why_text: str | None = None
 
     def add(self, cells: pa.Array) -> None:
         """Take the next block; once the column is known to be text, blocks are passed over."""
         if self.why_text:
+            return
+        if not pa.types.is_string(cells.type):
+            self._add_numbers(cells)
             return
         numbers = to_numbers(cells, self.marks)
         self._note_bad(cells, numbers.bad)
@@ -46,6 +50,13 @@ class NumberColumn:
             self._turn_to_text("leading_zeros" if numbers.leading_zeros else "huge_integers")
         elif self.bad > LARGEST_BAD_SHARE * self.present:
             self._turn_to_text("words")
+
+    def _add_numbers(self, values: pa.Array) -> None:
+        """Take a block that the parser has converted."""
+        self.converted = True
+        self.chunks.append(values)
+        self.rows += len(values)
+        self.present += len(values) - values.null_count
 
     def finish(self) -> np.ndarray:
         """The values as int64, or as float64 with NaN where one is missing; the blocks are given up on the way."""
@@ -61,12 +72,11 @@ class NumberColumn:
     def loses_digits(self) -> bool:
         """Whether float64, which a column with gaps needs, would round whole numbers of this column."""
         kinds = {chunk.type for chunk in self.chunks}
-        if kinds == {pa.int64()} and not any(chunk.null_count for chunk in self.chunks):
+        if self.forced or (kinds == {pa.int64()} and not any(chunk.null_count for chunk in self.chunks)):
             return False
-        return any(
-            pa.types.is_integer(chunk.type) and _largest(chunk) > LARGEST_EXACT_INTEGER
-            for chunk in self.chunks
-        )
+        if kinds == {pa.float64()} and not self.converted:
+            return False  # each block was looked at as text
+        return any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in self.chunks)
 
     def _turn_to_text(self, why: str) -> None:
         self.why_text = why
@@ -92,9 +102,9 @@ class TextColumn:
 
     def add(self, cells: pa.Array) -> None:
         """Take the next block."""
-        encoded = cells.dictionary_encode()
+        encoded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
         few = len(encoded.dictionary) <= max(self.levels, 0.5 * len(cells))
-        self.chunks.append(self._tidy_levels(encoded) if few else self._tidy(cells))
+        self.chunks.append(self._tidy_levels(encoded) if few else self._tidy(cells.cast(pa.string())))
         self.rows += len(cells)
 
     def finish(self) -> pa.ChunkedArray:
@@ -108,9 +118,7 @@ class TextColumn:
     def _tidy(self, cells: pa.Array) -> pa.Array:
         """Cells without outer blanks; a blank in front hides a missing mark from the parser."""
         trimmed = pc.utf8_trim_whitespace(cells)
-        return pc.if_else(
-            pc.is_in(trimmed, value_set=pa.array(self.marks)), pa.scalar(None, pa.string()), trimmed
-        )
+        return pc.if_else(pc.is_in(trimmed, value_set=pa.array(self.marks)), pa.scalar(None, pa.string()), trimmed)
 
     def _tidy_levels(self, encoded: pa.DictionaryArray) -> pa.DictionaryArray:
         tidy = self._tidy(encoded.dictionary)
@@ -119,6 +127,7 @@ class TextColumn:
         return pa.DictionaryArray.from_arrays(place.take(encoded.indices), distinct)
 
 
-def _largest(chunk: pa.Array) -> int:
-    bounds = pc.min_max(chunk).as_py()
-    return max(abs(bounds["min"] or 0), abs(bounds["max"] or 0))
+def _largest(chunk: pa.Array) -> float:
+    values = chunk.drop_null().to_numpy()
+    finite = values if values.dtype.kind == "i" or np.isfinite(values.sum()) else values[np.isfinite(values)]
+    return max(abs(int(finite.min())), abs(int(finite.max()))) if finite.size else 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
+from spu_core.tables.numbers import SOFT_MARKS
 from spu_core.tables.sniffing import looks_like_date
 
 _CLOCKS = (
@@ -31,29 +33,26 @@ class Dates:
     ambiguous: bool = False
 
 
-def parse_dates(texts: pd.Series) -> Dates | None:
-    """The texts as dates, if every one that is present fits one and the same format.
+def parse_dates(codes: np.ndarray, levels: pd.Series) -> Dates | None:
+    """Coded texts as dates, if every level fits one and the same format; soft marks among them are missing.
 
-    >>> parse_dates(pd.Series(["31.01.2024", None, "01.02.2024"])).format
+    >>> parse_dates(np.array([0, -1, 1]), pd.Series(["31.01.2024", "01.02.2024"])).format
     '%d.%m.%Y'
-    >>> parse_dates(pd.Series(["2024-01-31", "soon"])) is None
+    >>> parse_dates(np.array([0, 1]), pd.Series(["2024-01-31", "soon"])) is None
     True
     """
-    codes, distinct = pd.factorize(texts)
-    levels = pd.Series(distinct, dtype="object").astype("str")
-    if levels.empty or not all(map(looks_like_date, levels.head(200))):
+    texts = levels.where(~levels.isin(SOFT_MARKS), None)
+    present = texts.dropna().astype("str")
+    if present.empty or not all(map(looks_like_date, present.head(200))):
         return None
     fitting = [
-        (layout, parsed)
-        for layout in _formats(levels.iloc[0])
-        if (parsed := _parse(levels, layout)) is not None
+        (layout, parsed) for layout in _formats(present.iloc[0]) if (parsed := _parse(texts, layout)) is not None
     ]
     if not fitting:
         return None
     layout, parsed = fitting[0]
-    values = parsed.take(codes) if (codes >= 0).all() else parsed.reindex(codes)
-    ambiguous = len(fitting) > 1 and not fitting[0][1].equals(fitting[1][1])
-    return Dates(values.reset_index(drop=True), layout, ambiguous)
+    ambiguous = len(fitting) > 1 and not parsed.equals(fitting[1][1])
+    return Dates(pd.Series(parsed.array.take(codes, allow_fill=True)), layout, ambiguous)
 
 
 def _formats(example: str) -> list[str]:

@@ -73,7 +73,7 @@ def _marked_encoding(head: bytes) -> str | None:
 
 def _unmarked_encoding(upload: Upload, head: bytes) -> str:
     """UTF-16 shows as a NUL in every second byte; UTF-8 proves itself; the rest is a judgement."""
-    if len(head) >= 8 and len(head) % 2 == 0 or len(head) == _SAMPLE:
+    if (len(head) >= 8 and len(head) % 2 == 0) or len(head) == _SAMPLE:
         even, odd = head[0::2].count(0) / (len(head) / 2), head[1::2].count(0) / (len(head) / 2)
         if odd > 0.4 and even < 0.1:
             return "utf-16-le"

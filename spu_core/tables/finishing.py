@@ -13,6 +13,7 @@ from spu_core.tables.columns import NumberColumn, TextColumn
 from spu_core.tables.dates import parse_dates
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.numbers import SOFT_MARKS, Marks, to_numbers
+from spu_core.tables.sniffing import looks_like_date
 
 _TEXTUAL = (ColumnType.CATEGORY, ColumnType.TEXT, ColumnType.IDENTIFIER)
 _TRUE_FALSE = ({"true", "false"}, {"t", "f"})
@@ -86,16 +87,10 @@ def _to_pandas(whole: pa.ChunkedArray, name: str) -> pd.Series:
         return pd.Series(whole.to_pandas(), name=name).astype("str")
     # Levels in the order of the alphabet, so that the order of rows does not show in them.
     levels = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
-    order = (
-        np.argsort(np.array(levels, dtype=object), kind="stable") if levels else np.zeros(0, dtype=np.int64)
-    )
+    order = np.argsort(np.array(levels, dtype=object), kind="stable") if levels else np.zeros(0, dtype=np.int64)
     place = np.empty(len(levels) + 1, dtype=np.int32)
     place[order], place[-1] = np.arange(len(levels)), -1
-    codes = (
-        np.concatenate([_codes(chunk, len(levels)) for chunk in whole.chunks])
-        if levels
-        else _all_missing(whole)
-    )
+    codes = np.concatenate([_codes(chunk, len(levels)) for chunk in whole.chunks]) if levels else _all_missing(whole)
     categories = pd.Index([levels[at] for at in order], dtype="str")
     return pd.Series(pd.Categorical.from_codes(place[codes], categories), name=name)
 
@@ -121,20 +116,18 @@ def _as_boolean(values: pd.Series) -> TypedColumn | None:
 
 
 def _as_dates(values: pd.Series) -> TypedColumn | None:
-    texts = (
-        values.astype("object").where(~values.isin(SOFT_MARKS), None)
-        if values.isin(SOFT_MARKS).any()
-        else values
-    )
-    dates = parse_dates(texts)
+    present = values.dropna()
+    # A look at a few values spares the search in columns of words.
+    if present.empty or not any(looks_like_date(str(value)) for value in present.head(20)):
+        return None
+    codes, levels = pd.factorize(values)
+    dates = parse_dates(codes, pd.Series(levels, dtype="object"))
     if dates is None:
         return None
     found = []
     if dates.ambiguous:
         text = f"Column {values.name!r}: every date fits day-first and month-first; it was read as {dates.format}."
-        found = [
-            Finding("ambiguous_dates", Severity.WARNING, text, "Write dates as YYYY-MM-DD.", str(values.name))
-        ]
+        found = [Finding("ambiguous_dates", Severity.WARNING, text, "Write dates as YYYY-MM-DD.", str(values.name))]
     return TypedColumn(dates.values.rename(values.name), ColumnType.DATETIME, tuple(found))
 
 
@@ -161,9 +154,7 @@ def _infinite(name: str, values: pd.Series) -> list[Finding]:
     if not count:
         return []
     text = f"Column {name!r} holds {count:,} infinite numbers."
-    return [
-        Finding("infinite_values", Severity.WARNING, text, "Models need finite numbers; correct these.", name)
-    ]
+    return [Finding("infinite_values", Severity.WARNING, text, "Models need finite numbers; correct these.", name)]
 
 
 _WHY_TEXT = {
@@ -175,35 +166,35 @@ _WHY_TEXT = {
 def _kept_as_text(name: str, why: str | None) -> list[Finding]:
     if why not in _WHY_TEXT:
         return []
-    return [
-        Finding(
-            why, Severity.INFO, f"Column {name!r} {_WHY_TEXT[why]}.", "Read it as number if it is one.", name
-        )
-    ]
+    return [Finding(why, Severity.INFO, f"Column {name!r} {_WHY_TEXT[why]}.", "Read it as number if it is one.", name)]
 
 
 def _mixed(values: pd.Series, marks: Marks, why: str | None) -> list[Finding]:
     """A text column most of whose cells are numbers is likelier a damaged number column."""
-    present = values.dropna()
-    if why in _WHY_TEXT or present.empty:
+    levels, counts = _level_counts(values)
+    total = int(counts.sum())
+    if why in _WHY_TEXT or not total:
         return []
-    counts = present.astype("str").value_counts()
-    numbers = (
-        to_numbers(pa.array(counts.index, type=pa.string()), marks)
-        .values.is_valid()
-        .to_numpy(zero_copy_only=False)
-    )
-    good = int(counts.to_numpy()[numbers].sum())
-    if good < 0.5 * len(present) or good == len(present):
+    numbers = to_numbers(pa.array(levels, type=pa.string()), marks).values
+    numeric = numbers.is_valid().to_numpy(zero_copy_only=False)
+    good = int(counts[numeric].sum())
+    if good < 0.5 * total or good == total:
         return []
-    name, bad = str(values.name), len(present) - good
-    shown = ", ".join(repr(str(text)[:30]) for text in counts.index[~numbers][:3])
+    name, bad = str(values.name), total - good
+    shown = ", ".join(repr(str(text)[:30]) for text in levels[~numeric][:3])
     text = f"Column {name!r} mixes {good:,} numbers with {bad:,} other cells ({shown}); it was kept as text."
-    return [
-        Finding(
-            "mixed_column", Severity.WARNING, text, "Correct the cells, or read the column as number.", name
-        )
-    ]
+    return [Finding("mixed_column", Severity.WARNING, text, "Correct the cells, or read the column as number.", name)]
+
+
+def _level_counts(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values and how often each occurs."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        codes = values.cat.codes.to_numpy()
+        counts = np.bincount(codes[codes >= 0], minlength=len(values.cat.categories))
+        return values.cat.categories.to_numpy(dtype=object), counts
+    # A thousand cells show whether free text is mostly numbers.
+    counts = values.dropna().head(1_000).value_counts()
+    return counts.index.to_numpy(dtype=object), counts.to_numpy()
 
 
 def _soft_marks(values: pd.Series) -> list[Finding]:
@@ -214,6 +205,8 @@ def _soft_marks(values: pd.Series) -> list[Finding]:
         return []
     count = int(values.isin(marks).sum())
     shown = ", ".join(map(repr, marks))
-    text = f"Column {values.name!r} holds {shown} in {count:,} rows; it was kept as a level, since it can mean something."
+    text = (
+        f"Column {values.name!r} holds {shown} in {count:,} rows; it was kept as a level, since it can mean something."
+    )
     advice = "If it means a missing value, add it to the missing marks."
     return [Finding("level_like_missing", Severity.INFO, text, advice, str(values.name))]

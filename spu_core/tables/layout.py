@@ -144,11 +144,7 @@ def _has_header(table: list[Record]) -> bool:
 
 def _are_years(cells: list[str]) -> bool:
     years = [int(cell) for cell in cells if cell.isdigit() and len(cell) == 4]
-    return (
-        len(years) == len(cells)
-        and all(1900 <= year <= 2100 for year in years)
-        and years == sorted(set(years))
-    )
+    return len(years) == len(cells) and all(1900 <= year <= 2100 for year in years) and years == sorted(set(years))
 
 
 def _mostly(column: tuple[str, ...], test: object) -> bool:

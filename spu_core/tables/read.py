@@ -74,9 +74,7 @@ def _read_text(
 
 def _column_type(column: str, kind: ColumnType | str) -> ColumnType:
     if kind not in set(ColumnType):
-        raise TableError(
-            f"Column {column!r} cannot be read as {kind!r}; choose from {', '.join(ColumnType)}."
-        )
+        raise TableError(f"Column {column!r} cannot be read as {kind!r}; choose from {', '.join(ColumnType)}.")
     return ColumnType(kind)
 
 

@@ -29,9 +29,7 @@ class Dialect:
         for name, allowed in _MARKS.items():
             _check_mark(name, getattr(self, name), allowed)
         if self.decimal is not None and self.decimal == self.thousands:
-            raise TableError(
-                f"decimal and thousands cannot both be {self.decimal!r}; numbers would be ambiguous."
-            )
+            raise TableError(f"decimal and thousands cannot both be {self.decimal!r}; numbers would be ambiguous.")
         if self.quote and self.quote == self.separator:
             raise TableError(f"quote and separator cannot both be {self.quote!r}.")
         object.__setattr__(self, "missing", tuple(map(str, self.missing)))
@@ -44,9 +42,7 @@ class Dialect:
         """
         mine = {item.name: getattr(self, item.name) for item in fields(self)}
         theirs = {item.name: getattr(detected, item.name) for item in fields(detected)}
-        return Dialect(
-            **{name: theirs[name] if value in (None, ()) else value for name, value in mine.items()}
-        )
+        return Dialect(**{name: theirs[name] if value in (None, ()) else value for name, value in mine.items()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +68,7 @@ class ReadLimits:
         for item in fields(self):
             value = getattr(self, item.name)
             if not isinstance(value, int) or value < 1:
-                raise TableError(
-                    f"The limit {item.name!r} must be a whole number of at least 1, got {value!r}."
-                )
+                raise TableError(f"The limit {item.name!r} must be a whole number of at least 1, got {value!r}.")
 
 
 @dataclass(frozen=True, slots=True)

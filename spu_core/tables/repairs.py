@@ -12,11 +12,10 @@ from spu_core.tables.reading import RejectedLine
 from spu_core.tables.sources import CHUNK
 from spu_core.tables.streams import text_of
 
-_TOTAL = re.compile(
-    r"(grand |sub)?totals?:?|sum:?|summe:?|gesamt:?|total général|итого:?|合计|总计", re.IGNORECASE
-)
+_TOTAL = re.compile(r"(grand |sub)?totals?:?|sum:?|summe:?|gesamt:?|total général|итого:?|合计|总计", re.IGNORECASE)
 # A quoted cell may hold line breaks; more than this many are a quote that was never closed.
 _LONGEST_CELL = 500
+_TAIL = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,9 @@ def scan_rows(plan: TextPlan, header_text: str) -> Scan:
         if b"\r" in piece or carry.endswith(b"\r"):
             returns += piece.count(b"\r")
             pairs += piece.count(b"\r\n") + (carry.endswith(b"\r") and piece.startswith(b"\n"))
-        again = again or (bool(mark) and mark in carry[-len(mark) :] + piece)
-        carry, last = piece[-max(len(mark), 1) :], (last + piece)[-(1 << 14) :]
+        again = again or (bool(mark) and (mark in piece or mark in carry + piece[: len(mark)]))
+        carry = piece[-max(len(mark), 1) :]
+        last = piece[-_TAIL:] if len(piece) >= _TAIL else (last + piece)[-_TAIL:]
     ended = last.endswith((b"\n", b"\r")) or not last
     tail = re.split(rb"[\r\n]+", last.rstrip(b"\r\n \t"))[-1]
     return Scan(feeds + returns - pairs + (not ended), again, tail.decode("utf-8", errors="replace"))
@@ -134,9 +134,7 @@ def _ends_inside(line: str, inside: bool, plan: TextPlan) -> bool:
 
 def _is_whole_row(line: str, plan: TextPlan) -> bool:
     quote = plan.dialect.quote or '"'
-    return (
-        len(plan.columns) > 1 and line.count(quote) % 2 == 0 and len(_cells(line, plan)) == len(plan.columns)
-    )
+    return len(plan.columns) > 1 and line.count(quote) % 2 == 0 and len(_cells(line, plan)) == len(plan.columns)
 
 
 def _cells(line: str, plan: TextPlan) -> list[str]:

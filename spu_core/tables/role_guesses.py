@@ -25,21 +25,15 @@ _NAMES = {
         r"is_(fraud|cheat(er)?|spam|bot|default|churn(ed)?|converted)",
         r"fraud|cheater|spam|churn(ed)?|converted|conversion",
     ),
-    Role.GROUP: (
-        r"group(_?id)?|household(_?id)?|family(_?id)?|cluster(_?id)?|patient_?(id|nbr)|account_?id",
-    ),
+    Role.GROUP: (r"group(_?id)?|household(_?id)?|family(_?id)?|cluster(_?id)?|patient_?(id|nbr)|account_?id",),
     Role.TIME: (r"(event_?|record_?)?(date|time|timestamp|datetime|day|month|ts)", r"\w+_(at|date|time|on)"),
 }
-_CONFIRMATION = re.compile(
-    r"confirm|fraud|positive|diagnos|label|convert|caught|ban|admit|churn|default|chargeback"
-)
+_CONFIRMATION = re.compile(r"confirm|fraud|positive|diagnos|label|convert|caught|ban|admit|churn|default|chargeback")
 # A date that most rows lack is the day on which something happened to few of them.
 MOSTLY_MISSING = 0.5
 
 
-def guess_roles(
-    frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Mapping[str, Role]
-) -> dict[str, Role]:
+def guess_roles(frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Mapping[str, Role]) -> dict[str, Role]:
     """A role for every column; the given ones are kept.
 
     >>> frame = pd.DataFrame({"user_id": range(30), "age": [3.0] * 15 + [4.0] * 15, "label": [0, 1] * 15})

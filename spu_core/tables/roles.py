@@ -46,9 +46,7 @@ def parse_roles(roles: Mapping[str, Role | str], columns: list[str]) -> dict[str
             hint = nearest_hint(str(column), columns)
             raise TableError(f"Roles name the column {column!r}, but the table does not have it. {hint}")
         if role not in set(Role):
-            raise TableError(
-                f"Column {column!r} cannot have the role {role!r}. {nearest_hint(str(role), Role)}"
-            )
+            raise TableError(f"Column {column!r} cannot have the role {role!r}. {nearest_hint(str(role), Role)}")
         parsed[column] = Role(role)
     return parsed
 
@@ -115,8 +113,7 @@ def _numbers(values: pd.Series, role: Role) -> np.ndarray:
 def _refuse(values: pd.Series, role: Role, law: str, row: int) -> None:
     shown = values.iloc[row] if len(values) else None
     raise TableError(
-        f"Column {values.name!r} cannot have the role {role.value!r}: its values {law}, but row {row} holds "
-        f"{shown!s}."
+        f"Column {values.name!r} cannot have the role {role.value!r}: its values {law}, but row {row} holds {shown!s}."
     )
 
 

@@ -33,9 +33,7 @@ def shape_findings(
         )
     return [
         *_ragged(rejected, reader.rejected),
-        *_by_reason(
-            rejected, "repeats the header", "repeated_header", "The header comes again among the rows"
-        ),
+        *_by_reason(rejected, "repeats the header", "repeated_header", "The header comes again among the rows"),
         *_by_reason(rejected, "sums up the rows above", "total_row", "The last row sums up the others"),
         *_by_reason(
             rejected,

@@ -38,9 +38,7 @@ _FOREIGN = (
     (b"{\\rtf", "a rich-text document", "save it as plain text"),
 )
 _PICKLE = re.compile(rb"\x80[\x02-\x05][\x95}\](cK]")
-_MARKUP = re.compile(
-    rb"\s*(<!doctype\s+html|<html|<head|<body|<table|<!--.{0,400}?-->\s*<)", re.IGNORECASE | re.DOTALL
-)
+_MARKUP = re.compile(rb"\s*(<!doctype\s+html|<html|<head|<body|<table|<!--.{0,400}?-->\s*<)", re.IGNORECASE | re.DOTALL)
 _JSON = re.compile(rb'\s*(\{\s*["}]|\[\s*[\[{\]])')
 
 
@@ -77,9 +75,7 @@ def as_upload(stream: IO[bytes], name: str, limits: ReadLimits) -> Upload:
     if size == 0:
         raise TableError(f"{name!r} is empty (0 bytes).")
     if size > limits.bytes:
-        raise TableError(
-            f"{name!r} has {size:,} bytes; the limit is {limits.bytes:,}. Split it, or raise the limit."
-        )
+        raise TableError(f"{name!r} has {size:,} bytes; the limit is {limits.bytes:,}. Split it, or raise the limit.")
     head = stream.read(4096)
     stream.seek(0)
     return Upload(stream, name, size, _kind(head, name))
@@ -149,9 +145,7 @@ def _copy_file_object(source: Any, limits: ReadLimits) -> IO[bytes]:
         data = piece.encode() if isinstance(piece, str) else bytes(piece)
         total += len(data)
         if total > limits.bytes:
-            raise TableError(
-                f"The upload has more than {limits.bytes:,} bytes, which is the limit; split it."
-            )
+            raise TableError(f"The upload has more than {limits.bytes:,} bytes, which is the limit; split it.")
         target.write(data)
     return target
 

@@ -50,9 +50,7 @@ class Table:
         check_roles(roles, self.frame)
         object.__setattr__(self, "frame", self.frame.copy(deep=False))
         object.__setattr__(self, "roles", MappingProxyType({name: roles[name] for name in columns}))
-        object.__setattr__(
-            self, "types", MappingProxyType({name: ColumnType(self.types[name]) for name in columns})
-        )
+        object.__setattr__(self, "types", MappingProxyType({name: ColumnType(self.types[name]) for name in columns}))
         self._settle_values("positive_values", Role.LABEL)
         self._settle_values("truth_values", Role.TRUTH)
 
@@ -184,9 +182,7 @@ class Table:
 
     def _settle_values(self, attribute: str, role: Role) -> None:
         column, given = self.column_with(role), getattr(self, attribute)
-        object.__setattr__(
-            self, attribute, () if column is None else _settled(self.frame[column], given, role)
-        )
+        object.__setattr__(self, attribute, () if column is None else _settled(self.frame[column], given, role))
 
 
 def _settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:

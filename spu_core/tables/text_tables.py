@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pandas as pd
+import pyarrow as pa
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.blocks import BlockReader, TextPlan
+from spu_core.tables.blocks import BlockReader, ShortcutFailed, TextPlan
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.columns import NumberColumn, TextColumn
 from spu_core.tables.encodings import TextSource
@@ -20,9 +22,12 @@ from spu_core.tables.numbers import Marks, detect_marks
 from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
 from spu_core.tables.repairs import faulty_lines, is_total, lines_of_records, scan_rows, without_lines
 from spu_core.tables.shape_findings import shape_findings
-from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
+from spu_core.tables.sniffing import Cut, cut_with, looks_like_number, sniff_cut
 
 _SAMPLE = 1 << 18
+_SHORTCUT_SAMPLE = 1 << 16
+# A long number without a point may be a code with more digits than a float holds.
+_FRACTION = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?")
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,11 @@ def read_text_table(
     dialect = given.over(_detected(sample, source, cut, layout))
     start = source.start + _bytes_of_lines(sample, layout.lines_before_rows)
     plan = TextPlan(name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits)
-    passed = _read_rows(plan, _line(sample, layout), types)
+    plan = replace(plan, shortcuts=_shortcuts(sample, plan, types))
+    try:
+        passed = _read_rows(plan, _line(sample, layout), types)
+    except ShortcutFailed:
+        passed = _read_rows(replace(plan, shortcuts={}), _line(sample, layout), types)
     typed = [column for column in passed.columns if column.values.name in passed.wanted]
     frame = pd.DataFrame({str(column.values.name): column.values for column in typed}, copy=False)
     return TextTable(
@@ -121,18 +130,14 @@ def _stream(
     plan: TextPlan, types: Mapping[str, ColumnType]
 ) -> tuple[BlockReader, dict[str, NumberColumn | TextColumn]]:
     reader = BlockReader(plan)
-    slots: dict[str, NumberColumn | TextColumn] = {
-        name: _new_slot(name, plan, types) for name in plan.columns
-    }
+    slots: dict[str, NumberColumn | TextColumn] = {name: _new_slot(name, plan, types) for name in plan.columns}
     first = True
     for block in reader.blocks():
         for name, cells in zip(plan.columns, block.columns, strict=True):
             slot = slots[name]
             slot.add(cells)
             if first and isinstance(slot, NumberColumn) and slot.why_text == "words":
-                slots[name] = TextColumn(
-                    plan.limits.levels, plan.missing_marks, why="words", examples=slot.examples
-                )
+                slots[name] = TextColumn(plan.limits.levels, plan.missing_marks, why="words", examples=slot.examples)
                 slots[name].add(cells)
         first = first and block.num_rows == 0
     return reader, slots
@@ -140,7 +145,8 @@ def _stream(
 
 def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> NumberColumn | TextColumn:
     asked = types.get(name)
-    if asked is None or asked is ColumnType.NUMBER:
+    levelled = pa.types.is_dictionary(plan.shortcuts.get(name, pa.string()))
+    if (asked is None and not levelled) or asked is ColumnType.NUMBER:
         return NumberColumn(_marks(plan.dialect), forced=asked is not None)
     return TextColumn(plan.limits.levels, plan.missing_marks)
 
@@ -168,11 +174,9 @@ def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> 
     late = {}
     for name, slot in slots.items():
         if isinstance(slot, NumberColumn) and (slot.why_text or slot.loses_digits()):
-            late[name] = TextColumn(
-                plan.limits.levels, plan.missing_marks, why=slot.why_text or "huge_integers"
-            )
+            late[name] = TextColumn(plan.limits.levels, plan.missing_marks, why=slot.why_text or "huge_integers")
     if late:
-        for block in BlockReader(plan).blocks(tuple(late)):
+        for block in BlockReader(replace(plan, shortcuts={})).blocks(tuple(late)):
             for name, cells in zip(late, block.columns, strict=True):
                 late[name].add(cells)
     return late
@@ -217,6 +221,28 @@ def _detected(sample: str, source: TextSource, cut: Cut, layout: Layout) -> Dial
         thousands=marks.thousands,
         header=layout.header is not None,
     )
+
+
+def _shortcuts(sample: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> dict[str, pa.DataType]:
+    """Columns whose cells in the sample are all plain decimal numbers, or words of few levels."""
+    records = read_records(sample[:_SHORTCUT_SAMPLE], plan.dialect.separator or ",", plan.dialect.quote or "")
+    rows = [record.cells for record in records if record.first_line > plan.lines_before]
+    columns = zip(*(row for row in rows if len(row) == len(plan.columns)), strict=True)
+    plain = plan.dialect.decimal == "." and not plan.dialect.thousands
+    found = {}
+    for name, column in zip(plan.columns, columns, strict=False):
+        cells = [cell for cell in column if cell not in plan.missing_marks]
+        if name in types:
+            continue
+        if plain and _are_fractions(cells):
+            found[name] = pa.float64()
+        elif len(cells) > 100 and len(set(cells)) < 0.1 * len(cells) and not any(map(looks_like_number, cells)):
+            found[name] = pa.dictionary(pa.int32(), pa.string())
+    return found
+
+
+def _are_fractions(cells: list[str]) -> bool:
+    return any("." in cell for cell in cells) and all(map(_FRACTION.fullmatch, cells))
 
 
 def _marks(dialect: Dialect) -> Marks:
