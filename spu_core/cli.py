@@ -1,0 +1,68 @@
+"""The `spu` command: everything the dashboard does, without a browser.
+
+Exit codes: 0 done, 1 the engine refused in words, 2 the command was called wrongly.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spu_core import __version__
+from spu_core.errors import SpuError, WorkspaceError
+
+app = typer.Typer(
+    help="Soft-label positive-unlabelled learning from the command line.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command; what the caller can fix is said in a sentence, without a traceback."""
+    try:
+        app()
+    except SpuError as error:
+        typer.secho(str(error), fg="red", err=True)
+        sys.exit(1)
+
+
+@app.command("version")
+def show_version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+@app.command("app")
+def open_dashboard(
+    workspace: Annotated[Path | None, typer.Option(help="Folder for your work; default: your data directory.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this computer; 0 picks a free one.")] = 8501,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Open the dashboard in the browser; it listens on this computer only."""
+    folder = dashboard_folder()
+    environment = dict(os.environ)
+    if workspace is not None:
+        environment["SPU_HOME"] = str(workspace.expanduser().absolute())
+    command = [sys.executable, "-m", "streamlit", "run", str(folder / "app.py"), "--server.port", str(port)]
+    command += ["--server.headless", "false" if browser else "true"]
+    # Streamlit reads .streamlit/config.toml from the folder it is started in.
+    with subprocess.Popen(command, cwd=folder, env=environment) as server:
+        try:
+            sys.exit(server.wait())
+        except KeyboardInterrupt:
+            server.terminate()
+
+
+def dashboard_folder() -> Path:
+    """Where `app.py` lies: inside the installed package, or beside it in a checkout."""
+    package = Path(__file__).resolve().parent
+    for folder in (package / "_dashboard", package.parent):
+        if (folder / "app.py").is_file() and (folder / "pages").is_dir():
+            return folder
+    raise WorkspaceError(f"The dashboard's app.py was not found beside {package}; install spu-studio again.")

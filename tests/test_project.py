@@ -1,0 +1,102 @@
+"""The project itself: what the README promises, and what travels in the wheel."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import spu_core
+from spu_core.cli import dashboard_folder
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ALLOWED = {
+    "pyproject.toml",
+    "app.py",
+    "pages",
+    "spu_core",
+    "sample_data",
+    "tests",
+    "README.md",
+    "LICENSE",
+    "CHANGELOG.md",
+    "docs",
+}
+
+
+def tracked_files() -> list[str]:
+    result = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT)
+    if result.returncode:
+        pytest.skip("not a git checkout")
+    return result.stdout.splitlines()
+
+
+def readme_examples() -> list[tuple[str, str]]:
+    """Each Python block of the README with the text block that follows it, its output."""
+    return re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_the_top_level_holds_what_the_design_names():
+    top = {path.split("/")[0] for path in tracked_files()}
+
+    assert {name for name in top if not name.startswith(".")} <= ALLOWED
+
+
+@pytest.mark.parametrize(("code", "output"), readme_examples())
+def test_the_readmes_python_prints_what_the_readme_says(code, output):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})  # our own text, not a user's
+
+    assert printed.getvalue().strip() == output.strip()
+
+
+def test_the_readme_has_python_to_run():
+    assert readme_examples()
+    assert README.count("```python") == len(readme_examples())
+
+
+def test_ci_runs_exactly_the_readmes_test_command():
+    commands = re.findall(r"^python3 -m venv .*$", README, flags=re.MULTILINE)
+
+    assert [command.endswith("pytest") for command in commands] == [False, True]
+    assert "grep -E '^python3 -m venv .*pytest$' README.md" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_links_inside_the_project_lead_somewhere():
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", path.read_text(encoding="utf-8")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_versions_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert project["version"] == spu_core.__version__
+    assert f"[{spu_core.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_dashboard_is_found_in_a_checkout():
+    assert (dashboard_folder() / "app.py").is_file()
+    assert (dashboard_folder() / ".streamlit" / "config.toml").is_file()
+
+
+def test_the_command_answers_without_loading_the_dashboard():
+    result = subprocess.run([sys.executable, "-m", "spu_core", "version"], capture_output=True, text=True, cwd=ROOT)
+
+    assert result.stdout.strip() == spu_core.__version__
+
+
+def test_the_server_listens_on_this_computer_only_and_asks_nothing():
+    config = tomllib.loads((ROOT / ".streamlit/config.toml").read_text(encoding="utf-8"))
+
+    assert config["server"]["address"] == "127.0.0.1"
+    assert config["server"]["showEmailPrompt"] is False
+    assert config["browser"]["gatherUsageStats"] is False
