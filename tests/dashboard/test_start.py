@@ -1,0 +1,74 @@
+"""The start page: it says what this is, offers the steps, and is reachable from this computer only."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_start_page_says_what_this_is_and_offers_the_steps():
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run()
+
+    assert not page.exception
+    assert page.title[0].value == "SPU Studio"
+    words = " ".join(element.value for element in page.markdown)
+    assert "confirmed positives" in words
+    for step in ("1. Data", "2. Soft labels", "3. Train", "4. Compare", "5. Trust", "6. Export", "7. Paper"):
+        assert step in words
+
+
+@pytest.mark.browser
+def test_the_start_page_opens_in_a_browser_wide_narrow_light_and_dark(start_server, open_tab):
+    server = start_server()
+
+    for width, dark in ((1280, False), (1280, True), (390, False)):
+        tab = open_tab(server, width=width, dark=dark).open()
+        assert "without a single true negative" in tab.text
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_server_is_not_reachable_from_other_computers(start_server):
+    port = int(start_server().url.rsplit(":", 1)[1])
+
+    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+
+    assert {each.laddr.ip for each in listening if each.laddr.port == port} == {"127.0.0.1"}
+
+
+def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypatch):
+    built = subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--quiet", "-w", str(tmp_path / "wheel")],
+        capture_output=True,
+        text=True,
+    )
+    if built.returncode:
+        pytest.skip(f"no wheel could be built here: {built.stderr.strip().splitlines()[-1]}")
+    wheel = next((tmp_path / "wheel").glob("*.whl"))
+    site = tmp_path / "site"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target", str(site), str(wheel)], check=True
+    )
+    code = "from spu_core.cli import dashboard_folder as found; print(found())"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(site), "PATH": ""},
+    )
+    folder = Path(result.stdout.strip())
+
+    assert folder == site / "spu_core" / "_dashboard"
+    assert {path.name for path in (ROOT / "pages").glob("*.py")} == {p.name for p in (folder / "pages").glob("*.py")}
+    assert (folder / ".streamlit" / "config.toml").is_file()
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    assert not AppTest.from_file(str(folder / "app.py"), default_timeout=30).run().exception
