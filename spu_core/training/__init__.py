@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from spu_core.training.basis import Basis
 from spu_core.training.candidate import Candidate, TrainPlan, Tuning
+from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import cross_fit, iter_cross_fit
+from spu_core.training.figures import Figure
 from spu_core.training.folds import Part, Split
-from spu_core.training.judging import Basis, RunMetrics
+from spu_core.training.judging import RunMetrics
+from spu_core.training.pairs import Pair
 from spu_core.training.progress import TrainingCancelled, TrainProgress
+from spu_core.training.refined import RefinedLabels, refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
 from spu_core.training.tuning import TuningReport
+from spu_core.training.verdict import Verdict
 
 __all__ = [
     "Basis",
     "Candidate",
+    "Comparison",
     "EarlyStopping",
+    "Figure",
     "FittedCandidate",
+    "Pair",
     "Part",
+    "RefinedLabels",
     "Run",
     "RunMetrics",
     "Split",
@@ -27,7 +37,12 @@ __all__ = [
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
+    "Verdict",
+    "compare_runs",
     "cross_fit",
     "iter_cross_fit",
     "make_split",
+    "refine_soft_labels",
+    "runs_on",
+    "with_refined",
 ]

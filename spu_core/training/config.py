@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 from spu_core.checks import check_choice, check_share
@@ -121,8 +121,9 @@ def check_whole(value: Any, name: str, least: int) -> int:
 
 
 def _check_budget(value: Any) -> None:
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not (value >= 1 if isinstance(value, Integral) else 0 < value <= 1):
+    is_count = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    is_share = isinstance(value, float) and 0.0 < value <= 1.0
+    if not (is_count or is_share):
         raise TrainingError(
             f"review_budget must be a whole number of rows or a share of them in (0, 1], got {value!r}."
         )

@@ -11,11 +11,11 @@ from spu_core.errors import SpuError
 from spu_core.labels import SoftLabels
 from spu_core.labels.beliefs import labels_follow_rules
 from spu_core.tables import Table
+from spu_core.training.basis import FOLLOWS_RULES, FROM_LABELS, Basis
 from spu_core.training.candidate import Candidate, named_apart
 from spu_core.training.config import TrainConfig
 from spu_core.training.fitting import Fit, Fitter
 from spu_core.training.folds import Split
-from spu_core.training.judging import FOLLOWS_RULES, FROM_LABELS, Basis
 from spu_core.training.progress import Reporter, Span, TrainingCancelled, TrainProgress
 from spu_core.training.rows import TrainingRows, prepare_rows
 from spu_core.training.run import Run, evidence_for

@@ -32,7 +32,7 @@ class TrainProgress:
     seconds_left: float | None
 
 
-class TrainingCancelled(TrainingError):
+class TrainingCancelled(TrainingError):  # noqa: N818  (cancelling is a wish, not an error)
     """The caller asked to stop; `runs` are the candidates that were finished before."""
 
     def __init__(self, message: str = "The training was cancelled.", runs: Sequence[Any] = ()) -> None:

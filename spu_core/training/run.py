@@ -13,10 +13,11 @@ import pandas as pd
 
 from spu_core.errors import TrainingError
 from spu_core.models import Evidence, FittedEncoder, Model
+from spu_core.training.basis import Basis
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.fitting import Fit, Fitter
-from spu_core.training.judging import Basis, RunMetrics, judge
+from spu_core.training.judging import RunMetrics, judge
 from spu_core.training.progress import Reporter, Span, TrainProgress
 from spu_core.training.rows import TrainingRows
 from spu_core.training.tuning import TuningReport, tune_settings

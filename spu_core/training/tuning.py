@@ -29,8 +29,13 @@ SEARCH_RANGES: dict[str, tuple[float, float]] = {
     "reg_lambda": (0.01, 100.0),
     "colsample_bytree": (0.4, 1.0),
     "subsample": (0.5, 1.0),
-    "penalty": (1e-4, 100.0),
+    "ridge": (1e-4, 1000.0),
     "neighbors": (5, 300),
+    "min_leaf_rows": (1, 50),
+    "column_share": (0.1, 1.0),
+    "hidden": (8, 256),
+    "weight_decay": (1e-4, 0.1),
+    "bag_ratio": (0.5, 10.0),
 }
 
 
@@ -90,11 +95,22 @@ def search_space(candidate: Candidate) -> dict[str, tuple[Setting, float, float]
 
 
 def _range(setting: Setting, asked: tuple[float, float] | None) -> tuple[Setting, float, float]:
-    if setting.kind not in ("integer", "number"):
+    if setting.low is None or setting.high is None:
         return setting, 0.0, 0.0
-    low, high = asked or SEARCH_RANGES.get(setting.name, (setting.low, setting.high))
-    setting.check(type(setting.default or 0)(low)), setting.check(type(setting.default or 0)(high))
+    low, high = asked or _usual_range(setting)
+    if not setting.low <= low <= high <= setting.high:
+        raise TrainingError(f"tuning.ranges: {setting.name} must be {setting.law}, got {low:g} to {high:g}.")
     return setting, low, high
+
+
+def _usual_range(setting: Setting) -> tuple[float, float]:
+    """The usual range of this name; a learner whose default lies elsewhere is searched around its default."""
+    assert setting.low is not None
+    assert setting.high is not None
+    low, high = SEARCH_RANGES.get(setting.name, (setting.low, setting.high))
+    if setting.default is None or low <= setting.default <= high:
+        return low, high
+    return max(setting.low, setting.default / 10), min(setting.high, setting.default * 10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +184,7 @@ def _starting_point(fitter: Fitter, space: Mapping[str, tuple[Setting, float, fl
 def _report(study: optuna.Study, candidate: Candidate) -> TuningReport:
     tuning = candidate.tuning
     assert tuning is not None
-    done = [trial for trial in study.trials if trial.value is not None and trial.state.is_finished()]
-    done = [trial for trial in done if trial.state.name == "COMPLETE"]
-    if not done:
+    if all(trial.state.name != "COMPLETE" for trial in study.trials):
         raise TrainingError(f"No trial of {candidate.name!r} could be finished; try wider ranges or more rows.")
     trials = tuple(
         (dict(trial.params), trial.value if trial.state.name == "COMPLETE" else None) for trial in study.trials

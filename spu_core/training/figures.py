@@ -1,0 +1,97 @@
+"""The figures that candidates can be ranked by without truth, side by side, with words where they disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spu_core.training.basis import Basis
+from spu_core.training.folded import FoldedAuc, folded_auc
+from spu_core.training.pairs import Pair, compare_pairs
+from spu_core.training.run import Run
+
+WORDS = {
+    "auc_spu": "AUC_SPU on your soft labels",
+    "refined_auc_spu": "AUC_SPU on refined soft labels",
+    "known_positive_auc": "known-positive AUC",
+    "true_auc": "true AUC",
+}
+WITHOUT_TRUTH = ("auc_spu", "refined_auc_spu", "known_positive_auc")
+FOLLOWS = {
+    "auc_spu": "AUC_SPU on your soft labels follows the rules, right or wrong",
+    "refined_auc_spu": "refined soft labels trust the rules only as far as the labels bear them out",
+    "known_positive_auc": "known-positive AUC listens to confirmed positives alone",
+    "true_auc": "true AUC is the truth on these rows",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """One way to rank: `value` by name, best first, with paired differences."""
+
+    key: str
+    value: dict[str, float]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def best(self) -> str | None:
+        return next(iter(self.value), None)
+
+    def pair(self, a: str, b: str) -> Pair | None:
+        return next((pair for pair in self.pairs if {pair.first, pair.second} == {a, b}), None)
+
+
+def figure_of(key: str, runs: Sequence[Run], basis: Basis) -> Figure:
+    """The figure over all runs it may judge."""
+    target, rows = _target(key, basis)
+    if target is None:
+        return Figure(key, {}, ())
+    fair = [run for run in runs if not (key == "refined_auc_spu" and run.is_built_from_refined)]
+    found = {run.name: folded_auc(target, run.need_score(), basis.only(rows)) for run in fair}
+    aucs: dict[str, FoldedAuc] = {name: auc for name, auc in found.items() if auc is not None}
+    ranked = sorted(aucs, key=lambda name: -aucs[name].value)
+    return Figure(key, {name: aucs[name].value for name in ranked}, compare_pairs(aucs, basis.level))
+
+
+def disagreements(figures: Sequence[Figure]) -> tuple[str, ...]:
+    """A sentence for each two figures that put another candidate first."""
+    sentences = []
+    for place, one in enumerate(figures):
+        for other in figures[place + 1 :]:
+            sentence = _disagreement(one, other)
+            if sentence:
+                sentences.append(sentence)
+    return tuple(sentences)
+
+
+def _disagreement(one: Figure, other: Figure) -> str | None:
+    both = [name for name in one.value if name in other.value]
+    if len(both) < 2:
+        return None
+    first, second = both[0], max(both, key=lambda name: other.value[name])
+    if first == second:
+        return None
+    sure = [figure for figure in (one, other) if _tells_apart(figure, first, second)]
+    words = f"{WORDS[one.key]} puts {first!r} first, {WORDS[other.key]} {second!r}"
+    if not sure:
+        return f"{words}; neither tells the two apart."
+    if len(sure) == 1:
+        return f"{words}; only {WORDS[sure[0].key]} tells the two apart."
+    return f"{words}, and both tell them apart: {FOLLOWS[one.key]}, while {FOLLOWS[other.key]}."
+
+
+def _tells_apart(figure: Figure, a: str, b: str) -> bool:
+    pair = figure.pair(a, b)
+    return pair is not None and pair.can_be_told_apart
+
+
+def _target(key: str, basis: Basis) -> tuple[np.ndarray | None, np.ndarray]:
+    if key == "auc_spu":
+        return basis.soft_label, basis.judged
+    if key == "refined_auc_spu":
+        return basis.refined, basis.judged
+    if key == "known_positive_auc":
+        return basis.is_labeled.astype(np.float64), basis.positives_rows
+    return None if basis.truth is None else basis.truth.astype(np.float64), basis.judged
