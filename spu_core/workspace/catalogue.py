@@ -43,7 +43,7 @@ class Catalogue:
 
     def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
         with self._guard, words.in_words(self.folder):
-            return self._connected().execute(sql, values).fetchall()
+            return self._connected().execute(sql, [_utf8(value) for value in values]).fetchall()
 
     def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
         found = self.rows(sql, *values)
@@ -95,6 +95,11 @@ class Catalogue:
         if self._connection is None or self._owner != os.getpid():
             self._connection, self._owner = connect(self.path), os.getpid()
         return self._connection
+
+
+def _utf8(value: Any) -> Any:
+    """Half a character, as a hostile id may hold, matches nothing rather than failing."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -111,8 +111,8 @@ def catalogue_problems(folder: Path) -> list[Problem]:
     if not path.exists() or path.stat().st_size == 0:
         try:
             refuse_orphaned_files(folder)
-        except (WorkspaceError, FileNotFoundError) as error:
-            return [Problem(f"The catalogue of {folder} is missing ({type(error).__name__}).", advice)]
+        except WorkspaceError:
+            return [Problem(f"The catalogue of {folder} is missing.", advice)]
         raise WorkspaceError(f"There is no workspace in {folder}; give the folder that holds one.")
     return [Problem(f"The catalogue is damaged: {fault}.", advice) for fault in faults_of(path)]
 

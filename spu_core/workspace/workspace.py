@@ -160,5 +160,5 @@ def refuse_orphaned_files(folder: Path) -> None:
     """A missing catalogue beside stored files is a loss to be repaired, not a fresh start."""
     path = folder / CATALOGUE
     gone = not path.exists() or path.stat().st_size == 0
-    if gone and (backups(folder) or any((folder / "files").iterdir())):
+    if gone and (backups(folder) or any((folder / "files").glob("*"))):
         raise words.missing_catalogue(folder)

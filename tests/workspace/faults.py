@@ -24,7 +24,11 @@ class FaultyDisk(Disk):
         self.unsynced_renames: list[tuple[Path, Path]] = []
 
     def write(self, writer, path):
-        self._act("write", lambda: super(FaultyDisk, self).write(writer, path), half_done=lambda: _half(writer, path))
+        self._act(
+            "write",
+            lambda: super(FaultyDisk, self).write(writer, path),
+            half_done=lambda: _half(writer, path),
+        )
         self.unsynced[path] = None
 
     def sync_file(self, path):

@@ -57,7 +57,9 @@ def test_a_full_disk_says_so_and_gives_the_half_written_bytes_back(tmp_path):
     disk = FaultyDisk()
     with Workspace.open(tmp_path, disk=disk) as workspace:
         disk.fail_at, disk.fault = len(disk.acts) + 1, "disk full"
-        with pytest.raises(WorkspaceError, match="is full; nothing was saved, and what was saved before is whole"):
+        with pytest.raises(
+            WorkspaceError, match="is full; nothing was saved, and what was saved before is whole"
+        ):
             workspace.datasets.save(FakeTable())
 
         assert not list(workspace.files.drafts.iterdir())
