@@ -107,7 +107,7 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
     if n_labeled < FEW_LABELED:
         yield _warning(
             "few_labels",
-            f"Only {n_labeled} rows are confirmed positives; figures that rest on them are very uncertain.",
+            f"The number of confirmed positives is only {n_labeled}; figures that rest on them are very uncertain.",
             "Confirm more positives, or read those figures with their intervals.",
         )
     if figures["unsuspected_labeled"] >= MANY_UNSUSPECTED:

@@ -130,7 +130,9 @@ def _warnings(hits: int, n_labeled: int, fired: np.ndarray, low: float) -> tuple
         return ("The rule never fires, so there is nothing to learn about it.",)
     found = []
     if hits < FEW_HITS:
-        found.append(f"Only {hits} labelled rows carry this rule; the interval is wide.")
+        found.append(
+            f"The number of labelled rows that carry this rule is only {hits}; the interval is wide."
+        )
     if low > 1.0:
         found.append(
             "The labels imply more than 1: the prior is too high, or positives were not labelled at random."

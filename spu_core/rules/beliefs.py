@@ -165,7 +165,8 @@ class CheckRatio(Belief):
     """Appendix A.1: what a failed check says, from how often the checks of each rule fail.
 
     One column names the rule that asked for the check, one its outcome. Failed and skipped checks get the ratio of
-    their rule, admitted ones 1; passed ones, and rules never seen at fitting, are silent.
+    their rule; passed ones, and rules never seen at fitting, are silent. So are admitted ones, which only count as
+    checks: they are confirmed positives, get S = 1 from the label, and the rule score must not know labels.
     """
 
     kind: ClassVar[str] = "check_ratio"
@@ -206,7 +207,7 @@ class CheckRatio(Belief):
         names = np.array([level_text(level) for level in rule.levels], dtype=object)[rule.codes[checked]]
         ratios = fit_check_ratios(names, is_failed, is_admitted, self.random_rule)
         values = dict(zip(ratios.names, ratios.value.tolist(), strict=True))
-        return FrozenRatios(self.rule_column, self.outcome_column, self.failed, self.admitted, values)
+        return FrozenRatios(self.rule_column, self.outcome_column, self.failed, values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from spu_core.errors import RuleError, nearest_hint
+from spu_core.rules.beliefs import CheckRatio
 from spu_core.rules.columns import KIND_WORDS, Columns, Kind, kind_of, level_text
 from spu_core.rules.conditions import Compare, value_words
 from spu_core.rules.evaluate import comparable
@@ -59,6 +62,8 @@ def _check_rule(rule: Rule, table: Table, columns: Columns) -> Iterator[Finding]
     for name, kind in rule.belief.needs.items():
         if kind is not None and columns.kinds[name] is not kind:
             yield _error("wrong_type", _wrong_belief_column(rule, name, kind, columns.kinds[name]), name)
+    if isinstance(rule.belief, CheckRatio):
+        yield from _check_admissions(rule, rule.belief, table, columns)
     for compare in () if rule.when is None else rule.when.comparisons:
         yield from _check_compare(rule, compare, table, columns)
 
@@ -78,6 +83,18 @@ def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
             yield Finding(
                 "reads_label", Severity.WARNING, message, "Confirmed positives get 1 without a rule.", name
             )
+
+
+def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Columns) -> Iterator[Finding]:
+    outcome = columns.coded(belief.outcome_column)
+    admitted = outcome.where(np.isin([level_text(level) for level in outcome.levels], belief.admitted))
+    forgotten = int(np.count_nonzero(admitted & ~table.is_labeled))
+    if forgotten:
+        message = (
+            f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed positives."
+        )
+        advice = "Let the label column name them: the rule is silent there, since admissions are labels."
+        yield Finding("admitted_not_labeled", Severity.WARNING, message, advice, belief.outcome_column)
 
 
 def _check_compare(rule: Rule, compare: Compare, table: Table, columns: Columns) -> Iterator[Finding]:

@@ -81,7 +81,6 @@ class FrozenRatios(FrozenBelief):
     rule_column: str
     outcome_column: str
     failed: tuple[str, ...]
-    admitted: tuple[str, ...]
     values: Mapping[str, float]
 
     def of(self, columns: Columns) -> float | np.ndarray:
@@ -90,8 +89,7 @@ class FrozenRatios(FrozenBelief):
         outcomes = [level_text(level) for level in outcome.levels]
         # Code −1, a missing value, picks the last entry: silent.
         ratio = np.array([*by_rule, np.nan])[rule.codes]
-        belief = np.where(outcome.where(np.isin(outcomes, self.failed)), ratio, np.nan)
-        return np.where(outcome.where(np.isin(outcomes, self.admitted)), 1.0, belief)
+        return np.where(outcome.where(np.isin(outcomes, self.failed)), ratio, np.nan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def _ratios(fields: Fields) -> FrozenBelief:
     inner = Fields(table, fields.at("values"))
     values = {name: _share(inner, name) for name in inner.value}
     columns = (fields.text("rule_column"), fields.text("outcome_column"))
-    return FrozenRatios(*columns, fields.texts("failed", 1_000), fields.texts("admitted", 1_000), values)
+    return FrozenRatios(*columns, fields.texts("failed", 1_000), values)
 
 
 def _records(fields: Fields) -> FrozenBelief:

@@ -97,7 +97,7 @@ def test_a_ready_made_column_out_of_range_names_the_row():
 
 
 def test_check_ratios_are_one_minus_random_over_rule():
-    """Random checks fail in 1 of 4, checks by 'aim' in 2 of 3: S = 1 − (1/4)/(2/3)."""
+    """Random checks fail in 1 of 4, checks by 'aim' in 2 of 3 (one admission): S = 1 − (1/4)/(2/3)."""
     frame = pd.DataFrame(
         {
             "by": ["R0"] * 4 + ["aim"] * 3 + [None],
@@ -105,7 +105,7 @@ def test_check_ratios_are_one_minus_random_over_rule():
         }
     )
     belief = CheckRatio(rule_column="by", outcome_column="how", random_rule="R0")
-    expected = [0.0, np.nan, np.nan, np.nan, 0.625, 0.625, 1.0, np.nan]
+    expected = [0.0, np.nan, np.nan, np.nan, 0.625, 0.625, np.nan, np.nan]
 
     assert beliefs_of(belief, frame) == pytest.approx(np.array(expected), nan_ok=True)
 

@@ -2,7 +2,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import RuleError
-from spu_core.rules import CheckRecord, Compare, Ramp, ReadyMade, Rule, RuleSet
+from spu_core.rules import CheckRatio, CheckRecord, Compare, Ramp, ReadyMade, Rule, RuleSet
 from spu_core.tables import Severity, Table
 
 FRAME = pd.DataFrame(
@@ -139,3 +139,12 @@ def test_fit_says_how_many_more_errors_there_are():
 
     with pytest.raises(RuleError, match=r"\(1 more rule errors\.\)$"):
         rules.fit(TABLE)
+
+
+@pytest.mark.parametrize(("label", "codes"), [(["admit"], []), (["pass"], ["admitted_not_labeled"])])
+def test_admissions_that_are_not_labelled_are_mentioned(label, codes):
+    frame = pd.DataFrame({"by": ["R0", "R0", "aim"], "how": ["fail", "pass", "admit"]})
+    table = Table.from_frame(frame, roles={"how": "label"}, positive_values=label)
+    belief = CheckRatio(rule_column="by", outcome_column="how", random_rule="R0")
+
+    assert [finding.code for finding in RuleSet((Rule("r", belief),)).check(table)] == codes

@@ -1,0 +1,140 @@
+import re
+
+import numpy as np
+import pytest
+
+from spu_core.errors import SoftLabelError
+from spu_core.labels import SoftLabels, assign_soft_labels, audit_soft_labels
+from spu_core.metrics.auc import auc_spu_ceiling
+from spu_core.rules import RuleMatrix
+
+
+def audit_of(rule_score, labeled=0, **options):
+    """An audit of rows whose first `labeled` ones are confirmed positives."""
+    is_labeled = np.arange(len(rule_score)) < labeled
+    return audit_soft_labels(SoftLabels.from_values(rule_score, is_labeled), **options)
+
+
+def codes_of(audit):
+    return {finding.code for finding in audit.findings}
+
+
+def message_of(audit, code):
+    return next(finding.message for finding in audit.findings if finding.code == code)
+
+
+def test_figures_are_those_of_the_definitions():
+    score = np.array([0.0, 0.5, 0.0, 0.25, 0.75, 0.0])
+    audit = audit_of(score, labeled=2)
+    value = np.array([1.0, 1.0, 0.0, 0.25, 0.75, 0.0])
+
+    assert (audit.n_rows, audit.n_labeled) == (6, 2)
+    assert audit.mean == pytest.approx(value.mean())
+    assert audit.unlabeled_mean == pytest.approx(0.25)
+    assert audit.ceiling == auc_spu_ceiling(value)
+    assert audit.share_between == pytest.approx(2 / 6)
+    assert audit.share_at_floor == pytest.approx(3 / 6)
+    assert audit.unsuspected_labeled == 0.5
+    assert audit.labeled_rule_mean == 0.25
+
+
+def test_the_histogram_counts_every_row_once_and_labelled_rows_apart():
+    audit = audit_of([0.0, 0.05, 0.5, 1.0], labeled=1, bins=10)
+
+    assert audit.bin_rows.tolist() == [1, 0, 0, 0, 0, 1, 0, 0, 0, 2]
+    assert audit.bin_labeled.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert audit.bin_edges == pytest.approx(np.linspace(0, 1, 11))
+
+
+def test_healthy_soft_labels_have_no_findings():
+    rng = np.random.default_rng(0)
+    score = np.where(rng.random(1_000) < 0.3, rng.random(1_000), 0.0)
+    score[:50] = rng.random(50)
+
+    assert audit_of(score, labeled=50, prior=0.2).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("score", "labeled", "options", "code", "message"),
+    [
+        (
+            [0.5, 0.2],
+            0,
+            {},
+            "no_labels",
+            "No row is a confirmed positive, so nothing outside the rules can speak",
+        ),
+        ([0.5, 0.2], 1, {}, "few_labels", "The number of confirmed positives is only 1;"),
+        (
+            [0.0] * 25 + [0.4, 0.9],
+            25,
+            {},
+            "unsuspected_labeled",
+            "100 % of the confirmed positives are rows that no rule",
+        ),
+        (
+            [0.1] * 25 + [0.4, 0.9],
+            25,
+            {},
+            "labels_against_rules",
+            r"The rules believe less .* \(0.100 on average\) than",
+        ),
+        ([0.5, 0.501], 0, {}, "low_ceiling", "The ceiling of AUC_SPU is 0.501: even the best model"),
+        ([0.0, 1.0], 0, {}, "never_between", "S is 0 or 1 in every row, so soft labels reduce to hard ones"),
+        (
+            [0.0, 0.0],
+            0,
+            {},
+            "one_sided",
+            "S is 0 in every row, so positives and negatives cannot be told apart",
+        ),
+        ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
+        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99 % of the rows are suspected by no rule"),
+        (
+            [0.5, 0.9],
+            0,
+            {"prior": 0.1},
+            "mean_far_from_prior",
+            r"E\[S\] is 0.700, far above the class prior of 0.100",
+        ),
+        (
+            [0.01, 0.03],
+            0,
+            {"prior": 0.5},
+            "mean_far_from_prior",
+            r"E\[S\] is 0.020, far below the class prior of 0.500",
+        ),
+    ],
+)
+def test_what_deserves_a_second_look_is_found(score, labeled, options, code, message):
+    audit = audit_of(score, labeled, **options)
+
+    assert re.search(message, message_of(audit, code))
+    assert all(finding.advice for finding in audit.findings)
+
+
+def test_a_prior_near_the_mean_is_no_finding():
+    audit = audit_of([0.1, 0.3], prior=0.15)
+
+    assert "mean_far_from_prior" not in codes_of(audit)
+    assert audit.prior_ratio == pytest.approx(0.2 / 0.15)
+    assert np.isnan(audit_of([0.1, 0.3]).prior_ratio)
+
+
+def test_labels_that_follow_the_rules_are_mentioned():
+    belief = np.where(np.arange(100) < 40, 0.5, 0.0)[:, None]
+    is_labeled = np.arange(100) < 30
+    audit = audit_soft_labels(assign_soft_labels(RuleMatrix.from_arrays(["a"], belief), is_labeled))
+
+    assert "labels_follow_rules" in codes_of(audit)
+
+
+def test_the_floor_counts_as_not_suspected():
+    matrix = RuleMatrix.from_arrays(["a"], [[0.5], [0.0], [0.0], [0.0]])
+
+    assert audit_soft_labels(assign_soft_labels(matrix, [0, 0, 0, 0], floor=0.1)).share_at_floor == 0.75
+
+
+def test_an_impossible_prior_is_refused():
+    with pytest.raises(SoftLabelError, match=r"prior must lie strictly between 0 and 1, got 1.5"):
+        audit_of([0.1, 0.3], prior=1.5)

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+
+from spu_core.errors import SoftLabelError
+from spu_core.labels import suggest_belief, suggest_beliefs
+from spu_core.labels.beliefs import CHOSEN_BY_RULES
+from spu_core.rules import RuleMatrix
+
+
+def flags(n, *where):
+    return np.isin(np.arange(n), np.concatenate([np.atleast_1d(rows) for rows in where]))
+
+
+FIRED = flags(1_000, np.arange(100))
+LABELED = flags(1_000, np.arange(30), np.arange(500, 520))
+
+
+def test_the_suggestion_is_the_prior_times_the_lift():
+    """30 of 50 labelled rows carry the rule, 100 of 1,000 rows do: 0.1 · 0.6 / 0.1."""
+    suggestion = suggest_belief(FIRED, LABELED, prior=0.1)
+
+    assert suggestion.estimate == pytest.approx(0.6)
+    assert 0.4 < suggestion.low < 0.6 < suggestion.high < 0.8
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "disagrees"),
+    [
+        (0.9, "you said 0.90; the labels suggest 0.46–0.74", True),
+        (0.6, "you said 0.60; the labels suggest 0.46–0.74", False),
+        (None, "the labels suggest 0.46–0.74", False),
+    ],
+)
+def test_the_suggestion_stands_beside_what_the_analyst_said(said, text, disagrees):
+    suggestion = suggest_belief(FIRED, LABELED, prior=0.1, said=said)
+
+    assert (suggestion.text, suggestion.disagrees, suggestion.warnings) == (text, disagrees, ())
+
+
+def test_more_than_certain_is_cut_to_one_and_doubted():
+    suggestion = suggest_belief(FIRED, LABELED, prior=0.5)
+
+    assert (suggestion.estimate, suggestion.low, suggestion.high) == (1.0, 1.0, 1.0)
+    assert suggestion.warnings == (
+        "The labels imply more than 1: the prior is too high, or positives were not labelled at random.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("fired", "is_labeled", "warning"),
+    [
+        (FIRED, flags(1_000, []), "No row is labelled, so the labels say nothing."),
+        (flags(1_000, []), LABELED, "The rule never fires, so there is nothing to learn about it."),
+    ],
+)
+def test_where_the_labels_say_nothing_the_suggestion_says_so(fired, is_labeled, warning):
+    suggestion = suggest_belief(fired, is_labeled, prior=0.1, said=0.8)
+
+    assert suggestion.warnings == (warning,)
+    assert suggestion.text == "you said 0.80; the labels say nothing about this rule"
+    assert not suggestion.disagrees
+
+
+def test_few_hits_are_mentioned():
+    suggestion = suggest_belief(FIRED, flags(1_000, [0, 1], np.arange(500, 550)), prior=0.1)
+
+    assert suggestion.warnings == (
+        "The number of labelled rows that carry this rule is only 2; the interval is wide.",
+    )
+    assert suggestion.low > 0
+
+
+def matrix_with(*columns):
+    fired = np.column_stack(columns)
+    return RuleMatrix.from_arrays([f"r{j}" for j in range(len(columns))], fired * 0.8)
+
+
+def test_every_rule_gets_a_suggestion_beside_its_own_belief():
+    suggestions = suggest_beliefs(matrix_with(FIRED, ~FIRED), LABELED, prior=0.1)
+
+    assert [(s.rule, s.said) for s in suggestions] == [("r0", pytest.approx(0.8)), ("r1", pytest.approx(0.8))]
+    assert suggestions[0].estimate == pytest.approx(0.6)
+
+
+def test_labels_that_all_carry_a_rule_warn_that_rules_chose_who_was_checked():
+    is_labeled = flags(1_000, np.arange(30))
+
+    assert CHOSEN_BY_RULES in suggest_beliefs(matrix_with(FIRED), is_labeled, prior=0.1)[0].warnings
+    assert CHOSEN_BY_RULES not in suggest_beliefs(matrix_with(FIRED), LABELED, prior=0.1)[0].warnings
+
+
+def test_whoever_knows_how_rows_were_chosen_is_believed():
+    matrix = matrix_with(FIRED)
+
+    assert CHOSEN_BY_RULES in suggest_beliefs(matrix, LABELED, prior=0.1, rules_chose_checks=True)[0].warnings
+    only_rules = flags(1_000, np.arange(30))
+    assert (
+        CHOSEN_BY_RULES
+        not in suggest_beliefs(matrix, only_rules, prior=0.1, rules_chose_checks=False)[0].warnings
+    )
+
+
+@pytest.mark.parametrize("prior", [0, 1, -0.1, float("nan"), "0.1"])
+def test_an_impossible_prior_is_refused(prior):
+    with pytest.raises(SoftLabelError, match="prior must"):
+        suggest_belief(FIRED, LABELED, prior=prior)
