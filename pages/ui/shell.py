@@ -1,16 +1,25 @@
-"""What every page shares: its title, the steps in the sidebar, and the address that survives a refresh."""
+"""What every page shares: its title, the steps in the sidebar, the address that survives a refresh, and the way a
+failure is told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.steps import STEPS, Step
+from pages.ui.people import login_is_configured, workspace_of_this_person
+from pages.ui.steps import STEPS, Step, marks_of, step_named
+from pages.ui.text import plain
+from spu_core.errors import SpuError, WorkspaceError
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 BRAND = "SPU Studio"
-KEPT_IN_ADDRESS = ("dataset", "rules", "run")
+KEPT_IN_ADDRESS = ("dataset", "rules")
+log = logging.getLogger("spu_studio")
 
 # Inline, so that it needs no file beside the page: a curve that bends towards the upper left corner.
 LOGO = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="48">
@@ -24,39 +33,136 @@ LOGO = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="4
 
 @dataclass(frozen=True)
 class Page:
-    """The open page: what its address says."""
+    """The open page: whose workspace it shows, and what its address chose."""
 
     title: str
-    query: Mapping[str, str]
+    workspace: Workspace
+    dataset: DatasetRecord | None
+    rules: RuleSetVersion | None
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """What a link to another page must carry along."""
+        chosen = {"dataset": self.dataset, "rules": self.rules}
+        return {key: record.id for key, record in chosen.items() if record is not None}
+
+    def need_dataset(self) -> DatasetRecord:
+        """The chosen dataset; without one the page says what to do and ends."""
+        if self.dataset is None:
+            self.say_empty("No data yet.", "Bring a file or take a sample; it takes a minute.", "Data")
+        assert self.dataset is not None
+        return self.dataset
+
+    def need_rules(self) -> RuleSetVersion:
+        """The chosen rule set; without one the page says what to do and ends."""
+        self.need_dataset()
+        if self.rules is None:
+            self.say_empty("No soft labels yet.", "Say what you know about your rows first.", "Soft labels")
+        assert self.rules is not None
+        return self.rules
+
+    def say_empty(self, what: str, advice: str, step: str) -> None:
+        """An empty state: what is missing, what to do, and the link there. Ends the page."""
+        target = step_named(step)
+        with st.container(border=True):
+            st.subheader(what, anchor=False)
+            st.write(advice)
+            st.page_link(target.file, label=target.invitation, icon=target.icon, query_params=dict(self.query))
+        st.stop()
 
 
-def open_page(title: str, promise: str) -> Page:
-    """Draw the frame of a page; every page calls this first."""
+@contextmanager
+def open_page(title: str, promise: str) -> Iterator[Page]:
+    """Draw the frame of a page and guard what happens inside it; every page begins with this.
+
+    What the analyst can mend is said in the engine's words. Anything else gets a reference number, and its traceback
+    goes to the log.
+    """
     name = title if title == BRAND else f"{title} · {BRAND}"
     st.set_page_config(page_title=name, page_icon=":material/show_chart:", layout="wide")
     st.logo(LOGO, size="large", link=None)
-    page = Page(title, {key: st.query_params[key] for key in KEPT_IN_ADDRESS if key in st.query_params})
-    with st.sidebar:
-        _draw_steps(page)
-    st.title(title, anchor=False)
-    st.caption(promise)
-    return page
+    try:
+        page = _page(title)
+        with st.sidebar:
+            _draw_steps(page)
+        st.title(title, anchor=False)
+        st.caption(promise)
+        yield page
+    except SpuError as error:
+        st.error(plain(error), icon=":material/error:")
+    except Exception:
+        reference = secrets.token_hex(4)
+        log.exception("reference %s, page %s", reference, title)
+        st.error(
+            f"Something went wrong that is not your fault. The log has the details under reference **{reference}**. "
+            "Your saved work is safe; reload the page to go on.",
+            icon=":material/error:",
+        )
+
+
+def choose_in_address(**ids: str | None) -> None:
+    """Put the chosen dataset or rule set into the address, so that a refresh or a shared link comes back to it."""
+    for key, value in ids.items():
+        if value is None:
+            st.query_params.pop(key, None)
+        else:
+            st.query_params[key] = value
+
+
+def _page(title: str) -> Page:
+    workspace = workspace_of_this_person()
+    dataset = _chosen_dataset(workspace)
+    return Page(title, workspace, dataset, _chosen_rules(workspace))
+
+
+def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:
+    """The dataset of the address if this person has it, else the newest one."""
+    wanted = st.query_params.get("dataset")
+    if wanted is None:
+        known = workspace.datasets.list()
+        return known[0] if known else None
+    try:
+        return workspace.datasets.get(wanted)
+    except WorkspaceError:
+        choose_in_address(dataset=None, rules=None)
+        st.warning("This link leads to a dataset that is not in your workspace.", icon=":material/link_off:")
+        return None
+
+
+def _chosen_rules(workspace: Workspace) -> RuleSetVersion | None:
+    wanted = st.query_params.get("rules")
+    if wanted is None:
+        return None
+    try:
+        return workspace.rule_sets.get(wanted)
+    except WorkspaceError:
+        choose_in_address(rules=None)
+        return None
 
 
 def _draw_steps(page: Page) -> None:
-    st.page_link("app.py", label="Start", icon=":material/home:", query_params=page.query)
-    _draw_section("Data", STEPS[:2], page)
-    _draw_section("Models", STEPS[2:4], page)
-    _draw_section("Use", STEPS[4:], page)
+    marks = marks_of(page.workspace, page.dataset, page.rules)
+    st.page_link("app.py", label="Start", icon=":material/home:", query_params=dict(page.query))
+    for title, steps in (("Data", STEPS[:2]), ("Models", STEPS[2:4]), ("Use", STEPS[4:])):
+        st.caption(title)
+        for step in steps:
+            _draw_step(step, marks.get(step.title, ""), page)
+    if page.dataset is not None:
+        st.caption("Working on")
+        st.markdown(f":material/table: {plain(page.dataset.name)}")
+        if page.rules is not None:
+            st.markdown(f":material/rule: {plain(page.rules.name)}, version {page.rules.number}")
+    if login_is_configured():
+        st.button("Log out", on_click=st.logout, icon=":material/logout:", type="tertiary")
+    else:
+        st.caption("Only this computer can open this page.")
 
 
-def _draw_section(title: str, steps: tuple[Step, ...], page: Page) -> None:
-    st.caption(title)
-    for step in steps:
-        st.page_link(
-            step.file if step.is_open else "app.py",
-            label=step.title,
-            icon=step.icon,
-            disabled=not step.is_open,
-            query_params=page.query,
-        )
+def _draw_step(step: Step, mark: str, page: Page) -> None:
+    st.page_link(
+        step.file if step.is_open else "app.py",
+        label=f"{step.title} {mark}".strip(),
+        icon=step.icon,
+        disabled=not step.is_open,
+        query_params=dict(page.query),
+    )

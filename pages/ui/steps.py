@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
-if TYPE_CHECKING:
-    from pages.ui.shell import Page
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 _FOLDER = Path(__file__).resolve().parents[2]
+DONE, STALE = ":material/check_circle:", ":material/history:"
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,32 @@ STEPS = (
 )
 
 
-def link_to(step: Step, label: str, page: Page) -> None:
-    """A link that keeps the chosen workspace and dataset in the address."""
+def step_named(title: str) -> Step:
+    """The step with this title."""
+    return next(step for step in STEPS if step.title == title)
+
+
+def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSetVersion | None) -> Mapping[str, str]:
+    """Which steps are done, and which are stale because an earlier step changed after them."""
+    if dataset is None:
+        return {}
+    marks = {"Data": DONE}
+    if rules is not None:
+        marks["Soft labels"] = DONE
+    runs = workspace.runs.list(dataset.id)
+    if runs:
+        current = None if rules is None else (rules.id, rules.number)
+        fresh = any((run.rule_set, run.rule_set_version) == current for run in runs)
+        marks["Train"] = marks["Compare"] = DONE if fresh else STALE
+    return marks
+
+
+def link_to(step: Step, label: str, query: Mapping[str, str]) -> None:
+    """A link that keeps the chosen dataset and rule set in the address."""
     st.page_link(
         step.file if step.is_open else "app.py",
         label=label if step.is_open else "In a later release",
         icon=":material/arrow_forward:" if step.is_open else ":material/schedule:",
         disabled=not step.is_open,
-        query_params=page.query,
+        query_params=dict(query),
     )
