@@ -7,6 +7,7 @@ from spu_core.training.candidate import Candidate, TrainPlan, Tuning
 from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import cross_fit, iter_cross_fit
+from spu_core.training.effects import gain_importance, permutation_importance, shap_values
 from spu_core.training.figures import Figure
 from spu_core.training.folds import Part, Split
 from spu_core.training.judging import RunMetrics
@@ -40,9 +41,12 @@ __all__ = [
     "Verdict",
     "compare_runs",
     "cross_fit",
+    "gain_importance",
     "iter_cross_fit",
     "make_split",
+    "permutation_importance",
     "refine_soft_labels",
     "runs_on",
+    "shap_values",
     "with_refined",
 ]

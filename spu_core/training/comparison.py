@@ -142,10 +142,23 @@ def _notes(finished: Sequence[Run]) -> tuple[str, ...]:
     cut = [repr(run.name) for run in finished if run.is_cut]
     if cut:
         notes.append(f"The tuning of {', '.join(cut)} was cut by its time budget and cannot be repeated to the bit.")
+    notes += _level_notes(finished)
     interval = finished[0].metrics.auc_spu if finished[0].metrics else None
     if interval is not None and interval.warning:
         notes.append(interval.warning)
     return tuple(notes)
+
+
+def _level_notes(finished: Sequence[Run]) -> list[str]:
+    """Candidates whose folds score at different levels: their drawn curve lies below their AUC_SPU."""
+    apart = [
+        run.name for run in finished if run.metrics and run.metrics.auc_spu.estimate - run.metrics.pooled_auc_spu > 0.01
+    ]
+    return [
+        f"The folds of {name!r} score at different levels, so its drawn curve has a smaller area than its AUC_SPU, "
+        "which is a mean over folds; the model refitted on all rows has one level."
+        for name in apart
+    ]
 
 
 def _letters(groups: Sequence[tuple[str, ...]]) -> dict[str, str]:

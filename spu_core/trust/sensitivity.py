@@ -1,0 +1,171 @@
+"""Sensitivity: would another candidate win if the beliefs of the rules were a little different?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+
+from spu_core.checks import check_number
+from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels, assign_soft_labels
+from spu_core.rules import RuleMatrix
+from spu_core.tables import Table
+from spu_core.training import Candidate, Run, TrainConfig, TrainingCancelled, cross_fit
+from spu_core.training.config import check_whole
+from spu_core.training.folded import fold_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """AUC_SPU of each run under each draw of the beliefs (`auc`: draws × runs).
+
+    A draw shifts every rule's belief on the log-odds scale by a normal number with standard deviation `spread`; a
+    belief of exactly 0 or 1 stays. `is_cut` says that a time budget ended the draws.
+    """
+
+    names: tuple[str, ...]
+    auc: np.ndarray
+    spread: float
+    retrained: bool = False
+    is_cut: bool = False
+
+    @property
+    def stays_best(self) -> dict[str, float]:
+        """In what share of the draws each run is the best one; ties are shared."""
+        best = self.auc == self.auc.max(axis=1, keepdims=True)
+        share = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+        return dict(zip(self.names, share.tolist(), strict=True))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Per run: share of draws it wins, and the band that holds 90 % of its AUC_SPU."""
+        low, middle, high = np.quantile(self.auc, [0.05, 0.5, 0.95], axis=0)
+        columns = {"name": self.names, "stays_best": list(self.stays_best.values())}
+        table = pd.DataFrame({**columns, "low": low, "median": middle, "high": high})
+        return table.sort_values("stays_best", ascending=False, kind="stable", ignore_index=True)
+
+    @property
+    def sentence(self) -> str:
+        name, share = max(self.stays_best.items(), key=lambda entry: entry[1])
+        how = "retrained and judged" if self.retrained else "judged"
+        return (
+            f"{name!r} is best in {share:.0%} of {len(self.auc)} draws of the beliefs around your own ({how} by each)."
+        )
+
+
+def belief_sensitivity(
+    runs: Sequence[Run],
+    soft_labels: SoftLabels,
+    *,
+    draws: int = 200,
+    spread: float = 0.5,
+    seed: int = 0,
+    should_stop: Callable[[], bool] | None = None,
+) -> Sensitivity:
+    """Judge stored scores by soft labels with shifted beliefs; nothing is trained again."""
+    finished = [run for run in runs if run.score is not None]
+    if not finished:
+        raise TrainingError("No run has scores, so there is nothing to judge.")
+    ranked = [_FoldRanks.of(run) for run in finished]
+    aucs = []
+    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, seed=seed):
+        if should_stop is not None and should_stop():
+            raise TrainingCancelled("The sensitivity check was cancelled.")
+        aucs.append([ranks.auc_spu(shifted.value) for ranks in ranked])
+    return Sensitivity(tuple(run.name for run in finished), np.array(aucs), spread)
+
+
+def retrained_sensitivity(
+    table: Table,
+    soft_labels: SoftLabels,
+    candidates: Sequence[Candidate | str],
+    config: TrainConfig | None = None,
+    *,
+    draws: int = 5,
+    seconds: float = 600.0,
+    spread: float = 0.5,
+    should_stop: Callable[[], bool] | None = None,
+) -> Sensitivity:
+    """Train the candidates again on soft labels with shifted beliefs, until the draws or the seconds are used up."""
+    config = config or TrainConfig()
+    deadline = time.monotonic() + check_number(seconds, "seconds", TrainingError)
+    names: tuple[str, ...] = ()
+    aucs: list[list[float]] = []
+    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, seed=config.seed):
+        if aucs and time.monotonic() > deadline:
+            break
+        runs = cross_fit(table, shifted, candidates, config, should_stop=should_stop)
+        for run in runs:
+            run.need_score()
+        names = tuple(run.name for run in runs)
+        aucs.append([run.metrics.auc_spu.estimate for run in runs if run.metrics is not None])
+    return Sensitivity(names, np.array(aucs), spread, retrained=True, is_cut=len(aucs) < draws)
+
+
+def shifted_labels(soft_labels: SoftLabels, *, draws: int, spread: float, seed: int = 0) -> Iterator[SoftLabels]:
+    """Soft labels under draws of the rules' beliefs; each rule moves as a whole."""
+    check_whole(draws, "draws", 1)
+    if check_number(spread, "spread", TrainingError) <= 0:
+        raise TrainingError(f"spread must be above 0, got {spread:g}.")
+    matrix, combine = soft_labels.matrix, soft_labels.combine
+    if matrix is None or combine is None:
+        raise TrainingError(
+            "These soft labels came ready-made, so there are no beliefs to shift; assign them from rules."
+        )
+    rng = np.random.default_rng(seed)
+    for _ in range(draws):
+        shifted = _shifted(matrix, rng.normal(0.0, spread, matrix.n_rules))
+        yield assign_soft_labels(shifted, soft_labels.is_labeled, combine, floor=soft_labels.floor)
+
+
+def _shifted(matrix: RuleMatrix, shift: np.ndarray) -> RuleMatrix:
+    beliefs = tuple(_shift_belief(belief, move) for belief, move in zip(matrix.beliefs, shift, strict=True))
+    return replace(matrix, beliefs=beliefs)
+
+
+def _shift_belief(belief: float | np.ndarray, move: float) -> float | np.ndarray:
+    # The logit of 0 and 1 is infinite, and stays so: certainty and silence are not moved.
+    moved = expit(logit(np.asarray(belief, dtype=np.float64)) + move)
+    return moved if isinstance(belief, np.ndarray) else float(moved)
+
+
+@dataclass(frozen=True, eq=False)
+class _FoldRanks:
+    """Midranks of one run's scores within folds: with them AUC_SPU of any S is one sum.
+
+    Σ_i w_i s_i R_i counts the mass that positives outrank, R_i = Σ_j w_j h_ij; the part among positives is S²/2.
+    """
+
+    rows: tuple[np.ndarray, ...]
+    weight: tuple[np.ndarray, ...]
+    rank: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, run: Run) -> _FoldRanks:
+        rows = tuple(fold_rows(run.basis))
+        whole = np.ones(run.fold.size) if run.basis.weight is None else run.basis.weight
+        weight = tuple(whole[part] for part in rows)
+        score = run.need_score()
+        return cls(rows, weight, tuple(_midranks(score[part], w) for part, w in zip(rows, weight, strict=True)))
+
+    def auc_spu(self, soft_label: np.ndarray) -> float:
+        values, sizes = [], []
+        for rows, weight, rank in zip(self.rows, self.weight, self.rank, strict=True):
+            mass = weight * soft_label[rows]
+            positive, total = mass.sum(), weight.sum()
+            if 0.0 < positive < total:
+                outranked = np.einsum("i,i->", mass, rank) - 0.5 * positive**2
+                values.append(outranked / (positive * (total - positive)))
+                sizes.append(rows.size)
+        return float(np.average(values, weights=sizes)) if values else float("nan")
+
+
+def _midranks(score: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    _, code = np.unique(score, return_inverse=True)
+    mass = np.bincount(code, weights=weight)
+    return (np.cumsum(mass) - 0.5 * mass)[code]
