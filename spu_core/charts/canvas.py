@@ -1,0 +1,134 @@
+"""The empty chart every figure starts from, and what all of them share: alt text, height, axes, hover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from spu_core.charts.theme import SERIF, TEXT_SIZE, Theme
+from spu_core.charts.words import one_line, plain
+
+# More lines than this nobody reads, and each costs bytes on the wire.
+MOST_LINES = 40
+LINE_HEIGHT = 30
+
+
+def canvas(theme: Theme, alt: str, *, height: int = 340, **layout: Any) -> go.Figure:
+    """An empty figure with the look of the theme and its alt text."""
+    figure = go.Figure()
+    # The revision never changes, so a zoom survives new data.
+    figure.update_layout(
+        template=theme.template, height=height, meta={"alt": one_line(alt)}, uirevision="spu", **layout
+    )
+    return figure
+
+
+def alt_text(figure: go.Figure) -> str:
+    """What the chart shows, in one or two sentences of plain text (escape it where it becomes HTML).
+
+    >>> from spu_core.charts.theme import LIGHT
+    >>> alt_text(canvas(LIGHT, "Two curves."))
+    'Two curves.'
+    """
+    return str((figure.layout.meta or {}).get("alt", ""))
+
+
+def nothing_to_show(theme: Theme, sentence: str) -> go.Figure:
+    """A chart that says why it is empty."""
+    figure = canvas(theme, sentence, height=140)
+    figure.update_xaxes(visible=False).update_yaxes(visible=False)
+    figure.add_annotation(
+        text=plain(sentence), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"color": theme.muted}
+    )
+    return figure
+
+
+def lines_height(lines: int, extra: int = 64) -> int:
+    """The height of a chart with one line per name."""
+    return max(lines, 2) * LINE_HEIGHT + extra
+
+
+def name_axis(figure: go.Figure, names: Sequence[str], theme: Theme, **axis: Any) -> None:
+    """Names down the left side, first on top; `names` are labels that are safe already.
+
+    Positions are numbers: names that are equal, look like dates or are cut to the same text stay separate lines.
+    """
+    figure.update_yaxes(
+        tickmode="array",
+        tickvals=list(range(len(names))),
+        ticktext=list(names),
+        range=[len(names) - 0.4, -0.6],
+        tickfont={"color": theme.text, "size": TEXT_SIZE},
+        showgrid=False,
+        fixedrange=True,
+        **axis,
+    )
+
+
+def value_column(figure: go.Figure, values: Sequence[str], theme: Theme, heading: str = "") -> None:
+    """A column of numbers to the right of the lines."""
+    for place, value in enumerate(values):
+        figure.add_annotation(
+            text=value,
+            x=1,
+            xref="paper",
+            xanchor="left",
+            xshift=8,
+            y=place,
+            showarrow=False,
+            font={"color": theme.text},
+        )
+    longest = max((len(value) for value in values), default=0)
+    figure.update_layout(margin_r=20 + 7 * longest)
+
+
+def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash: str = "dash") -> None:
+    """A vertical line with its name above the plot; `words` are safe already."""
+    figure.add_shape(
+        type="line",
+        x0=at,
+        x1=at,
+        y0=0,
+        y1=1,
+        yref="paper",
+        line={"color": color, "width": 1.5, "dash": dash},
+        layer="below",
+    )
+    figure.add_annotation(
+        text=words,
+        x=at,
+        y=1,
+        yref="paper",
+        yanchor="bottom",
+        showarrow=False,
+        font={"color": color, "size": TEXT_SIZE - 1},
+    )
+    figure.update_layout(margin_t=28)
+
+
+def heading_font(theme: Theme) -> dict[str, Any]:
+    """The font of a heading inside a chart."""
+    return {"family": SERIF, "size": TEXT_SIZE + 2, "color": theme.text}
+
+
+def light(values: Any) -> np.ndarray:
+    """Numbers to draw: half the bytes, and more digits than a screen has pixels."""
+    return np.asarray(values, dtype=np.float32)
+
+
+def top_legend(figure: go.Figure) -> None:
+    """A legend in one row above the plot."""
+    figure.update_layout(
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "itemsizing": "constant",
+        },
+        margin_t=36,
+    )
