@@ -2,7 +2,9 @@
 
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.leakage import Leak, find_leaks
 from spu_core.tables.positives import ANY_VALUE
+from spu_core.tables.profiles import ColumnProfile, Histogram, Level, TableProfile
 from spu_core.tables.read import read_table
 from spu_core.tables.reading import Dialect, Reading, ReadLimits, RejectedLine
 from spu_core.tables.roles import Role
@@ -10,14 +12,20 @@ from spu_core.tables.table import Table
 
 __all__ = [
     "ANY_VALUE",
+    "ColumnProfile",
     "ColumnType",
     "Dialect",
     "Finding",
+    "Histogram",
+    "Leak",
+    "Level",
     "ReadLimits",
     "Reading",
     "RejectedLine",
     "Role",
     "Severity",
     "Table",
+    "TableProfile",
+    "find_leaks",
     "read_table",
 ]

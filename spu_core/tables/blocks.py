@@ -42,7 +42,7 @@ class TextPlan:
         return (*MISSING_MARKS, *self.dialect.missing)
 
 
-class ShortcutFailed(Exception):
+class ShortcutError(Exception):
     """A cell of a column that the parser should convert does not fit."""
 
 
@@ -78,7 +78,7 @@ class BlockReader:
                     yield rows if columns is None else rows.select(list(columns))
         except pa.ArrowInvalid as error:
             if "conversion error" in str(error):
-                raise ShortcutFailed(str(error)) from error
+                raise ShortcutError(str(error)) from error
             raise _in_words(error, plan) from error
 
     def record_of(self, row: int) -> int:

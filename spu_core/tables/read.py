@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from spu_core.errors import TableError
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.encodings import open_text
+from spu_core.tables.excel_files import sheet_as_text
+from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.parquet_files import read_parquet
 from spu_core.tables.reading import Dialect, Reading, ReadLimits
 from spu_core.tables.role_guesses import guess_roles
-from spu_core.tables.sources import Upload, expand_gzip, open_upload
+from spu_core.tables.roles import Role
+from spu_core.tables.sources import Upload, as_upload, expand_gzip, open_upload
 from spu_core.tables.table import Table
 from spu_core.tables.text_tables import read_text_table
+
+
+@dataclass(frozen=True)
+class _Wishes:
+    """What the caller asked for."""
+
+    dialect: Dialect
+    limits: ReadLimits
+    types: Mapping[str, ColumnType]
 
 
 def read_table(
@@ -33,22 +47,28 @@ def read_table(
     >>> table.frame["amount"].tolist()
     [1.5, 2.5]
     """
-    limits = limits or ReadLimits()
-    upload = open_upload(source, name, limits)
-    compression = "gzip" if upload.kind == "gzip" else None
-    inner = expand_gzip(upload, limits) if compression else upload
     asked = {column: _column_type(column, kind) for column, kind in (types or {}).items()}
-    return _READERS[inner.kind](inner, dialect or Dialect(), limits, asked, compression)
+    wishes = _Wishes(dialect or Dialect(), limits or ReadLimits(), asked)
+    upload = open_upload(source, name, wishes.limits)
+    try:
+        return _read(upload, wishes)
+    finally:
+        upload.stream.close()
 
 
-def _read_text(
-    upload: Upload,
-    given: Dialect,
-    limits: ReadLimits,
-    types: Mapping[str, ColumnType],
-    compression: str | None,
-) -> Table:
-    text = read_text_table(open_text(upload, given.encoding), upload.name, given, limits, types)
+def _read(upload: Upload, wishes: _Wishes) -> Table:
+    if upload.kind != "gzip":
+        return _READERS[upload.kind](upload, wishes)
+    inner = expand_gzip(upload, wishes.limits)
+    with inner.stream:
+        table = _READERS[inner.kind](inner, wishes)
+    assert table.reading is not None, "every reader leaves a reading"
+    return replace(table, reading=replace(table.reading, compression="gzip", size=upload.size))
+
+
+def _read_text(upload: Upload, wishes: _Wishes) -> Table:
+    source = open_text(upload, wishes.dialect.encoding)
+    text = read_text_table(source, upload.name, wishes.dialect, wishes.limits, wishes.types)
     reading = Reading(
         source=upload.name,
         format="text",
@@ -59,17 +79,51 @@ def _read_text(
         empty_lines=text.empty_lines,
         header_line=text.layout.header.first_line if text.layout.header else None,
         preamble=text.layout.preamble,
-        compression=compression,
         size=upload.size,
     )
-    return Table(
-        name=upload.name,
-        frame=text.frame,
-        roles=guess_roles(text.frame, text.types, {}),
-        types=text.types,
+    return _table(text.frame, text.types, reading, text.findings)
+
+
+def _read_excel(upload: Upload, wishes: _Wishes) -> Table:
+    page = sheet_as_text(upload.stream, upload.name, wishes.dialect.sheet, wishes.limits)
+    # Cells come apart by the workbook itself, so nothing of the text's dialect is left to guess.
+    known = Dialect(encoding="utf-8", separator=",", quote='"', decimal=".", thousands="")
+    with page.stream:
+        inner = as_upload(page.stream, upload.name, replace(wishes.limits, bytes=wishes.limits.expanded_bytes))
+        table = _read_text(replace(inner, kind="text"), replace(wishes, dialect=wishes.dialect.over(known)))
+    assert table.reading is not None, "the text reader leaves a reading"
+    dialect = Dialect(header=table.reading.dialect.header, sheet=page.sheet, missing=wishes.dialect.missing)
+    reading = replace(table.reading, format="excel", dialect=dialect, size=upload.size)
+    return replace(table, reading=reading, findings=(*page.findings, *table.findings))
+
+
+def _read_parquet(upload: Upload, wishes: _Wishes) -> Table:
+    frame, types, findings = read_parquet(upload.stream, upload.name, wishes.limits)
+    reading = Reading(source=upload.name, format="parquet", dialect=Dialect(), rows=len(frame), size=upload.size)
+    return _table(frame, {**types, **wishes.types}, reading, findings)
+
+
+def _table(frame: Any, types: Mapping[str, ColumnType], reading: Reading, findings: tuple[Finding, ...]) -> Table:
+    table = Table(
+        name=reading.source,
+        frame=frame,
+        roles=guess_roles(frame, types, {}),
+        types=types,
         reading=reading,
-        findings=text.findings,
+        findings=findings,
     )
+    return replace(table, findings=(*findings, *_label_findings(table)))
+
+
+def _label_findings(table: Table) -> list[Finding]:
+    column = table.column_with(Role.LABEL)
+    if column is None:
+        text = "No column looks like a label of confirmed positives."
+        return [Finding("no_label", Severity.INFO, text, "Give the role 'label' to the column that marks them.")]
+    shown = ", ".join(map(str, table.positive_values))
+    count = int(table.is_labeled.sum())
+    text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed positives."
+    return [Finding("label_guessed", Severity.INFO, text, "Change the role or the positive values if not.", column)]
 
 
 def _column_type(column: str, kind: ColumnType | str) -> ColumnType:
@@ -78,4 +132,4 @@ def _column_type(column: str, kind: ColumnType | str) -> ColumnType:
     return ColumnType(kind)
 
 
-_READERS = {"text": _read_text}
+_READERS = {"text": _read_text, "parquet": _read_parquet, "zip": _read_excel}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from spu_core.tables.role_guesses import guess_roles
 from spu_core.tables.roles import SINGLE_ROLES, Role, check_role_changes, check_roles, parse_roles
 
 if TYPE_CHECKING:
+    from spu_core.tables.profiles import TableProfile
     from spu_core.tables.reading import Reading
 
 
@@ -154,11 +156,14 @@ class Table:
         parsed = parse_roles(changes, list(self.frame.columns))
         check_role_changes(self.roles, parsed)
         roles = {**self.roles, **_vacated(self.roles, parsed), **parsed}
-        kept = {
-            name: getattr(self, name) if self.column_with(role) == _holder(roles, role) else ()
-            for name, role in (("positive_values", Role.LABEL), ("truth_values", Role.TRUTH))
-        }
-        return replace(self, roles=roles, **kept)
+        same_label = self.column_with(Role.LABEL) == _holder(roles, Role.LABEL)
+        same_truth = self.column_with(Role.TRUTH) == _holder(roles, Role.TRUTH)
+        return replace(
+            self,
+            roles=roles,
+            positive_values=self.positive_values if same_label else (),
+            truth_values=self.truth_values if same_truth else (),
+        )
 
     def with_positive_values(self, *values: Any) -> Table:
         """The same table, with these label values meaning *confirmed positive*."""
@@ -175,6 +180,25 @@ class Table:
                 "The table has no truth column; give a column the role 'truth' before its positive values."
             )
         return replace(self, truth_values=_one_tuple(values))
+
+    def profile(self) -> TableProfile:
+        """What each column holds, with findings and advice."""
+        from spu_core.tables.profiles import profile_table
+
+        return profile_table(self)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Keep the table as one typed file, with its roles, reading and findings."""
+        from spu_core.tables.storage import write_table
+
+        write_table(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: str | os.PathLike[str]) -> Table:
+        """The table that `to_parquet` kept."""
+        from spu_core.tables.storage import read_stored
+
+        return read_stored(path)
 
     def _numbers_with(self, role: Role) -> np.ndarray | None:
         column = self.column_with(role)

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.blocks import BlockReader, ShortcutFailed, TextPlan
+from spu_core.tables.blocks import BlockReader, ShortcutError, TextPlan
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.columns import NumberColumn, TextColumn
 from spu_core.tables.encodings import TextSource
@@ -59,7 +59,7 @@ def read_text_table(
     plan = replace(plan, shortcuts=_shortcuts(sample, plan, types))
     try:
         passed = _read_rows(plan, _line(sample, layout), types)
-    except ShortcutFailed:
+    except ShortcutError:
         passed = _read_rows(replace(plan, shortcuts={}), _line(sample, layout), types)
     typed = [column for column in passed.columns if column.values.name in passed.wanted]
     frame = pd.DataFrame({str(column.values.name): column.values for column in typed}, copy=False)

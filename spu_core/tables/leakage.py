@@ -1,0 +1,155 @@
+"""Columns that give the answer away: copies of the label or truth, and columns that predict it nearly perfectly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from spu_core.tables.column_types import ColumnType
+from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.roles import Role
+from spu_core.tables.table import Table
+
+# A single column that ranks positives this well is likelier a trace of the answer than a lucky feature.
+SUSPICIOUS_AUC = 0.99
+# A single value that (nearly) only positives have, and that many of them have, was likely written afterwards.
+SUSPICIOUS_PURITY = 0.99
+SUSPICIOUS_REACH = 0.5
+FEWEST_POSITIVES = 5
+_LARGEST_SAMPLE = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """A column that gives away the label or the truth, the way it does, and how strongly."""
+
+    column: str
+    answer: str
+    kind: str
+    strength: float
+
+    def as_finding(self) -> Finding:
+        """The leak in words."""
+        severity = Severity.ERROR if self.kind == "copy" else Severity.WARNING
+        message = _WORDS[self.kind].format(column=self.column, answer=self.answer, strength=self.strength)
+        advice = "If it was known only after the fact, set its role to 'ignore'."
+        return Finding(f"leak_{self.kind}", severity, message, advice, self.column)
+
+
+_WORDS = {
+    "copy": "Column {column!r} is a copy of the column {answer!r}: a model would only repeat it.",
+    "ranking": "Column {column!r} alone ranks the positives of {answer!r} with AUC {strength:.3f}.",
+    "value": "One value of column {column!r} is found on positives of {answer!r} only, and on {strength:.0%} of them.",
+    "filled": "Column {column!r} is filled for positives of {answer!r} only, and for {strength:.0%} of them.",
+}
+
+
+def find_leaks(table: Table) -> tuple[Leak, ...]:
+    """Features that give away the label or the truth, each named once, by its strongest sign.
+
+    >>> frame = pd.DataFrame({"label": [0, 1] * 50, "banned": ["no", "yes"] * 50, "age": list(range(20, 45)) * 4})
+    >>> [(leak.column, leak.kind) for leak in find_leaks(Table.from_frame(frame))]
+    [('banned', 'copy')]
+    """
+    found: dict[str, Leak] = {}
+    for role, answer in ((Role.LABEL, table.is_labeled), (Role.TRUTH, table.truth)):
+        column = table.column_with(role)
+        if column is None or answer is None:
+            continue
+        if min(int(answer.sum()), int((~answer).sum())) < FEWEST_POSITIVES:
+            continue
+        rows = _sample(answer)
+        for name in table.features:
+            leak = _leak(table.frame[name].iloc[rows], table.types[name], answer[rows], column)
+            if leak is not None:
+                found.setdefault(name, leak)
+    return tuple(found.values())
+
+
+def single_column_auc(values: pd.Series, kind: ColumnType, answer: np.ndarray) -> float:
+    """How well one column alone ranks positives, whichever way round; ½ is chance.
+
+    Levels are ranked by their rate of positives on one half of the rows and judged on the other, so that many levels
+    do not look good by chance.
+    """
+    if _is_ordered(values, kind):
+        present = values.notna().to_numpy(dtype=bool)
+        auc = _rank_auc(_as_numbers(values[present]), answer[present])
+        return max(auc, 1.0 - auc)
+    codes, _ = pd.factorize(values)
+    codes = codes + 1
+    learn = np.arange(codes.size) % 2 == 0
+    size = int(codes.max()) + 1
+    counts = np.bincount(codes[learn], minlength=size)
+    rate = (np.bincount(codes[learn & answer], minlength=size) + answer.mean()) / (counts + 1.0)
+    return _rank_auc(rate[codes[~learn]], answer[~learn])
+
+
+def _leak(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) -> Leak | None:
+    name = str(values.name)
+    if _is_copy(values, answer):
+        return Leak(name, column, "copy", 1.0)
+    filled = values.notna().to_numpy(dtype=bool)
+    if not filled.all() and _is_telling(filled, answer):
+        return Leak(name, column, "filled", float(answer[filled].sum() / answer.sum()))
+    if not _is_ordered(values, kind):
+        telling = _telling_value(values, answer)
+        if telling > 0.0:
+            return Leak(name, column, "value", telling)
+    auc = single_column_auc(values, kind, answer)
+    return Leak(name, column, "ranking", auc) if auc >= SUSPICIOUS_AUC else None
+
+
+def _is_copy(values: pd.Series, answer: np.ndarray) -> bool:
+    """Two values (a missing one counts) that split the rows exactly as the answer does."""
+    codes, levels = pd.factorize(values)
+    if len(levels) > 2 or (len(levels) == 2 and codes.min() < 0):
+        return False
+    same = codes == codes[int(answer.argmax())]
+    return bool((same == answer).all())
+
+
+def _telling_value(values: pd.Series, answer: np.ndarray) -> float:
+    """The share of positives that have a value which hardly any other row has; 0 when there is none."""
+    codes, levels = pd.factorize(values)
+    present = codes >= 0
+    counts = np.bincount(codes[present], minlength=len(levels))
+    positives = np.bincount(codes[present & answer], minlength=len(levels))
+    telling = (positives >= SUSPICIOUS_PURITY * counts) & (positives >= FEWEST_POSITIVES)
+    best = positives[telling].max() / answer.sum() if telling.any() else 0.0
+    return float(best) if best >= SUSPICIOUS_REACH else 0.0
+
+
+def _is_telling(flag: np.ndarray, answer: np.ndarray) -> bool:
+    hits = int((flag & answer).sum())
+    return hits >= max(FEWEST_POSITIVES, SUSPICIOUS_REACH * answer.sum()) and hits >= SUSPICIOUS_PURITY * flag.sum()
+
+
+def _rank_auc(score: np.ndarray, answer: np.ndarray) -> float:
+    from scipy.stats import rankdata
+
+    positives = int(answer.sum())
+    negatives = answer.size - positives
+    if not positives or not negatives:
+        return 0.5
+    ranks = rankdata(score)
+    return float((ranks[answer].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def _is_ordered(values: pd.Series, kind: ColumnType) -> bool:
+    return kind is ColumnType.DATETIME or pd.api.types.is_numeric_dtype(values.dtype)
+
+
+def _as_numbers(values: pd.Series) -> np.ndarray:
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return values.astype("int64").to_numpy()
+    return values.to_numpy(dtype=np.float64)
+
+
+def _sample(answer: np.ndarray) -> np.ndarray:
+    """At most 200,000 rows, with every class at its own rate: leaks this strong show in any part of a table."""
+    if answer.size <= _LARGEST_SAMPLE:
+        return np.arange(answer.size)
+    return np.sort(np.random.default_rng(0).choice(answer.size, _LARGEST_SAMPLE, replace=False))

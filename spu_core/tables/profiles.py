@@ -1,0 +1,219 @@
+"""The profile of a table: what each column holds, and how often its rows are labelled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from spu_core.tables.column_types import ColumnType
+from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.leakage import FEWEST_POSITIVES, find_leaks
+from spu_core.tables.roles import Role
+from spu_core.tables.table import Table
+
+QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+LARGEST_BINS = 60
+_BINS = 40
+_TOP = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One value of a column, its rows, and the share of them that are labelled."""
+
+    value: str
+    count: int
+    share: float
+    label_rate: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Histogram:
+    """Rows per bin; bin i holds edge[i] ≤ value < edge[i + 1], and the last bin its upper edge as well.
+
+    `edge` holds nanoseconds since 1970 for dates. The outer bins take in what lies beyond the 0.1 % quantiles.
+    """
+
+    edge: np.ndarray
+    count: np.ndarray
+    labeled: np.ndarray
+
+    @property
+    def label_rate(self) -> np.ndarray:
+        """The share of labelled rows in each bin; NaN where a bin is empty."""
+        return np.divide(self.labeled, self.count, out=np.full(self.count.size, np.nan), where=self.count > 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnProfile:
+    """One column: its type and role, what is missing, and how its values are spread."""
+
+    name: str
+    type: ColumnType
+    role: Role
+    rows: int
+    missing: int
+    distinct: int
+    quantiles: dict[float, float]
+    top_levels: tuple[Level, ...]
+    histogram: Histogram | None
+
+    @property
+    def missing_share(self) -> float:
+        """The share of rows without a value."""
+        return self.missing / self.rows if self.rows else 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableProfile:
+    """All columns of a table, and everything that was noticed about them."""
+
+    rows: int
+    labeled: int
+    columns: tuple[ColumnProfile, ...]
+    findings: tuple[Finding, ...]
+
+    def column(self, name: str) -> ColumnProfile:
+        """The profile of one column."""
+        return next(column for column in self.columns if column.name == name)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per column, for showing."""
+        return pd.DataFrame(
+            {
+                "column": [column.name for column in self.columns],
+                "type": [column.type.value for column in self.columns],
+                "role": [column.role.value for column in self.columns],
+                "missing_share": [column.missing_share for column in self.columns],
+                "distinct": [column.distinct for column in self.columns],
+                "median": [column.quantiles.get(0.5, np.nan) for column in self.columns],
+                "top_level": [column.top_levels[0].value if column.top_levels else "" for column in self.columns],
+            }
+        )
+
+
+def profile_table(table: Table) -> TableProfile:
+    """Profile every column, and look for leaks and for labels that are too few.
+
+    >>> profile = profile_table(Table.from_frame(pd.DataFrame({"age": [1, 2, 3, None], "label": [0, 0, 1, 0]})))
+    >>> profile.column("age").missing_share, profile.column("age").quantiles[0.5]
+    (0.25, 2.0)
+    """
+    columns = tuple(_profile_column(table, name) for name in table.frame.columns)
+    leaks = tuple(leak.as_finding() for leak in find_leaks(table))
+    own = (*_label_findings(table), *_missing_findings(columns), *leaks)
+    return TableProfile(len(table), int(table.is_labeled.sum()), columns, (*table.findings, *own))
+
+
+def histogram(values: np.ndarray, labeled: np.ndarray) -> Histogram | None:
+    """Equal bins between the 0.1 % and 99.9 % quantiles, one per value where few whole numbers occur."""
+    finite = np.isfinite(values)
+    if not finite.any():
+        return None
+    values, labeled = values[finite], labeled[finite]
+    edge = _edges(values)
+    bins = edge.size - 1
+    place = np.clip(((values - edge[0]) * (bins / (edge[-1] - edge[0]))).astype(np.int64), 0, bins - 1)
+    counts = np.bincount(place, minlength=bins)
+    return Histogram(_stretched(edge, values), counts, np.bincount(place[labeled], minlength=bins))
+
+
+def _profile_column(table: Table, name: str) -> ColumnProfile:
+    values, kind = table.frame[name], table.types[name]
+    numbers = _numbers(values)
+    present = None if numbers is None else numbers[np.isfinite(numbers)]
+    quantiles = {} if present is None or not present.size else dict(zip(QUANTILES, _quantiles(present), strict=True))
+    levels, distinct = _levels(values, table.is_labeled) if numbers is None else ((), _distinct(values))
+    return ColumnProfile(
+        name=name,
+        type=kind,
+        role=table.roles[name],
+        rows=len(values),
+        missing=int(values.isna().sum()),
+        distinct=distinct,
+        quantiles=quantiles,
+        top_levels=levels,
+        histogram=None if numbers is None else histogram(numbers, table.is_labeled),
+    )
+
+
+def _numbers(values: pd.Series) -> np.ndarray | None:
+    """Numbers and dates on one scale; None for levels, flags and text."""
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        stamps = values.dt.as_unit("ns").astype("int64").to_numpy().astype(np.float64)
+        return np.where(values.isna().to_numpy(), np.nan, stamps)
+    if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
+        return None
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _quantiles(present: np.ndarray) -> list[float]:
+    return np.quantile(present, QUANTILES, method="nearest").tolist()
+
+
+def _distinct(values: pd.Series) -> int:
+    return int(values.nunique())
+
+
+def _levels(values: pd.Series, labeled: np.ndarray) -> tuple[tuple[Level, ...], int]:
+    codes, levels = pd.factorize(values)
+    present = codes >= 0
+    counts = np.bincount(codes[present], minlength=len(levels))
+    hits = np.bincount(codes[present & labeled], minlength=len(levels))
+    # Equally frequent levels keep the order of the alphabet, so that the order of rows does not show.
+    names = np.array([str(level) for level in levels[:]], dtype=object) if len(levels) <= 5_000 else None
+    order = np.lexsort((names.astype(str), -counts)) if names is not None else np.argsort(-counts, kind="stable")
+    top = tuple(
+        Level(str(levels[at])[:200], int(counts[at]), counts[at] / len(values), hits[at] / counts[at])
+        for at in order[:_TOP].tolist()
+    )
+    return top, len(levels)
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    low, high = np.quantile(values, (0.001, 0.999), method="nearest").tolist()
+    least, most = float(values.min()), float(values.max())
+    if high <= low:
+        low, high = least, most
+    if high <= low:
+        return np.array([low - 0.5, low + 0.5])
+    whole = most - least < LARGEST_BINS and bool((values == np.floor(values)).all())
+    if whole:
+        return np.arange(least - 0.5, most + 1.0)
+    return np.linspace(low, high, _BINS + 1)
+
+
+def _stretched(edge: np.ndarray, values: np.ndarray) -> np.ndarray:
+    stretched = edge.copy()
+    stretched[0], stretched[-1] = min(edge[0], float(values.min())), max(edge[-1], float(values.max()))
+    return stretched
+
+
+def _label_findings(table: Table) -> list[Finding]:
+    column = table.column_with(Role.LABEL)
+    if column is None:
+        return []
+    count = int(table.is_labeled.sum())
+    if count == len(table):
+        text = f"Every row is a confirmed positive by the label {column!r}, so nothing is unlabelled."
+        return [Finding("all_labeled", Severity.ERROR, text, "Check which values mean confirmed positive.", column)]
+    if count < FEWEST_POSITIVES:
+        text = f"Only {count} rows are confirmed positives by the label {column!r}."
+        return [Finding("few_labels", Severity.WARNING, text, "Estimates from so few rows are very unsure.", column)]
+    return []
+
+
+def _missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:
+    return [
+        Finding(
+            "mostly_missing",
+            Severity.INFO,
+            f"Column {column.name!r} is missing in {column.missing_share:.0%} of the rows.",
+            "Check that the gaps mean what you think.",
+            column.name,
+        )
+        for column in columns
+        if column.role is Role.FEATURE and 0.5 < column.missing_share < 1.0
+    ]
