@@ -1,0 +1,188 @@
+"""The zip file of a bundle: the same members always give the same bytes, and every byte is checked before it is used.
+
+The first member is the manifest. The comment of the zip holds the SHA-256 of everything before the end record, so
+that one changed bit anywhere is noticed; hashes in the manifest then say which member it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spu_core.errors import BundleError
+
+MANIFEST = "manifest.json"
+# Names are ours alone: no folder of the reader's machine can be spelt with them.
+MEMBER_NAME = re.compile(r"(manifest|encoder|profile|rules)\.json|(model|rows)/[0-9]{4,6}\.(txt|ubj|bin)")
+_SEAL = "spu-studio bundle sha256:"
+_SEAL_LENGTH = len(_SEAL) + 64
+_END = struct.Struct("<4s4H2LH")
+_MOMENT = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleLimits:
+    """The sizes beyond which a bundle is refused; each is checked before anything is unpacked."""
+
+    bytes: int = 1024**3
+    expanded_bytes: int = 4 * 1024**3
+    members: int = 20_000
+    # Trees in text form shrink to a tenth; an array of zeros may shrink a thousandfold, but is small.
+    expansion: int = 200
+    expansion_free: int = 64 * 1024**2
+
+
+def pack_archive(members: Mapping[str, bytes]) -> bytes:
+    """The bytes of a zip with these members, the manifest first; equal members give equal bytes."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in (MANIFEST, *sorted(set(members) - {MANIFEST})):
+            entry = zipfile.ZipInfo(name, _MOMENT)
+            entry.compress_type, entry.create_system, entry.external_attr = zipfile.ZIP_DEFLATED, 3, 0o600 << 16
+            archive.writestr(entry, members[name])
+    body = target.getvalue()
+    end = len(body) - _END.size
+    return body[: end + _END.size - 2] + struct.pack("<H", _SEAL_LENGTH) + _seal(body[:end])
+
+
+def write_file(data: bytes, path: str | os.PathLike[str]) -> Path:
+    """Write beside the target, make it durable, then rename: a file is whole or absent."""
+    target = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".writing-", delete=False) as draft:
+            try:
+                draft.write(data)
+                draft.flush()
+                os.fsync(draft.fileno())
+                os.replace(draft.name, target)
+            except BaseException:
+                os.unlink(draft.name)
+                raise
+    except OSError as problem:
+        raise BundleError(f"{target.name!r} cannot be written: {problem.strerror or problem}.") from problem
+    return target
+
+
+def read_file(path: str | os.PathLike[str], limits: BundleLimits) -> bytes:
+    """The bytes of a bundle file, unless it is too large or no regular file."""
+    shown = os.path.basename(os.fspath(path))
+    try:
+        with open(path, "rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > limits.bytes:
+                raise BundleError(f"{shown!r} has {size:,} bytes; a bundle may have {limits.bytes:,}.")
+            return stream.read(limits.bytes + 1)
+    except OSError as problem:
+        raise BundleError(f"{shown!r} cannot be opened: {problem.strerror or problem}.") from problem
+
+
+def unpack_archive(data: bytes, limits: BundleLimits | None = None) -> dict[str, bytes]:
+    """The members of a bundle, once size, names, count and growth are within the laws; their hashes come next."""
+    limits = limits or BundleLimits()
+    if len(data) > limits.bytes:
+        raise BundleError(f"The bundle has {len(data):,} bytes; it may have {limits.bytes:,}.")
+    _refuse_other_files(data)
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            entries = archive.infolist()
+            _check_entries(entries, limits)
+            return {entry.filename: _read_member(archive, entry) for entry in entries}
+    except (zipfile.BadZipFile, NotImplementedError, struct.error, EOFError, UnicodeError, ValueError) as problem:
+        if isinstance(problem, BundleError):
+            raise
+        raise BundleError(
+            f"The bundle's directory of members is damaged or cut off ({_plain(problem)}); copy or export it again."
+        ) from None
+
+
+def is_sealed(data: bytes) -> bool:
+    """Whether the file is, to the bit, as it was written."""
+    end = len(data) - _END.size - _SEAL_LENGTH
+    if end < 0 or data[end + _END.size :] != _seal(data[:end]):
+        return False
+    signature, disk, start_disk, here, total, size, start, comment = _END.unpack_from(data, end)
+    plain = (signature, disk, start_disk, comment) == (b"PK\x05\x06", 0, 0, _SEAL_LENGTH)
+    return plain and here == total and start + size == end
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _seal(body: bytes) -> bytes:
+    return (_SEAL + digest(body)).encode()
+
+
+def _refuse_other_files(data: bytes) -> None:
+    if data.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return
+    if re.match(rb"\x80[\x02-\x05]|\(dp|\]q|c__builtin__|cos\n", data[:32]):
+        raise BundleError(
+            "The file is a Python pickle, which could run code; it is never opened. Ask for a .spu bundle."
+        )
+    if not data:
+        raise BundleError("The file is empty (0 bytes), not a bundle; copy or export it again.")
+    raise BundleError(
+        "The file is not a bundle: it does not start like a zip file. Ask for a file made by save_bundle."
+    )
+
+
+def _check_entries(entries: list[zipfile.ZipInfo], limits: BundleLimits) -> None:
+    if len(entries) > limits.members:
+        raise BundleError(f"The bundle has {len(entries):,} members; it may have {limits.members:,}.")
+    if not entries or entries[0].filename != MANIFEST:
+        raise BundleError(f"The bundle does not start with {MANIFEST}, so nothing in it can be checked.")
+    names = [entry.filename for entry in entries]
+    for entry in entries:
+        _check_entry(entry)
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BundleError(f"The bundle has two members called {twice!r}; one of them was smuggled in.")
+    _check_growth(entries, limits)
+
+
+def _check_entry(entry: zipfile.ZipInfo) -> None:
+    if not MEMBER_NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
+        raise BundleError(f"The bundle has a member called {entry.orig_filename[:80]!r}, which is no name of ours.")
+    if entry.flag_bits & 0x1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise BundleError(f"Member {entry.filename!r} is encrypted or compressed in a way that bundles never are.")
+
+
+def _check_growth(entries: list[zipfile.ZipInfo], limits: BundleLimits) -> None:
+    packed, grown = sum(e.compress_size for e in entries), sum(e.file_size for e in entries)
+    if grown > limits.expanded_bytes:
+        raise BundleError(f"The bundle unpacks to {grown:,} bytes; it may unpack to {limits.expanded_bytes:,}.")
+    if grown > limits.expansion_free and grown > limits.expansion * packed:
+        raise BundleError(
+            f"The bundle grows more than {limits.expansion}-fold when unpacked ({packed:,} bytes become {grown:,}); "
+            "it was refused as a decompression bomb."
+        )
+
+
+def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    try:
+        with archive.open(entry) as stream:
+            # A directory may lie about sizes; one byte more than announced is enough to know.
+            data = stream.read(entry.file_size + 1)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as problem:
+        raise BundleError(f"Member {entry.filename!r} is damaged ({_plain(problem)}).") from None
+    if len(data) != entry.file_size:
+        raise BundleError(
+            f"Member {entry.filename!r} has not the {entry.file_size:,} bytes that the directory announces."
+        )
+    return data
+
+
+def _plain(problem: Any) -> str:
+    return re.sub(r"\s+", " ", str(problem)).strip(" .")[:120] or type(problem).__name__

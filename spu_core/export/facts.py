@@ -1,0 +1,178 @@
+"""What a bundle remembers of its run: config, figures, folds and out-of-fold scores, enough to compare it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from platform import python_version
+from typing import Any
+
+import numpy as np
+
+from spu_core.errors import BundleError
+from spu_core.export.reading import need_fields
+from spu_core.training import Basis, Candidate, Run, TrainConfig, TuningReport
+
+_PACKAGES = ("numpy", "pandas", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "torch")
+# The parts of a basis that are one value per row.
+ROW_PARTS = (
+    "soft_label",
+    "is_labeled",
+    "rule_score",
+    "fold",
+    "judged",
+    "truth",
+    "weight",
+    "groups",
+    "refined",
+    "randomly_checked",
+)
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "config": dict,
+    "metrics": (dict, type(None)),
+    "seconds": (int, float),
+    "rounds": list,
+    "learning_curve": list,
+    "tunings": list,
+    "trained_on_refined": bool,
+    "labels_note": (str, type(None)),
+    "rows": int,
+    "labeled": int,
+    "soft_label_mean": (int, float),
+    "fingerprint": str,
+    "versions": dict,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """The plain facts of a run: `rows` and `labeled` count the training rows, `fingerprint` names the table."""
+
+    name: str
+    config: TrainConfig
+    metrics: Mapping[str, Any] | None
+    seconds: float
+    rounds: tuple[int, ...]
+    learning_curve: tuple[tuple[float | None, ...], ...]
+    tunings: tuple[TuningReport, ...]
+    trained_on_refined: bool
+    labels_note: str | None
+    rows: int
+    labeled: int
+    soft_label_mean: float
+    fingerprint: str
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> RunFacts:
+        basis = run.basis
+        return cls(
+            name=run.name,
+            config=run.config,
+            metrics=None if run.metrics is None else plain(run.metrics.to_dict()),
+            seconds=float(run.seconds),
+            rounds=run.rounds,
+            learning_curve=tuple(tuple(plain(list(curve))) for curve in run.learning_curve),
+            tunings=run.tunings,
+            trained_on_refined=run.trained_on_refined,
+            labels_note=basis.labels_note,
+            rows=basis.soft_label.size,
+            labeled=int(basis.is_labeled.sum()),
+            soft_label_mean=float(basis.soft_label.mean()),
+            fingerprint=run.need_rows().fingerprint(),
+            versions=library_versions(),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {name: plain(getattr(self, name)) for name in _FIELDS if name not in ("config", "tunings")}
+        return {**own, "config": self.config.to_dict(), "tunings": [tuning_to_dict(one) for one in self.tunings]}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
+        need_fields(found, _FIELDS, "record of the run")
+        changed = {
+            "config": TrainConfig.from_dict(found["config"]),
+            "rounds": tuple(int(count) for count in found["rounds"]),
+            "learning_curve": tuple(tuple(curve) for curve in found["learning_curve"]),
+            "tunings": tuple(tuning_from_dict(one) for one in found["tunings"]),
+            "versions": {str(name): str(value) for name, value in found["versions"].items()},
+        }
+        return cls(**{**found, **changed})
+
+
+def row_parts(run: Run) -> dict[str, np.ndarray]:
+    """One value per row: the out-of-fold score, and what it was judged by."""
+    parts = {name: getattr(run.basis, name) for name in ROW_PARTS}
+    return {"score": run.need_score(), **{name: part for name, part in parts.items() if part is not None}}
+
+
+def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarray]) -> Run:
+    """The run as it was, without its table: it can be compared and judged again, but not refitted."""
+    if "score" not in rows:
+        raise BundleError(
+            f"The bundle of {facts.name!r} was saved without its training rows, so it cannot be compared; "
+            "save it again with keep_rows=True."
+        )
+    sizes = {part.shape for part in rows.values()}
+    if len(sizes) != 1 or set(rows) - {"score", *ROW_PARTS}:
+        raise BundleError(f"The stored rows of {facts.name!r} do not belong together: {sorted(rows)}.")
+    config = facts.config
+    parts = {name: rows.get(name) for name in ROW_PARTS}
+    basis = Basis(**parts, labels_note=facts.labels_note, budget=config.review_budget, level=config.level)  # type: ignore[arg-type]
+    run = Run(
+        name=facts.name,
+        candidate=candidate,
+        config=config,
+        basis=basis,
+        score=rows["score"],
+        seconds=facts.seconds,
+        learning_curve=tuple(
+            tuple(np.nan if loss is None else loss for loss in curve) for curve in facts.learning_curve
+        ),
+        rounds=facts.rounds,
+        tunings=facts.tunings,
+        trained_on_refined=facts.trained_on_refined,
+    )
+    return run.judged_by(basis)
+
+
+def library_versions() -> dict[str, str]:
+    """The versions that decide what a model says, without importing any library."""
+    from spu_core import __version__
+
+    found = {"spu-studio": __version__, "python": python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Values that JSON can hold; a number that is not finite becomes null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def tuning_to_dict(report: TuningReport) -> dict[str, Any]:
+    return {
+        "settings": plain(report.settings),
+        "value": plain(report.value),
+        "objective": report.objective,
+        "trials": [[plain(settings), plain(value)] for settings, value in report.trials],
+        "is_cut": report.is_cut,
+    }
+
+
+def tuning_from_dict(found: Mapping[str, Any]) -> TuningReport:
+    trials = tuple((dict(settings), value) for settings, value in found["trials"])
+    value = np.nan if found["value"] is None else float(found["value"])
+    return TuningReport(dict(found["settings"]), value, str(found["objective"]), trials, bool(found["is_cut"]))
