@@ -2,6 +2,8 @@
 
 from spu_core.labels.audit import SoftLabelAudit, audit_soft_labels
 from spu_core.labels.beliefs import BeliefSuggestion, suggest_belief, suggest_beliefs
+from spu_core.labels.check_ratio import CheckRatioLabels, check_ratio_labels
+from spu_core.labels.check_record import CheckRecordLabels, check_record_labels
 from spu_core.labels.combine import COMBINERS, Combiner
 from spu_core.labels.explain import Contribution, Explanation
 from spu_core.labels.leave_one_out import leave_one_rule_out
@@ -10,6 +12,8 @@ from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
 __all__ = [
     "COMBINERS",
     "BeliefSuggestion",
+    "CheckRatioLabels",
+    "CheckRecordLabels",
     "Combiner",
     "Contribution",
     "Explanation",
@@ -17,6 +21,8 @@ __all__ = [
     "SoftLabels",
     "assign_soft_labels",
     "audit_soft_labels",
+    "check_ratio_labels",
+    "check_record_labels",
     "leave_one_rule_out",
     "suggest_belief",
     "suggest_beliefs",

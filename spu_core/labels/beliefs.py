@@ -75,7 +75,7 @@ def suggest_belief(
     >>> is_labeled = np.isin(np.arange(10_000), np.r_[0:60, 5_000:5_040])
     >>> suggestion = suggest_belief(fired, is_labeled, prior=0.1, said=0.8)
     >>> round(suggestion.estimate, 2), suggestion.text, suggestion.disagrees
-    (0.6, 'you said 0.80; the labels suggest 0.50–0.70', True)
+    (0.6, 'you said 0.80; the labels suggest 0.50–0.69', True)
     """
     prior = check_share(prior, "prior", SoftLabelError)
     check_share(level, "level", SoftLabelError)

@@ -8,6 +8,7 @@ from spu_core.rules.fitted import FittedRules
 from spu_core.rules.matrix import RuleMatrix
 from spu_core.rules.operators import OPERATORS
 from spu_core.rules.rule import Rule
+from spu_core.rules.rule_findings import rule_findings
 from spu_core.rules.rule_set import RuleSet
 from spu_core.rules.strict_json import parse_json
 
@@ -31,5 +32,6 @@ __all__ = [
     "check_rules",
     "overlap_table",
     "parse_json",
+    "rule_findings",
     "summarize_rules",
 ]

@@ -38,6 +38,8 @@ def summarize_rules(
     b          0.5          0.2     0.25      0.25         0.5
     """
     check_share(level, "level", RuleError)
+    if not len(matrix):
+        raise RuleError("The rule matrix has no rows, so there is nothing to summarize.")
     table = pd.DataFrame(_coverage(matrix) | _disagreement(matrix), index=pd.Index(matrix.names, name="rule"))
     if is_labeled is not None:
         flags = check_flags(is_labeled, len(matrix), "is_labeled")

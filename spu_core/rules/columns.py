@@ -80,7 +80,12 @@ def column_of(frame: pd.DataFrame, name: str, reader: str = "A rule") -> pd.Seri
     if name not in frame.columns:
         hint = nearest_hint(name, frame.columns)
         raise RuleError(f"{reader} reads column {name!r}, which the data does not have. {hint}")
-    return frame[name]
+    found = frame[name]
+    if found.ndim != 1:
+        raise RuleError(
+            f"{reader} reads column {name!r}, which the data has more than once; rename the others."
+        )
+    return found
 
 
 def kind_of(values: pd.Series) -> Kind:
@@ -164,11 +169,14 @@ def _level_texts(levels: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _plain(values: pd.Series) -> pd.Series:
-    """A category column as a column of its values."""
-    return (
-        values.astype(values.cat.categories.dtype)
-        if isinstance(values.dtype, pd.CategoricalDtype)
-        else values
+    """A category column as a column of its values, in a form that has room for gaps."""
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return values
+    dtype = values.cat.categories.dtype
+    if dtypes.is_datetime64_any_dtype(dtype):
+        return values.astype(dtype)
+    return values.astype(
+        np.float64 if dtypes.is_numeric_dtype(dtype) and not dtypes.is_bool_dtype(dtype) else object
     )
 
 

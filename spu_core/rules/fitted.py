@@ -58,6 +58,8 @@ class FittedRules:
 
     def apply(self, frame: pd.DataFrame) -> RuleMatrix:
         """What every rule says about every row; any partition of the rows gives the same, bit for bit."""
+        if not isinstance(frame, pd.DataFrame):
+            raise RuleError(f"apply needs a pandas DataFrame (table.frame), got {type(frame).__name__}.")
         for rule in self.rules:
             for name in rule.columns:
                 column_of(frame, name, f"Rule {rule.name!r}")
@@ -100,6 +102,8 @@ class FittedRules:
 
 def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
     """Freeze the given rules on a table; problems between the two are errors in words."""
+    if not isinstance(table, Table):
+        raise RuleError(f"fit needs a Table (Table.from_frame(frame)), got {type(table).__name__}.")
     refuse_errors(check_rules(rules, table))
     kinds = kinds_of(rules, table)
     columns = Columns(table.frame, kinds)

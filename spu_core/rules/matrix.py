@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import RuleError, nearest_hint
+from spu_core.tables import Finding
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,11 @@ class RuleMatrix:
     fired: np.ndarray
     beliefs: tuple[float | np.ndarray, ...]
     columns: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fired", _read_only(self.fired))
+        beliefs = (_read_only(b) if isinstance(b, np.ndarray) else b for b in self.beliefs)
+        object.__setattr__(self, "beliefs", tuple(beliefs))
 
     @classmethod
     def from_arrays(
@@ -117,3 +123,16 @@ class RuleMatrix:
         from spu_core.rules.analysis import overlap_table
 
         return overlap_table(self, how)
+
+    def findings(self, is_labeled: Any = None, *, level: float = 0.95) -> tuple[Finding, ...]:
+        """Rules that deserve a second look: see `rule_findings`."""
+        from spu_core.rules.rule_findings import rule_findings
+
+        return rule_findings(self, is_labeled, level=level)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """A view that cannot be written through; the caller's own array stays as free as it was."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -142,3 +142,17 @@ def test_beliefs_outside_the_unit_interval_are_refused(belief):
 def test_a_matrix_needs_one_column_per_rule():
     with pytest.raises(RuleError, match=r"one column for each of 2 rules, got shape \(1, 1\)"):
         RuleMatrix.from_arrays(["a", "b"], [[0.5]])
+
+
+def test_a_matrix_cannot_be_written_through_and_leaves_the_callers_arrays_alone():
+    fired = np.ones((2, 1), dtype=bool, order="F")
+    matrix = RuleMatrix(("a",), ("a",), fired, (0.5,))
+
+    with pytest.raises(ValueError, match="read-only"):
+        matrix.fired[0, 0] = False
+    fired[0, 0] = True
+
+
+def test_no_rows_cannot_be_summarized():
+    with pytest.raises(RuleError, match="The rule matrix has no rows, so there is nothing to summarize"):
+        RuleMatrix.from_arrays(["a"], np.empty((0, 1))).summary()

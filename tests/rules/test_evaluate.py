@@ -101,3 +101,19 @@ def test_a_chunk_in_which_everything_is_missing_is_read_as_any_kind(kind):
     columns = Columns(pd.DataFrame({"x": pd.Series([None, None], dtype=object)}), {"x": kind})
 
     assert columns.is_missing("x").all()
+
+
+@pytest.mark.parametrize(
+    ("values", "compare", "expected"),
+    [
+        ([1, 3, None], Compare("x", ">", 2), [False, True, False]),
+        ([True, False, None], Compare("x", "!=", True), [False, True, False]),
+        (list(pd.to_datetime(["2024-01-31", None])), Compare("x", "<", "2024-02-01"), [True, False]),
+        (["a", None], ~Compare("x", "=", "a"), [False, False]),
+    ],
+    ids=["numbers", "flags", "dates", "texts"],
+)
+def test_category_columns_are_compared_by_what_they_hold(values, compare, expected):
+    frame = pd.DataFrame({"x": pd.Categorical(values)})
+
+    assert holds(compare, Columns(frame, {"x": kind_of(frame["x"])})).tolist() == expected

@@ -155,3 +155,19 @@ def with_belief(place, **changes):
 def test_damaged_fitted_rules_are_refused_in_words(text, message):
     with pytest.raises(RuleError, match=message):
         FittedRules.from_json(text)
+
+
+def test_a_column_that_comes_twice_is_refused():
+    twice = pd.concat([FRAME, FRAME[["city"]]], axis=1)
+
+    with pytest.raises(
+        RuleError, match=r"reads column 'city', which the data has more than once; rename the others\."
+    ):
+        FITTED.apply(twice)
+
+
+def test_tables_are_fitted_and_frames_are_judged():
+    with pytest.raises(RuleError, match=r"fit needs a Table \(Table\.from_frame\(frame\)\), got DataFrame"):
+        RULES.fit(FRAME)
+    with pytest.raises(RuleError, match=r"apply needs a pandas DataFrame \(table\.frame\), got Table"):
+        FITTED.apply(Table.from_frame(FRAME))
