@@ -151,6 +151,8 @@ def _nth_others(rows: np.ndarray, gone: np.ndarray) -> np.ndarray:
 
 
 def _in_words(error: pa.ArrowInvalid, plan: TextPlan) -> TableError:
+    if "Empty CSV" in str(error):
+        return TableError(f"{plan.name!r} has no rows below its header.")
     if "straddling" in str(error):
         return TableError(
             f"{plan.name!r} holds a record of more than {_BLOCK:,} bytes, perhaps since a quote never closes; set the "

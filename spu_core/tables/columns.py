@@ -78,6 +78,10 @@ class NumberColumn:
             return False  # each block was looked at as text
         return any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in self.chunks)
 
+    def odd_rows(self) -> list[int]:
+        """The first rows whose cells are no numbers, if most cells are."""
+        return [row for row, _ in self.examples] if self.bad < 0.5 * self.present else []
+
     def _turn_to_text(self, why: str) -> None:
         self.why_text = why
         self.chunks = []
@@ -98,7 +102,11 @@ class TextColumn:
     chunks: list[pa.Array] = field(default_factory=list)
     rows: int = 0
     why: str | None = None
-    examples: list[tuple[int, str]] = field(default_factory=list)
+    odd: list[int] = field(default_factory=list)
+
+    def odd_rows(self) -> list[int]:
+        """The first rows whose cells are no numbers, if most cells of the first block are."""
+        return self.odd
 
     def add(self, cells: pa.Array) -> None:
         """Take the next block."""

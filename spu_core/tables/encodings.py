@@ -57,14 +57,15 @@ def detect_legacy_encoding(sample: bytes) -> str:
     # alphabets must be plainly seen before they are believed.
     best = from_bytes(sample, cp_isolation=["cp1252", *_ALPHABETS], threshold=0.2).best()
     name = best.encoding if best else "cp1252"
-    if name in _ALPHABETS and _share_of_high_bytes(sample) >= _ALPHABETS[name]:
+    if name in _ALPHABETS and _is_mostly_high(sample):
         return name
     return "cp1252" if _decodes(sample, "cp1252") else "latin-1"
 
 
-# Alphabets other than Latin, with the share of high bytes below which a text is hardly written in them.
-_ALPHABETS = {"cp1251": 0.15, "cp1253": 0.15, "cp1255": 0.15, "cp1256": 0.15, "shift_jis": 0.15, "gb18030": 0.15,
-              "big5": 0.15, "euc_kr": 0.15}  # fmt: skip
+# Alphabets other than Latin: their texts are mostly high bytes, and a few such bytes prove nothing.
+_ALPHABETS = ("cp1251", "cp1253", "cp1255", "cp1256", "shift_jis", "gb18030", "big5", "euc_kr")
+_LEAST_HIGH_SHARE = 0.3
+_FEWEST_HIGH_BYTES = 10
 
 
 def _marked_encoding(head: bytes) -> str | None:
@@ -124,9 +125,10 @@ def _high_sample(stream: IO[bytes]) -> bytes:
     return b"".join(lines)
 
 
-def _share_of_high_bytes(sample: bytes) -> float:
+def _is_mostly_high(sample: bytes) -> bool:
     letters = [byte for byte in sample if byte > 127 or chr(byte).isalpha()]
-    return sum(byte > 127 for byte in letters) / max(len(letters), 1)
+    high = sum(byte > 127 for byte in letters)
+    return high >= _FEWEST_HIGH_BYTES and high >= _LEAST_HIGH_SHARE * len(letters)
 
 
 def _decodes(sample: bytes, encoding: str) -> bool:
@@ -158,7 +160,8 @@ def _transcode(upload: Upload, encoding: str, nul_bytes: int) -> TextSource:
     upload.stream.seek(0)
     decoder = text_of(upload.stream, encoding)
     target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on in the result
-    damaged, line, shown = 0, 1, []
+    damaged, line = 0, 1
+    shown: list[int] = []
     while text := decoder.read(CHUNK):
         if "\ufffd" in text:
             damaged += text.count("\ufffd")

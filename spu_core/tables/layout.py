@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ def find_layout(sample: str, separator: str, quote: str, header: bool | None) ->
     top = table[0] if has_header and table else None
     cells, shape = _name_cells(top, table, width)
     names, renamed = unique_names(cells)
+    if shape and shape[0].code == "trailing_separator":
+        renamed = unique_names(cells[:-1])[1]
     preamble = tuple(separator.join(record.cells)[:200] for record in records[:start])
     before = top.last_line if top else (table[0].first_line - 1 if table else 0)
     missing = [] if has_header else [_no_header(header)]
@@ -62,7 +65,7 @@ def read_records(sample: str, separator: str, quote: str) -> list[Record]:
     """The records of the sample with their line numbers; line ends are LF, CR LF or CR, and nothing else."""
     lines = io.StringIO(sample, newline="")
     options = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
-    reader = csv.reader(lines, delimiter=separator, **options)  # type: ignore[arg-type]
+    reader = csv.reader(lines, delimiter=separator, **options)
     records, line = [], 0
     try:
         for cells in reader:
@@ -104,11 +107,19 @@ def _first_of_table(records: list[Record], width: int) -> int:
     for at, record in enumerate(records[:_LONGEST_PREAMBLE]):
         if len(record.cells) != width:
             continue
-        comment = record.cells[0].startswith(("#", "//", "%")) and at + 2 < len(records)
-        if comment and len(records[at + 1].cells) == width and _has_header(records[at + 1 :]):
-            continue
-        return at
+        if not (_is_comment(record) and _header_below(records[at + 1 :], width)):
+            return at
     return 0
+
+
+def _is_comment(record: Record) -> bool:
+    return record.cells[0].startswith(("#", "//", "%"))
+
+
+def _header_below(records: list[Record], width: int) -> bool:
+    """Whether the first record that is no comment names the columns."""
+    rest = list(itertools.dropwhile(_is_comment, records))
+    return len(rest) > 1 and len(rest[0].cells) == width and _has_header(rest)
 
 
 def _is_short_header(record: Record, table: list[Record], width: int) -> bool:
@@ -134,7 +145,8 @@ def _has_header(table: list[Record]) -> bool:
         return not looks_like_number(first[0]) and _are_years(numbers) and len(numbers) == len(values) - 1
     if not rest:
         return True
-    columns = list(zip(*rest, strict=True))
+    # A header that comes again among the rows must not hide the numbers below it.
+    columns = list(zip(*(cells for cells in rest if cells != first), strict=True))
     if any(_mostly(column, looks_like_number) or _mostly(column, looks_like_date) for column in columns):
         return True
     # All cells are words: names of columns do not come back as values below.

@@ -66,7 +66,7 @@ def _by_reason(rejected: tuple[RejectedLine, ...], reason: str, code: str, words
 
 def _stacked(reader: BlockReader, slots: Slots, lines: Mapping[int, int]) -> list[Finding]:
     """A second table below the first: a header of its own after an empty line, or a run of rows of another width."""
-    examples = [row for slot in slots.values() for row, _ in slot.examples]
+    examples = [row for slot in slots.values() for row in slot.odd_rows()]
     empty = set(reader.empty)
     headers = sorted({record for row in examples if (record := reader.record_of(row)) - 1 in empty})
     runs = [

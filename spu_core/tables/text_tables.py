@@ -137,7 +137,7 @@ def _stream(
             slot = slots[name]
             slot.add(cells)
             if first and isinstance(slot, NumberColumn) and slot.why_text == "words":
-                slots[name] = TextColumn(plan.limits.levels, plan.missing_marks, why="words", examples=slot.examples)
+                slots[name] = TextColumn(plan.limits.levels, plan.missing_marks, why="words", odd=slot.odd_rows())
                 slots[name].add(cells)
         first = first and block.num_rows == 0
     return reader, slots
@@ -186,7 +186,7 @@ def _line_numbers(
     plan: TextPlan, reader: BlockReader, slots: Mapping[str, NumberColumn | TextColumn], one_line_each: bool
 ) -> dict[int, int]:
     """The file's line of each record that a finding may name."""
-    rows = [row for slot in slots.values() for row, _ in slot.examples]
+    rows = [row for slot in slots.values() for row in slot.odd_rows()]
     records = {item.line for item in reader.listed} | set(reader.empty[:LISTED_LINES])
     records |= {reader.record_of(row) for row in rows}
     found = {record: record for record in records} if one_line_each else lines_of_records(plan, records)
