@@ -223,7 +223,7 @@ def test_malignant_tumours_are_labelled_with_their_chance():
             lambda: AntiCheatConfig(concentration=float("nan")),
             "concentration must be at least 0.001, got nan",
         ),
-        (lambda: AntiCheatConfig(cheater_admission=0.5), "Casual cheaters would admit with"),
+        (lambda: AntiCheatConfig(cheater_admission=0.8), "Casual cheaters would admit with"),
         (
             lambda: MedicalConfig(stages_ill=(0.5, 0.5, 0.5)),
             "stages_ill must hold three chances that add up to 1",

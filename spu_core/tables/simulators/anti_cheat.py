@@ -43,7 +43,7 @@ class AntiCheatConfig:
     innocent_failure: float = 0.1
     cheater_admission: float = 0.04
     cheater_pass: float = 0.1
-    admission_tilt: float = 0.8
+    admission_tilt: float = 0.25
     rule_rate: float = 0.05
     random_rate: float = 0.015
     exposure: float = 1.0
