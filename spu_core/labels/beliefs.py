@@ -7,7 +7,7 @@ P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's l
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -141,8 +141,6 @@ def _warnings(hits: int, n_labeled: int, fired: np.ndarray, low: float) -> tuple
 
 
 def _with_warning(suggestion: BeliefSuggestion, warning: str | None) -> BeliefSuggestion:
-    from dataclasses import replace
-
     return replace(suggestion, warnings=(*suggestion.warnings, warning)) if warning else suggestion
 
 

@@ -1,7 +1,8 @@
 """Domain knowledge as data: conditions, beliefs, rules, rule sets (JSON in and out), fitted rules, analysis."""
 
 from spu_core.rules.analysis import overlap_table, summarize_rules
-from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
+from spu_core.rules.beliefs import Belief, Constant, Ramp, ReadyMade
+from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
 from spu_core.rules.checking import check_rules
 from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
 from spu_core.rules.fitted import FittedRules

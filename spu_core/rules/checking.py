@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from spu_core.errors import RuleError, nearest_hint
-from spu_core.rules.beliefs import CheckRatio
+from spu_core.rules.check_beliefs import CheckRatio
 from spu_core.rules.columns import KIND_WORDS, Columns, Kind, kind_of, level_text
-from spu_core.rules.conditions import Compare, value_words
+from spu_core.rules.conditions import Compare
 from spu_core.rules.evaluate import comparable
 from spu_core.rules.operators import operator_of
 from spu_core.rules.rule import Rule
 from spu_core.rules.rule_set import RuleSet
+from spu_core.rules.values import value_words
 from spu_core.tables import ColumnType, Finding, Role, Severity, Table
 
 _FIX = "Correct the rule or switch it off."

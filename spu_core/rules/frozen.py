@@ -13,6 +13,7 @@ import numpy as np
 
 from spu_core.errors import RuleError
 from spu_core.rules.columns import Columns, level_text
+from spu_core.theory.check_prior import CheckPrior
 
 # Two counts below this share one 64-bit integer.
 MAX_CHECKS = 10**9
@@ -125,8 +126,6 @@ class FrozenRecords(FrozenBelief):
 
     def _chance_to_pass(self, checks: np.ndarray, passes: np.ndarray) -> np.ndarray:
         """E[θ | k, n], one distinct record at a time: sums over a batch would depend on who else is in it."""
-        from spu_core.theory.check_prior import CheckPrior
-
         prior = CheckPrior(np.array(self.grid), np.array(self.density), 0.0, 0, 0.0)
         distinct, position = np.unique(checks * MAX_CHECKS + passes, return_inverse=True)
         means = [

@@ -9,8 +9,9 @@ from typing import Any
 
 from spu_core.errors import RuleError
 from spu_core.rules.beliefs import Belief, Constant
-from spu_core.rules.conditions import Condition, check_size, one_line
+from spu_core.rules.conditions import Condition, check_size
 from spu_core.rules.fields import check_text
+from spu_core.rules.values import one_line
 
 MAX_NAME = 200
 

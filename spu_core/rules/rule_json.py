@@ -8,10 +8,10 @@ from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from spu_core.errors import RuleError
-from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
+from spu_core.rules.beliefs import Belief, Constant, Ramp, ReadyMade
+from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
 from spu_core.rules.conditions import (
     MAX_CONDITION_PARTS,
-    MAX_VALUES,
     AllOf,
     AnyOf,
     Compare,
@@ -23,6 +23,7 @@ from spu_core.rules.operators import operator_of
 from spu_core.rules.rule import Rule
 from spu_core.rules.rule_set import MAX_RULES, RuleSet
 from spu_core.rules.strict_json import parse_json
+from spu_core.rules.values import MAX_VALUES
 
 SCHEMA_VERSION = 1
 
