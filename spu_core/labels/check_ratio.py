@@ -112,7 +112,8 @@ def _positions(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 def _failures(log: CheckLog, ratios: CheckRatios, position: np.ndarray) -> RuleMatrix:
     """Users × rules: fired where the user failed or skipped a check of that rule."""
-    rule = pd.Index(ratios.names).get_indexer(pd.Index([str(name) for name in log.rule]))
+    codes, names = pd.factorize(log.rule)
+    rule = np.array([ratios.names.index(str(name)) for name in names])[codes]
     failed = np.zeros((log.users.size + 1, len(ratios.names)), dtype=bool)
     rows = log.outcome == FAILED
     failed[log.user[rows], rule[rows]] = True

@@ -27,10 +27,6 @@ class PriorProblem:
     def cells(self) -> int:
         return self.likelihood.shape[1]
 
-    def objective(self, mass: np.ndarray) -> float:
-        fit = self.share @ np.log(np.maximum(self.likelihood @ mass, SMALLEST_MASS))
-        return float(self.penalty * self.cells * (mass @ mass) - fit)
-
     def gradient(self, mass: np.ndarray) -> np.ndarray:
         pull = self.likelihood.T @ (self.share / np.maximum(self.likelihood @ mass, SMALLEST_MASS))
         return 2.0 * self.penalty * self.cells * mass - pull
