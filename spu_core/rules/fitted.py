@@ -126,7 +126,8 @@ def _apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.nd
     belief = frozen.of(columns)
     if isinstance(belief, float):
         return belief
-    fired &= belief == belief
+    # A graded belief of 0, like a missing one, says nothing; counted as fired it would only blur coverage and lift.
+    fired &= belief > 0.0
     return np.where(fired, belief, 0.0)
 
 

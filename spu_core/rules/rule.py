@@ -20,8 +20,9 @@ MAX_NAME = 200
 class Rule:
     """Rows where `when` holds are believed to be positive to the degree `belief`.
 
-    Without a condition the rule fires on every row for which its belief is known. A number as belief is a constant.
-    The id stays when the rule is renamed or changed; by default it is made from the first name.
+    Without a condition the rule fires on every row. A number as belief is a constant, and may be 0 ("known to be
+    clean", for the combiner *first match*); a graded belief fires only where it is known and above 0. The id stays when
+    the rule is renamed or changed; by default it is made from the first name.
 
     >>> from spu_core.rules import Compare
     >>> rule = Rule("Investor", 0.5, when=Compare("capital-gain", ">", 0))

@@ -46,11 +46,9 @@ def test_a_value_ramp_is_a_straight_line_and_flat_outside():
 def test_a_falling_ramp_goes_down():
     frame = pd.DataFrame({"x": [10.0, 15.0, 20.0]})
 
-    assert beliefs_of(Ramp(column="x", start=10, end=20, at_start=1, at_end=0), frame).tolist() == [
-        1.0,
-        0.5,
-        0.0,
-    ]
+    assert beliefs_of(Ramp(column="x", start=10, end=20, at_start=1, at_end=0.2), frame) == pytest.approx(
+        np.array([1.0, 0.6, 0.2])
+    )
 
 
 def test_a_quantile_ramp_is_linear_in_the_middle_rank():
@@ -83,9 +81,9 @@ def test_a_quantile_ramp_on_many_rows_is_near_the_exact_rank():
     assert np.abs(belief - rank).max() < 1 / 128
 
 
-def test_a_ready_made_column_is_silent_where_it_is_missing():
+def test_a_ready_made_column_is_silent_where_it_is_missing_or_zero():
     assert beliefs_of(ReadyMade("s"), pd.DataFrame({"s": [0.0, 0.25, None]})) == pytest.approx(
-        np.array([0.0, 0.25, np.nan]), nan_ok=True
+        np.array([np.nan, 0.25, np.nan]), nan_ok=True
     )
 
 
@@ -105,7 +103,7 @@ def test_check_ratios_are_one_minus_random_over_rule():
         }
     )
     belief = CheckRatio(rule_column="by", outcome_column="how", random_rule="R0")
-    expected = [0.0, np.nan, np.nan, np.nan, 0.625, 0.625, np.nan, np.nan]
+    expected = [np.nan, np.nan, np.nan, np.nan, 0.625, 0.625, np.nan, np.nan]
 
     assert beliefs_of(belief, frame) == pytest.approx(np.array(expected), nan_ok=True)
 
@@ -219,3 +217,11 @@ def test_a_condition_limits_where_a_graded_belief_speaks():
 
     assert matrix.fired.tolist() == [[False], [True]]
     assert matrix.belief.tolist() == [[0.0], [0.6]]
+
+
+def test_a_constant_of_zero_fires_and_a_graded_zero_does_not():
+    """ "Known to be clean" is something to say first; the low end of a ramp is not."""
+    frame = pd.DataFrame({"x": [0.0, 1.0]})
+    rules = RuleSet((Rule("clean", 0.0), Rule("ramp", Ramp(column="x", start=0, end=1))))
+
+    assert rules.fit(Table.from_frame(frame)).apply(frame).fired.tolist() == [[True, False], [True, True]]
