@@ -1,0 +1,230 @@
+"""Cross-fitting: equal configs give equal bits, one failure stays alone, and a wish to stop is heard."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import psutil
+import pytest
+
+from spu_core.errors import TrainingError
+from spu_core.metrics import auc_spu_score
+from spu_core.models import METHODS, Encoder, Evidence
+from spu_core.training import (
+    Candidate,
+    EarlyStopping,
+    TrainConfig,
+    TrainingCancelled,
+    cross_fit,
+    iter_cross_fit,
+)
+from spu_core.training.cross_fitting import _words
+from tests.training.worlds import make_world
+
+SMALL = {"rounds": 10}
+
+
+def test_each_row_is_scored_by_a_model_of_the_other_folds(world, quick):
+    """Against the plain loop: encode, take the other folds, fit, score."""
+    table, soft_labels = world
+    run = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)[0]
+
+    features = Encoder().fit(table.frame[list(table.features)]).transform(table.frame[list(table.features)])
+    rows = Evidence(features, soft_labels.value, soft_labels.is_labeled, rule_columns=("a",))
+    expected = np.empty(len(table))
+    for fold in range(3):
+        model = METHODS["lightgbm"].fit(rows.take(run.fold != fold), {**SMALL, "threads": 1})
+        expected[run.fold == fold] = model.score_rows(features.take(run.fold == fold))
+
+    np.testing.assert_array_equal(run.score, expected)
+
+
+def test_equal_configs_give_equal_bits_in_any_company(world, quick):
+    table, soft_labels = world
+    alone = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)[0]
+    company = [Candidate("fused", SMALL), Candidate("labeled_vs_rest", SMALL), Candidate("lightgbm", SMALL)]
+    together = cross_fit(table, soft_labels, company, quick)[2]
+
+    np.testing.assert_array_equal(alone.score, together.score)
+    np.testing.assert_array_equal(alone.fit_all().score(table.frame), together.fit_all().score(table.frame))
+
+
+def test_another_seed_gives_other_folds(world, quick):
+    table, soft_labels = world
+    one, other = (cross_fit(table, soft_labels, ["rule_score"], replace(quick, seed=seed))[0].fold for seed in (0, 1))
+
+    assert not np.array_equal(one, other)
+
+
+def test_a_failing_candidate_becomes_an_error_row(world, quick):
+    table, soft_labels = world
+    blind = table.with_roles({"truth": "ignore"})
+    runs = cross_fit(blind, soft_labels, ["oracle", Candidate("lightgbm", SMALL)], quick)
+
+    assert [run.name for run in runs] == ["oracle", "lightgbm"]
+    assert "The oracle learns from the truth" in runs[0].error
+    assert runs[0].score is None
+    assert runs[0].metrics is None
+    assert runs[1].error is None
+    with pytest.raises(TrainingError, match="'oracle' has no scores, since its training failed"):
+        runs[0].fit_all()
+
+
+def test_errors_of_libraries_are_named_and_memory_gets_advice():
+    assert _words(KeyError("x")) == "KeyError: 'x'"
+    assert _words(MemoryError()).startswith("There was not enough memory")
+
+
+def test_runs_stream_as_they_finish(world, quick):
+    table, soft_labels = world
+    seen = []
+    stream = iter_cross_fit(
+        table, soft_labels, ["rule_score", Candidate("lightgbm", SMALL)], quick, on_progress=seen.append
+    )
+
+    first = next(stream)
+
+    assert first.name == "rule_score"
+    assert {progress.candidate for progress in seen} == {"rule_score"}
+    assert next(stream).name == "lightgbm"
+
+
+def test_progress_names_candidate_fold_and_iteration_and_never_goes_back(world, quick):
+    table, soft_labels = world
+    seen = []
+    candidates = [Candidate("lightgbm", SMALL), Candidate("fused", {"rounds": 5})]
+    cross_fit(table, soft_labels, candidates, quick, on_progress=seen.append)
+
+    rounds = [(p.fold, p.iteration) for p in seen if p.candidate == "lightgbm" and p.iteration]
+    assert rounds == [(fold, iteration) for fold in range(3) for iteration in range(1, 11)]
+    shares = [progress.share for progress in seen]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+    assert seen[-1].seconds_left == pytest.approx(0.0, abs=0.05)
+    assert all(progress.seconds_left is None or progress.seconds_left >= -1e-9 for progress in seen)
+
+
+def test_cancelling_is_heard_within_a_second_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, soft_labels = make_world(3000)
+    slow = Candidate("lightgbm", {"rounds": 20_000}, "slow")
+    config = TrainConfig(folds=2, threads=1)
+    cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], config)
+    threads, children = threading.active_count(), psutil.Process().children()
+    wish = time.monotonic() + 0.5
+
+    with pytest.raises(TrainingCancelled) as cancelled:
+        cross_fit(table, soft_labels, ["rule_score", slow], config, should_stop=lambda: time.monotonic() > wish)
+
+    assert time.monotonic() - wish < 1.0
+    assert [run.name for run in cancelled.value.runs] == ["rule_score"]
+    assert threading.active_count() == threads
+    assert psutil.Process().children() == children
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["fused", "neural_net", "xgboost", "two_stage", "bagging_pu", "sar_em"])
+def test_every_kind_of_method_hears_the_wish_to_stop(key, world, quick):
+    table, soft_labels = world
+    calls = iter(range(10**6))
+
+    with pytest.raises(TrainingCancelled):
+        cross_fit(table, soft_labels, [key], quick, should_stop=lambda: next(calls) >= 3)
+
+    assert next(calls) <= 5
+
+
+def test_what_the_caller_raises_is_not_taken_for_a_failing_candidate(world, quick):
+    table, soft_labels = world
+
+    def broken(progress):
+        raise RuntimeError("the page is gone")
+
+    with pytest.raises(RuntimeError, match="the page is gone"):
+        cross_fit(table, soft_labels, ["lightgbm"], quick, on_progress=broken)
+
+
+def test_early_stopping_keeps_few_rounds_and_the_refit_takes_their_median(world, quick):
+    table, soft_labels = world
+    config = replace(quick, early_stopping=EarlyStopping(patience=5))
+    run = cross_fit(table, soft_labels, [Candidate("lightgbm", {"rounds": 300})], config)[0]
+
+    fitted = run.fit_all()
+
+    assert len(run.rounds) == 3
+    assert max(run.rounds) < 300
+    assert fitted.settings["rounds"] == sorted(run.rounds)[1]
+    for curve, rounds in zip(run.learning_curve, run.rounds, strict=True):
+        assert int(np.argmin(curve)) + 1 == rounds
+
+
+def test_methods_that_cannot_stop_early_train_in_full(world, quick):
+    table, soft_labels = world
+    config = replace(quick, early_stopping=EarlyStopping())
+    runs = cross_fit(table, soft_labels, [Candidate("fused", SMALL), "logistic", "rule_score"], config)
+
+    assert [run.error for run in runs] == [None, None, None]
+    assert all(run.learning_curve == () for run in runs)
+
+
+def test_rule_columns_are_dropped_by_soft_label_methods_and_kept_by_baselines(world, quick):
+    table, soft_labels = world
+
+    def reads_rule_column(key, config):
+        run = cross_fit(table, soft_labels, [Candidate(key, SMALL)], config)[0]
+        return 0 in run.fit_all().model.active_
+
+    assert not reads_rule_column("lightgbm", quick)
+    assert reads_rule_column("labeled_vs_rest", quick)
+    assert reads_rule_column("lightgbm", replace(quick, rule_columns="kept"))
+    assert not reads_rule_column("labeled_vs_rest", replace(quick, rule_columns="dropped"))
+
+
+def test_a_candidate_without_rules_equals_one_on_labels_alone(world, quick):
+    table, soft_labels = world
+    blind, plain = cross_fit(
+        table,
+        soft_labels,
+        [
+            Candidate("lightgbm", {**SMALL, "keep_rule_columns": True}, without_rules=True),
+            Candidate("labeled_vs_rest", SMALL),
+        ],
+        quick,
+    )
+
+    np.testing.assert_array_equal(blind.score, plain.score)
+
+
+def test_out_of_time_judges_the_later_rows_only(world, quick):
+    table, soft_labels = world
+    run = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], replace(quick, out_of_time=0.25))[0]
+    late = run.fold == -1
+
+    assert run.metrics.rows == late.sum() == 100
+    assert run.metrics.auc_spu.estimate == pytest.approx(auc_spu_score(soft_labels.value[late], run.score[late]))
+    assert run.held_out_metrics is None
+
+
+def test_a_random_hold_out_stays_out_of_the_leaderboard(world, quick):
+    table, soft_labels = world
+    run = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], replace(quick, hold_out=0.25))[0]
+    rows = run.fold == -1
+
+    assert run.metrics.rows == (~rows).sum()
+    assert run.held_out_metrics.rows == rows.sum()
+    assert np.isfinite(run.score).all()
+
+
+def test_weights_and_groups_of_the_table_are_used(quick):
+    table, soft_labels = make_world(300, house="group")
+    frame = table.frame.assign(weight=np.where(table.frame["b"] > 0, 2.0, 1.0))
+    weighted = type(table).from_frame(frame, roles={**table.roles, "weight": "weight"})
+    plain = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)[0]
+    run = cross_fit(weighted, soft_labels, [Candidate("lightgbm", SMALL)], quick)[0]
+
+    assert not np.array_equal(plain.score, run.score)
+    for house in np.unique(table.groups):
+        assert np.unique(run.fold[table.groups == house]).size == 1
