@@ -7,7 +7,8 @@ from spu_core.models.encoder import Encoder, FittedEncoder
 from spu_core.models.evidence import Evidence, StopRule, inner_folds
 from spu_core.models.features import Features
 from spu_core.models.learners import LEARNERS, SoftLearner, SoftLightGBM
-from spu_core.models.registry import METHODS, Method, Need, method
+from spu_core.models.method import Method, Need
+from spu_core.models.registry import METHODS, method
 from spu_core.models.settings import Setting
 from spu_core.models.state import Model, State, model_from_state
 from spu_core.models.watch import EarlyStop, Progress, Watch, soft_log_loss

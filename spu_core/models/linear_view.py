@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from spu_core.models.memory import check_memory
+
+if TYPE_CHECKING:
+    from spu_core.models.features import Features
 
 GRID = 257
 SAMPLE = 100_000
@@ -57,6 +60,11 @@ class LinearView:
         for place, column in enumerate(self._columns(matrix)):
             out[:, place] = column
         return out
+
+    def transform_rows(self, features: Features) -> np.ndarray:
+        """The rows of a view, whatever columns it shows."""
+        matrix = features.store.matrix
+        return self.transform(matrix if features.rows is None else matrix[features.rows])
 
     def to_state(self) -> dict[str, np.ndarray]:
         """Plain arrays."""

@@ -1,137 +1,15 @@
-"""The methods by key: what each is in words, what it needs, its settings; forms, help and docs are made from it."""
+"""The methods by key: what each is in words, what it needs, its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
-
-import numpy as np
-
 from spu_core.errors import TrainingError, nearest_hint
-from spu_core.models.evidence import Evidence, StopRule
-from spu_core.models.learners import LEARNERS
-from spu_core.models.settings import SEED, Setting, complete
-from spu_core.models.state import Model
-from spu_core.models.targets import plain
-from spu_core.models.trainer import Trainer
-from spu_core.models.watch import EarlyStop, Watch
-
-
-class Need(StrEnum):
-    """What a method must be given."""
-
-    LABELS = "labels"
-    SOFT_LABELS = "soft labels"
-    RULE_SCORE = "rule score"
-    PRIOR = "prior"
-    TRUTH = "truth"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Method:
-    """A target source times a learner: either `target` (a value per row) or `source` (fits by itself) is set."""
-
-    key: str
-    title: str
-    group: str
-    words: str
-    needs: tuple[Need, ...]
-    keeps_rule_columns: bool
-    learners: tuple[str, ...] = ()
-    target: Callable[[Evidence, Mapping[str, Any]], np.ndarray] | None = None
-    source: Callable[[Evidence, Trainer], Model] | None = None
-    own_settings: tuple[Setting, ...] = ()
-    learner_defaults: tuple[tuple[str, Any], ...] = ()
-    scores_with_rules: bool = False
-
-    @property
-    def stops_early(self) -> bool:
-        """Whether a fit can be stopped by held-out rows: one fit, one target."""
-        return self.target is not None and bool(self.learners)
-
-    def options(self) -> tuple[Setting, ...]:
-        """Settings of the method itself, whatever the learner."""
-        keep = Setting(
-            name="keep_rule_columns",
-            default=self.keeps_rule_columns,
-            help="Learn from the columns that rules read, too.",
-        )
-        choose = (
-            Setting(
-                name="learner",
-                default=self.learners[0],
-                choices=self.learners,
-                help="The learner that is fitted.",
-            )
-            if len(self.learners) > 1
-            else None
-        )
-        return (*self.own_settings, keep, *([choose] if choose else []), SEED)
-
-    def settings(self, learner: str | None = None) -> tuple[Setting, ...]:
-        """All settings with this learner (its first one by default), each name once."""
-        learner = learner or (self.learners[0] if self.learners else None)
-        changed = dict(self.learner_defaults)
-        inner = LEARNERS[learner].settings if learner else ()
-        own = {setting.name: setting for setting in self.options()}
-        from_learner = tuple(_with_default(s, changed) for s in inner if s.name not in own)
-        return (*own.values(), *from_learner)
-
-    def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Given settings checked, the others at their defaults."""
-        learner = given.get("learner")
-        if learner is not None and learner not in self.learners:
-            raise TrainingError(
-                f"{self.key} can use the learners {', '.join(map(repr, self.learners)) or 'none'}, got {learner!r}."
-            )
-        return complete(self.settings(learner), given, f"Method {self.key!r}")
-
-    def fit(
-        self,
-        rows: Evidence,
-        given: Mapping[str, Any],
-        *,
-        watch: Watch | None = None,
-        stop: StopRule | None = None,
-    ) -> Model:
-        """Train on these rows; `given` are settings that differ from the defaults."""
-        settings = self.complete(given)
-        self._check_needs(rows)
-        if not settings["keep_rule_columns"]:
-            rows = rows.without_rule_columns()
-        trainer = self._trainer(settings, watch or Watch())
-        if self.source is not None:
-            if stop is not None:
-                raise TrainingError(
-                    f"{self.key} fits several models, so held-out rows cannot stop it early; set its rounds instead."
-                )
-            return self.source(rows, trainer)
-        return self._fit_target(rows, trainer, stop)
-
-    def _fit_target(self, rows: Evidence, trainer: Trainer, stop: StopRule | None) -> Model:
-        assert self.target is not None
-        target = self.target(rows, trainer.options)
-        if stop is not None:
-            held_out = self.target(stop.rows, trainer.options)
-            early = EarlyStop(stop.rows.features, held_out, stop.rows.weight, stop.patience, stop.loss)
-            watch = Watch(trainer.watch.on_progress, early)
-            trainer = Trainer(trainer.learner, trainer.settings, trainer.options, watch)
-        return trainer.fit(rows.features, target, rows.weight)
-
-    def _trainer(self, settings: Mapping[str, Any], watch: Watch) -> Trainer:
-        learner = settings.get("learner", self.learners[0] if self.learners else "")
-        names = {setting.name for setting in LEARNERS[learner].settings} if learner else set()
-        return Trainer(learner, {name: settings[name] for name in settings if name in names}, settings, watch)
-
-    def _check_needs(self, rows: Evidence) -> None:
-        if Need.LABELS in self.needs:
-            rows.need_labels(self.key)
-        if Need.RULE_SCORE in self.needs and rows.rule_score is None:
-            raise TrainingError(
-                f"{self.key} needs the rule score of each row (before labels override it); pass rule_score=."
-            )
+from spu_core.models.fused import fused
+from spu_core.models.method import Method, Need
+from spu_core.models.settings import THREADS, Setting
+from spu_core.models.targets import bagging, elkan_noto, plain
+from spu_core.models.targets.nnpu import nnpu
+from spu_core.models.targets.sar_em import sar_em
+from spu_core.models.targets.two_stage import two_stage
 
 
 def method(key: str) -> Method:
@@ -141,24 +19,108 @@ def method(key: str) -> Method:
     return METHODS[key]
 
 
-def _with_default(setting: Setting, changed: Mapping[str, Any]) -> Setting:
-    from dataclasses import replace
+TREES_FIRST = ("lightgbm", "xgboost", "logistic", "neural_net", "extra_trees", "nearest_neighbors")
+FOLDS = Setting(
+    name="folds", default=4, low=2, high=20, help="Inner folds: a row's own label never makes its target."
+)
+BAGS = Setting(name="bags", default=20, low=1, high=500, help="Bags to average.")
+BAG_RATIO = Setting(
+    name="bag_ratio",
+    default=1.0,
+    low=0.1,
+    high=100.0,
+    log=True,
+    tunable=True,
+    help="Unlabelled rows per labelled one in a bag.",
+)
+SMALL_BAGS = (("rounds", 60), ("num_leaves", 8))
 
-    return replace(setting, default=changed[setting.name]) if setting.name in changed else setting
 
+def _soft(learner: str, title: str, words: str) -> Method:
+    """The paper's method with one of the learners."""
+    return Method(
+        key=learner,
+        title=title,
+        group="soft label",
+        words=words,
+        needs=(Need.SOFT_LABELS,),
+        keeps_rule_columns=False,
+        learners=(learner,),
+        target=plain.soft_label,
+    )
 
-TREES_FIRST = ("lightgbm",)
 
 _ALL = (
     Method(
-        key="lightgbm",
-        title="Soft labels, LightGBM",
-        group="soft label",
-        words="The paper's method: boosted trees learn S by soft cross-entropy, without the columns the rules read.",
+        key="fused",
+        title="Fused",
+        group="ours",
+        words="Labels and rules together: five cross-fitted scores are stacked on the labels, and small trees are "
+        "refitted on the posterior. The recommended default; without rules it is a good label-only method.",
+        needs=(Need.LABELS,),
+        keeps_rule_columns=True,
+        source=fused,
+        own_settings=(
+            FOLDS,
+            Setting(
+                name="trust_rules",
+                default=False,
+                help="I am sure of my rules: they keep their weight whatever the labels say; costly if wrong.",
+            ),
+            Setting(
+                name="rounds", default=80, low=1, high=5_000, log=True, help="Trees of each small booster."
+            ),
+            THREADS,
+        ),
+        scores_with_rules=True,
+    ),
+    _soft(
+        "lightgbm",
+        "Soft labels, LightGBM",
+        "The paper's method: boosted trees learn S by soft cross-entropy, without the columns the rules read.",
+    ),
+    _soft("xgboost", "Soft labels, XGBoost", "The paper's method with XGBoost's trees."),
+    _soft(
+        "neural_net", "Soft labels, neural network", "The paper's method with a three-layer neural network."
+    ),
+    _soft(
+        "logistic",
+        "Soft labels, logistic regression",
+        "The paper's method with a linear score: smooth and readable.",
+    ),
+    _soft(
+        "nearest_neighbors",
+        "Soft labels, nearest neighbours",
+        "The mean soft label of the most similar rows; nothing is assumed about its shape.",
+    ),
+    _soft("extra_trees", "Soft labels, extra trees", "The mean soft label in the leaves of a forest."),
+    _soft(
+        "cnn",
+        "Soft labels, convolutional network",
+        "The paper's method for pixel columns; needs the extra vision.",
+    ),
+    Method(
+        key="two_stage",
+        title="Two stages",
+        group="ours",
+        words="First E[S | columns the rules do not read], cross-fitted; then a refit of that with all columns.",
         needs=(Need.SOFT_LABELS,),
+        keeps_rule_columns=True,
+        learners=TREES_FIRST,
+        source=two_stage,
+        own_settings=(FOLDS,),
+    ),
+    Method(
+        key="soft_bagging",
+        title="Soft bagging",
+        group="ours",
+        words="Bags of all labelled rows and some unlabelled ones that keep their soft labels, averaged.",
+        needs=(Need.LABELS, Need.SOFT_LABELS),
         keeps_rule_columns=False,
-        learners=("lightgbm",),
-        target=plain.soft_label,
+        learners=TREES_FIRST,
+        source=bagging.soft_bagging,
+        own_settings=(BAGS, BAG_RATIO),
+        learner_defaults=SMALL_BAGS,
     ),
     Method(
         key="labeled_vs_rest",
@@ -167,8 +129,124 @@ _ALL = (
         words="Takes every unlabelled row for a negative (the paper's baseline BL0).",
         needs=(Need.LABELS,),
         keeps_rule_columns=True,
-        learners=TREES_FIRST,
+        learners=(*TREES_FIRST, "cnn"),
         target=plain.labeled,
+    ),
+    Method(
+        key="soft_as_positive",
+        title="Soft label as positive",
+        group="baseline",
+        words="Takes every row with a soft label above 0 for a positive (the paper's baseline BL1).",
+        needs=(Need.SOFT_LABELS,),
+        keeps_rule_columns=True,
+        learners=(*TREES_FIRST, "cnn"),
+        target=plain.any_belief,
+    ),
+    Method(
+        key="soft_as_feature",
+        title="Rule score as a feature",
+        group="baseline",
+        words="Labelled against the rest, with the rule score as one more column (never S: it would leak the label).",
+        needs=(Need.LABELS, Need.RULE_SCORE),
+        keeps_rule_columns=True,
+        learners=TREES_FIRST,
+        source=plain.with_rule_score_column,
+        scores_with_rules=True,
+    ),
+    Method(
+        key="soft_threshold",
+        title="Threshold on the soft label",
+        group="baseline",
+        words="Takes rows whose soft label reaches a threshold for positives, the others for negatives.",
+        needs=(Need.SOFT_LABELS,),
+        keeps_rule_columns=False,
+        learners=(*TREES_FIRST, "cnn"),
+        target=plain.above_threshold,
+        own_settings=(
+            Setting(
+                name="threshold",
+                default=0.5,
+                low=0.0,
+                high=1.0,
+                tunable=True,
+                help="From this soft label on, a row is positive.",
+            ),
+        ),
+    ),
+    Method(
+        key="elkan_noto",
+        title="Elkan–Noto",
+        group="baseline",
+        words="P(labelled | x) over the label frequency, which is measured on held-out labelled rows; never above 1.",
+        needs=(Need.LABELS,),
+        keeps_rule_columns=True,
+        learners=TREES_FIRST,
+        source=elkan_noto.scaled,
+        own_settings=(FOLDS,),
+    ),
+    Method(
+        key="weighted_elkan_noto",
+        title="Elkan–Noto, weighted",
+        group="baseline",
+        words="Unlabelled rows get their chance of being hidden positives as soft label, then one soft fit.",
+        needs=(Need.LABELS,),
+        keeps_rule_columns=True,
+        learners=TREES_FIRST,
+        source=elkan_noto.weighted,
+        own_settings=(FOLDS,),
+    ),
+    Method(
+        key="bagging_pu",
+        title="Bagging PU",
+        group="baseline",
+        words="Labelled rows against many bootstraps of the unlabelled ones, averaged (Mordelet and Vert).",
+        needs=(Need.LABELS,),
+        keeps_rule_columns=True,
+        learners=TREES_FIRST,
+        source=bagging.bagging_pu,
+        own_settings=(BAGS, BAG_RATIO),
+        learner_defaults=SMALL_BAGS,
+    ),
+    Method(
+        key="nnpu",
+        title="nnPU",
+        group="baseline",
+        words="A neural network under the non-negative PU risk (Kiryo and others); needs the class prior.",
+        needs=(Need.LABELS, Need.PRIOR),
+        keeps_rule_columns=True,
+        learners=("nnpu_net",),
+        source=nnpu,
+        own_settings=(
+            Setting(
+                name="prior",
+                default=None,
+                low=1e-6,
+                high=1 - 1e-6,
+                kind="number",
+                optional=True,
+                help="Share of positives among all rows; None estimates it from held-out scores (an upper estimate).",
+            ),
+        ),
+    ),
+    Method(
+        key="sar_em",
+        title="SAR-EM",
+        group="baseline",
+        words="Labels depend on known columns: class and labelling propensity are learnt in turns (Bekker and others).",
+        needs=(Need.LABELS,),
+        keeps_rule_columns=True,
+        learners=("logistic", "lightgbm", "xgboost", "neural_net", "extra_trees"),
+        source=sar_em,
+        own_settings=(
+            Setting(
+                name="propensity_columns",
+                default=(),
+                help="Columns that decide who gets a label; none named means all.",
+            ),
+            Setting(
+                name="em_steps", default=10, low=1, high=200, help="Turns of expectation and maximisation."
+            ),
+        ),
     ),
     Method(
         key="rule_score",
@@ -187,7 +265,7 @@ _ALL = (
         words="Learns from the truth where it is known: what could be reached, never a model to use.",
         needs=(Need.TRUTH,),
         keeps_rule_columns=True,
-        learners=TREES_FIRST,
+        learners=(*TREES_FIRST, "cnn"),
         target=plain.truth,
     ),
 )

@@ -73,6 +73,6 @@ def _two_classes(positive: np.ndarray, law: str) -> np.ndarray:
     if positive.all() or not positive.any():
         share = "every row" if positive.all() else "no row"
         raise TrainingError(
-            f"In {share} is the soft label {law}, so there are not two classes; choose a soft-label method."
+            f"The soft label is {law} in {share}, so there are not two classes; choose a soft-label method."
         )
     return positive.astype(np.float64)

@@ -1,0 +1,205 @@
+"""Fused: labels and rules together, by a stack that trusts each of them as far as the labels bear it out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.special import expit, logit
+
+from spu_core.models.composite import need_rule_score
+from spu_core.models.evidence import Evidence
+from spu_core.models.features import Features
+from spu_core.models.learners import LEARNERS, SoftLearner
+from spu_core.models.state import Blob, Model, State, loads, pack, unpack
+from spu_core.models.targets.elkan_noto import hidden_positive, label_frequency
+from spu_core.models.trainer import Trainer, splits
+
+# Before the labels speak: how much each ingredient is trusted (label trees, label linear, rule trees, rule linear,
+# the rules themselves), and how firmly. `trust_rules` raises both for the three that come from rules.
+PRIOR_WEIGHT = np.array([0.5, 0.5, 0.2, 0.2, 0.2])
+PRECISION = 8.0
+TRUSTED_WEIGHT = 0.5
+TRUSTED_PRECISION = 100.0
+EDGE = 1e-6
+
+
+@loads("fused")
+@dataclass(frozen=True, eq=False)
+class FusedModel:
+    """z(stack) + z(refit) on a logistic scale.
+
+    `parts` holds, for each learnt ingredient, one model per inner fold, and last the refit. `center` and `scale`
+    standardise the ingredients, `ends` the stack and the refit; all are stored from training, so a row's score does not
+    depend on the rows that come with it. `refined_soft_label` is the posterior q of the training rows.
+    """
+
+    parts: tuple[Model, ...]
+    folds: int
+    center: np.ndarray
+    scale: np.ndarray
+    weight: np.ndarray
+    ends: np.ndarray
+    refined_soft_label: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def uses_rules(self) -> bool:
+        return self.center.size == PRIOR_WEIGHT.size
+
+    def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
+        columns = [
+            margin(self.parts[at : at + self.folds], features)
+            for at in range(0, len(self.parts) - 1, self.folds)
+        ]
+        if self.uses_rules:
+            columns.append(need_rule_score(rule_score, len(features)))
+        stack = stack_margin(np.column_stack(columns), self.center, self.scale, self.weight)
+        return expit(blend(stack, margin(self.parts[-1:], features), self.ends))
+
+    def to_state(self) -> State:
+        description, blobs = pack(self.parts)
+        numbers = {name: getattr(self, name).tolist() for name in ("center", "scale", "weight", "ends")}
+        return {"kind": "fused", "folds": self.folds, **numbers, **description}, blobs
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> FusedModel:
+        numbers = {name: np.array(description[name]) for name in ("center", "scale", "weight", "ends")}
+        return cls(parts=tuple(unpack(description, blobs)), folds=description["folds"], **numbers)
+
+
+@dataclass(frozen=True, eq=False)
+class Ingredient:
+    """One learnt score of the stack: its learner, its settings, what it learns, which rows' view it sees."""
+
+    learner: str
+    settings: Mapping[str, Any]
+    target: np.ndarray
+    rows: Evidence
+
+
+def fused(rows: Evidence, trainer: Trainer) -> Model:
+    """Cross-fit the ingredients, stack them on the label flag, refit on the posterior, keep both."""
+    ingredients = _ingredients(rows, trainer)
+    fold_list = list(splits(rows, trainer.options["folds"], trainer.seed))
+    total = len(ingredients) * len(fold_list) + 1
+    parts: list[Model] = []
+    columns = []
+    for ingredient in ingredients:
+        score = np.empty(len(rows))
+        for _, inside, outside in fold_list:
+            model = _fit(ingredient, inside, trainer, stage=len(parts) + 1, of=total)
+            score[outside] = margin([model], ingredient.rows.features.take(outside))
+            parts.append(model)
+        columns.append(score)
+    if _has_rules(rows):
+        columns.append(need_rule_score(rows.rule_score, len(rows)))
+    table = np.column_stack(columns)
+    center, scale = table.mean(axis=0), np.maximum(table.std(axis=0), EDGE)
+    weight = fit_stack((table - center) / scale, rows, trust_rules=trainer.options["trust_rules"])
+    stack = stack_margin(table, center, scale, weight)
+    g = expit(stack)
+    posterior = hidden_positive(rows.is_labeled, g, label_frequency(rows, g))
+    refit = Ingredient("lightgbm", small_trees(rows, trainer), posterior, rows)
+    parts.append(_fit(refit, np.ones(len(rows), dtype=bool), trainer, stage=total, of=total))
+    ends = _ends(stack, margin(parts[-1:], rows.features), posterior)
+    return FusedModel(tuple(parts), len(fold_list), center, scale, weight, ends, posterior)
+
+
+def fit_stack(z: np.ndarray, rows: Evidence, *, trust_rules: bool) -> np.ndarray:
+    """(intercept, weights ≥ 0) of a logistic regression of the label flag with a Gaussian prior on the weights.
+
+    Few labels: the prior decides; many: the data. A wrong rule is pushed to weight 0, never turned around.
+    """
+    prior, precision = PRIOR_WEIGHT[: z.shape[1]].copy(), np.full(z.shape[1], PRECISION)
+    if trust_rules:
+        prior[2:], precision[2:] = TRUSTED_WEIGHT, TRUSTED_PRECISION
+    target = rows.is_labeled.astype(np.float64)
+    row_weight = np.ones(len(rows)) if rows.weight is None else rows.weight / rows.weight.mean()
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        line, off = z @ point[1:] + point[0], point[1:] - prior
+        value = np.sum(row_weight * (np.logaddexp(0.0, line) - target * line)) + 0.5 * np.sum(
+            precision * off**2
+        )
+        pull = row_weight * (expit(line) - target)
+        return float(value), np.concatenate([[pull.sum()], pull @ z + precision * off])
+
+    start = np.concatenate([[logit(np.clip(target.mean(), EDGE, 1 - EDGE))], prior])
+    bounds = [(None, None)] + [(0.0, None)] * z.shape[1]
+    return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).x
+
+
+def stack_margin(
+    columns: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """The line of the stack for raw ingredient scores."""
+    return np.einsum("ij,j->i", (columns - center) / scale, weight[1:]) + weight[0]
+
+
+def margin(models: Any, features: Features) -> np.ndarray:
+    """Mean log-odds over models."""
+    odds = [logit(np.clip(model.score_rows(features), EDGE, 1 - EDGE)) for model in models]
+    return np.mean(odds, axis=0)
+
+
+def blend(stack: np.ndarray, refit: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """z(stack) + z(refit), stretched and shifted by the stored numbers."""
+    stack_mean, stack_sd, refit_mean, refit_sd, stretch, shift = ends
+    return stretch * ((stack - stack_mean) / stack_sd + (refit - refit_mean) / refit_sd) + shift
+
+
+def small_trees(rows: Evidence, trainer: Trainer) -> dict[str, Any]:
+    """Trees small enough for few labels."""
+    return {
+        "rounds": trainer.options["rounds"],
+        "learning_rate": 0.05,
+        "num_leaves": 8 if rows.is_labeled.sum() >= 100 else 4,
+        "reg_lambda": 1.0,
+        "colsample_bytree": 0.7,
+        "subsample": 0.7,
+        "max_bin": 63,
+        "seed": trainer.seed,
+        "threads": trainer.options["threads"],
+    }
+
+
+def _ingredients(rows: Evidence, trainer: Trainer) -> list[Ingredient]:
+    labels, trees = rows.is_labeled.astype(np.float64), small_trees(rows, trainer)
+    from_labels = [
+        Ingredient("lightgbm", trees, labels, rows),
+        Ingredient("logistic", {"ridge": 1.0 + 100.0 / labels.sum()}, labels, rows),
+    ]
+    if not _has_rules(rows):
+        return from_labels
+    assert rows.rule_score is not None
+    # Without the columns that rules read, the model cannot echo them: it must find what goes with them.
+    blind = rows.without_rule_columns()
+    return [
+        *from_labels,
+        Ingredient("lightgbm", trees, rows.rule_score, blind),
+        Ingredient("logistic", {"ridge": 0.1 + 50.0 / len(rows)}, rows.rule_score, blind),
+    ]
+
+
+def _has_rules(rows: Evidence) -> bool:
+    return rows.rule_score is not None and bool(np.ptp(rows.rule_score) > 0)
+
+
+def _fit(ingredient: Ingredient, inside: np.ndarray, trainer: Trainer, *, stage: int, of: int) -> SoftLearner:
+    weight = None if ingredient.rows.weight is None else ingredient.rows.weight[inside]
+    learner = LEARNERS[ingredient.learner](**ingredient.settings)
+    watch = trainer.watch.at(stage, of)
+    return learner.fit_rows(ingredient.rows.features.take(inside), ingredient.target[inside], weight, watch)
+
+
+def _ends(stack: np.ndarray, refit: np.ndarray, posterior: np.ndarray) -> np.ndarray:
+    """Mean and sd of both halves, a stretch that keeps the stack's spread, a shift that gives scores the mean of q."""
+    parts = [stack.mean(), max(stack.std(), EDGE), refit.mean(), max(refit.std(), EDGE)]
+    stretch = 0.5 * parts[1]
+    line = blend(stack, refit, np.array([*parts, stretch, 0.0]))
+    wanted = float(np.clip(posterior.mean(), EDGE, 1 - EDGE))
+    shift = brentq(lambda move: expit(line + move).mean() - wanted, -50 - line.max(), 50 - line.min())
+    return np.array([*parts, stretch, shift])

@@ -1,0 +1,209 @@
+"""A convolutional network on soft labels for pixel columns; needs the extra `vision` (torch)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from spu_core.errors import TrainingError
+from spu_core.models.features import Features
+from spu_core.models.learners.base import SoftLearner
+from spu_core.models.settings import SEED, Setting
+from spu_core.models.state import Blob, State, loads
+from spu_core.models.watch import BestRound, Watch
+
+BLOCK = 512
+
+
+@loads("cnn")
+class SoftCnn(SoftLearner):
+    """Three convolutions with batch norm for square images whose pixels are the columns (row by row, channels last).
+
+    AdamW with a one-cycle rate on mini-batches of soft cross-entropy. Grey images of 28×28 have 784 columns,
+    colour images of 32×32 have 3,072; a number of columns that fits neither is refused in words.
+    """
+
+    key = "cnn"
+    title = "Convolutional network"
+    has_rounds = True
+    settings = (
+        Setting(name="rounds", default=4, low=1, high=1_000, log=True, help="Passes over the images."),
+        Setting(
+            name="learning_rate",
+            default=0.003,
+            low=1e-6,
+            high=1.0,
+            log=True,
+            tunable=True,
+            help="Peak of the one-cycle rate.",
+        ),
+        Setting(name="width", default=16, low=1, high=512, help="Channels of the first convolution."),
+        Setting(
+            name="first_stride",
+            default=2,
+            low=1,
+            high=2,
+            help="2 halves the image at once (28×28), 1 keeps it (32×32).",
+        ),
+        Setting(name="flip", default=False, help="Show each image mirrored half of the time."),
+        Setting(name="batch_rows", default=128, low=2, high=100_000, log=True, help="Images per step."),
+        SEED,
+    )
+
+    def __init__(
+        self,
+        *,
+        rounds: int = 4,
+        learning_rate: float = 0.003,
+        width: int = 16,
+        first_stride: int = 2,
+        flip: bool = False,
+        batch_rows: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.rounds = rounds
+        self.learning_rate = learning_rate
+        self.width = width
+        self.first_stride = first_stride
+        self.flip = flip
+        self.batch_rows = batch_rows
+        self.seed = seed
+
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+        torch = _torch()
+        self.shape_ = image_shape(features.active.size)
+        # Random numbers of torch are global: they are put back, so that training leaves no trace in the caller.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            matrix = features.matrix
+            self.center_, self.scale_ = float(np.nanmean(matrix)), float(np.nanstd(matrix)) or 1.0
+            share = float(np.clip(np.average(target, weights=weight), 1e-6, 1 - 1e-6))
+            self.network_ = self._network(float(logit(share)))
+            weights = np.ones(target.size) if weight is None else weight
+            self._train(features, target, weights, watch)
+
+    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, watch: Watch) -> None:
+        torch = _torch()
+        images = torch.from_numpy(self._images(features.matrix))
+        target_, weight_ = (
+            torch.from_numpy(target.astype(np.float32)),
+            torch.from_numpy(weight.astype(np.float32)),
+        )
+        steps = max(1, target.size // self.batch_rows)
+        optimiser = torch.optim.AdamW(self.network_.parameters(), lr=self.learning_rate, weight_decay=1e-4)
+        cycle = torch.optim.lr_scheduler.OneCycleLR(
+            optimiser, self.learning_rate, total_steps=steps * self.rounds + 1, pct_start=0.25
+        )
+        best, kept = BestRound(watch.stop.patience if watch.stop else 0), None
+        rng = np.random.default_rng(self.seed)
+        for done in range(1, self.rounds + 1):
+            self.network_.train()
+            for batch in np.array_split(rng.permutation(target.size), steps):
+                shown = images[batch].flip(3) if self.flip and rng.random() < 0.5 else images[batch]
+                margin = self.network_(shown)[:, 0]
+                losses = torch.nn.functional.binary_cross_entropy_with_logits(
+                    margin, target_[batch], reduction="none"
+                )
+                optimiser.zero_grad()
+                ((losses * weight_[batch]).sum() / weight_[batch].sum()).backward()
+                optimiser.step()
+                cycle.step()
+            watched = None
+            if watch.stop is not None:
+                watched = watch.stop(self._score(watch.stop.features.select(features.active)))
+                if best.update(done, watched):
+                    kept = {name: value.clone() for name, value in self.network_.state_dict().items()}
+            watch.report(done, self.rounds, watched)
+            if watch.stop is not None and best.is_over(done):
+                break
+        if kept is not None:
+            self.network_.load_state_dict(kept)
+        self.rounds_ = best.iteration if watch.stop else self.rounds
+
+    def _score(self, features: Features) -> np.ndarray:
+        torch = _torch()
+        self.network_.eval()
+        margins = []
+        with torch.no_grad():
+            for start in range(0, len(features), BLOCK):
+                part = features.take(np.arange(start, min(start + BLOCK, len(features)))).matrix
+                # Blocks of one size: the scores of a row must not depend on how many come with it.
+                block = np.zeros((BLOCK, part.shape[1]), dtype=np.float32)
+                block[: len(part)] = part
+                margins.append(self.network_(torch.from_numpy(self._images(block)))[: len(part), 0].numpy())
+        return expit(np.concatenate(margins).astype(np.float64))
+
+    def _images(self, matrix: np.ndarray) -> np.ndarray:
+        side, _, channels = self.shape_
+        filled = np.nan_to_num((matrix.astype(np.float32) - self.center_) / self.scale_, nan=0.0)
+        return np.ascontiguousarray(
+            filled.reshape(-1, side, side, channels).transpose(0, 3, 1, 2), dtype=np.float32
+        )
+
+    def _network(self, start: float) -> Any:
+        nn = _torch().nn
+        sizes = (self.shape_[2], self.width, 2 * self.width, 4 * self.width)
+        layers: list[Any] = []
+        for depth, (a, b) in enumerate(pairwise(sizes)):
+            first = depth == 0 and self.first_stride == 2
+            kernel, stride = (5, 2) if first else (3, 1)
+            layers += [nn.Conv2d(a, b, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(b), nn.ReLU()]
+            layers += [] if first else [nn.MaxPool2d(2, ceil_mode=True)]
+        head = nn.Linear(sizes[-1], 1)
+        nn.init.constant_(head.bias, start)
+        return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)
+
+    def to_state(self) -> State:
+        """Plain arrays of all layers."""
+        own = {"center": self.center_, "scale": self.scale_, "shape": list(self.shape_)}
+        blobs: dict[str, Blob] = {
+            name: value.numpy().copy() for name, value in self.network_.state_dict().items()
+        }
+        return {**self.describe(), **own, "rounds": self.rounds_, "active": self.active_.tolist()}, blobs
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftCnn:
+        torch = _torch()
+        model = cls(**description["settings"])
+        model.center_, model.scale_ = description["center"], description["scale"]
+        model.shape_, model.rounds_ = tuple(description["shape"]), description["rounds"]
+        model.active_ = np.array(description["active"], dtype=np.int64)
+        model.classes_ = np.array([0, 1])
+        model.network_ = model._network(0.0)
+        model.network_.load_state_dict(
+            {name: torch.from_numpy(np.array(blob)) for name, blob in blobs.items()}
+        )
+        return model
+
+
+def image_shape(pixels: int) -> tuple[int, int, int]:
+    """(height, width, channels) of a square grey or colour image with this many numbers.
+
+    >>> image_shape(784), image_shape(3072)
+    ((28, 28, 1), (32, 32, 3))
+    >>> image_shape(10)
+    Traceback (most recent call last):
+    spu_core.errors.TrainingError: 10 pixel columns make no square image of 1 or 3 channels, at least 8 pixels wide.
+    """
+    for channels in (1, 3):
+        side = round((pixels / channels) ** 0.5)
+        if side >= 8 and side * side * channels == pixels:
+            return side, side, channels
+    raise TrainingError(
+        f"{pixels:,} pixel columns make no square image of 1 or 3 channels, at least 8 pixels wide."
+    )
+
+
+def _torch() -> Any:
+    try:
+        import torch
+    except ImportError:
+        raise TrainingError(
+            "The convolutional network needs torch, which is not installed; "
+            "install the extra: pip install 'spu-studio[vision]'."
+        ) from None
+    return torch

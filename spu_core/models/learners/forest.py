@@ -1,0 +1,135 @@
+"""Forests on soft labels: the mean of S in the leaves, averaged over trees grown by scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spu_core.models.features import Features
+from spu_core.models.learners.base import SoftLearner
+from spu_core.models.settings import SEED, THREADS, Setting
+from spu_core.models.state import Blob, State, loads
+from spu_core.models.watch import Watch
+
+BLOCK = 16_384
+TREE_PARTS = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
+
+
+@loads("extra_trees")
+class SoftForest(SoftLearner):
+    """Extremely randomised trees or a random forest; squared error on S has the optimum of soft cross-entropy."""
+
+    key = "extra_trees"
+    title = "Extra trees / random forest"
+    has_rounds = True
+    settings = (
+        Setting(name="rounds", default=200, low=1, high=5_000, log=True, help="Trees to grow."),
+        Setting(
+            name="splits",
+            default="random",
+            choices=("random", "best"),
+            help="Random thresholds (extra trees) or the best one on a bootstrap of rows (random forest).",
+        ),
+        Setting(
+            name="min_leaf_rows",
+            default=5,
+            low=1,
+            high=1_000_000,
+            log=True,
+            tunable=True,
+            help="Fewest rows in a leaf.",
+        ),
+        Setting(
+            name="column_share",
+            default=0.5,
+            low=0.01,
+            high=1.0,
+            tunable=True,
+            help="Share of columns tried at each split.",
+        ),
+        SEED,
+        THREADS,
+    )
+
+    def __init__(
+        self,
+        *,
+        rounds: int = 200,
+        splits: str = "random",
+        min_leaf_rows: int = 5,
+        column_share: float = 0.5,
+        seed: int = 0,
+        threads: int = 2,
+    ) -> None:
+        self.rounds = rounds
+        self.splits = splits
+        self.min_leaf_rows = min_leaf_rows
+        self.column_share = column_share
+        self.seed = seed
+        self.threads = threads
+
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+        forest = self._grow(features.matrix, target, weight, watch)
+        trees = [tree.tree_ for tree in forest.estimators_]
+        self.trees_ = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in TREE_PARTS}
+        self.trees_["value"] = np.concatenate([tree.value.ravel() for tree in trees])
+        self.trees_["start"] = np.cumsum([0] + [tree.node_count for tree in trees])
+
+    def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> Any:
+        """Grow a tenth of the trees at a time, so that progress can be told and the fit cancelled."""
+        from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+        kind = ExtraTreesRegressor if self.splits == "random" else RandomForestRegressor
+        forest = kind(
+            n_estimators=0,
+            min_samples_leaf=self.min_leaf_rows,
+            max_features=self.column_share,
+            random_state=self.seed,
+            n_jobs=self.threads,
+            warm_start=True,
+        )
+        for done in np.unique(np.linspace(0, self.rounds, 11).round().astype(int))[1:]:
+            forest.set_params(n_estimators=int(done)).fit(matrix, target, sample_weight=weight)
+            watch.report(int(done), self.rounds)
+        return forest
+
+    def _score(self, features: Features) -> np.ndarray:
+        matrix = np.ascontiguousarray(features.matrix, dtype=np.float32)
+        starts = range(0, len(matrix), BLOCK)
+        return np.clip(
+            np.concatenate([self._score_block(matrix[start : start + BLOCK]) for start in starts]), 0, 1
+        )
+
+    def _score_block(self, matrix: np.ndarray) -> np.ndarray:
+        """Walk all trees from plain arrays; the same code before and after saving, so scores are equal to the bit."""
+        tree, total = self.trees_, np.zeros(len(matrix))
+        for start in tree["start"][:-1]:
+            node = np.full(len(matrix), start)
+            moving = np.arange(len(matrix))
+            while moving.size:
+                here = node[moving]
+                inner = tree["children_left"][here] >= 0
+                moving, here = moving[inner], here[inner]
+                value = matrix[moving, tree["feature"][here]]
+                left = np.where(
+                    np.isnan(value), tree["missing_go_to_left"][here] == 1, value <= tree["threshold"][here]
+                )
+                node[moving] = start + np.where(
+                    left, tree["children_left"][here], tree["children_right"][here]
+                )
+            total += tree["value"][node]
+        return total / (tree["start"].size - 1)
+
+    def to_state(self) -> State:
+        """Plain arrays of all trees, one after the other."""
+        return {**self.describe(), "active": self.active_.tolist()}, dict(self.trees_)
+
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftForest:
+        model = cls(**description["settings"])
+        model.active_ = np.array(description["active"], dtype=np.int64)
+        model.trees_ = {name: np.asarray(blob) for name, blob in blobs.items()}
+        model.classes_ = np.array([0, 1])
+        return model
