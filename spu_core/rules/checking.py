@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -40,7 +40,20 @@ def kinds_of(rules: RuleSet, table: Table) -> dict[str, Kind]:
     return {name: kind_of(table.frame[name]) for name in rules.columns if name in table.frame.columns}
 
 
-def refuse_errors(findings: tuple[Finding, ...]) -> None:
+def check_kinds(rule: Rule, kinds: Mapping[str, Kind]) -> Iterator[Finding]:
+    """Errors where columns of these kinds cannot give a rule what it asks for."""
+    for name, kind in rule.belief.needs.items():
+        if kind is not None and kinds[name] is not kind:
+            yield _error("wrong_type", _wrong_belief_column(rule, name, kind, kinds[name]), name)
+    for compare in () if rule.when is None else rule.when.comparisons:
+        problem = _kind_problem(compare, kinds[compare.column])
+        if problem:
+            holding = f"column {compare.column!r} holds {KIND_WORDS[kinds[compare.column]]}"
+            message = f"Rule {rule.name!r} asks {compare.words}, but {holding}: {problem}"
+            yield _error("wrong_type", message, compare.column)
+
+
+def refuse_errors(findings: Iterable[Finding]) -> None:
     """Raise the first error; how many more there are is said too."""
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
@@ -60,13 +73,12 @@ def _check_rule(rule: Rule, table: Table, columns: Columns) -> Iterator[Finding]
     if missing:
         return
     yield from _check_roles(rule, table)
-    for name, kind in rule.belief.needs.items():
-        if kind is not None and columns.kinds[name] is not kind:
-            yield _error("wrong_type", _wrong_belief_column(rule, name, kind, columns.kinds[name]), name)
+    yield from check_kinds(rule, columns.kinds)
     if isinstance(rule.belief, CheckRatio):
         yield from _check_admissions(rule, rule.belief, table, columns)
     for compare in () if rule.when is None else rule.when.comparisons:
-        yield from _check_compare(rule, compare, table, columns)
+        if table.types[compare.column] is ColumnType.CATEGORY and columns.kinds[compare.column] is Kind.TEXT:
+            yield from _check_levels(rule, compare, columns)
 
 
 def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
@@ -96,17 +108,6 @@ def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Col
         )
         advice = "Let the label column name them: the rule is silent there, since admissions are labels."
         yield Finding("admitted_not_labeled", Severity.WARNING, message, advice, belief.outcome_column)
-
-
-def _check_compare(rule: Rule, compare: Compare, table: Table, columns: Columns) -> Iterator[Finding]:
-    kind = columns.kinds[compare.column]
-    problem = _kind_problem(compare, kind)
-    if problem:
-        holding = f"column {compare.column!r} holds {KIND_WORDS[kind]}"
-        message = f"Rule {rule.name!r} asks {compare.words}, but {holding}: {problem}"
-        yield _error("wrong_type", message, compare.column)
-    elif table.types[compare.column] is ColumnType.CATEGORY and kind is Kind.TEXT:
-        yield from _check_levels(rule, compare, columns)
 
 
 def _kind_problem(compare: Compare, kind: Kind) -> str:

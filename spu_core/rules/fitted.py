@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import RuleError
-from spu_core.rules.checking import check_rules, kinds_of, refuse_errors
+from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of
 from spu_core.rules.evaluate import holds
 from spu_core.rules.fields import Fields
@@ -93,10 +93,8 @@ class FittedRules:
         entries = fields.items("beliefs", MAX_RULES)
         fields.done()
         beliefs = tuple(frozen_of_data(entry, f"beliefs[{i}]") for i, entry in enumerate(entries))
-        if [belief.kind for belief in beliefs] != [rule.belief.kind for rule in rules]:
-            raise RuleError(
-                f"{what} are damaged: their beliefs do not belong to their rules; fit the rules again."
-            )
+        _check_belonging(rules, beliefs)
+        refuse_errors(finding for rule in rules for finding in check_kinds(rule, kinds))
         return cls(rules, kinds, beliefs)
 
 
@@ -129,6 +127,16 @@ def _apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.nd
     # A graded belief of 0, like a missing one, says nothing; counted as fired it would only blur coverage and lift.
     fired &= belief > 0.0
     return np.where(fired, belief, 0.0)
+
+
+def _check_belonging(rules: RuleSet, beliefs: tuple[FrozenBelief, ...]) -> None:
+    """Each rule is on and has its own belief, of its own kind and columns."""
+    asked = [(rule.on, rule.belief.kind, list(rule.belief.needs)) for rule in rules]
+    given = [(True, belief.kind, list(dict.fromkeys(belief.columns))) for belief in beliefs]
+    if asked != given:
+        raise RuleError(
+            "The fitted rules are damaged: their beliefs do not belong to their rules; fit the rules again."
+        )
 
 
 def _kinds_of_data(data: Any, rules: RuleSet) -> dict[str, Kind]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +24,12 @@ class FrozenBelief:
 
     __slots__ = ()
     kind: ClassVar[str]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it reads."""
+        names = (field.name for field in fields(self) if field.name.endswith("column"))  # type: ignore[arg-type]
+        return tuple(getattr(self, name) for name in names)
 
     def of(self, columns: Columns) -> float | np.ndarray:
         raise NotImplementedError

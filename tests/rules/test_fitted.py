@@ -137,6 +137,15 @@ def with_belief(place, **changes):
         (damaged(kinds=dict(FITTED.kinds) | {"more": "number"}), r"kinds has an unknown field 'more'\."),
         (damaged(beliefs=[]), r"The fitted rules are damaged: their beliefs do not belong to their rules"),
         (damaged(beliefs=3), r"The fitted rules.beliefs must be a list, got 3\."),
+        (
+            damaged(kinds=dict(FITTED.kinds) | {"visits": "text"}),
+            r"Rule 'constant' asks visits ≥ 2, but column 'visits' holds",
+        ),
+        (
+            damaged(kinds=dict(FITTED.kinds) | {"amount": "date"}),
+            r"column 'amount', which must hold numbers but holds dates",
+        ),
+        (with_belief(1, column="visits"), r"their beliefs do not belong to their rules"),
         (with_belief(0, value=2), r"beliefs\[0\].value must lie in \[0, 1\], got 2\."),
         (with_belief(0, kind="pickle"), r"beliefs\[0\].kind must be one of the known words, got 'pickle'\."),
         (with_belief(1, knots=[1]), r"beliefs\[1\] needs as many beliefs as knots; fit the rules again\."),
