@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spu_core.engines.jobs import Job
-from spu_core.engines.launch import start_waiting
+from spu_core.engines.launch import drop_void_tickets, start_waiting
 from spu_core.engines.processes import end_tree, find_process, wait_until
 from spu_core.engines.queue import Queue
 from spu_core.workspace import Attempt, JobRecord, JobStatus, QueueFullError, Workspace
@@ -73,10 +73,13 @@ def wait_for(workspace: Workspace, token: str, seconds: float) -> JobRecord:
 
 def _make_room(queue: Queue) -> None:
     start_waiting(queue)
-    waiting, limits = len(queue.tickets()), queue.limits
-    if waiting >= limits.waiting and not queue.has_free_slot():
+    limits = queue.limits
+    if len(queue.tickets()) < limits.waiting or queue.has_free_slot():
+        return
+    drop_void_tickets(queue)
+    if len(queue.tickets()) >= limits.waiting:
         raise QueueFullError(
-            f"{limits.running} jobs run and {waiting} wait, which is all that this server allows; "
+            f"{limits.running} jobs run and {limits.waiting} wait, which is all that this server allows; "
             "wait until one ends, or cancel one."
         )
 
@@ -98,5 +101,6 @@ def _kill(workspace: Workspace, token: str) -> None:
     """For a watcher that does not answer; never a job that runs inside somebody's own process."""
     job = workspace.jobs.get(token)
     process = find_process(job.worker) if job.worker.get("detached") else None
-    if process is not None and job.status is JobStatus.RUNNING:
+    # It gives up the lock before it starts the next job, so whoever holds it has only this one.
+    if process is not None and workspace.jobs.is_alive(token):
         end_tree(process)

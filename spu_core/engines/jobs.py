@@ -76,16 +76,18 @@ class Task:
         self.threads = int(job.limits["threads"])
         self._attempt = attempt
         self._last = float("-inf")
+        self._message = ""
 
     def progress(self, share: float, message: str, detail: Mapping[str, Any] | None = None) -> None:
-        """Say how far the job is; as often as one likes, since only some reports are written.
+        """Say how far the job is; as often as one likes, if the message names the stage and `detail` counts.
 
+        A new message is written at once, since the stage may last; the same one again only now and then.
         Raises `JobCancelled` where the job was cancelled or deleted, so call it at every step.
         """
         now = time.monotonic()
-        if now - self._last < REPORT_SECONDS:
+        if message == self._message and now - self._last < REPORT_SECONDS:
             return
-        self._last = now
+        self._last, self._message = now, message
         kept = self.workspace.jobs.report(self._attempt, share, message, detail or {})
         record = self.workspace.jobs.find(self.job)
         if not kept or record is None or record.cancel_requested:

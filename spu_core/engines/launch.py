@@ -41,6 +41,18 @@ def start_waiting(queue: Queue) -> None:
         queue.drop(ticket)
 
 
+def drop_void_tickets(queue: Queue) -> None:
+    """Take away the turns of jobs that were cancelled or deleted. The caller holds `queue.alone()`."""
+    for ticket in queue.tickets():
+        try:
+            with Workspace.join(queue.home, ticket.place) as workspace:
+                job = workspace.jobs.find(ticket.job)
+        except WorkspaceError:
+            job = None
+        if job is None or job.status is not JobStatus.WAITING:
+            queue.drop(ticket)
+
+
 def spawn(
     module: str, arguments: tuple[str, ...], keep: tuple[int, ...], **options: Any
 ) -> subprocess.Popen[bytes]:

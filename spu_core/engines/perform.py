@@ -13,7 +13,6 @@ from spu_core.workspace import Attempt, JobRecord, JobStatus, Workspace, in_byte
 from spu_core.workspace.locks import locked
 from spu_core.workspace.values import new_id
 
-
 SMALLER = "use fewer rows or columns, or allow more memory"
 
 

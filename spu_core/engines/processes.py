@@ -8,13 +8,15 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+# Beyond this, a process hangs in the kernel, where no signal reaches it.
+_ROUNDS = 25
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -45,9 +47,18 @@ def adopt_orphans() -> None:
 
 def end_descendants(process: psutil.Process, grace: float = 0.4) -> None:
     """Ask every descendant to end, then make it; the process itself stays."""
-    _end(process, grace)
-    # One that forked while it was asked has left a child behind: look again.
-    while left := _living(process):
+    asked = _living(process)
+    _signal(asked, signal.SIGTERM)
+    psutil.wait_procs(asked, timeout=grace)
+    kill_descendants(process)
+
+
+def kill_descendants(process: psutil.Process) -> None:
+    """Kill every descendant, and those that they started meanwhile, until none is left."""
+    for _ in range(_ROUNDS):
+        left = _living(process)
+        if not left:
+            return
         _signal(left, signal.SIGKILL)
         psutil.wait_procs(left, timeout=0.2)
 
@@ -57,6 +68,16 @@ def end_tree(process: psutil.Process) -> None:
     descendants = _living(process)
     _signal([process, *descendants], signal.SIGKILL)
     psutil.wait_procs([process, *descendants], timeout=1.0)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.05) -> bool:
+    """Whether `condition()` came true within `seconds`."""
+    last = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > last:
+            return False
+        time.sleep(pause)
+    return True
 
 
 def _identity(pid: int) -> dict[str, Any]:
@@ -75,14 +96,6 @@ def _boot() -> str:
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
 
 
-def _end(process: psutil.Process, grace: float) -> None:
-    asked = _living(process)
-    _signal(asked, signal.SIGTERM)
-    _, left = psutil.wait_procs(asked, timeout=grace)
-    _signal(left, signal.SIGKILL)
-    psutil.wait_procs(left, timeout=0.5)
-
-
 def _living(process: psutil.Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         return [child for child in process.children(recursive=True) if _is_alive(child)]
@@ -99,13 +112,3 @@ def _signal(processes: Iterable[psutil.Process], number: int) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
             process.send_signal(number)  # psutil compares the start time first
-
-
-def wait_until(condition: Any, seconds: float, pause: float = 0.05) -> bool:
-    """Whether `condition()` came true within `seconds`."""
-    last = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > last:
-            return False
-        time.sleep(pause)
-    return True

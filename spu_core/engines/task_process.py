@@ -12,6 +12,7 @@ import threading
 import psutil
 
 from spu_core.engines.perform import perform
+from spu_core.engines.processes import adopt_orphans, kill_descendants
 from spu_core.workspace import Attempt, Home, Workspace
 
 NICENESS = 10
@@ -20,6 +21,7 @@ _SHARE_OF_MACHINE = 0.9
 
 def main(arguments: list[str]) -> None:
     home, place, job, number, lifeline = arguments
+    adopt_orphans()
     _die_with_watcher(int(lifeline))
     faulthandler.enable()  # a native crash leaves its Python stack in the log
     os.nice(NICENESS)
@@ -41,10 +43,11 @@ def bound_memory(limit: int | None) -> None:
 
 
 def _die_with_watcher(lifeline: int) -> None:
-    """The watcher holds the other end of this pipe; when it dies, reading ends, and so does our process group."""
+    """The watcher holds the other end of this pipe; when it dies, reading ends, and so does our tree."""
 
     def wait() -> None:
         os.read(lifeline, 1)
+        kill_descendants(psutil.Process())
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True, name="lifeline").start()

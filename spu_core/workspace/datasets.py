@@ -55,13 +55,13 @@ class Datasets:
 
     def load(self, token: str) -> Table:
         """The table with its saved roles."""
-        from spu_core.tables import Table
+        from spu_core.tables import Role, Table
 
         record, path = self.get(token), self.path(token)
         return replace(
             Table.from_parquet(path),
             name=record.name,
-            roles=dict(record.roles),
+            roles={column: Role(role) for column, role in record.roles.items()},
             positive_values=tuple(record.positive_values),
             truth_values=tuple(record.truth_values),
         )

@@ -35,21 +35,22 @@ def save_version(workspace, text):
 
 def in_processes(count, do):
     """Run `do(process, say)` in that many forks at once; returns what each said."""
-    pipes = []
+    pipes: dict[int, int] = {}
     for process in range(count):
         theirs, ours = os.pipe()
-        if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
             try:
                 os.close(theirs)
                 do(process, lambda line, ours=ours: os.write(ours, f"{line}\n".encode()))
             finally:
                 os._exit(0)
         os.close(ours)
-        pipes.append(theirs)
-    said = [Path(f"/dev/fd/{pipe}").read_text().splitlines() for pipe in pipes]
-    for pipe in pipes:
+        pipes[pid] = theirs
+    said = [Path(f"/dev/fd/{pipe}").read_text().splitlines() for pipe in pipes.values()]
+    for pid, pipe in pipes.items():
         os.close(pipe)
-        os.wait()
+        os.waitpid(pid, 0)
     return said
 
 
