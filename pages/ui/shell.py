@@ -81,13 +81,23 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
     name = title if title == BRAND else f"{title} · {BRAND}"
     st.set_page_config(page_title=name, page_icon=":material/show_chart:", layout="wide")
     st.logo(LOGO, size="large", link=None)
-    try:
+    page = None
+    with _told_in_words(title):
         page = _page(title)
         with st.sidebar:
             _draw_steps(page)
-        st.title(title, anchor=False)
-        st.caption(promise)
+    if page is None:
+        st.stop()
+    st.title(title, anchor=False)
+    st.caption(promise)
+    with _told_in_words(title):
         yield page
+
+
+@contextmanager
+def _told_in_words(title: str) -> Iterator[None]:
+    try:
+        yield
     except SpuError as error:
         st.error(plain(error), icon=":material/error:")
     except Exception:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROME_ON_MACOS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
@@ -27,6 +28,19 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+
+@pytest.fixture
+def open_app():
+    """A page without a browser: `open_app("pages/1_data.py", dataset=…)`."""
+
+    def open_one(page: str, **query: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        for key, value in query.items():
+            app.query_params[key] = value
+        return app.switch_page(page).run()
+
+    return open_one
 
 
 @dataclass(frozen=True)

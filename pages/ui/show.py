@@ -1,0 +1,60 @@
+"""How results are shown: charts in the theme of the viewer, findings with their advice, words with their meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.ui.glossary import GLOSSARY
+from pages.ui.text import plain
+from spu_core.charts import DARK, LIGHT, Theme, alt_text
+from spu_core.tables import Finding, Severity
+
+_ICONS = {
+    Severity.INFO: ":material/info:",
+    Severity.WARNING: ":material/warning:",
+    Severity.ERROR: ":material/error:",
+}
+_CONFIG = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d", "zoom2d", "select2d"],
+    "toImageButtonOptions": {"format": "svg", "filename": "spu-studio"},
+}
+
+
+def theme() -> Theme:
+    """The chart theme that goes with the viewer's."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def show_chart(figure: go.Figure, key: str, **options: Any) -> Any:
+    """A chart with its alternative text; its camera button saves an SVG."""
+    shown = st.plotly_chart(figure, theme=None, key=key, config=_CONFIG, **options)
+    st.caption(f":material/image: {plain(alt_text(figure))}")
+    return shown
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """Findings, the gravest first, each with what to do."""
+    order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
+    for finding in sorted(findings, key=lambda each: order.index(each.severity)):
+        box = {Severity.ERROR: st.error, Severity.WARNING: st.warning, Severity.INFO: st.info}[finding.severity]
+        box(f"**{plain(finding.message)}** {plain(finding.advice)}", icon=_ICONS[finding.severity])
+
+
+def meaning(word: str) -> str:
+    """What a technical word means, for the `help=` of whatever shows it."""
+    return GLOSSARY[word].words
+
+
+def explain_words(*words: str) -> None:
+    """The meaning of the words of a page, with their formulas one click away."""
+    with st.popover("What do these words mean?", icon=":material/help:"):
+        for word in words:
+            entry = GLOSSARY[word]
+            st.markdown(f"**{entry.title}.** {entry.words}")
+            if entry.formula:
+                st.latex(entry.formula)
