@@ -1,32 +1,59 @@
 """Results as Plotly figures: pure functions, for notebooks and the dashboard alike.
 
 Every chart is a function `…_chart(result, *, theme=LIGHT)`; it changes nothing, sends no rows, shows user text as text,
-and says in words what it shows: `alt_text(figure)`.
+and says in words what it shows: `alt_text(figure)`. Backgrounds are transparent, so a figure sits on any page.
 """
 
-from spu_core.charts.brush import (
-    ColumnBins,
-    RuleBand,
-    brush_chart,
-    category_chart,
-    selected_levels,
-    selected_range,
-)
+from spu_core.charts.brush import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.charts.canvas import alt_text
+from spu_core.charts.checks import check_prior_chart, failure_ratio_chart
+from spu_core.charts.columns import label_rate_chart, missing_chart, soft_label_chart
+from spu_core.charts.implied import implied_auc_chart
+from spu_core.charts.leaderboard import (
+    difference_chart,
+    leaderboard_chart,
+    segment_chart,
+    share_of_ceiling_chart,
+)
+from spu_core.charts.learning import learning_curve_chart
+from spu_core.charts.operating import ReviewCosts, cost_chart, gains_chart, gains_lift_chart
 from spu_core.charts.roc import clicked_threshold, roc_chart
+from spu_core.charts.rule_analysis import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart
+from spu_core.charts.scores import calibration_chart, feature_effect_chart, score_chart
 from spu_core.charts.theme import DARK, LIGHT, Theme
 
 __all__ = [
     "DARK",
     "LIGHT",
-    "ColumnBins",
+    "ReviewCosts",
     "RuleBand",
     "Theme",
     "alt_text",
     "brush_chart",
+    "calibration_chart",
     "category_chart",
+    "check_prior_chart",
     "clicked_threshold",
+    "cost_chart",
+    "coverage_chart",
+    "difference_chart",
+    "failure_ratio_chart",
+    "feature_effect_chart",
+    "gains_chart",
+    "gains_lift_chart",
+    "implied_auc_chart",
+    "label_rate_chart",
+    "leaderboard_chart",
+    "learning_curve_chart",
+    "leave_one_out_chart",
+    "missing_chart",
+    "overlap_chart",
     "roc_chart",
+    "rule_lift_chart",
+    "score_chart",
+    "segment_chart",
     "selected_levels",
     "selected_range",
+    "share_of_ceiling_chart",
+    "soft_label_chart",
 ]

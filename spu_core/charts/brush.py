@@ -9,61 +9,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from spu_core.charts.bars import Bars, rows_axis, set_value_axis
 from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothing_to_show, top_legend
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.words import compact, count, label, one_line, percent, plain
-from spu_core.errors import SpuError
+from spu_core.charts.words import count, label, one_line, percent, plain
+from spu_core.tables import Histogram
 
-BINS = 60
 MOST_LEVELS = 30
 # Names of neighbouring bands take turns on so many lines.
 BAND_LINES = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnBins:
-    """Rows of a number column by bin: known positives, the rest, and how many rows have no value.
-
-    >>> bins = ColumnBins.of([1.0, 2.0, 2.5, None], [False, True, False, False], bins=2)
-    >>> bins.edges.tolist(), bins.positives.tolist(), bins.rest.tolist(), bins.missing
-    ([1.0, 1.75, 2.5], [0, 1], [1, 1], 1)
-    """
-
-    edges: np.ndarray
-    positives: np.ndarray
-    rest: np.ndarray
-    missing: int = 0
-
-    def __post_init__(self) -> None:
-        if self.edges.size != self.positives.size + 1 or self.positives.size != self.rest.size:
-            raise SpuError(
-                f"{self.edges.size} edges make {self.edges.size - 1} bins, but there are {self.positives.size} counts "
-                f"of positives and {self.rest.size} of the rest."
-            )
-
-    @classmethod
-    def of(cls, values: Any, is_labeled: Any, bins: int = BINS) -> ColumnBins:
-        """Count the rows of a column; infinite values count as missing."""
-        values = np.asarray(values, dtype=np.float64)
-        is_labeled = np.asarray(is_labeled, dtype=bool)
-        present = np.isfinite(values)
-        edges = np.histogram_bin_edges(values[present], bins=_useful_bins(values[present], bins))
-        positives, _ = np.histogram(values[present & is_labeled], bins=edges)
-        rest, _ = np.histogram(values[present & ~is_labeled], bins=edges)
-        return cls(edges, positives, rest, int(np.count_nonzero(~present)))
-
-    @property
-    def rows(self) -> np.ndarray:
-        return self.positives + self.rest
-
-    @property
-    def total(self) -> int:
-        """All rows, those without a value too."""
-        return int(self.rows.sum()) + self.missing
-
-    @property
-    def middles(self) -> np.ndarray:
-        return 0.5 * (self.edges[1:] + self.edges[:-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +30,31 @@ class RuleBand:
     belief: float | None = None
 
 
-def brush_chart(bins: ColumnBins, column: str, *, rules: Iterable[RuleBand] = (), theme: Theme = LIGHT) -> go.Figure:
+def brush_chart(
+    histogram: Histogram, column: str, *, rules: Iterable[RuleBand] = (), dates: bool = False, theme: Theme = LIGHT
+) -> go.Figure:
     """The histogram to drag across: known positives on top of the rest, saved rules as bands behind.
 
     The figure depends on saved things only: Plotly forgets a selection when the figure changes, so what the analyst is
-    just choosing must stay out of it.
+    just choosing must stay out of it. With `dates`, edges are nanoseconds since 1970.
     """
-    if not bins.rows.any():
-        return nothing_to_show(theme, f"Column {column} holds no numbers.")
-    figure = canvas(theme, _brush_alt(bins, column), height=320, barmode="stack", bargap=0)
-    hover = [_bin_words(bins, place) for place in range(bins.rows.size)]
-    _add_bars(figure, bins, "the rest", bins.rest, hover, theme.rest, theme.model)
-    _add_bars(figure, bins, "known positives", bins.positives, hover, theme.belief, theme.belief)
-    rules = list(rules)
+    bars, rules = Bars.of(histogram, dates), list(rules)
+    figure = canvas(theme, _brush_alt(bars, column), height=320, barmode="stack", bargap=0)
+    hover = [_bin_words(bars, place) for place in range(bars.rows.size)]
+    _add_bars(figure, bars, ("the rest", bars.rest), hover, (theme.rest, theme.model))
+    _add_bars(figure, bars, ("known positives", bars.positives), hover, (theme.belief, theme.belief))
     for place, rule in enumerate(rules):
-        _add_rule_band(figure, bins, rule, place % BAND_LINES, theme)
-    figure.update_layout(dragmode="select", selectdirection="h", newselection_line={"color": theme.model, "width": 2})
-    figure.update_layout(activeselection={"fillcolor": theme.model, "opacity": 0.08})
-    figure.update_xaxes(
-        title_text=label(column), range=[bins.edges[0], bins.edges[-1]], showgrid=False, fixedrange=True, nticks=8
+        _add_rule_band(figure, bars, rule, place % BAND_LINES, theme)
+    figure.update_layout(
+        dragmode="select",
+        selectdirection="h",
+        newselection_line={"color": theme.model, "width": 2},
+        activeselection={"fillcolor": theme.model, "opacity": 0.08},
     )
+    set_value_axis(figure, bars, column)
     # Room for the names of the bands above the highest bar.
     top = 1.03 + 0.08 * min(len(rules), BAND_LINES)
-    figure.update_yaxes(title_text="rows", fixedrange=True, range=[0, top * bins.rows.max()], nticks=6, tickformat="~s")
+    rows_axis(figure, [0, top * max(float(bars.rows.max()), 1.0)])
     top_legend(figure)
     return figure
 
@@ -143,19 +99,26 @@ def category_chart(levels: Sequence[Any], positives: Any, rest: Any, column: str
     return figure
 
 
-def selected_range(selection: Mapping[str, Any], bins: ColumnBins) -> tuple[float, float] | None:
+def selected_range(selection: Mapping[str, Any], histogram: Histogram) -> tuple[float, float] | None:
     """The range of a box selection on `brush_chart`, in order and inside the column; None when it was cleared.
 
-    >>> bins = ColumnBins.of([0.0, 10.0], [False, True], bins=2)
-    >>> selected_range({"box": [{"x": [12.5, 3.5]}]}, bins)
+    A box that reaches the outer edge of the plot takes in what lies beyond it. Dates become nanoseconds since 1970.
+
+    >>> histogram = Histogram(np.array([0.0, 5.0, 10.0]), np.array([1, 1]), np.array([0, 1]))
+    >>> selected_range({"box": [{"x": [12.5, 3.5]}]}, histogram)
     (3.5, 10.0)
-    >>> selected_range({"box": []}, bins)
+    >>> selected_range({"box": []}, histogram)
     """
     boxes = selection.get("box") or []
     if not boxes:
         return None
-    low, high = np.clip(np.sort(np.asarray(boxes[0]["x"], dtype=np.float64)), bins.edges[0], bins.edges[-1])
-    return float(low), float(high)
+    low, high = sorted(_position(value) for value in boxes[0]["x"])
+    edges = Bars.of(histogram).edges
+    first, last = float(histogram.edge[0]), float(histogram.edge[-1])
+    return (
+        first if low <= edges[0] else min(low, last),
+        last if high >= edges[-1] else max(high, first),
+    )
 
 
 def selected_levels(selection: Mapping[str, Any], levels: Sequence[Any]) -> list[Any]:
@@ -177,45 +140,39 @@ def _place(data: Any) -> int | None:
     return int(data) if isinstance(data, int | float) else None
 
 
-def _useful_bins(values: np.ndarray, bins: int) -> int:
-    """Whole numbers with few distinct values get one bar each, or the histogram would show gaps that are not there."""
-    if not values.size or values.min() == values.max():
-        return 1
-    spread = values.max() - values.min()
-    whole = spread < bins and bool((values == np.round(values)).all())
-    return int(spread) + 1 if whole else bins
+def _position(value: Any) -> float:
+    """A number, or the date that Plotly writes for one."""
+    if isinstance(value, str):
+        return float(np.datetime64(value.replace(" ", "T"), "ns").astype(np.int64))
+    return float(value)
 
 
 def _add_bars(
-    figure: go.Figure,
-    bins: ColumnBins,
-    name: str,
-    values: np.ndarray,
-    hover: list[str],
-    color: str,
-    chosen: str,
+    figure: go.Figure, bars: Bars, named: tuple[str, np.ndarray], hover: list[str], colors: tuple[str, str]
 ) -> None:
+    name, values = named
+    usual, chosen = colors
     figure.add_bar(
-        x=bins.middles,
+        x=bars.drawn(bars.middles),
         y=light(values),
-        width=np.diff(bins.edges),
+        width=np.diff(bars.drawn(bars.edges)),
         name=name,
         hovertext=hover,
         hoverinfo="text",
-        marker={"color": color, "line": {"width": 0}},
+        marker={"color": usual, "line": {"width": 0}},
         selected={"marker": {"color": chosen, "opacity": 1.0}},
         unselected={"marker": {"opacity": 0.55}},
     )
 
 
-def _add_rule_band(figure: go.Figure, bins: ColumnBins, rule: RuleBand, line: int, theme: Theme) -> None:
-    first, last = float(bins.edges[0]), float(bins.edges[-1])
-    low = first if rule.low is None else max(rule.low, first)
-    high = last if rule.high is None else min(rule.high, last)
+def _add_rule_band(figure: go.Figure, bars: Bars, rule: RuleBand, line: int, theme: Theme) -> None:
+    first, last = float(bars.edges[0]), float(bars.edges[-1])
+    low = first if rule.low is None else min(max(rule.low, first), last)
+    high = last if rule.high is None else min(max(rule.high, first), last)
     figure.add_shape(
         type="rect",
-        x0=low,
-        x1=high,
+        x0=bars.drawn(low),
+        x1=bars.drawn(high),
         y0=0,
         y1=1,
         yref="paper",
@@ -224,11 +181,11 @@ def _add_rule_band(figure: go.Figure, bins: ColumnBins, rule: RuleBand, line: in
         layer="below",
     )
     belief = "" if rule.belief is None else f"  {rule.belief:.2f}"
-    middle = 0.5 * (low + high)
+    x, anchor = _name_place(low, high, (first, last))
     figure.add_annotation(
         text=f"{plain(rule.name, 18)}{belief}",
-        x=middle,
-        xanchor=_anchor((middle - first) / (last - first)),
+        x=bars.drawn(x),
+        xanchor=anchor,
         y=1,
         yref="paper",
         yanchor="top",
@@ -238,14 +195,17 @@ def _add_rule_band(figure: go.Figure, bins: ColumnBins, rule: RuleBand, line: in
     )
 
 
-def _anchor(place: float) -> str:
-    """Near the edges a centred name would leave the plot."""
-    return "left" if place < 0.15 else "right" if place > 0.85 else "center"
+def _name_place(low: float, high: float, ends: tuple[float, float]) -> tuple[float, str]:
+    """Where the name of a band stands: centred, but near the ends of the axis a centred name would leave the plot."""
+    middle = 0.5 * (low + high)
+    place = (middle - ends[0]) / (ends[1] - ends[0])
+    if place < 0.15:
+        return low, "left"
+    return (high, "right") if place > 0.85 else (middle, "center")
 
 
-def _bin_words(bins: ColumnBins, place: int) -> str:
-    low, high = compact(bins.edges[place]), compact(bins.edges[place + 1])
-    return f"<b>{low} to {high}</b><br>{_share_words(bins.positives[place], bins.rest[place], bins.total)}"
+def _bin_words(bars: Bars, place: int) -> str:
+    return f"<b>{bars.range_words(place)}</b><br>{_share_words(bars.positives[place], bars.rest[place], bars.total)}"
 
 
 def _level_words(level: Any, positives: float, rest: float, total: int) -> str:
@@ -259,12 +219,10 @@ def _share_words(positives: float, rest: float, total: int) -> str:
     return f"{count(rows)} rows, {percent(rows / total)} of all<br>{known}{rate}"
 
 
-def _brush_alt(bins: ColumnBins, column: str) -> str:
-    highest = int(np.argmax(bins.rows))
-    where = f"{compact(bins.edges[highest])} to {compact(bins.edges[highest + 1])}"
+def _brush_alt(bars: Bars, column: str) -> str:
     return (
-        f"Histogram of {one_line(column)} from {compact(bins.edges[0])} to {compact(bins.edges[-1])}: "
-        f"{count(bins.rows.sum())} rows, {count(bins.positives.sum())} of them known positives; most lie in {where}."
+        f"Histogram of {one_line(column)}: {count(bars.total)} rows, {count(bars.positives.sum())} of them known "
+        f"positives; the highest bar is {bars.range_words(int(np.argmax(bars.rows)))}."
     )
 
 

@@ -85,8 +85,11 @@ def value_column(figure: go.Figure, values: Sequence[str], theme: Theme, heading
     figure.update_layout(margin_r=20 + 7 * longest)
 
 
-def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash: str = "dash") -> None:
-    """A vertical line with its name above the plot; `words` are safe already."""
+def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash: str = "dash", line: int = 0) -> None:
+    """A vertical line with its name above the plot, on a second `line` where another name stands there already.
+
+    `words` are safe already.
+    """
     figure.add_shape(
         type="line",
         x0=at,
@@ -103,10 +106,11 @@ def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash
         y=1,
         yref="paper",
         yanchor="bottom",
+        yshift=14 * line,
         showarrow=False,
         font={"color": color, "size": TEXT_SIZE - 1},
     )
-    figure.update_layout(margin_t=28)
+    figure.update_layout(margin_t=28 + 14 * line)
 
 
 def heading_font(theme: Theme) -> dict[str, Any]:

@@ -15,12 +15,29 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from spu_core import charts
-from spu_core.charts import DARK, LIGHT, Theme
-from spu_core.metrics import roc_spu, roc_spu_band, roc_spu_ceiling
-from spu_core.theory import ScarLink
+from spu_core.charts import DARK, LIGHT, RuleBand, Theme
+from spu_core.labels import assign_soft_labels, audit_soft_labels, leave_one_rule_out
+from spu_core.metrics import (
+    auc_spu_interval,
+    calibration_to_soft_label,
+    ceiling_share_interval,
+    compare_auc_spu,
+    gains_spu,
+    roc_spu,
+    roc_spu_band,
+    roc_spu_ceiling,
+)
+from spu_core.rules import RuleMatrix
+from spu_core.tables import Table
+from spu_core.tables.profiles import histogram, profile_table
+from spu_core.theory import AdmissibleRegion, ScarLink
+from spu_core.theory.check_prior import fit_check_prior
+from spu_core.theory.check_ratio import fit_check_ratios
+from spu_core.training.pairs import Pair
 
 ROWS = 4000
-NOISE = {"Gradient boosting": 0.55, "Random forest": 0.7, "MLP": 0.8, "Soft logistic": 0.95, "Naive Bayes": 1.9}
+NOISE = {"Gradient boosting": 0.55, "Random forest": 0.7, "MLP": 0.72, "Soft logistic": 0.95, "Naive Bayes": 1.9}
+CHAMPION = "Gradient boosting"
 
 
 def rows(size: int = ROWS, seed: int = 0) -> pd.DataFrame:
@@ -32,10 +49,30 @@ def rows(size: int = ROWS, seed: int = 0) -> pd.DataFrame:
         frame[name] = 1 / (1 + np.exp(-(logit + rng.normal(0, 2.2 * noise, size))))
     frame["is_labeled"] = rng.random(size) < 0.25 * frame["soft_label"]
     frame["days"] = rng.gamma(2.2, 30, size) * (1 + 0.4 * frame["is_labeled"])
-    frame["country"] = rng.choice(
-        ["Germany", "France", "Spain", "Poland", "Italy"], size, p=[0.4, 0.3, 0.15, 0.1, 0.05]
-    )
+    countries, share = ["Germany", "France", "Spain", "Poland", "Italy"], [0.4, 0.3, 0.15, 0.1, 0.05]
+    frame["country"] = rng.choice(countries, size, p=share)
+    frame["income"] = np.where(rng.random(size) < 0.62, np.nan, rng.lognormal(10, 1, size))
+    frame["age"] = np.where(rng.random(size) < 0.07, np.nan, rng.integers(18, 90, size))
+    frame["seen"] = pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 400, size), unit="D")
     return frame
+
+
+def rule_matrix(size: int = ROWS) -> RuleMatrix:
+    """Five rules that fire here and there, two of them much on the same rows."""
+    rng = np.random.default_rng(1)
+    names = ["late payers", "new device", "night transfers", "shared address with a blocked account", "manual tip"]
+    fired = rng.random((size, 5)) < [0.2, 0.12, 0.08, 0.04, 0.01]
+    fired[:, 2] |= fired[:, 1] & (rng.random(size) < 0.7)
+    return RuleMatrix.from_arrays(names, fired * np.array([0.3, 0.5, 0.45, 0.8, 0.95]))
+
+
+def losses(folds: int = 3, length: int = 120) -> list[list[float]]:
+    rng = np.random.default_rng(2)
+    rounds = np.arange(length)
+    return [
+        (0.35 + 0.3 * np.exp(-rounds / 25) + 0.0004 * rounds + rng.normal(0, 0.003, length) + 0.01 * fold).tolist()
+        for fold in range(folds)
+    ]
 
 
 DATA = rows()
@@ -44,34 +81,105 @@ LABELED = DATA["is_labeled"].to_numpy()
 SCORES = {name: DATA[name].to_numpy() for name in NOISE}
 CURVES = {name: roc_spu(SOFT, score) for name, score in SCORES.items()}
 CEILING = roc_spu_ceiling(SOFT)
-BAND = {"Gradient boosting": roc_spu_band(SOFT, SCORES["Gradient boosting"])}
-POINT = CURVES["Gradient boosting"].at_fpr(0.16)
-DAYS = charts.ColumnBins.of(DATA["days"], LABELED)
+BAND = {CHAMPION: roc_spu_band(SOFT, SCORES[CHAMPION])}
+POINT = CURVES[CHAMPION].at_fpr(0.16)
+INTERVALS = {name: auc_spu_interval(SOFT, score) for name, score in SCORES.items()}
+SHARES = {name: ceiling_share_interval(SOFT, score) for name, score in SCORES.items()}
+GAINS = {name: gains_spu(SOFT, score) for name, score in list(SCORES.items())[:3]}
+CALIBRATION = {name: calibration_to_soft_label(SOFT, score) for name, score in list(SCORES.items())[:3]}
+DAYS = histogram(DATA["days"].to_numpy(), LABELED)
+SEEN = histogram(DATA["seen"].dt.as_unit("ns").astype("int64").to_numpy().astype(float), LABELED)
+PROFILE = profile_table(Table.from_frame(DATA[["days", "country", "income", "age", "is_labeled"]]))
+MATRIX = rule_matrix()
+RULE_LABELED = LABELED & (MATRIX.fired[:, 3] | MATRIX.fired[:, 1] | (np.arange(ROWS) % 2 == 0))
+SUMMARY = MATRIX.summary(RULE_LABELED)
+AUDIT = audit_soft_labels(assign_soft_labels(MATRIX, RULE_LABELED, floor=0.02))
+LEFT_OUT = leave_one_rule_out(MATRIX, RULE_LABELED)
+BANDS = [RuleBand("late payers", 180, 269, 0.81), RuleBand("new", None, 12, 0.2)]
+COSTS = charts.ReviewCosts(review=5, miss=40, positives=float(SOFT.sum()))
+EFFECTS = pd.DataFrame(
+    {
+        "column": ["days_since_purchase", "income", "country", "age", "a column with a very long name"],
+        "importance": [0.082, 0.041, 0.017, 0.004, -0.002],
+        "spread": [0.006, 0.004, 0.003, 0.002, 0.002],
+    }
+)
+
+
+def _levels(values: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
+    counts = pd.crosstab(values, LABELED)
+    return list(counts.index), counts[True].to_numpy(), counts[False].to_numpy()
+
+
+def _pairs() -> list[Pair]:
+    names = list(SCORES)
+    found = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]][:7]
+    differences = [compare_auc_spu(SOFT, SCORES[a], SCORES[b]) for a, b in found]
+    return [Pair(a, b, d, min(1.0, 7 * d.p_value)) for (a, b), d in zip(found, differences, strict=True)]
+
+
+def _ratios():
+    rng = np.random.default_rng(3)
+    share = {"random": 0.05, "aim": 0.42, "speed": 0.2, "reports by other players": 0.09, "win streak": 0.03}
+    rule = np.repeat(list(share), [900, 200, 150, 300, 120])
+    failed = rng.random(rule.size) < np.vectorize(share.get)(rule)
+    return fit_check_ratios(rule, failed, np.zeros(rule.size, bool), "random")
+
+
+def _segments():
+    parts = {name: (DATA["country"] == name).to_numpy() for name in DATA["country"].unique()}
+    found = {name: auc_spu_interval(SOFT[part], SCORES[CHAMPION][part]) for name, part in parts.items()}
+    weak = SOFT > 0.25
+    return {**found, "S above ¼": auc_spu_interval(SOFT[weak], SCORES[CHAMPION][weak])}
+
+
+PAIRS, RATIOS, SEGMENTS = _pairs(), _ratios(), _segments()
+PRIOR = fit_check_prior([10] * 100 + [5] * 60, [9] * 70 + [1] * 20 + [5] * 10 + [5] * 50 + [0] * 10, penalty=0.003)
+COUNTRIES = _levels(DATA["country"])
 
 Example = Callable[[Theme], go.Figure]
 EXAMPLES: dict[str, Example] = {
     "roc": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, theme=theme),
     "roc_band_perfect": lambda theme: charts.roc_chart(
-        dict(list(CURVES.items())[:2]), CEILING, bands=BAND, perfect=ScarLink(0.25, 0.7, 0.2), theme=theme
+        dict(list(CURVES.items())[:2]), CEILING, bands=BAND, perfect=ScarLink(0.25, 0.8, 0.16), theme=theme
     ),
     "roc_low": lambda theme: charts.roc_chart(CURVES, CEILING, bands=BAND, zoom="low", theme=theme),
     "roc_log": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, zoom="log", theme=theme),
     "roc_many": lambda theme: charts.roc_chart(
         {f"Candidate number {i} with a long name": CURVES["MLP"] for i in range(12)}, CEILING, theme=theme
     ),
-    "brush": lambda theme: charts.brush_chart(
-        DAYS,
-        "days_since_purchase",
-        rules=[charts.RuleBand("late payers", 180, 269, 0.81), charts.RuleBand("new", None, 12, 0.2)],
-        theme=theme,
+    "leaderboard": lambda theme: charts.leaderboard_chart(
+        INTERVALS, ceiling=CEILING.auc, perfect_level=0.81, theme=theme
     ),
-    "category": lambda theme: charts.category_chart(*_levels(DATA["country"]), column="country", theme=theme),
+    "share_of_ceiling": lambda theme: charts.share_of_ceiling_chart(SHARES, theme=theme),
+    "difference": lambda theme: charts.difference_chart(PAIRS, theme=theme),
+    "segment": lambda theme: charts.segment_chart(SEGMENTS, overall=CURVES[CHAMPION].auc, theme=theme),
+    "calibration": lambda theme: charts.calibration_chart(CALIBRATION, theme=theme),
+    "gains": lambda theme: charts.gains_chart(GAINS, budget=0.1, theme=theme),
+    "gains_lift": lambda theme: charts.gains_lift_chart(GAINS, budget=0.1, theme=theme),
+    "cost": lambda theme: charts.cost_chart(CURVES[CHAMPION], COSTS, operating_point=POINT, theme=theme),
+    "score": lambda theme: charts.score_chart(SCORES[CHAMPION], LABELED, threshold=POINT.threshold, theme=theme),
+    "feature_effect": lambda theme: charts.feature_effect_chart(EFFECTS, theme=theme),
+    "brush": lambda theme: charts.brush_chart(DAYS, "days_since_purchase", rules=BANDS, theme=theme),
+    "brush_dates": lambda theme: charts.brush_chart(SEEN, "last seen", dates=True, theme=theme),
+    "category": lambda theme: charts.category_chart(*COUNTRIES, column="country", theme=theme),
+    "label_rate": lambda theme: charts.label_rate_chart(DAYS, "days_since_purchase", theme=theme),
+    "missing": lambda theme: charts.missing_chart(PROFILE, theme=theme),
+    "soft_label": lambda theme: charts.soft_label_chart(AUDIT, theme=theme),
+    "overlap": lambda theme: charts.overlap_chart(MATRIX.overlaps(), theme=theme),
+    "coverage": lambda theme: charts.coverage_chart(SUMMARY, theme=theme),
+    "rule_lift": lambda theme: charts.rule_lift_chart(SUMMARY, theme=theme),
+    "leave_one_out": lambda theme: charts.leave_one_out_chart(LEFT_OUT, theme=theme),
+    "failure_ratio": lambda theme: charts.failure_ratio_chart(RATIOS, theme=theme),
+    "check_prior": lambda theme: charts.check_prior_chart(PRIOR, theme=theme),
+    "learning_curve": lambda theme: charts.learning_curve_chart(
+        {"LightGBM": losses(), "Neural network": losses(3, 60)}, theme=theme
+    ),
+    "implied_auc": lambda theme: charts.implied_auc_chart(
+        AdmissibleRegion(0.28), 0.66, chosen=ScarLink.from_mean(0.28, 0.3, 0.7), theme=theme
+    ),
+    "nothing": lambda theme: charts.leaderboard_chart({}, theme=theme),
 }
-
-
-def _levels(values: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
-    counts = pd.crosstab(values, LABELED)
-    return list(counts.index), counts[True].to_numpy(), counts[False].to_numpy()
 
 
 def write_pages(folder: Path, theme: Theme = LIGHT) -> list[Path]:

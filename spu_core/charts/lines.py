@@ -1,0 +1,93 @@
+"""Charts with one line per name: dots with whiskers, and bars, with their values at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from spu_core.charts.canvas import MOST_LINES, canvas, lines_height, name_axis, value_column
+from spu_core.charts.theme import Theme
+from spu_core.charts.words import count, label
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One name with its estimate; `hover` and `value` are ready text, `name` is raw unless `is_safe`."""
+
+    name: str
+    estimate: float
+    hover: str
+    value: str
+    color: str
+    low: float | None = None
+    high: float | None = None
+    is_safe: bool = False
+
+    @property
+    def tick(self) -> str:
+        return self.name if self.is_safe else label(self.name)
+
+
+def whisker_chart(lines: Sequence[Line], theme: Theme, alt: str, axis: str) -> go.Figure:
+    """A dot with its interval on each line."""
+    shown = lines[:MOST_LINES]
+    figure = canvas(theme, alt, height=lines_height(len(shown), 72))
+    for color in dict.fromkeys(line.color for line in shown):
+        _add_whiskers(figure, [(y, line) for y, line in enumerate(shown) if line.color == color], color)
+    return _finish(figure, shown, len(lines), theme, axis)
+
+
+def bar_chart(lines: Sequence[Line], theme: Theme, alt: str, axis: str) -> go.Figure:
+    """A bar on each line, with a thin whisker where there is an interval."""
+    shown = lines[:MOST_LINES]
+    figure = canvas(theme, alt, height=lines_height(len(shown), 72), bargap=0.42)
+    figure.add_bar(
+        x=[line.estimate for line in shown],
+        y=list(range(len(shown))),
+        orientation="h",
+        marker={"color": [line.color for line in shown], "line": {"width": 0}, "cornerradius": 3},
+        error_x=_errors(shown, theme.text, 1.2),
+        hovertext=[line.hover for line in shown],
+        hoverinfo="text",
+        showlegend=False,
+    )
+    return _finish(figure, shown, len(lines), theme, axis)
+
+
+def _add_whiskers(figure: go.Figure, placed: Sequence[tuple[int, Line]], color: str) -> None:
+    lines = [line for _, line in placed]
+    figure.add_scatter(
+        x=[line.estimate for line in lines],
+        y=[y for y, _ in placed],
+        mode="markers",
+        marker={"size": 10, "color": color},
+        error_x=_errors(lines, color, 2.0),
+        hovertext=[line.hover for line in lines],
+        hoverinfo="text",
+        showlegend=False,
+    )
+
+
+def _errors(lines: Sequence[Line], color: str, thickness: float) -> dict[str, Any] | None:
+    if all(line.low is None for line in lines):
+        return None
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [0.0 if line.high is None else line.high - line.estimate for line in lines],
+        "arrayminus": [0.0 if line.low is None else line.estimate - line.low for line in lines],
+        "color": color,
+        "thickness": thickness,
+        "width": 0,
+    }
+
+
+def _finish(figure: go.Figure, shown: Sequence[Line], lines: int, theme: Theme, axis: str) -> go.Figure:
+    name_axis(figure, [line.tick for line in shown], theme)
+    value_column(figure, [line.value for line in shown], theme)
+    more = f" ({count(lines - len(shown))} more not shown)" if lines > len(shown) else ""
+    figure.update_xaxes(title_text=f"{axis}{more}", fixedrange=True, nticks=6)
+    return figure
