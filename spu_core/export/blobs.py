@@ -28,7 +28,8 @@ def pack_blobs(blobs: Mapping[str, Any], folder: str) -> tuple[dict[str, dict[st
     for number, (name, blob) in enumerate(sorted(blobs.items())):
         if isinstance(blob, bytes | bytearray):
             suffix = next((suffix for suffix in NATIVE if name.endswith(suffix)), ".bin")
-            member, entry, data = f"{folder}/{number:04d}{suffix}", {}, bytes(blob)
+            member, data = f"{folder}/{number:04d}{suffix}", bytes(blob)
+            entry: dict[str, Any] = {}
         else:
             member = f"{folder}/{number:04d}.bin"
             entry, data = pack_array(np.asarray(blob), name)
@@ -53,13 +54,16 @@ def pack_array(array: np.ndarray, name: str) -> tuple[dict[str, Any], bytes]:
 def unpack_array(entry: Mapping[str, Any], data: bytes, place: str) -> np.ndarray:
     """The array, read-only; its bytes must be exactly as many as its shape asks for."""
     dtype, shape = entry.get("dtype"), entry.get("shape")
-    whole = isinstance(shape, list) and all(type(size) is int and 0 <= size < 2**40 for size in shape)
-    if dtype not in DTYPES or not whole:
+    if dtype not in DTYPES or not isinstance(shape, list) or not all(_is_size(size) for size in shape):
         raise BundleError(f"{place} has dtype {dtype!r} and shape {shape!r}, which are none of a bundle.")
     wanted = prod(shape) * np.dtype(dtype).itemsize
     if len(data) != wanted:
         raise BundleError(f"{place} has {len(data):,} bytes, but its shape {shape} needs {wanted:,}.")
     return np.frombuffer(data, dtype=dtype).reshape(shape)
+
+
+def _is_size(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 2**40
 
 
 def _unpack(name: str, entry: Mapping[str, Any], members: Mapping[str, bytes]) -> Any:

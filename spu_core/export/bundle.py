@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,10 @@ from spu_core.export.parts import active_columns, keeps_training_rows, reads_rul
 from spu_core.export.passport import Passport, Recipe
 from spu_core.export.profile import Profile, profile_of
 from spu_core.models import Features
-from spu_core.rules import RuleMatrix
 from spu_core.training import FittedCandidate, Run
+
+if TYPE_CHECKING:
+    from spu_core.export.scoring import ScoreReport, ScoreTable, Scoring
 
 PROBE_TOLERANCE = 1e-6
 
@@ -37,7 +40,7 @@ class Bundle:
     point: FlagPoint
     profile: Profile
     recipe: Recipe | None = None
-    passport: Passport = Passport()
+    passport: Passport = field(default_factory=Passport)
     rows: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -106,14 +109,56 @@ class Bundle:
         """The same bundle without anything that is kept per training row."""
         return replace(self, rows={})
 
-    def predict(
-        self, frame: pd.DataFrame, rule_score: np.ndarray | None = None, matrix: RuleMatrix | None = None
+    def score(self, source: Any, scoring: Scoring | None = None) -> ScoreTable:
+        """Score a frame, a path, bytes or a file object: id, score, flag, rank, percentile, reasons, fired rules.
+
+        Training rows scored here look better than they are, since the model has seen them; the studio always shows
+        their out-of-fold scores.
+        """
+        from spu_core.export.scoring import score_rows
+
+        return score_rows(self, source, scoring)
+
+    def score_file(
+        self, source: Any, target: str | os.PathLike[str], scoring: Scoring | None = None, *, raw: bool = False
+    ) -> ScoreReport:
+        """The same from file to file, for tables larger than memory."""
+        from spu_core.export.scoring import score_file
+
+        return score_file(self, source, target, scoring, raw=raw)
+
+    def predict(self, frame: pd.DataFrame, rule_score: np.ndarray | None = None) -> np.ndarray:
+        """The bare scores of a frame that has the columns; equal to `run.fit_all().score(…)` to the bit."""
+        from spu_core.export.conform import check_names, conform
+
+        check_names(self, tuple(map(str, frame.columns)))
+        fitting = conform(self, frame)
+        return self.score_features(fitting, self.features(fitting), rule_score)
+
+    def features(self, frame: pd.DataFrame) -> Features:
+        """The encoded rows; columns that the model does not read need not be there."""
+        names = self.fitted.encoder.names
+        unread = [name for name in names if name not in self.columns and name in frame.columns]
+        return self.fitted.encoder.transform(frame.drop(columns=unread) if unread else frame, needed=self.columns)
+
+    def score_features(
+        self, frame: pd.DataFrame, features: Features, rule_score: np.ndarray | None = None
     ) -> np.ndarray:
-        """The bare scores of a table that has the columns; equal to `run.fit_all().score(…)` to the bit."""
-        features = self.fitted.encoder.transform(frame, needed=self.columns)
+        """The scores of encoded rows; the frame they came from says what the rules say."""
         if reads_rule_score(self.fitted.model) and rule_score is None:
-            rule_score = self._rule_score(frame, matrix)
+            rule_score = self.rule_score(frame)
         return self.fitted.model.score_rows(features, rule_score)
+
+    def rule_score(self, frame: pd.DataFrame) -> np.ndarray:
+        """What the rules say of each row, combined as at training."""
+        if self.fitted.candidate.without_rules:
+            return np.zeros(len(frame))
+        if self.recipe is None:
+            raise BundleError(
+                f"The score of {self.name!r} depends on the rules, but the bundle was saved without them; save it with "
+                "recipe=, or pass rule_score= of the same rows."
+            )
+        return self.recipe.rule_score(self.recipe.apply(frame))
 
     def check_probe(self) -> None:
         """Refuse a model that says otherwise here than where it was exported."""
@@ -129,16 +174,6 @@ class Bundle:
         features = Features.of(self.profile.probe_rows(), self.fitted.encoder.columns)
         return self.fitted.model.score_rows(features, self.profile.probe_rule_score())
 
-    def _rule_score(self, frame: pd.DataFrame, matrix: RuleMatrix | None) -> np.ndarray:
-        if self.fitted.candidate.without_rules:
-            return np.zeros(len(frame))
-        if self.recipe is None:
-            raise BundleError(
-                f"The score of {self.name!r} depends on the rules, but the bundle was saved without them; save it with "
-                "recipe=, or pass rule_score= of the same rows."
-            )
-        return self.recipe.rule_score(self.recipe.apply(frame) if matrix is None else matrix)
-
     def _versions(self) -> str:
         return ", ".join(f"{name} {number}" for name, number in self.facts.versions.items())
 
@@ -150,6 +185,6 @@ def _check_recipe(run: Run, recipe: Recipe | None) -> None:
     known: Any = run.need_rows().evidence.rule_columns
     if set(known) != set(recipe.rules.columns):
         raise BundleError(
-            f"The rules of the recipe read {sorted(recipe.rules.columns)}, but {run.name!r} was trained with rules that "
-            f"read {sorted(known)}; pass the fitted rules that made its soft labels."
+            f"The rules of the recipe read {sorted(recipe.rules.columns)}, but {run.name!r} was trained with rules "
+            f"that read {sorted(known)}; pass the fitted rules that made its soft labels."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -124,9 +125,9 @@ def _bitsets(fields: dict[str, str]) -> Iterator[np.ndarray]:
         return
     bounds = [int(bound) for bound in fields["cat_boundaries"].split()]
     words = np.array([int(word) for word in fields["cat_threshold"].split()], dtype=np.int64)
-    if bounds[0] != 0 or bounds[-1] != words.size or any(a > b for a, b in zip(bounds, bounds[1:], strict=False)):
+    if bounds[0] != 0 or bounds[-1] != words.size or any(a > b for a, b in pairwise(bounds)):
         raise ValueError("the sets of category splits do not fit their bounds")
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         bits = (words[start:end, None] >> np.arange(32)) & 1
         yield np.flatnonzero(bits.ravel())
 

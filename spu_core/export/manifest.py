@@ -74,7 +74,8 @@ def _check_members(listed: Mapping[str, Any], members: Mapping[str, bytes]) -> N
         data = members[name]
         if len(data) != entry["size"]:
             raise BundleError(
-                f"Member {name!r} has {len(data):,} bytes, but the manifest says {entry['size']:,}; it was cut or changed."
+                f"Member {name!r} has {len(data):,} bytes, but the manifest says {entry['size']:,}; "
+                "it was cut or changed."
             )
         if digest(data) != entry["sha256"]:
             raise BundleError(f"Member {name!r} was changed after the export: its SHA-256 is not that of the manifest.")

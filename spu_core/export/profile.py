@@ -22,50 +22,44 @@ SAMPLE = 200_000
 class ColumnProfile:
     """One encoded column: `missing` is a share; a number has `quantiles`, a category `shares` of its first codes.
 
+    `below[k]` is the exact share of values up to quantile k, which ties move away from the level of the quantile.
     `shares[k]` belongs to code k: 0 is a rare or unseen level, then the most frequent levels in order.
     """
 
     name: str
     missing: float
     quantiles: tuple[float, ...] = ()
+    below: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
-
-    @property
-    def is_category(self) -> bool:
-        return not self.quantiles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """The training rows in outline; `score` holds quantiles of the out-of-fold scores, `probe` scores of made-up rows.
+    """The training rows in outline; `score` outlines the out-of-fold scores, `probe` holds scores of made-up rows.
 
     The made-up rows walk through the quantiles of every column at once. Their scores are known at export, so that
     whoever loads the bundle can see that it still says the same.
     """
 
     columns: tuple[ColumnProfile, ...]
-    score: tuple[float, ...]
+    score: ColumnProfile
     rows: int
     probe: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        columns = [
-            {
-                "name": column.name,
-                "missing": column.missing,
-                "quantiles": list(column.quantiles),
-                "shares": list(column.shares),
-            }
-            for column in self.columns
-        ]
-        return {"columns": columns, "score": list(self.score), "rows": self.rows, "probe": list(self.probe)}
+        columns = [column_to_dict(column) for column in self.columns]
+        return {
+            "columns": columns,
+            "score": column_to_dict(self.score),
+            "rows": self.rows,
+            "probe": list(self.probe),
+        }
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Profile:
-        kinds = {"columns": list, "score": list, "rows": int, "probe": list}
-        need_fields(found, kinds, "profile")
+        need_fields(found, {"columns": list, "score": dict, "rows": int, "probe": list}, "profile")
         columns = tuple(_column_from(entry) for entry in found["columns"])
-        score, probe = _numbers(found["score"]), _numbers(found["probe"])
+        score, probe = _column_from(found["score"]), _numbers(found["probe"])
         return cls(columns=columns, score=score, rows=found["rows"], probe=probe)
 
     def probe_rows(self) -> np.ndarray:
@@ -91,7 +85,7 @@ def profile_of(run: Run) -> Profile:
     features = run.need_rows().evidence.features
     judged = run.need_score()[run.basis.judged]
     columns = tuple(profile_column(features, place) for place in range(len(features.columns)))
-    return Profile(columns=columns, score=quantiles_of(judged), rows=len(features))
+    return Profile(columns=columns, score=number_profile("score", judged, 0.0), rows=len(features))
 
 
 def profile_column(features: Features, place: int) -> ColumnProfile:
@@ -103,14 +97,26 @@ def profile_column(features: Features, place: int) -> ColumnProfile:
     missing = 1.0 - present.size / max(values.size, 1)
     if column.is_category:
         return ColumnProfile(name=column.name, missing=missing, shares=code_shares(present, SHOWN_LEVELS + 1))
-    return ColumnProfile(name=column.name, missing=missing, quantiles=quantiles_of(present))
+    return number_profile(column.name, present, missing)
 
 
-def quantiles_of(values: np.ndarray) -> tuple[float, ...]:
-    """Twenty-one quantiles, each a value that occurs; none for no values."""
+def number_profile(name: str, values: np.ndarray, missing: float) -> ColumnProfile:
+    """Twenty-one quantiles, each a value that occurs; none for no values.
+
+    >>> number_profile("x", np.array([0.0, 0.0, 0.0, 5.0]), 0.0).below[0]
+    0.75
+    """
     if not values.size:
-        return ()
-    return tuple(np.quantile(values, LEVELS, method="inverted_cdf").tolist())
+        return ColumnProfile(name=name, missing=missing)
+    ordered = np.sort(values)
+    quantiles = np.quantile(ordered, LEVELS, method="inverted_cdf")
+    below = np.searchsorted(ordered, quantiles, side="right") / ordered.size
+    return ColumnProfile(name=name, missing=missing, quantiles=tuple(quantiles.tolist()), below=tuple(below.tolist()))
+
+
+def column_to_dict(column: ColumnProfile) -> dict[str, Any]:
+    parts = {name: list(getattr(column, name)) for name in ("quantiles", "below", "shares")}
+    return {"name": column.name, "missing": column.missing, **parts}
 
 
 def code_shares(codes: np.ndarray, most: int) -> tuple[float, ...]:
@@ -128,8 +134,10 @@ def code_shares(codes: np.ndarray, most: int) -> tuple[float, ...]:
 def _column_from(entry: Mapping[str, Any]) -> ColumnProfile:
     names = {field.name for field in fields(ColumnProfile)}
     need_fields(entry, dict.fromkeys(names, object), "profile of a column")
-    quantiles, shares = _numbers(entry["quantiles"]), _numbers(entry["shares"])
-    return ColumnProfile(name=str(entry["name"]), missing=float(entry["missing"]), quantiles=quantiles, shares=shares)
+    parts = {name: _numbers(entry[name]) for name in ("quantiles", "below", "shares")}
+    if len(parts["quantiles"]) != len(parts["below"]):
+        raise ValueError("quantiles and below differ in length")
+    return ColumnProfile(name=str(entry["name"]), missing=float(entry["missing"]), **parts)
 
 
 def _numbers(values: Any) -> tuple[float, ...]:

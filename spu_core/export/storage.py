@@ -31,6 +31,14 @@ from spu_core.models import FittedEncoder, model_from_state
 from spu_core.rules import FittedRules
 from spu_core.training import Candidate, FittedCandidate, Run
 
+_MODEL_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "description": dict,
+    "blobs": dict,
+    "settings": dict,
+    "rule_columns": list,
+    "tuning": (dict, type(None)),
+}
+
 
 def save_bundle(run: Run | Bundle, path: str | os.PathLike[str], **parts: Any) -> Path:
     """Write a run as one `.spu` file, whole or not at all; equal runs give equal bytes.
@@ -171,8 +179,7 @@ def _read_recipe(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> R
 
 
 def _check_model_part(part: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
-    kinds = {"description": dict, "blobs": dict, "settings": dict, "rule_columns": list, "tuning": (dict, type(None))}
-    need_fields(part, kinds, "model")
+    need_fields(part, _MODEL_FIELDS, "model")
     with reading("model"):
         unpack_blobs(part["blobs"], members)
         check_native(part, members)

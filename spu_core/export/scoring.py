@@ -1,0 +1,291 @@
+"""Scoring new rows: score, flag, rank, percentile and reasons, in two passes over files of any size."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.checks import check_choice
+from spu_core.errors import BundleError, TableError
+from spu_core.export.bundle import Bundle
+from spu_core.export.conform import ColumnCheck, check_names, conform, text_columns
+from spu_core.export.drift import DriftCounter, DriftReport
+from spu_core.export.flagging import FLAG_BY, share_threshold
+from spu_core.export.parts import active_columns, reads_rule_score
+from spu_core.export.reasons import contributions, top_reasons
+from spu_core.export.sources import RowSource, open_rows
+from spu_core.rules import RuleMatrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How rows are flagged and explained.
+
+    `flag_by` is "threshold" (a row is flagged for what it is) or "share" (the stored share of this table is flagged,
+    whatever its level). Flagged rows get up to `reasons` reasons each, as long as they are among the `explained` best.
+    """
+
+    flag_by: str = "threshold"
+    reasons: int = 3
+    explained: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_choice(self.flag_by, FLAG_BY, "flag_by", BundleError)
+        for name in ("reasons", "explained"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise BundleError(f"{name} must be a whole number from 0 on, got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreReport:
+    """What was found while scoring; `threshold` is the one that was used."""
+
+    rows: int
+    flagged: int
+    threshold: float
+    training_share: float
+    flag_by: str
+    columns: ColumnCheck
+    drift: DriftReport
+
+    @property
+    def flag_rate(self) -> float:
+        return self.flagged / self.rows if self.rows else 0.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The report in sentences: flags against training, ignored columns, what has moved."""
+        return (*self._flag_words(), *self._column_words(), *self.drift.hints)
+
+    def _flag_words(self) -> list[str]:
+        rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
+        if self.flag_by == "share":
+            return [f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."]
+        # Two standard errors of a share on so many rows, and at least half of it.
+        share, rows = self.training_share, max(self.rows, 1)
+        usual = max(0.5 * share, 2.0 * np.sqrt(share * (1.0 - share) / rows))
+        judgement = "as at training" if abs(self.flag_rate - share) <= usual else "which differs from training"
+        return [f"{rate}; at training {share:.2%} out of fold), {judgement}."]
+
+    def _column_words(self) -> list[str]:
+        extra, lost = self.columns.extra, self.columns.absent_for_rules
+        found = [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
+        if lost:
+            found.append(f"Rules cannot be shown, since these columns are absent: {', '.join(map(repr, lost))}.")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Scored rows in the order they came: id, score, flagged, rank, percentile, reasons, rules that fired."""
+
+    frame: pd.DataFrame
+    report: ScoreReport
+
+    def to_csv(self, *, raw: bool = False) -> str:
+        """CSV text that is safe in a spreadsheet; `raw` leaves cells as they are."""
+        from spu_core.export.spreadsheet import to_csv
+
+        return to_csv(self.frame, raw=raw)
+
+
+def score_rows(bundle: Bundle, source: Any, scoring: Scoring | None = None) -> ScoreTable:
+    """Score a frame, a path, bytes or a file object; the result is kept in memory."""
+    work = ScoreWork(bundle, open_rows(source, text_columns(bundle)), scoring or Scoring())
+    with work:
+        frames = list(work.tables())
+        return ScoreTable(pd.concat(frames, ignore_index=True), work.report)
+
+
+def score_file(
+    bundle: Bundle,
+    source: Any,
+    target: str | os.PathLike[str],
+    scoring: Scoring | None = None,
+    *,
+    raw: bool = False,
+) -> ScoreReport:
+    """Score a file of any size into another one: parquet by its name, else CSV (safe in a spreadsheet unless `raw`)."""
+    work = ScoreWork(bundle, open_rows(source, text_columns(bundle)), scoring or Scoring())
+    with work:
+        write = _write_parquet if str(target).endswith(".parquet") else _write_csv
+        write(work.tables(), Path(target), raw)
+        return work.report
+
+
+@dataclass(eq=False)
+class ScoreWork:
+    """Two passes over the rows: scores first, kept on disk; then ranks, flags and reasons.
+
+    Only one chunk of rows is in memory at a time. The scores of all rows lie in a temporary file, eight bytes each,
+    and a sorted copy of them answers for ranks and shares.
+    """
+
+    bundle: Bundle
+    source: RowSource
+    scoring: Scoring
+    _folder: tempfile.TemporaryDirectory[str] = field(default_factory=tempfile.TemporaryDirectory)
+
+    def __enter__(self) -> ScoreWork:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in ("scores", "ordered"):
+            self.__dict__.pop(name, None)
+        self._folder.cleanup()
+
+    @cached_property
+    def columns(self) -> ColumnCheck:
+        return check_names(self.bundle, self.source.names)
+
+    @cached_property
+    def drift(self) -> DriftCounter:
+        return DriftCounter(self.bundle.profile, self.bundle.fitted.encoder)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        return active_columns(self.bundle.fitted.model)
+
+    @cached_property
+    def scores(self) -> np.ndarray:
+        """The first pass: every score, read-only, backed by a file."""
+        path = Path(self._folder.name) / "scores"
+        _ = self.columns
+        with path.open("wb") as stream:
+            for chunk in self.source.chunks():
+                stream.write(self._score(chunk).tobytes())
+        if not path.stat().st_size:
+            raise TableError("The table has no rows to score.")
+        return np.memmap(path, dtype="<f8", mode="r")
+
+    @cached_property
+    def ordered(self) -> np.ndarray:
+        path = Path(self._folder.name) / "ordered"
+        ordered = np.memmap(path, dtype="<f8", mode="w+", shape=self.scores.shape)
+        ordered[:] = self.scores
+        ordered.sort()
+        return ordered
+
+    @cached_property
+    def threshold(self) -> float:
+        if self.scoring.flag_by == "share":
+            return share_threshold(self.ordered, self.bundle.point.share)
+        return float(self.bundle.point.threshold)
+
+    @property
+    def report(self) -> ScoreReport:
+        return ScoreReport(
+            rows=int(self.scores.size),
+            flagged=int(self.scores.size - np.searchsorted(self.ordered, self.threshold, side="right")),
+            threshold=self.threshold,
+            training_share=float(self.bundle.point.share),
+            flag_by=self.scoring.flag_by,
+            columns=self.columns,
+            drift=self.drift.report(self.places, self.ordered),
+        )
+
+    def tables(self) -> Iterator[pd.DataFrame]:
+        """The second pass: the result, chunk by chunk."""
+        start, total = 0, self.scores.size
+        for chunk in self.source.chunks():
+            score = np.array(self.scores[start : start + len(chunk)])
+            if score.size != len(chunk):
+                raise TableError("The file changed while it was scored; score it again.")
+            yield self._table(chunk, score, start)
+            start += len(chunk)
+        if start != total:
+            raise TableError("The file changed while it was scored; score it again.")
+
+    def _score(self, chunk: pd.DataFrame) -> np.ndarray:
+        fitting = conform(self.bundle, chunk)
+        features = self.bundle.features(fitting)
+        score = self.bundle.score_features(fitting, features)
+        self.drift.add(features.store.matrix, self.places)
+        return np.ascontiguousarray(score, dtype="<f8")
+
+    def _table(self, chunk: pd.DataFrame, score: np.ndarray, start: int) -> pd.DataFrame:
+        # Rank 1 is the highest score; tied rows share the better rank.
+        rank = self.ordered.size - np.searchsorted(self.ordered, score, side="right") + 1
+        flagged = score > self.threshold
+        percentile = 100.0 * np.searchsorted(self.ordered, score, side="right") / self.ordered.size
+        found = {"id": self._ids(chunk, start), "score": score, "flagged": flagged, "rank": rank}
+        table = pd.DataFrame({**found, "percentile": percentile})
+        shown = self.scoring.explained if self.scoring.reasons else 0
+        explained = np.flatnonzero(flagged & (rank <= shown))
+        reasons, rules = self._reasons(chunk, explained)
+        for number in range(self.scoring.reasons):
+            table[f"reason_{number + 1}"] = _spread(reasons, number, explained, len(table))
+        if self.bundle.recipe is not None and not self.columns.absent_for_rules:
+            table["rules"] = rules
+        return table
+
+    def _ids(self, chunk: pd.DataFrame, start: int) -> Any:
+        name = self.bundle.passport.id_column
+        if name is not None and name in chunk.columns:
+            return chunk[name].to_numpy()
+        return np.arange(start + 1, start + len(chunk) + 1)
+
+    def _reasons(self, chunk: pd.DataFrame, rows: np.ndarray) -> tuple[list[tuple[str, ...]], Any]:
+        bundle, matrix = self.bundle, self._matrix(chunk)
+        rules = None if matrix is None else fired_names(matrix)
+        if not rows.size:
+            return [], rules
+        part = conform(bundle, chunk.iloc[rows])
+        features = bundle.features(part)
+        belief = None
+        if reads_rule_score(bundle.fitted.model):
+            belief = bundle.rule_score(part)
+        found = contributions(bundle.fitted.model, features, belief, bundle.profile)
+        return top_reasons(found, features, self.scoring.reasons), rules
+
+    def _matrix(self, chunk: pd.DataFrame) -> RuleMatrix | None:
+        recipe = self.bundle.recipe
+        return None if recipe is None or self.columns.absent_for_rules else recipe.apply(chunk)
+
+
+def fired_names(matrix: RuleMatrix) -> np.ndarray:
+    """The names of the rules that fired on each row, joined by semicolons; empty where none did."""
+    weight = 1 << np.arange(matrix.n_rules, dtype=object) if matrix.n_rules > 62 else 1 << np.arange(matrix.n_rules)
+    pattern, place = np.unique(matrix.fired @ weight, return_inverse=True)
+    words = ["; ".join(name for bit, name in enumerate(matrix.names) if int(value) >> bit & 1) for value in pattern]
+    return np.array(words, dtype=object)[place]
+
+
+def _spread(reasons: list[tuple[str, ...]], number: int, rows: Any, length: int) -> pd.Series:
+    """One reason per explained row, nothing elsewhere."""
+    words = np.full(length, "", dtype=object)
+    for row, found in zip(rows, reasons, strict=True):
+        words[row] = found[number] if number < len(found) else ""
+    return pd.Series(words, dtype="str")
+
+
+def _write_csv(tables: Iterator[pd.DataFrame], target: Path, raw: bool) -> None:
+    from spu_core.export.spreadsheet import write_csv
+
+    with target.open("w", encoding="utf-8", newline="") as stream:
+        for number, table in enumerate(tables):
+            write_csv(table, stream, raw=raw, header=number == 0)
+
+
+def _write_parquet(tables: Iterator[pd.DataFrame], target: Path, raw: bool) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    writer = None
+    try:
+        for table in tables:
+            block = pa.Table.from_pandas(table, preserve_index=False)
+            writer = writer or parquet.ParquetWriter(target, block.schema)
+            writer.write_table(block.cast(writer.schema))
+    finally:
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,143 @@
+"""Rows to be scored, chunk by chunk and as often as needed: a frame, a parquet file, or any file a table is read from.
+
+A large text file is cut between records into pieces, and each piece is read by the reader of tables with the dialect
+that was found at its head: what a cell means does not depend on the size of the file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.errors import TableError
+from spu_core.tables import ColumnType, Dialect, ReadLimits, read_table
+from spu_core.tables.encodings import TextSource, open_text
+from spu_core.tables.sources import Upload, expand_gzip, open_upload
+
+# A multiple of the block sizes of the learners, so that chunks and whole tables score alike to the bit.
+CHUNK_ROWS = 1 << 16
+PIECE_BYTES = 32 << 20
+HEAD_BYTES = 1 << 20
+# What is scored is not kept, so a file may be larger than one that is trained on.
+LIMITS = ReadLimits(bytes=1 << 40, expanded_bytes=1 << 40, rows=1 << 40)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSource:
+    """Column names, and a function that gives the rows from the beginning each time it is called."""
+
+    names: tuple[str, ...]
+    chunks: Callable[[], Iterator[pd.DataFrame]]
+
+
+def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_bytes: int = PIECE_BYTES) -> RowSource:
+    """Rows of a frame, a path, bytes or a file object; `text_columns` are read as text whatever their cells are."""
+    if isinstance(source, pd.DataFrame):
+        return _from_frame(source)
+    upload = open_upload(source, None, LIMITS)
+    inner = expand_gzip(upload, LIMITS) if upload.kind == "gzip" else upload
+    if inner.kind == "parquet":
+        return _from_parquet(inner.stream)
+    if inner.kind == "text":
+        return _from_text(inner, text_columns, piece_bytes)
+    return _from_frame(read_table(source).frame)
+
+
+def _from_frame(frame: pd.DataFrame) -> RowSource:
+    def chunks() -> Iterator[pd.DataFrame]:
+        for start in range(0, max(len(frame), 1), CHUNK_ROWS):
+            yield frame.iloc[start : start + CHUNK_ROWS]
+
+    return RowSource(tuple(map(str, frame.columns)), chunks)
+
+
+def _from_parquet(stream: IO[bytes]) -> RowSource:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        file = parquet.ParquetFile(stream)
+    except (pa.ArrowInvalid, OSError) as problem:
+        raise TableError(f"The parquet file is damaged: {str(problem)[:120]}.") from problem
+
+    def chunks() -> Iterator[pd.DataFrame]:
+        for batch in file.iter_batches(batch_size=CHUNK_ROWS):
+            yield batch.to_pandas()
+
+    return RowSource(tuple(map(str, file.schema_arrow.names)), chunks)
+
+
+def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -> RowSource:
+    text = open_text(upload, None)
+    text.stream.seek(text.start)
+    head = text.stream.read(HEAD_BYTES)
+    whole = len(head) < HEAD_BYTES
+    first = read_table(head if whole else head[: head.rfind(b"\n") + 1], name=upload.name, limits=LIMITS)
+    names = tuple(map(str, first.frame.columns))
+    reading = first.reading
+    assert reading is not None
+    dialect = replace(reading.dialect, encoding="utf-8", header=reading.header_line is not None)
+    types: dict[str, ColumnType | str] = {name: ColumnType.TEXT for name in names if name in text_columns}
+
+    def chunks() -> Iterator[pd.DataFrame]:
+        for piece in _pieces(text, dialect, names, piece_bytes):
+            frame = read_table(piece, name=upload.name, dialect=dialect, limits=LIMITS, types=types).frame
+            for start in range(0, len(frame), CHUNK_ROWS):
+                yield frame.iloc[start : start + CHUNK_ROWS]
+
+    return RowSource(names, chunks)
+
+
+def _pieces(text: TextSource, dialect: Dialect, names: tuple[str, ...], size: int) -> Iterator[bytes]:
+    """Pieces of the text that end between records; all but the first get the header again."""
+    header = _header_line(dialect, names) if dialect.header else b""
+    text.stream.seek(text.start)
+    rest, start = b"", b""
+    while data := text.stream.read(size):
+        rest += data
+        end = _last_record_end(rest, dialect.quote or "")
+        if end:
+            if rest[:end].strip():
+                yield start + rest[:end]
+            rest, start = rest[end:], header
+        elif len(rest) > 8 * size:
+            raise TableError(
+                f"No record ends within {len(rest):,} bytes, perhaps since a quote never closes; repair the file."
+            )
+    if rest.strip():
+        yield start + rest
+
+
+def _header_line(dialect: Dialect, names: tuple[str, ...]) -> bytes:
+    line = io.StringIO()
+    quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
+    csv.writer(line, delimiter=dialect.separator or ",", lineterminator="\n", **quoting).writerow(names)
+    return line.getvalue().encode()
+
+
+def _last_record_end(data: bytes, quote: str) -> int:
+    """Where the last whole record ends: after a line end with an even number of quotes before it; 0 if nowhere.
+
+    >>> _last_record_end(b'a,"x\\ny"\\nb,"z\\n', '"')
+    8
+    """
+    if not quote:
+        return data.rfind(b"\n") + 1
+    cells = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(cells == ord("\n"))
+    if not ends.size:
+        return 0
+    quotes = np.flatnonzero(cells == ord(quote))
+    outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
+    return int(outside[-1]) + 1 if outside.size else 0
+
+
+def is_path(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike)

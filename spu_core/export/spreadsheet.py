@@ -1,0 +1,71 @@
+"""CSV that a spreadsheet cannot be tricked with: text that would run as a formula is made plain text.
+
+A cell that starts, after blanks, with = + − @, a tab or a line break is run by spreadsheets. Such text gets an
+apostrophe in front, which they show as text. Numbers stay numbers, also where a text column holds them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import pandas as pd
+
+# The wide forms of the signs, common in East Asian input, are run as well.
+_DANGEROUS = re.compile(r"[\s\x00]*[=+\-@＝＋－＠\t\r\n|]")
+_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+
+
+def is_dangerous(text: str) -> bool:
+    """Whether a spreadsheet could run this cell.
+
+    >>> [is_dangerous(text) for text in ("=1+1", " @SUM(A1)", "-5", "-5+cmd|'x'!A1", "a=b")]
+    [True, True, False, True, False]
+    """
+    return bool(_DANGEROUS.match(text)) and not _NUMBER.fullmatch(text)
+
+
+def safe_text(text: str) -> str:
+    """The text, with an apostrophe in front where a spreadsheet could run it."""
+    return f"'{text}" if is_dangerous(text) else text
+
+
+def safe_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """A copy in which no header and no text cell is a formula; number, date and flag columns are untouched.
+
+    >>> safe_frame(pd.DataFrame({"=x": ["=1", "a"], "n": [-1, 2]})).to_csv(index=False)
+    "'=x,n\\n'=1,-1\\na,2\\n"
+    """
+    columns = [_safe_column(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    safe = pd.concat(columns, axis=1) if columns else frame.copy()
+    safe.columns = pd.Index([safe_text(str(name)) for name in frame.columns])
+    return safe
+
+
+def to_csv(frame: pd.DataFrame, *, raw: bool = False) -> str:
+    """CSV text, safe for spreadsheets unless `raw` asks for the cells as they are."""
+    return (frame if raw else safe_frame(frame)).to_csv(index=False, lineterminator="\n")
+
+
+def write_csv(
+    frame: pd.DataFrame, path: str | os.PathLike[str] | Any, *, raw: bool = False, header: bool = True
+) -> None:
+    """Write such CSV to a path or an open text file."""
+    (frame if raw else safe_frame(frame)).to_csv(
+        path, index=False, header=header, lineterminator="\n", encoding="utf-8"
+    )
+
+
+def _safe_column(values: pd.Series) -> pd.Series:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype("object")
+    is_text = values.dtype == object or pd.api.types.is_string_dtype(values.dtype)
+    if not is_text:
+        return values
+    # A few different texts stand in many cells.
+    codes, found = pd.factorize(values)
+    safe = [safe_text(value) if isinstance(value, str) else value for value in found]
+    changed = pd.Series([*safe, None], dtype=object).take(codes)
+    changed.index, changed.name = values.index, values.name
+    return changed

@@ -1,0 +1,198 @@
+"""What is saved comes back: the same scores to the bit, in a fresh process and another locale, for every method."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spu_core.errors import BundleError
+from spu_core.export import Bundle, FlagPoint, Passport, bundle_bytes, load_bundle, save_bundle
+from spu_core.models import METHODS
+from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.training import TrainConfig, cross_fit
+from tests.export.examples import example, make_frame
+
+TABLE_METHODS = [method for method in METHODS if method != "cnn"]
+SCORE_ALL = """
+import pathlib, sys
+import numpy as np, pandas as pd
+from spu_core.export import load_bundle
+from spu_core.export.archive import digest
+folder = pathlib.Path(sys.argv[1])
+frame = pd.read_parquet(folder / "new.parquet")
+for path in sorted(folder.glob("*.spu")):
+    bundle = load_bundle(path, known_hash=digest(path.read_bytes()))
+    bundle.predict(frame).astype("<f8").tofile(path.with_suffix(".scores"))
+"""
+
+
+def known(data: bytes) -> Bundle:
+    """A bundle that we have stored ourselves, so that no trial is needed."""
+    return load_bundle(data, known_hash=hashlib.sha256(data).hexdigest())
+
+
+@pytest.fixture(scope="module")
+def scored_elsewhere(tmp_path_factory):
+    """The scores that a fresh process, with another locale, time zone and hash seed, gives for every method."""
+    folder = tmp_path_factory.mktemp("bundles")
+    make_frame(300, seed=5)[::-1].to_parquet(folder / "new.parquet")
+    for method in TABLE_METHODS:
+        save_bundle(example(method).bundle, folder / f"{method}.spu")
+    other = {"LC_ALL": "C", "TZ": "Asia/Kolkata", "PYTHONHASHSEED": "7", "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-c", SCORE_ALL, str(folder)]
+    subprocess.run(command, env={**os.environ, **other}, check=True, capture_output=True)
+    return {method: np.fromfile(folder / f"{method}.scores", dtype="<f8") for method in TABLE_METHODS}
+
+
+@pytest.mark.parametrize("method", TABLE_METHODS)
+def test_a_fresh_process_in_another_locale_scores_as_the_refit_to_the_bit(method, scored_elsewhere):
+    expected = example(method).expected(make_frame(300, seed=5)[::-1])
+
+    np.testing.assert_array_equal(scored_elsewhere[method], expected)
+
+
+def test_the_convolutional_network_comes_back_too():
+    pytest.importorskip("torch")
+    from spu_core.labels import SoftLabels
+    from spu_core.tables import Table
+    from spu_core.training import Candidate
+
+    rng = np.random.default_rng(0)
+    pixels = pd.DataFrame(rng.random((80, 64)), columns=[f"p{place}" for place in range(64)])
+    is_labeled = rng.random(80) < 0.3
+    soft_labels = SoftLabels.from_values(pixels.mean(axis=1), is_labeled)
+    table = Table.from_frame(pixels)
+    [run] = cross_fit(table, soft_labels, [Candidate("cnn", {"rounds": 1})], TrainConfig(folds=2))
+    fitted = run.fit_all()
+
+    again = known(bundle_bytes(run, fitted=fitted))
+
+    np.testing.assert_array_equal(again.predict(pixels), fitted.score(pixels))
+
+
+@pytest.mark.parametrize("method", TABLE_METHODS)
+def test_saving_what_was_loaded_gives_the_same_bytes(method):
+    data = bundle_bytes(example(method).bundle)
+
+    assert bundle_bytes(known(data)) == data
+
+
+@pytest.mark.parametrize("method", TABLE_METHODS)
+def test_no_member_is_a_pickle(method):
+    import io
+    import pickletools
+    import zipfile
+
+    with zipfile.ZipFile(io.BytesIO(bundle_bytes(example(method).bundle))) as archive:
+        for name in archive.namelist():
+            if name.endswith((".txt", ".ubj", ".json")):
+                with pytest.raises(ValueError, match="."):
+                    list(pickletools.genops(archive.read(name)))
+
+
+def test_two_trainings_with_the_same_config_differ_only_in_seconds():
+    found = example("lightgbm")
+    [again] = cross_fit(found.table, found.soft_labels, [found.run.candidate], found.run.config)
+    object.__setattr__(again, "seconds", found.run.seconds)
+
+    one = bundle_bytes(found.run, recipe=found.recipe)
+
+    assert bundle_bytes(again, recipe=found.recipe) == one
+
+
+def test_a_stored_run_has_its_scores_folds_and_figures():
+    found = example("fused")
+
+    run = known(bundle_bytes(found.bundle)).run
+
+    np.testing.assert_array_equal(run.score, found.run.score)
+    np.testing.assert_array_equal(run.fold, found.run.fold)
+    assert run.metrics == found.run.metrics
+    assert run.candidate == found.run.candidate
+    assert run.config == found.run.config
+
+
+def test_a_bundle_without_rows_scores_but_cannot_be_compared():
+    found = example("lightgbm")
+    lean = known(bundle_bytes(found.run, fitted=found.fitted, keep_rows=False))
+
+    np.testing.assert_array_equal(lean.predict(found.table.frame), found.expected(found.table.frame))
+    with pytest.raises(BundleError, match="saved without its training rows, so it cannot be compared"):
+        _ = lean.run
+
+
+def test_a_foreign_bundle_is_tried_in_a_child_and_then_scores(tmp_path):
+    found = example("lightgbm")
+    path = save_bundle(found.bundle, tmp_path / "a.spu")
+
+    bundle = load_bundle(path)
+
+    np.testing.assert_array_equal(bundle.predict(found.table.frame), found.expected(found.table.frame))
+
+
+def test_words_threshold_and_versions_travel():
+    found = example("lightgbm")
+    words = Passport(purpose="find cheats", licence="internal", contact="risk@example.org", history=("first",))
+    point = FlagPoint.at_threshold(found.run, 0.3)
+
+    bundle = known(bundle_bytes(found.run, fitted=found.fitted, passport=words, point=point))
+
+    assert bundle.passport == words
+    assert bundle.point == point
+    assert bundle.facts.versions["spu-studio"]
+    assert bundle.facts.fingerprint == found.table.fingerprint
+
+
+def test_the_default_point_spends_the_review_budget_out_of_fold():
+    found = example("fused")
+
+    point = found.bundle.point
+
+    judged = found.run.score[found.run.basis.judged]
+    assert point.share == pytest.approx((judged > point.threshold).mean())
+    assert point.share <= 0.02
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, np.inf), (1.0, -np.inf)])
+def test_a_threshold_that_flags_nothing_or_everything_survives(share, expected):
+    point = FlagPoint(threshold=expected, share=share)
+
+    assert FlagPoint.from_dict(point.to_dict()) == point
+
+
+def test_rules_of_another_table_are_refused():
+    found = example("lightgbm")
+    from spu_core.export import Recipe
+
+    others = RuleSet((Rule("old", 0.5, Compare("age", ">", 60)),)).fit(found.table)
+    with pytest.raises(BundleError, match=r"rules of the recipe read \['age'\], but 'lightgbm' was trained with"):
+        bundle_bytes(found.run, recipe=Recipe(rules=others))
+
+
+def test_a_model_that_reads_the_rules_says_so_when_they_were_left_out():
+    found = example("fused")
+    bundle = known(bundle_bytes(found.run, fitted=found.fitted))
+
+    with pytest.raises(BundleError, match="depends on the rules, but the bundle was saved without them"):
+        bundle.predict(found.table.frame)
+    given = bundle.predict(found.table.frame, rule_score=found.soft_labels.rule_score)
+    np.testing.assert_array_equal(given, found.expected(found.table.frame))
+
+
+def test_nearest_neighbours_admit_that_they_keep_training_rows():
+    assert example("nearest_neighbors").bundle.keeps_training_rows
+    assert not example("lightgbm").bundle.keeps_training_rows
+
+
+def test_a_bundle_is_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "missing" / "a.spu"
+
+    with pytest.raises(BundleError, match="'a.spu' cannot be written: No such file or directory"):
+        save_bundle(example("lightgbm").bundle, target)
+    assert list(tmp_path.iterdir()) == []
