@@ -21,7 +21,7 @@ from spu_core.rules.conditions import (
 from spu_core.rules.fields import Fields, describe
 from spu_core.rules.operators import operator_of
 from spu_core.rules.rule import Rule
-from spu_core.rules.rule_set import MAX_RULES, RuleSet
+from spu_core.rules.rule_set import COMBINERS, MAX_RULES, RuleSet
 from spu_core.rules.strict_json import parse_json
 from spu_core.rules.values import MAX_VALUES
 
@@ -39,15 +39,22 @@ def read_rule_set(source: str | bytes) -> RuleSet:
 
 
 def rule_set_as_data(rules: RuleSet) -> dict[str, Any]:
-    return {"schema_version": SCHEMA_VERSION, "rules": [_rule_as_data(rule) for rule in rules]}
+    # What is usual is left out, so that a set without a choice of its own reads as short as it is.
+    usual = RuleSet()
+    chosen = {name: getattr(rules, name) for name in ("combine", "floor")}
+    chosen = {name: value for name, value in chosen.items() if value != getattr(usual, name)}
+    return {"schema_version": SCHEMA_VERSION, **chosen, "rules": [_rule_as_data(rule) for rule in rules]}
 
 
 def rule_set_of_data(data: Any, place: str) -> RuleSet:
     fields = Fields(data, place)
     check_version(fields, SCHEMA_VERSION)
     entries = fields.items("rules", MAX_RULES)
+    combine = fields.choice("combine", COMBINERS) if "combine" in fields else COMBINERS[0]
+    floor = fields.number("floor") if "floor" in fields else 0.0
     fields.done()
-    return RuleSet(tuple(_rule_of_data(entry, f"rules[{i}]") for i, entry in enumerate(entries)))
+    rules = tuple(_rule_of_data(entry, f"rules[{i}]") for i, entry in enumerate(entries))
+    return _at(place, RuleSet, rules, combine, floor)
 
 
 def check_version(fields: Fields, version: int) -> None:
@@ -72,11 +79,7 @@ def condition_as_data(condition: Condition) -> dict[str, Any]:
         return {name: entry for name, entry in data.items() if entry is not None}
     if isinstance(condition, Not):
         return {"not": condition_as_data(condition.condition)}
-    return {
-        "all" if isinstance(condition, AllOf) else "any": [
-            condition_as_data(part) for part in condition.parts
-        ]
-    }
+    return {"all" if isinstance(condition, AllOf) else "any": [condition_as_data(part) for part in condition.parts]}
 
 
 def condition_of_data(data: Any, place: str) -> Condition:

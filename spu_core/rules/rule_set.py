@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from spu_core.checks import check_choice, check_share
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.rules.rule import Rule
 from spu_core.tables import Finding, Table
@@ -14,11 +15,13 @@ if TYPE_CHECKING:
     from spu_core.rules.fitted import FittedRules
 
 MAX_RULES = 500
+# What each of them does is in `spu_core.labels.combine`.
+COMBINERS = ("noisy_or", "strongest", "mean_of_fired", "first_match", "logit_sum")
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules in order, with distinct ids and names.
+    """Rules in order, with distinct ids and names, how their beliefs are combined, and the floor where none fires.
 
     >>> from spu_core.rules import Compare
     >>> rules = RuleSet((Rule("Investor", 0.5, Compare("capital-gain", ">", 0)),))
@@ -31,8 +34,12 @@ class RuleSet:
     """
 
     rules: tuple[Rule, ...] = field(default=())
+    combine: str = "noisy_or"
+    floor: float = 0.0
 
     def __post_init__(self) -> None:
+        check_choice(self.combine, COMBINERS, "combine", RuleError)
+        object.__setattr__(self, "floor", check_share(self.floor, "floor", RuleError, closed=True))
         object.__setattr__(self, "rules", tuple(self.rules))
         for rule in self.rules:
             if not isinstance(rule, Rule):
@@ -62,7 +69,7 @@ class RuleSet:
     @property
     def active(self) -> RuleSet:
         """Only the rules that are switched on."""
-        return RuleSet(tuple(rule for rule in self.rules if rule.on))
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.on))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,7 +80,7 @@ class RuleSet:
         """With one more rule, at the end or at a place; a taken id is made distinct, a taken name is refused."""
         rule = replace(rule, id=_free(rule.id, [other.id for other in self.rules], "{}-{}"))
         place = len(self.rules) if place is None else place
-        return RuleSet((*self.rules[:place], rule, *self.rules[place:]))
+        return replace(self, rules=(*self.rules[:place], rule, *self.rules[place:]))
 
     def replace(self, rule_id: str, rule: Rule) -> RuleSet:
         """With this rule in place of the old one; the id stays."""
@@ -81,13 +88,13 @@ class RuleSet:
 
     def remove(self, rule_id: str) -> RuleSet:
         place = self._place(rule_id)
-        return RuleSet(self.rules[:place] + self.rules[place + 1 :])
+        return replace(self, rules=self.rules[:place] + self.rules[place + 1 :])
 
     def move(self, rule_id: str, place: int) -> RuleSet:
         """With the rule at another place, counted from 0 among the final order."""
         rule, rest = self[rule_id], self.remove(rule_id).rules
         place = min(max(place, 0), len(rest))
-        return RuleSet((*rest[:place], rule, *rest[place:]))
+        return replace(self, rules=(*rest[:place], rule, *rest[place:]))
 
     def duplicate(self, rule_id: str) -> RuleSet:
         """With a copy right after the rule, under a new name and id."""
@@ -97,6 +104,14 @@ class RuleSet:
 
     def switch(self, rule_id: str, on: bool) -> RuleSet:
         return self._change(rule_id, lambda rule: rule.switched(on))
+
+    def combined(self, combine: str, floor: float = 0.0) -> RuleSet:
+        """The same rules, combined in another way, with another floor.
+
+        >>> RuleSet().combined("strongest", 0.02).floor
+        0.02
+        """
+        return replace(self, combine=combine, floor=floor)
 
     def check(self, table: Table) -> tuple[Finding, ...]:
         """What is wrong between the active rules and a table, as findings: columns, types, levels."""
@@ -131,7 +146,8 @@ class RuleSet:
 
     def _change(self, rule_id: str, change: Callable[[Rule], Rule]) -> RuleSet:
         place = self._place(rule_id)
-        return RuleSet((*self.rules[:place], change(self.rules[place]), *self.rules[place + 1 :]))
+        changed = change(self.rules[place])
+        return replace(self, rules=(*self.rules[:place], changed, *self.rules[place + 1 :]))
 
 
 def _check_distinct(what: str, values: list[str]) -> None:

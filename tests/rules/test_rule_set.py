@@ -115,3 +115,32 @@ def test_a_rule_that_is_not_one_is_refused_in_words(arguments, message):
 def test_ids_keep_letters_of_every_script():
     assert default_id("高额 交易 > 5") == "高额-交易-5"
     assert default_id("!!!") != default_id("???")
+
+
+def test_every_change_keeps_how_the_set_is_combined_and_its_floor():
+    rules = RuleSet((Rule("a", 0.5), Rule("b", 0.2, on=False))).combined("strongest", 0.05)
+
+    changed = rules.duplicate("a").move("b", 0).switch("b", True).remove("a").active
+
+    assert (changed.combine, changed.floor) == ("strongest", 0.05)
+    assert RuleSet.from_json(rules.to_json()) == rules
+
+
+def test_a_set_names_the_combiners_that_labels_offer():
+    from spu_core.labels import COMBINERS
+    from spu_core.rules import rule_set
+
+    assert set(rule_set.COMBINERS) == set(COMBINERS)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"schema_version": 1, "rules": [], "combine": "magic"}', "magic"),
+        ('{"schema_version": 1, "rules": [], "floor": 2}', r"floor must lie in \[0, 1\]"),
+        ('{"schema_version": 1, "rules": [], "floor": "0"}', "floor must be a number"),
+    ],
+)
+def test_an_unknown_combiner_or_an_impossible_floor_is_refused(text, words):
+    with pytest.raises(RuleError, match=words):
+        RuleSet.from_json(text)
