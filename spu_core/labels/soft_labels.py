@@ -12,7 +12,8 @@ from spu_core.checks import check_flags, check_share, check_soft_label
 from spu_core.errors import SoftLabelError
 from spu_core.labels.combine import combiner_of
 from spu_core.labels.explain import Explanation, explain_row
-from spu_core.rules import RuleMatrix
+from spu_core.rules import FittedRules, RuleMatrix, RuleSet
+from spu_core.tables import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +41,7 @@ class SoftLabels:
             raise SoftLabelError(f"rule_score has {rule_score.size} rows, but value has {value.size}.")
         if (value[is_labeled] != 1.0).any():
             row = int(np.flatnonzero(is_labeled & (value != 1.0))[0])
-            raise SoftLabelError(
-                f"Row {row} is a confirmed positive, so its soft label must be 1, got {value[row]:g}."
-            )
+            raise SoftLabelError(f"Row {row} is a confirmed positive, so its soft label must be 1, got {value[row]:g}.")
         for name, array in (("value", value), ("rule_score", rule_score), ("is_labeled", is_labeled)):
             object.__setattr__(self, name, _read_only(array))
         object.__setattr__(self, "rule_columns", tuple(self.rule_columns))
@@ -98,6 +97,20 @@ def assign_soft_labels(
     rule_score = np.maximum(combiner.combine(matrix), floor)
     value = np.where(is_labeled, 1.0, rule_score)
     return SoftLabels(value, rule_score, is_labeled, matrix.columns, combiner.name, floor, matrix)
+
+
+def soft_labels_for(table: Table, rules: RuleSet | FittedRules) -> SoftLabels:
+    """The soft labels that a rule set gives a table, combined as the set says; unfitted rules are fitted to it.
+
+    >>> import pandas as pd
+    >>> from spu_core.rules import Compare, Rule
+    >>> table = Table.from_frame(pd.DataFrame({"gain": [0, 9, 3, 0], "label": [0, 0, 0, 1]}))
+    >>> soft_labels_for(table, RuleSet((Rule("rich", 0.5, Compare("gain", ">", 5)),))).value.tolist()
+    [0.0, 0.5, 0.0, 1.0]
+    """
+    fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
+    recipe = fitted.rules
+    return assign_soft_labels(fitted.apply(table.frame), table.is_labeled, recipe.combine, recipe.floor)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
