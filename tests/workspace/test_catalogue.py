@@ -1,6 +1,8 @@
 """Which databases are opened, and which are refused unchanged."""
 
 import sqlite3
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -142,21 +144,28 @@ def test_many_threads_may_open_and_create_one_workspace_at_once(tmp_path):
     assert len(set(ids)) == 1
 
 
-def test_looking_at_a_catalogue_never_drops_the_locks_of_a_connection_in_this_process(tmp_path):
-    """Closing a plain descriptor of a SQLite file frees its locks; then two processes both think to be alone."""
-    from tests.workspace.scenario import in_a_process
+OTHER_PROCESS = """
+import sys
+from spu_core.workspace import Workspace
+with Workspace.open(sys.argv[1]) as workspace:
+    print(workspace.rule_sets.create("from the other process", "{}").id)
+"""
 
+
+def test_looking_at_a_catalogue_never_drops_the_locks_of_a_connection_in_this_process(tmp_path):
+    """Closing a plain descriptor of a SQLite file frees its locks; then two processes both think to be alone.
+
+    A new interpreter and no fork, which would inherit what SQLite remembers of our locks.
+    """
     with Workspace.open(tmp_path) as workspace:
         workspace.rule_sets.create("before", "{}")
         check(tmp_path)
         Workspace.join(workspace.home, ".").close()
 
-        def other_process(say):
-            with Workspace.open(tmp_path) as other:
-                say(other.rule_sets.create("from the other process", "{}").id)
-
-        said = in_a_process(other_process)
+        command = [sys.executable, "-c", OTHER_PROCESS, str(tmp_path)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
         workspace.rule_sets.create("after", "{}")
 
-        assert said[0] in {rules.id for rules in workspace.rule_sets.list()}
+        assert said in {rules.id for rules in workspace.rule_sets.list()}
+    with Workspace.open(tmp_path) as workspace:
         assert len(workspace.rule_sets.list()) == 3
