@@ -54,7 +54,8 @@ def parse_text(text: str) -> TextModel:
 
 def _parse(text: str) -> TextModel:
     head, _, rest = text.partition("\nTree=")
-    if not text.startswith("tree\n") or _END not in text or "\nend of parameters\n" not in text:
+    whole = text.endswith("\n") and text.rstrip().rpartition("\n")[2].startswith("pandas_categorical:")
+    if not text.startswith("tree\n") or _END not in text or not whole:
         raise BundleError("The LightGBM model text is cut off: its beginning or its end is not there.")
     fields = _fields(head)
     if fields["num_class"] != "1" or fields["num_tree_per_iteration"] != "1":

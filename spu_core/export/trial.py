@@ -56,8 +56,9 @@ def _load(data: bytes) -> str | None:
     except MemoryError:
         return "The bundle's model needs more memory than a bundle may use."
     except Exception as problem:
-        # A library has its own kinds of error; each of them means that the model cannot be used.
-        return f"The bundle's model cannot be loaded: {type(problem).__name__}: {str(problem)[:200]}"
+        # A library has its own kinds of error; each of them means that the model cannot be used. Their texts may
+        # quote paths of this machine, so only their names are told.
+        return f"The bundle's model cannot be loaded by its library ({type(problem).__name__})."
     return None
 
 
