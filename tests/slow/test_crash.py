@@ -37,15 +37,19 @@ def start_saver(folder):
     return pid, theirs
 
 
-def kill_after(pid, pipe, seconds):
+def kill_after(pid, pipe, saves, seconds):
+    """Kill it that many seconds after that many acknowledged saves; returns all that it acknowledged."""
+    said = b""
+    while said.count(b"\n") < saves:
+        said += os.read(pipe, 4096)
     time.sleep(seconds)
     os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     # It died by our hand and not by an error of its own.
     assert os.WIFSIGNALED(status)
-    said = Path(f"/dev/fd/{pipe}").read_text()
+    said += Path(f"/dev/fd/{pipe}").read_bytes()
     os.close(pipe)
-    return said.splitlines()
+    return said.decode().splitlines()
 
 
 @pytest.mark.slow
@@ -56,7 +60,9 @@ def test_savers_killed_at_random_lose_nothing_they_acknowledged(tmp_path):
         folder = tmp_path / str(number // 12)
         savers = [start_saver(folder) for _ in range(SAVERS)]
         acknowledged = [
-            line for pid, pipe in savers for line in kill_after(pid, pipe, chance.uniform(0, 0.2))
+            line
+            for pid, pipe in savers
+            for line in kill_after(pid, pipe, chance.randrange(12), chance.uniform(0, 0.05))
         ]
         saves += len(acknowledged)
         verify(folder, acknowledged)
