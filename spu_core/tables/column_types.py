@@ -62,13 +62,12 @@ def _number_or_identifier(values: pd.Series) -> ColumnType:
 
 
 def _text_type(values: pd.Series, levels: int) -> ColumnType:
-    present = values.dropna()
-    distinct = values.nunique()
-    if names_an_id(str(values.name)) and distinct == len(present) and distinct:
+    present, distinct = int(values.count()), int(values.nunique())
+    if names_an_id(str(values.name)) and distinct == present and distinct:
         return ColumnType.IDENTIFIER
-    if len(present) < FEW_ROWS or (distinct <= levels and distinct <= 0.5 * len(present)):
+    if present < FEW_ROWS or (distinct <= levels and distinct <= 0.5 * present):
         return ColumnType.CATEGORY
-    one_word = not present.head(1_000).astype(str).str.contains(r"\s").any()
-    if one_word and distinct >= 0.9 * len(present):
+    one_word = not values.dropna().head(1_000).astype(str).str.contains(r"\s").any()
+    if one_word and distinct >= 0.9 * present:
         return ColumnType.IDENTIFIER
     return ColumnType.TEXT

@@ -13,6 +13,8 @@ from spu_core.tables.numbers import MISSING_MARKS, Marks, to_numbers
 
 # A column is a number column if at most this share of its cells is something else.
 LARGEST_BAD_SHARE = 0.05
+# More different words than this among numbers are codes such as V57 rather than slips of the pen.
+MOST_WORDS = 5
 _SHOWN = 5
 
 
@@ -27,6 +29,7 @@ class NumberColumn:
     units: int = 0
     rows: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)
+    words: set[str] = field(default_factory=set)
     forced: bool = False
     converted: bool = False
     why_text: str | None = None
@@ -48,7 +51,7 @@ class NumberColumn:
             return
         if numbers.leading_zeros or numbers.huge_integers:
             self._turn_to_text("leading_zeros" if numbers.leading_zeros else "huge_integers")
-        elif self.bad > LARGEST_BAD_SHARE * self.present:
+        elif self.bad > LARGEST_BAD_SHARE * self.present or len(self.words) > MOST_WORDS:
             self._turn_to_text("words")
 
     def _add_numbers(self, values: pa.Array) -> None:
@@ -71,12 +74,13 @@ class NumberColumn:
 
     def loses_digits(self) -> bool:
         """Whether float64, which a column with gaps needs, would round whole numbers of this column."""
-        kinds = {chunk.type for chunk in self.chunks}
-        if self.forced or (kinds == {pa.int64()} and not any(chunk.null_count for chunk in self.chunks)):
-            return False
-        if kinds == {pa.float64()} and not self.converted:
-            return False  # each block was looked at as text
-        return any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in self.chunks)
+        gaps = any(chunk.null_count or pa.types.is_floating(chunk.type) for chunk in self.chunks)
+        whole = [chunk for chunk in self.chunks if pa.types.is_integer(chunk.type)]
+        return gaps and not self.forced and any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in whole)
+
+    def needs_a_closer_look(self) -> bool:
+        """Whether the parser converted numbers so large that they may have been whole numbers with more digits."""
+        return self.converted and any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in self.chunks)
 
     def odd_rows(self) -> list[int]:
         """The first rows whose cells are no numbers, if most cells are."""
@@ -89,6 +93,8 @@ class NumberColumn:
     def _note_bad(self, cells: pa.Array, bad: np.ndarray) -> None:
         rows = np.flatnonzero(bad)
         self.bad += rows.size
+        if rows.size and len(self.words) <= MOST_WORDS:
+            self.words.update(cells.take(pa.array(rows[:1_000])).unique().to_pylist())
         for row in rows[: _SHOWN - len(self.examples)].tolist():
             self.examples.append((self.rows + row, cells[row].as_py()))
 

@@ -116,9 +116,9 @@ def _as_boolean(values: pd.Series) -> TypedColumn | None:
 
 
 def _as_dates(values: pd.Series) -> TypedColumn | None:
-    present = values.dropna()
+    few = values.cat.categories[:20] if isinstance(values.dtype, pd.CategoricalDtype) else values.dropna().head(20)
     # A look at a few values spares the search in columns of words.
-    if present.empty or not any(looks_like_date(str(value)) for value in present.head(20)):
+    if not any(looks_like_date(str(value)) for value in few):
         return None
     codes, levels = pd.factorize(values)
     dates = parse_dates(codes, pd.Series(levels, dtype="object"))

@@ -86,10 +86,12 @@ def unique_names(cells: list[str]) -> tuple[tuple[str, ...], list[Finding]]:
     """
     tidy = [re.sub(r"\s+", " ", cell).strip().lstrip("\ufeff") for cell in cells]
     names: list[str] = []
-    taken = set(tidy)
+    taken, used = set(tidy), set[str]()
     for position, name in enumerate(tidy, start=1):
         wanted = name or f"column_{position}"
-        names.append(wanted if wanted not in names else _numbered(wanted, taken | set(names)))
+        names.append(wanted if wanted not in used else _numbered(wanted, taken))
+        used.add(names[-1])
+        taken.add(names[-1])
     empty = [names[at] for at, name in enumerate(tidy) if not name]
     twice = sorted(name for name, count in Counter(tidy).items() if count > 1 and name)
     return tuple(names), [*_empty_names(empty), *_duplicate_names(twice)]

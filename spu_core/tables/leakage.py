@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.tables.column_types import ColumnType
+from spu_core.tables.copies import splits_like
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
@@ -46,11 +47,11 @@ _WORDS = {
 }
 
 
-def find_leaks(table: Table) -> tuple[Leak, ...]:
-    """Features that give away the label or the truth, each named once, by its strongest sign.
+def find_leaks(table: Table, columns: tuple[str, ...] | None = None) -> tuple[Leak, ...]:
+    """Columns (the features, if none are named) that give away the label or the truth, each by its strongest sign.
 
     >>> frame = pd.DataFrame({"label": [0, 1] * 50, "banned": ["no", "yes"] * 50, "age": list(range(20, 45)) * 4})
-    >>> [(leak.column, leak.kind) for leak in find_leaks(Table.from_frame(frame))]
+    >>> [(leak.column, leak.kind) for leak in find_leaks(Table.from_frame(frame), columns=("banned", "age"))]
     [('banned', 'copy')]
     """
     found: dict[str, Leak] = {}
@@ -61,7 +62,7 @@ def find_leaks(table: Table) -> tuple[Leak, ...]:
         if min(int(answer.sum()), int((~answer).sum())) < FEWEST_POSITIVES:
             continue
         rows = _sample(answer)
-        for name in table.features:
+        for name in table.features if columns is None else columns:
             leak = _leak(table.frame[name].iloc[rows], table.types[name], answer[rows], column)
             if leak is not None:
                 found.setdefault(name, leak)
@@ -89,7 +90,7 @@ def single_column_auc(values: pd.Series, kind: ColumnType, answer: np.ndarray) -
 
 def _leak(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) -> Leak | None:
     name = str(values.name)
-    if _is_copy(values, answer):
+    if splits_like(values, answer):
         return Leak(name, column, "copy", 1.0)
     filled = values.notna().to_numpy(dtype=bool)
     if not filled.all() and _is_telling(filled, answer):
@@ -100,15 +101,6 @@ def _leak(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) 
             return Leak(name, column, "value", telling)
     auc = single_column_auc(values, kind, answer)
     return Leak(name, column, "ranking", auc) if auc >= SUSPICIOUS_AUC else None
-
-
-def _is_copy(values: pd.Series, answer: np.ndarray) -> bool:
-    """Two values (a missing one counts) that split the rows exactly as the answer does."""
-    codes, levels = pd.factorize(values)
-    if len(levels) > 2 or (len(levels) == 2 and codes.min() < 0):
-        return False
-    same = codes == codes[int(answer.argmax())]
-    return bool((same == answer).all())
 
 
 def _telling_value(values: pd.Series, answer: np.ndarray) -> float:

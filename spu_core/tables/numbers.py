@@ -44,7 +44,7 @@ def detect_marks(cells: Iterable[str], separator: str) -> Marks:
     >>> detect_marks(["1.234,50", "2,5"], ";"), detect_marks(["1,234.50"], ";"), detect_marks(["1.5"], ",")
     (Marks(decimal=',', thousands='.'), Marks(decimal='.', thousands=','), Marks(decimal='.', thousands=''))
     """
-    numbers = [cell.strip() for cell in cells if cell and len(cell) < 40]
+    numbers = [cell.strip() for cell in cells if len(cell) < 40 and any(mark in cell for mark in ",.' \u00a0\u202f")]
     commas = sum(_COMMA.fullmatch(cell) is not None for cell in numbers)
     points = sum(_POINT.fullmatch(cell) is not None for cell in numbers)
     groups = [match.group(1) for cell in numbers if (match := _GROUPS.fullmatch(cell))]

@@ -112,7 +112,7 @@ def _table(frame: Any, types: Mapping[str, ColumnType], reading: Reading, findin
         reading=reading,
         findings=findings,
     )
-    return replace(table, findings=(*findings, *_label_findings(table)))
+    return replace(table, findings=(*findings, *_label_findings(table))).without_copies()
 
 
 def _label_findings(table: Table) -> list[Finding]:

@@ -40,12 +40,12 @@ def parse_roles(roles: Mapping[str, Role | str], columns: list[str]) -> dict[str
     Traceback (most recent call last):
     spu_core.errors.TableError: Roles name the column 'ages', but the table does not have it. Did you mean 'age'?
     """
-    parsed = {}
+    parsed, known, roles_known = {}, set(columns), set(Role)
     for column, role in roles.items():
-        if column not in columns:
+        if column not in known:
             hint = nearest_hint(str(column), columns)
             raise TableError(f"Roles name the column {column!r}, but the table does not have it. {hint}")
-        if role not in set(Role):
+        if role not in roles_known:
             raise TableError(f"Column {column!r} cannot have the role {role!r}. {nearest_hint(str(role), Role)}")
         parsed[column] = Role(role)
     return parsed

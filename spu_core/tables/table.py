@@ -14,7 +14,8 @@ import pandas as pd
 
 from spu_core.errors import TableError
 from spu_core.tables.column_types import ColumnType, guess_type
-from spu_core.tables.findings import Finding
+from spu_core.tables.copies import copies_of, refuse_copies
+from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.fingerprints import fingerprint
 from spu_core.tables.positives import check_positive_values, guess_positive_values, is_positive
 from spu_core.tables.role_guesses import guess_roles
@@ -73,14 +74,26 @@ class Table:
         columns = list(frame.columns)
         _check_columns(columns)
         types = {column: guess_type(frame[column]) for column in columns}
-        guessed = guess_roles(frame, types, parse_roles(roles or {}, columns))
-        return cls(
+        given = parse_roles(roles or {}, columns)
+        table = cls(
             name=name,
             frame=frame,
-            roles=guessed,
+            roles=guess_roles(frame, types, given),
             types=types,
             positive_values=() if positive_values is None else positive_values,  # type: ignore[arg-type]
         )
+        return table.without_copies(given)
+
+    def without_copies(self, given: Mapping[str, Role] = MappingProxyType({})) -> Table:
+        """The same table with guessed features that repeat the label or truth ignored; asked-for ones are refused."""
+        asked = [name for name, role in given.items() if role is Role.FEATURE]
+        refuse_copies(copies_of(self.frame, asked, self._answers), self.roles)
+        copies = copies_of(self.frame, self.features, self._answers)
+        if not copies:
+            return self
+        found = tuple(_copy_finding(name, answer) for name, answer in copies.items())
+        roles = {**self.roles, **dict.fromkeys(copies, Role.IGNORE)}
+        return replace(self, roles=roles, findings=(*self.findings, *found))
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -158,12 +171,13 @@ class Table:
         roles = {**self.roles, **_vacated(self.roles, parsed), **parsed}
         same_label = self.column_with(Role.LABEL) == _holder(roles, Role.LABEL)
         same_truth = self.column_with(Role.TRUTH) == _holder(roles, Role.TRUTH)
-        return replace(
+        changed = replace(
             self,
             roles=roles,
             positive_values=self.positive_values if same_label else (),
             truth_values=self.truth_values if same_truth else (),
         )
+        return changed.without_copies(parsed)
 
     def with_positive_values(self, *values: Any) -> Table:
         """The same table, with these label values meaning *confirmed positive*."""
@@ -204,6 +218,12 @@ class Table:
         column = self.column_with(role)
         return None if column is None else self.frame[column].to_numpy(dtype=np.float64)
 
+    @property
+    def _answers(self) -> dict[str, np.ndarray]:
+        """The label and truth columns with their values as flags."""
+        found = {self.column_with(Role.LABEL): self.is_labeled, self.column_with(Role.TRUTH): self.truth}
+        return {name: flags for name, flags in found.items() if name is not None and flags is not None}
+
     def _settle_values(self, attribute: str, role: Role) -> None:
         column, given = self.column_with(role), getattr(self, attribute)
         object.__setattr__(self, attribute, () if column is None else _settled(self.frame[column], given, role))
@@ -220,6 +240,11 @@ def _settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
             f"{levels} …, and none of them plainly means positive. Name the values that do."
         )
     return guessed
+
+
+def _copy_finding(name: str, answer: str) -> Finding:
+    text = f"Column {name!r} is a copy of the column {answer!r}: a model would only repeat it, so it is ignored."
+    return Finding("copy_ignored", Severity.WARNING, text, "Nothing needs to be done.", name)
 
 
 def _vacated(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:

@@ -61,7 +61,7 @@ def read_text_table(
         passed = _read_rows(plan, _line(sample, layout), types)
     except ShortcutError:
         passed = _read_rows(replace(plan, shortcuts={}), _line(sample, layout), types)
-    typed = [column for column in passed.columns if column.values.name in passed.wanted]
+    typed = _without_filler(plan, passed.columns)
     frame = pd.DataFrame({str(column.values.name): column.values for column in typed}, copy=False)
     return TextTable(
         frame=frame,
@@ -83,7 +83,6 @@ def read_text_table(
 @dataclass(frozen=True)
 class _Pass:
     columns: list[TypedColumn]
-    wanted: tuple[str, ...]
     rejected_rows: int
     rejected: tuple[RejectedLine, ...]
     empty_lines: int
@@ -118,7 +117,6 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
     found = shape_findings(parsed, reader, slots, lines, rejected, reader.rejected + len(faulty))
     return _Pass(
         columns=columns,
-        wanted=tuple(name for name in plan.columns if not _is_filler(name, plan, columns)),
         rejected_rows=reader.rejected + len(faulty),
         rejected=rejected,
         empty_lines=len(reader.empty) - len(faulty),
@@ -171,6 +169,8 @@ def _finish(
 
 def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> dict[str, TextColumn]:
     """Columns that turned out to be text only after their first block are read once more."""
+    if any(isinstance(slot, NumberColumn) and slot.needs_a_closer_look() for slot in slots.values()):
+        raise ShortcutError("a number has more digits than a float holds")
     late = {}
     for name, slot in slots.items():
         if isinstance(slot, NumberColumn) and (slot.why_text or slot.loses_digits()):
@@ -211,7 +211,7 @@ def _cut(sample: str, given: Dialect) -> Cut:
 
 def _detected(sample: str, source: TextSource, cut: Cut, layout: Layout) -> Dialect:
     records = read_records(sample, cut.separator, cut.quote)
-    rows = [record.cells for record in records if record.first_line > layout.lines_before_rows][:1_000]
+    rows = [record.cells for record in records if record.first_line > layout.lines_before_rows][:500]
     marks = detect_marks((cell for row in rows for cell in row), cut.separator)
     return Dialect(
         encoding=source.encoding,
@@ -288,9 +288,7 @@ def _rejected_words(reader: BlockReader) -> str:
     return f": all {reader.rejected:,} lines were rejected, the first since it {first.reason}"
 
 
-def _is_filler(name: str, plan: TextPlan, columns: list[TypedColumn]) -> bool:
-    """The empty column after a trailing separator."""
-    position = plan.columns.index(name)
-    is_last_and_made_up = position == len(plan.columns) - 1 and name == f"column_{position + 1}"
-    headed = plan.dialect.header is not False
-    return headed and is_last_and_made_up and bool(columns[position].values.isna().all())
+def _without_filler(plan: TextPlan, columns: list[TypedColumn]) -> list[TypedColumn]:
+    """The columns without the empty one that a separator at the end of every line makes."""
+    made_up = plan.columns[-1] == f"column_{len(plan.columns)}" and plan.dialect.header is not False
+    return columns[:-1] if made_up and len(columns) > 1 and columns[-1].values.isna().all() else columns

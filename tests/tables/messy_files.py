@@ -181,11 +181,13 @@ def cells() -> list[Messy]:
 
 def columns() -> list[Messy]:
     mostly = b"x,n\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(99)) + b"oops,99\n"
+    codes = b"x,n\n" + b"".join(b"%d,1\n" % n for n in range(400)) + b"".join(b"V%d,1\n" % n for n in range(7))
     half = b"x,n\n" + b"1,1\n2,2\n3,3\nx1,4\nx2,5\n"
     ids = "user_id,score\n" + "".join(f"u{n:04d},{n % 5}\n" for n in range(60))
     prose = "text,n\n" + "".join(f"this is note number {n} of many,{n % 5}\n" for n in range(60))
     return [
         Messy("a word among numbers", mostly, {"x": [float(n) for n in range(99)] + [NAN]}, findings=("mixed_column",), types={"x": "number"}),
+        Messy("codes among numbers", codes, {"x": [*map(str, range(400)), *(f"V{n}" for n in range(7))]}, findings=("mixed_column",)),
         Messy("words and numbers", half, {"x": ["1", "2", "3", "x1", "x2"]}, findings=("mixed_column",), types={"x": "category"}),
         Messy("true and false", b"x,n\ntrue,1\nFALSE,2\nTrue,3\n", {"x": [True, False, True]}, types={"x": "boolean"}),
         Messy("true and gaps", b"x,n\ntrue,1\n,2\nfalse,3\n", {"x": [True, None, False]}, types={"x": "boolean"}),

@@ -1,0 +1,131 @@
+"""Limits hold while files stream in, and bombs stop in seconds within an address-space limit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spu_core.errors import TableError
+from spu_core.tables import ReadLimits, read_table
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"bytes": 10}, "has 28 bytes; the limit is 10"),
+        ({"rows": 2}, "has more than 2 rows, which is the limit"),
+        ({"columns": 1}, "has 2 columns; the limit is 1"),
+    ],
+)
+def test_a_file_beyond_a_limit_is_refused(limits: dict[str, int], message: str) -> None:
+    with pytest.raises(TableError, match=message):
+        read_table(b"a,bbbb\n1,22222\n3,44444\n5,66\n", limits=ReadLimits(**limits))
+
+
+def test_a_file_object_is_stopped_at_the_limit() -> None:
+    class Endless(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            return b"1,2\n" * 1000
+
+    with pytest.raises(TableError, match=r"more than 100,000 bytes"):
+        read_table(Endless(), limits=ReadLimits(bytes=100_000))
+
+
+def test_a_column_with_more_levels_than_the_limit_is_text() -> None:
+    content = b"c,n\n" + b"".join(b"word %d,1\n" % (n % 60) for n in range(300))
+
+    assert read_table(content, limits=ReadLimits(levels=50)).types["c"] == "text"
+    assert read_table(content, limits=ReadLimits(levels=60)).types["c"] == "category"
+
+
+@pytest.mark.parametrize(("name", "value"), [("rows", 0), ("bytes", -1), ("columns", 1.5)])
+def test_limits_are_whole_and_positive(name: str, value: float) -> None:
+    with pytest.raises(TableError, match=f"The limit '{name}' must be a whole number"):
+        ReadLimits(**{name: value})  # type: ignore[arg-type]
+
+
+def gzip_bomb(path: Path) -> None:
+    """Three gigabytes of rows in three megabytes, as many small members of one file."""
+    path.write_bytes(gzip.compress(b"a,b\n") + gzip.compress(b"1,2\n" * 250_000) * 3_000)
+
+
+def excel_bomb(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        with archive.open("xl/worksheets/sheet1.xml", "w", force_zip64=True) as member:
+            for _ in range(430):
+                member.write(b" " * 1_000_000)
+
+
+def parquet_bomb(path: Path) -> None:
+    """One long text, repeated: a few kilobytes that would be gigabytes as strings."""
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 200_000, pa.int32()), pa.array(["x" * 100_000]))
+    pq.write_table(pa.table({"a": column, "n": pa.array(range(200_000))}), path, compression="zstd")
+
+
+def excel_with_far_cell(path: Path) -> None:
+    """One cell at the far corner of a sheet, which a reader that trusts it would fill up to."""
+    from openpyxl import Workbook
+
+    book = Workbook()
+    book.active["A1"], book.active["XFD1000000"] = "a", 1
+    book.save(path)
+
+
+CHILD = """
+import resource, sys, time
+import spu_core.tables
+resource.setrlimit(resource.RLIMIT_AS, (4 * 1024**3, 4 * 1024**3))
+from spu_core.errors import TableError
+try:
+    table = spu_core.tables.read_table(sys.argv[1])
+    print("read", len(table))
+except TableError as error:
+    print("refused:", error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (gzip_bomb, "it was stopped as a decompression bomb"),
+        (excel_bomb, "bytes of Excel XML; the limit is"),
+        (parquet_bomb, "read 200000"),
+        (excel_with_far_cell, "columns; the limit is"),
+    ],
+    ids=["gzip", "excel", "parquet", "far cell"],
+)
+def test_a_bomb_stops_in_seconds(make: object, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "innocent.csv"
+    make(path)  # type: ignore[operator]
+    start = time.monotonic()
+    result = subprocess.run(
+        [sys.executable, "-c", CHILD, str(path)], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert expected in result.stdout
+    # A loaded machine may be slow; a bomb that is not stopped takes minutes and gigabytes.
+    assert time.monotonic() - start < 30
+
+
+def test_a_small_gzip_that_grows_much_is_still_read() -> None:
+    """Repetitive data compress well; only growth beyond the free part is suspicious."""
+    content = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000)
+
+    assert len(read_table(content)) == 1_000_000
+
+
+def test_many_columns_are_read() -> None:
+    frame = pd.DataFrame([range(3_000)] * 3, columns=[f"c{n}" for n in range(3_000)])
+
+    assert read_table(frame.to_csv(index=False).encode()).frame.shape == (3, 3_000)

@@ -1,0 +1,155 @@
+"""The profile: counts that add up, quantiles as numpy gives them, and leaks by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from spu_core.tables import ColumnType, Table, find_leaks
+from spu_core.tables.leakage import single_column_auc
+from spu_core.tables.profiles import LARGEST_BINS, histogram
+
+
+def players(rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    label = (rng.random(rows) < 0.2).astype(int)
+    return pd.DataFrame({"age": rng.normal(30, 5, rows), "city": rng.choice(["a", "b", "c"], rows), "label": label})
+
+
+def test_levels_count_rows_and_labelled_rows() -> None:
+    frame = pd.DataFrame({"city": ["a", "a", "b", None], "label": [1, 0, 1, 0]})
+    column = Table.from_frame(frame, roles={"label": "label"}).profile().column("city")
+
+    assert [(level.value, level.count, level.label_rate) for level in column.top_levels] == [
+        ("a", 2, 0.5),
+        ("b", 1, 1.0),
+    ]
+    assert column.missing_share == 0.25
+    assert column.distinct == 2
+
+
+def test_quantiles_are_values_of_the_column() -> None:
+    frame = players()
+    column = Table.from_frame(frame).profile().column("age")
+
+    assert column.quantiles[0.0] == frame["age"].min()
+    assert column.quantiles[0.5] == np.quantile(frame["age"], 0.5, method="nearest")
+    assert column.quantiles[1.0] == frame["age"].max()
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=1, max_size=200))
+def test_a_histogram_counts_every_finite_value_once(values: list[float]) -> None:
+    numbers = np.array(values, dtype=np.float64)
+    drawn = histogram(numbers, np.zeros(numbers.size, dtype=bool))
+    finite = numbers[np.isfinite(numbers)]
+
+    if finite.size == 0:
+        assert drawn is None
+    else:
+        assert drawn.count.sum() == finite.size
+        assert drawn.count.size <= LARGEST_BINS
+        assert drawn.edge.size == drawn.count.size + 1
+        assert drawn.edge[0] <= finite.min()
+        assert drawn.edge[-1] >= finite.max()
+
+
+def test_few_whole_numbers_get_a_bin_each() -> None:
+    drawn = histogram(np.array([1.0, 2.0, 2.0, 5.0]), np.array([True, False, True, False]))
+
+    assert drawn.count.tolist() == [1, 2, 0, 0, 1]
+    assert drawn.label_rate[:2].tolist() == [1.0, 0.5]
+    assert np.isnan(drawn.label_rate[2])
+
+
+def test_dates_have_histograms_too() -> None:
+    frame = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=100), "x": range(100)})
+    column = Table.from_frame(frame).profile().column("when")
+
+    assert column.histogram.count.sum() == 100
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (lambda y: 1 - y, "copy"),
+        (lambda y: np.where(y == 1, "banned", "active"), "copy"),
+        (lambda y: y + np.random.default_rng(1).normal(0, 0.05, y.size), "ranking"),
+        (lambda y: -y + np.random.default_rng(1).normal(0, 0.05, y.size), "ranking"),
+        (
+            lambda y: np.where(
+                (y == 1) & (np.arange(y.size) % 4 > 0), "ban", np.where(np.arange(y.size) % 2, "ok", "new")
+            ),
+            "value",
+        ),
+        (lambda y: np.where((y == 1) & (np.arange(y.size) % 4 > 0), np.arange(y.size), np.nan), "filled"),
+    ],
+    ids=[
+        "turned copy",
+        "copy in words",
+        "near copy",
+        "turned near copy",
+        "a value of positives only",
+        "filled for positives",
+    ],
+)
+def test_a_column_that_gives_the_label_away_is_named(column: object, kind: str) -> None:
+    frame = players()
+    frame["trace"] = column(frame["label"].to_numpy())  # type: ignore[operator]
+    table = Table(
+        name="t",
+        frame=frame,
+        roles={"age": "feature", "city": "feature", "label": "label", "trace": "ignore"},  # type: ignore[dict-item]
+        types=Table.from_frame(frame).types,
+    )
+    leaks = find_leaks(table, columns=("age", "city", "trace"))
+
+    assert [(leak.column, leak.kind) for leak in leaks] == [("trace", kind)]
+
+
+def test_leaks_of_the_truth_are_found_as_well() -> None:
+    frame = players().assign(truth=lambda f: ((f["label"] == 1) | (f["age"] > 33)).astype(int))
+    frame["trace"] = frame["truth"] + np.random.default_rng(2).normal(0, 0.01, len(frame))
+    findings = Table.from_frame(frame).profile().findings
+
+    leak = next(finding for finding in findings if finding.code == "leak_ranking")
+    assert leak.column == "trace"
+    assert "'truth'" in leak.message
+
+
+def test_honest_columns_are_not_accused() -> None:
+    assert find_leaks(Table.from_frame(players())) == ()
+
+
+def test_many_levels_do_not_look_like_a_leak() -> None:
+    frame = players(2_000)
+    frame["shop"] = np.random.default_rng(3).integers(0, 900, len(frame)).astype(str)
+
+    assert find_leaks(Table.from_frame(frame)) == ()
+
+
+def test_single_column_auc_equals_scikit_learn() -> None:
+    frame = players()
+    answer = frame["label"].to_numpy() == 1
+    expected = roc_auc_score(answer, frame["age"])
+
+    assert single_column_auc(frame["age"], ColumnType.NUMBER, answer) == pytest.approx(max(expected, 1 - expected))
+
+
+@pytest.mark.parametrize(
+    ("labels", "code"), [([1, 1, 1], "all_labeled"), ([0, 1, 0], "few_labels")], ids=["all labelled", "one label"]
+)
+def test_labels_that_cannot_teach_are_findings(labels: list[int], code: str) -> None:
+    table = Table.from_frame(pd.DataFrame({"x": [1, 2, 3], "y": labels}), roles={"y": "label"}, positive_values=[1])
+
+    assert code in {finding.code for finding in table.profile().findings}
+
+
+def test_a_profile_is_one_row_per_column_to_show() -> None:
+    shown = Table.from_frame(players()).profile().to_frame()
+
+    assert shown["column"].tolist() == ["age", "city", "label"]
+    assert shown["type"].tolist() == ["number", "category", "number"]
