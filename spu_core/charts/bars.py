@@ -51,6 +51,20 @@ class Bars:
     def middles(self) -> np.ndarray:
         return 0.5 * (self.edges[1:] + self.edges[:-1])
 
+    def merged(self, fewest: int) -> Bars:
+        """The same rows in fewer bins: neighbours join until each has at least `fewest` rows (the last may not)."""
+        starts, waiting = [0], 0
+        for place, rows in enumerate(self.rows.tolist()):
+            waiting += rows
+            if waiting >= fewest and place + 1 < self.rows.size:
+                starts.append(place + 1)
+                waiting = 0
+        if waiting < fewest and len(starts) > 1:
+            starts.pop()
+        edges = self.edges[[*starts, self.rows.size]]
+        positives, rest = np.add.reduceat(self.positives, starts), np.add.reduceat(self.rest, starts)
+        return Bars(edges, positives, rest, self.least, self.most, self.dates)
+
     def drawn(self, values: Any) -> Any:
         """Where values lie on the axis: Plotly counts dates in milliseconds."""
         return values / NANOSECONDS_PER_MILLISECOND if self.dates else values
@@ -73,7 +87,8 @@ def set_value_axis(figure: go.Figure, bars: Bars, column: str) -> None:
         type="date" if bars.dates else "linear",
         showgrid=False,
         fixedrange=True,
-        nticks=8,
+        nticks=5 if bars.dates else 8,
+        tickangle=0,
     )
 
 

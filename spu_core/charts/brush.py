@@ -216,7 +216,7 @@ def _share_words(positives: float, rest: float, total: int) -> str:
     rows = positives + rest
     known = f"{count(positives)} known positives"
     rate = f" ({percent(positives / rows)})" if rows else ""
-    return f"{count(rows)} rows, {percent(rows / total)} of all<br>{known}{rate}"
+    return f"{count(rows)} rows, {percent(rows / max(total, 1))} of all<br>{known}{rate}"
 
 
 def _brush_alt(bars: Bars, column: str) -> str:

@@ -69,5 +69,8 @@ def _failure_line(ratios: CheckRatios, place: int, theme: Theme) -> Line:
         f"({interval(ratios.value_low[place], ratios.value_high[place], lambda v: decimals(v, 2))})"
     )
     is_random = one_line(name) == one_line(ratios.random_rule)
-    color = theme.muted if is_random else theme.model if ratio > ratios.random_ratio else theme.warn
+    if is_random or low <= ratios.random_ratio <= high:
+        color = theme.unsure
+    else:
+        color = theme.model if ratio > ratios.random_ratio else theme.warn
     return Line(name, ratio, hover, decimals(ratios.value[place], 2), color, low, high)

@@ -14,16 +14,19 @@ from spu_core.labels import SoftLabelAudit
 from spu_core.tables import Histogram, TableProfile
 from spu_core.theory.check_ratio import wilson_interval
 
+# A rate among fewer rows is noise.
+FEWEST_IN_A_BIN = 20
+
 
 def label_rate_chart(histogram: Histogram, column: str, *, dates: bool = False, theme: Theme = LIGHT) -> go.Figure:
-    """The share of known positives in each bin with its 95 % interval; a flat line says nothing about positives."""
-    bars = Bars.of(histogram, dates)
-    filled = bars.rows > 0
-    rate = bars.positives[filled] / bars.rows[filled]
-    low, high = wilson_interval(bars.positives[filled], bars.rows[filled])
-    mean = float(bars.positives.sum() / bars.total)
-    x = bars.drawn(bars.middles[filled])
-    highest = bars.range_words(int(np.flatnonzero(filled)[np.argmax(rate)]))
+    """The share of known positives by value with its 95 % interval; thin bins are joined. Flat means no information."""
+    whole = Bars.of(histogram, dates)
+    bars = whole.merged(max(FEWEST_IN_A_BIN, whole.total // 200))
+    rate = bars.positives / bars.rows.clip(1)
+    low, high = wilson_interval(bars.positives, bars.rows.clip(1))
+    mean = float(bars.positives.sum() / max(bars.total, 1))
+    x = bars.drawn(bars.middles)
+    highest = bars.range_words(int(np.argmax(rate)))
     alt = f"Share of known positives by {one_line(column)}: {percent(mean)} over all rows, highest at {highest}."
     figure = canvas(theme, alt, height=280)
     figure.add_scatter(
@@ -42,17 +45,19 @@ def label_rate_chart(histogram: Histogram, column: str, *, dates: bool = False, 
         mode="lines+markers",
         line={"color": theme.belief, "width": 2},
         marker={"size": 5},
-        hovertext=_rate_words(bars, np.flatnonzero(filled)),
+        hovertext=_rate_words(bars),
         hoverinfo="text",
         showlegend=False,
     )
-    figure.add_hline(y=mean, line={"color": theme.muted, "width": 1, "dash": "dash"})
-    set_value_axis(figure, bars, column)
-    # One bin with two rows must not stretch the axis for all others.
-    top = max(1.15 * float(rate.max()), min(2.5 * float(rate.max()), float(np.median(high)) * 1.3))
-    figure.update_yaxes(
-        title_text="known positives", tickformat=".1~%", range=[0, top or 1.0], fixedrange=True, nticks=6
+    figure.add_hline(
+        y=mean,
+        line={"color": theme.muted, "width": 1, "dash": "dash"},
+        annotation={"text": f"all rows {percent(mean)}", "font": {"color": theme.muted}, "yanchor": "bottom"},
+        annotation_position="top right",
     )
+    set_value_axis(figure, whole, column)
+    top = max(1.15 * float(rate.max()), min(1.05 * float(high.max()), 2.0 * float(rate.max()))) or 1.0
+    figure.update_yaxes(title_text="known positives", tickformat=".1~%", range=[0, top], fixedrange=True, nticks=6)
     return figure
 
 
@@ -104,7 +109,7 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
             hovertext=hover,
             hoverinfo="text",
         )
-    rows_axis(figure, **({"type": "log"} if log_rows else {}))
+    rows_axis(figure, type="log" if log_rows else "linear")
     figure.update_xaxes(title_text="soft label S", range=[0, 1], showgrid=False, fixedrange=True, tickformat=".1f")
     top_legend(figure)
     reference_line(figure, audit.mean, f"E[S] {decimals(audit.mean)}", theme.text, dash="dot")
@@ -112,9 +117,9 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
     return figure
 
 
-def _rate_words(bars: Bars, places: np.ndarray) -> list[str]:
+def _rate_words(bars: Bars) -> list[str]:
     return [
-        f"<b>{bars.range_words(int(place))}</b><br>{percent(bars.positives[place] / bars.rows[place])} known positives"
-        f"<br>{count(bars.positives[place])} of {count(bars.rows[place])} rows"
-        for place in places
+        f"<b>{bars.range_words(place)}</b><br>{percent(hits / max(rows, 1))} known positives<br>"
+        f"{count(hits)} of {count(rows)} rows"
+        for place, (hits, rows) in enumerate(zip(bars.positives, bars.rows, strict=True))
     ]

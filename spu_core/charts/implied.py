@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -10,7 +12,10 @@ from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.charts.words import decimals, percent
 from spu_core.theory import AdmissibleRegion, ScarLink
 
-CELLS = 70
+# Cells of about four pixels; together 60 kB.
+PRIORS, MEANS = 140, 80
+# Where the colours of refuted values end; higher ones look the same.
+REFUTED_END = 1.1
 
 
 def implied_auc_chart(
@@ -21,45 +26,27 @@ def implied_auc_chart(
     Outside the admissible region E[S] contradicts the two numbers; where the implied AUC exceeds 1 the assumption is
     refuted.
     """
-    priors = np.linspace(0.005, 0.995, CELLS)
-    means = np.linspace(region.mean, 1.0, CELLS + 1)[1:]
+    priors = np.linspace(0.0, 1.0, PRIORS + 2)[1:-1]
+    means = np.linspace(region.mean, 1.0, MEANS + 1)[1:]
     implied = region.implied_auc(auc_spu, priors, means).T
-    refuted = np.where(implied > 1.0, 1.0, np.nan)
-    figure = canvas(theme, _alt(region, auc_spu, implied), height=420)
+    figure = canvas(theme, _alt(region, auc_spu, implied), height=440)
     figure.add_heatmap(
         x=light(priors),
         y=light(means),
-        z=light(np.where(implied <= 1.0, implied, np.nan)),
+        z=light(implied),
         zmin=0.5,
-        zmax=1.0,
-        colorscale=theme.scale,
+        zmax=REFUTED_END,
+        colorscale=_scale(theme),
         hoverongaps=False,
-        colorbar={
-            "title": {"text": "implied true AUC", "side": "right"},
-            "thickness": 10,
-            "outlinewidth": 0,
-            "tickformat": ".1f",
-            "tickfont": {"color": theme.muted},
-        },
-        hovertemplate="prior %{x:.1%}, S_P %{y:.2f}<br>implied true AUC %{z:.3f}<extra></extra>",
-    )
-    figure.add_heatmap(
-        x=light(priors),
-        y=light(means),
-        z=light(refuted),
-        colorscale=[[0, see_through(theme.warn, 0.28)], [1, see_through(theme.warn, 0.28)]],
-        showscale=False,
-        hoverongaps=False,
-        hovertemplate="prior %{x:.1%}, S_P %{y:.2f}<br>assumption refuted: the true AUC would exceed 1<extra></extra>",
+        colorbar=_color_bar(theme),
+        hovertemplate=(
+            "prior %{x:.1%}, S_P %{y:.2f}<br>implied true AUC %{z:.3f}<br>above 1 refutes the assumption<extra></extra>"
+        ),
     )
     _add_border(figure, region, theme)
-    _write(figure, "assumption refuted", _middle(refuted, priors, means), theme.warn)
-    _write(
-        figure,
-        "not possible with this E[S]",
-        _middle(np.where(np.isnan(implied), 1.0, np.nan), priors, means),
-        theme.muted,
-    )
+    if (implied > 1.0).any():
+        _write(figure, "assumption refuted", (0.02, 0.03), theme.warn)
+    _write(figure, "not possible", (0.98, 0.97), theme.muted)
     if chosen is not None:
         _add_chosen(figure, chosen, auc_spu, theme)
     figure.update_xaxes(title_text="class prior π", tickformat=".0%", range=[0, 1], showgrid=False, fixedrange=True)
@@ -95,18 +82,42 @@ def _add_chosen(figure: go.Figure, chosen: ScarLink, auc_spu: float, theme: Them
     )
 
 
-def _middle(cells: np.ndarray, priors: np.ndarray, means: np.ndarray) -> tuple[float, float] | None:
-    """The middle of an area that is large enough to write into."""
-    y, x = np.nonzero(~np.isnan(cells))
-    if y.size < 0.08 * cells.size:
-        return None
-    return float(priors[x].mean()), float(means[y].mean())
+def _scale(theme: Theme) -> list[tuple[float, str]]:
+    """The sequential colours up to an AUC of 1, the colour of a warning above."""
+    end = (1.0 - 0.5) / (REFUTED_END - 0.5)
+    warning = see_through(theme.warn, 0.3)
+    return [*((place * end, color) for place, color in theme.scale), (end, warning), (1.0, warning)]
 
 
-def _write(figure: go.Figure, words: str, at: tuple[float, float] | None, color: str) -> None:
-    if at is not None:
-        font = {"color": color, "size": TEXT_SIZE}
-        figure.add_annotation(text=f"<i>{words}</i>", x=at[0], y=at[1], showarrow=False, font=font)
+def _color_bar(theme: Theme) -> dict[str, Any]:
+    return {
+        "orientation": "h",
+        "y": 1.02,
+        "yanchor": "bottom",
+        "thickness": 8,
+        "len": 1.0,
+        "outlinewidth": 0,
+        "title": {"text": "implied true AUC", "side": "top"},
+        "tickvals": [0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
+        "tickformat": ".1f",
+        "tickfont": {"color": theme.muted, "size": TEXT_SIZE - 1},
+    }
+
+
+def _write(figure: go.Figure, words: str, corner: tuple[float, float], color: str) -> None:
+    """Words in a corner of the plot."""
+    x, y = corner
+    figure.add_annotation(
+        text=f"<i>{words}</i>",
+        x=x,
+        y=y,
+        xref="paper",
+        yref="paper",
+        xanchor="left" if x < 0.5 else "right",
+        yanchor="bottom" if y < 0.5 else "top",
+        showarrow=False,
+        font={"color": color, "size": TEXT_SIZE},
+    )
 
 
 def _alt(region: AdmissibleRegion, auc_spu: float, implied: np.ndarray) -> str:

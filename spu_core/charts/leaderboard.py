@@ -82,9 +82,10 @@ def difference_chart(pairs: Sequence[Pair], *, figure_name: str = "AUC_SPU", the
     lines = [_pair_line(pair, theme) for pair in pairs]
     apart = sum(pair.can_be_told_apart for pair in pairs)
     alt = f"Differences in {figure_name} of {len(pairs)} pairs: {apart} can be told apart, {len(pairs) - apart} cannot."
-    figure = whisker_chart(lines, theme, alt, f"difference in {figure_name}")
+    grey = "" if apart == len(pairs) else "<br>grey: cannot be told apart"
+    figure = whisker_chart(lines, theme, alt, f"difference in {figure_name}{grey}")
     figure.update_layout(height=len(figure.layout.annotations) * 42 + 72)
-    figure.update_xaxes(tickformat="+.2~f")
+    figure.update_xaxes(tickformat=".3~f")
     figure.add_shape(
         type="line", x0=0, x1=0, y0=0, y1=1, yref="paper", line={"color": theme.muted, "width": 1.2}, layer="below"
     )
@@ -126,7 +127,7 @@ def _pair_line(pair: Pair, theme: Theme) -> Line:
         f"({interval(found.low, found.high, signed)})<br>{p_value(pair.p_holm)} after Holm's correction: {verdict}"
     )
     names = f"{plain(pair.first, PAIR_LABEL)}<br>− {plain(pair.second, PAIR_LABEL)}"
-    color = theme.model if told else theme.rest
+    color = theme.model if told else theme.unsure
     return Line(names, found.estimate, hover, signed(found.estimate), color, *_ends(found), is_safe=True)
 
 

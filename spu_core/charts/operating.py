@@ -50,9 +50,9 @@ def gains_lift_chart(gains: Mapping[str, Gains], *, budget: float | None = None,
         _add_line(figure, name, x, lift, theme.color(place), hover)
     figure.add_hline(y=1, line={"color": theme.muted, "width": 1, "dash": "dash"})
     figure.update_yaxes(title_text="lift", ticksuffix="×", rangemode="tozero", fixedrange=True, nticks=6)
-    _finish(figure, "share of rows reviewed", budget, theme)
     ticks = [0.0001, 0.001, 0.01, 0.1, 1.0]
     figure.update_xaxes(type="log", tickvals=ticks, ticktext=["0.01%", "0.1%", "1%", "10%", "100%"])
+    _finish(figure, "share of rows reviewed", budget, theme)
     return figure
 
 
@@ -73,8 +73,8 @@ class ReviewCosts:
         """The cost at each point of the curve: reviews made, and positives missed.
 
         >>> from spu_core.metrics import roc_spu
-        >>> ReviewCosts(review=1, miss=10, positives=1.5).along(roc_spu([1.0, 0.5, 0.0], [3, 2, 1])).tolist()
-        [15.0, 6.0, 2.0, 3.0]
+        >>> ReviewCosts(review=1, miss=10, positives=2).along(roc_spu([1.0, 1.0, 0.0], [3, 2, 1])).tolist()
+        [20.0, 11.0, 2.0, 3.0]
         """
         return self.review * curve.flagged + self.miss * self.positives * (1.0 - curve.tpr)
 
@@ -145,7 +145,12 @@ def _finish(figure: go.Figure, axis: str, budget: float | None, theme: Theme) ->
     figure.update_xaxes(title_text=axis, tickformat=".0%", fixedrange=True, nticks=6)
     top_legend(figure)
     if budget is not None:
-        figure.add_vline(x=budget, line={"color": theme.belief, "width": 1.5, "dash": "dash"})
+        line = {"color": theme.belief, "width": 1.5, "dash": "dash"}
+        figure.add_shape(type="line", x0=budget, x1=budget, y0=0, y1=1, yref="paper", line=line)
+        # Annotations count in powers of ten on a log axis, unlike shapes.
+        x = float(np.log10(budget)) if figure.layout.xaxis.type == "log" else budget
+        words = {"text": f"budget {percent(budget)}", "font": {"color": theme.belief}, "showarrow": False}
+        figure.add_annotation(x=x, y=0, yref="paper", xanchor="left", yanchor="bottom", xshift=3, **words)
 
 
 def _caught_words(gains: Mapping[str, Gains], budget: float | None) -> str:

@@ -131,7 +131,7 @@ def leave_one_out_chart(changes: pd.DataFrame, *, change: str = "ceiling_change"
     figure = bar_chart(
         lines, theme, f"Leaving out a rule: {CHANGES[change]}: {shown}.", f"{CHANGES[change]} without the rule"
     )
-    figure.update_xaxes(tickformat="+.3~f", nticks=5)
+    figure.update_xaxes(tickformat=".3~f", nticks=5)
     figure.add_shape(
         type="line", x0=0, x1=0, y0=0, y1=1, yref="paper", line={"color": theme.muted, "width": 1}, layer="above"
     )
@@ -150,16 +150,14 @@ def _lift_line(name: str, row: pd.Series, theme: Theme) -> Line:
         f"<b>{plain(name)}</b><br>lift {times(row['lift'])} ({interval(row['lift_low'], row['lift_high'], times)})<br>"
         f"{count(row['labeled_rows'])} known positives" + ("<br>cannot be told from no lift" if says_nothing else "")
     )
-    color = theme.rest if says_nothing else theme.model if row["lift"] > 1 else theme.warn
+    color = theme.unsure if says_nothing else theme.model if row["lift"] > 1 else theme.warn
     return Line(name, row["lift"], hover, times(row["lift"]), color, row["lift_low"], row["lift_high"])
 
 
 def _write_cells(figure: go.Figure, values: np.ndarray, theme: Theme) -> None:
     for (y, x), value in np.ndenumerate(values):
         if not np.isnan(value):
-            strong = value > 0.45
-            color = theme.background if strong else theme.text
-            font = {"size": TEXT_SIZE - 1, "color": color}
+            font = {"size": TEXT_SIZE - 1, "color": theme.text_on(value)}
             figure.add_annotation(x=x, y=y, text=percent(value, 0), showarrow=False, font=font)
 
 
@@ -178,7 +176,7 @@ def _overlap_alt(overlap: pd.DataFrame, values: np.ndarray) -> str:
     others = np.where(np.eye(len(values), dtype=bool) | np.isnan(values), -1.0, values)
     if len(values) < 2 or others.max() < 0:
         return f"Overlap of the rules: {listed(overlap.index)}."
-    y, x = np.unravel_index(int(np.argmax(others)), others.shape)
+    y, x = divmod(int(np.argmax(others)), others.shape[1])
     return (
         f"Overlap of {len(values)} rules; the largest: {overlap.index[x]} fires on {percent(others[y, x])} of the rows "
         f"of {overlap.index[y]}."

@@ -18,7 +18,7 @@ class Theme:
     """Colours by meaning. Backgrounds stay transparent, so that a chart sits on any page or card.
 
     `model` marks what a model or rule does, `belief` what soft labels allow (the ceiling, S itself), `rest` whatever
-    is not the point of the chart, and `warn` what should make an analyst stop.
+    is not the point of the chart, `unsure` what cannot be told apart, and `warn` what should make an analyst stop.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Theme:
     model: str
     belief: str
     rest: str
+    unsure: str
     warn: str
     categorical: tuple[str, ...]
     sequential: tuple[str, ...]
@@ -38,6 +39,11 @@ class Theme:
     def color(self, place: int) -> str:
         """The colour of the series at this place; they repeat when there are more series than colours."""
         return self.categorical[place % len(self.categorical)]
+
+    def text_on(self, share: float) -> str:
+        """The colour of text on the sequential colour at `share` of the scale: whichever contrasts more."""
+        behind = _luminance(self.sequential[round(share * (len(self.sequential) - 1))])
+        return max(self.text, self.background, key=lambda color: _contrast(_luminance(color), behind))
 
     @property
     def scale(self) -> list[tuple[float, str]]:
@@ -97,8 +103,22 @@ def see_through(color: str, opacity: float) -> str:
     >>> see_through("#0F766E", 0.1)
     'rgba(15,118,110,0.1)'
     """
-    red, green, blue = (int(color[start : start + 2], 16) for start in (1, 3, 5))
+    red, green, blue = _channels(color)
     return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+def _channels(color: str) -> tuple[int, int, int]:
+    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)
+
+
+def _luminance(color: str) -> float:
+    """Relative luminance as WCAG defines it."""
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in _channels(color))]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: float, other: float) -> float:
+    return (max(one, other) + 0.05) / (min(one, other) + 0.05)
 
 
 LIGHT = Theme(
@@ -112,6 +132,7 @@ LIGHT = Theme(
     model="#0F766E",
     belief="#C2701C",
     rest="#B9C9DA",
+    unsure="#9AA5B1",
     warn="#B4432F",
     categorical=("#0F766E", "#1F5F99", "#B4432F", "#6B4E9B", "#B7891A", "#5B7083"),
     sequential=(
@@ -139,6 +160,7 @@ DARK = Theme(
     model="#5FC2B3",
     belief="#E59A4A",
     rest="#3E5467",
+    unsure="#6F8292",
     warn="#E58A74",
     categorical=("#5FC2B3", "#7FB2E5", "#E58A74", "#B79AE0", "#E3BC5A", "#9FB3C2"),
     sequential=(

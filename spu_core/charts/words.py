@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 LONGEST_LABEL = 22
 
@@ -59,7 +59,7 @@ def signed(value: float | None, digits: int = 3) -> str:
     ('+0.031', '−0.2', '0.000')
     """
     written = decimals(value, digits)
-    return f"+{written}" if _is_number(value) and round(float(value), digits) > 0 else written  # type: ignore[arg-type]
+    return f"+{written}" if _is_number(value) and round(float(value), digits) > 0 else written
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -119,9 +119,9 @@ def p_value(value: float | None) -> str:
     """
     if not _is_number(value):
         return "no p-value"
-    if value < 0.001:  # type: ignore[operator]
+    if value < 0.001:
         return "p < 0.001"
-    return f"p = {value:.3f}" if value < 0.1 else f"p = {value:.2f}"  # type: ignore[operator]
+    return f"p = {value:.3f}" if value < 0.1 else f"p = {value:.2f}"
 
 
 def interval(low: float | None, high: float | None, write: Any = decimals) -> str:
@@ -144,5 +144,5 @@ def listed(names: Any, most: int = 3) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _is_number(value: float | None) -> bool:
+def _is_number(value: float | None) -> TypeGuard[float]:
     return value is not None and not math.isnan(float(value))

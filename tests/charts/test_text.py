@@ -1,0 +1,114 @@
+"""User text in charts stays text: no tag, link, formula or template placeholder of it is ever interpreted."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spu_core import charts
+from spu_core.charts import RuleBand, alt_text
+from spu_core.charts.words import label, plain
+from spu_core.tables import Histogram
+from spu_core.training.pairs import Pair
+from tests.charts import gallery
+from tests.charts.test_every_chart import strings_of
+
+HOSTILE = '<a href="javascript:alert(1)">x</a><b>$\\frac{1}{2}$ %{x} &lt;'
+# The only tags that charts write themselves.
+OWN_TAGS = {"<b>", "</b>", "<br>", "<i>", "</i>", "<extra>", "</extra>"}
+
+
+def named(result):
+    return {HOSTILE: result}
+
+
+def hostile_table(table):
+    return table.set_axis([HOSTILE, *table.index[1:]], axis=0)
+
+
+SPOILED = {
+    "roc": lambda: charts.roc_chart(named(gallery.CURVES["MLP"]), gallery.CEILING),
+    "leaderboard": lambda: charts.leaderboard_chart(named(gallery.INTERVALS["MLP"])),
+    "share_of_ceiling": lambda: charts.share_of_ceiling_chart(named(gallery.SHARES["MLP"])),
+    "difference": lambda: charts.difference_chart([Pair(HOSTILE, HOSTILE, gallery.PAIRS[0].difference, 0.01)]),
+    "segment": lambda: charts.segment_chart(named(gallery.INTERVALS["MLP"])),
+    "calibration": lambda: charts.calibration_chart(named(gallery.CALIBRATION["MLP"])),
+    "gains": lambda: charts.gains_chart(named(gallery.GAINS["MLP"])),
+    "gains_lift": lambda: charts.gains_lift_chart(named(gallery.GAINS["MLP"])),
+    "feature_effect": lambda: charts.feature_effect_chart(pd.DataFrame({"column": [HOSTILE], "gain": [1.0]})),
+    "brush": lambda: charts.brush_chart(gallery.DAYS, HOSTILE, rules=[RuleBand(HOSTILE, 10, 20)]),
+    "category": lambda: charts.category_chart([HOSTILE], [1], [2], HOSTILE),
+    "label_rate": lambda: charts.label_rate_chart(gallery.DAYS, HOSTILE),
+    "overlap": lambda: charts.overlap_chart(hostile_table(gallery.MATRIX.overlaps())),
+    "coverage": lambda: charts.coverage_chart(hostile_table(gallery.SUMMARY)),
+    "rule_lift": lambda: charts.rule_lift_chart(hostile_table(gallery.SUMMARY)),
+    "leave_one_out": lambda: charts.leave_one_out_chart(hostile_table(gallery.LEFT_OUT)),
+    "learning_curve": lambda: charts.learning_curve_chart({HOSTILE: [[0.5, 0.4]]}),
+    "nothing": lambda: charts.category_chart([], [], [], HOSTILE),
+}
+
+
+def shown_strings(figure):
+    """Every string of a figure that Plotly may interpret: all but the alt text, which it never shows."""
+    layout = figure.layout.to_plotly_json()
+    layout.pop("meta")
+    return strings_of([trace.to_plotly_json() for trace in figure.data]) + strings_of(layout)
+
+
+@pytest.mark.parametrize("name", list(SPOILED))
+def test_hostile_names_stay_text(name):
+    for text in shown_strings(SPOILED[name]()):
+        assert set(re.findall("<[^<>]*>", text)) <= OWN_TAGS, text
+        assert "$" not in text
+        assert "href" not in text or "&lt;a" in text
+
+
+@pytest.mark.parametrize("name", ["roc", "learning_curve", "gains", "gains_lift"])
+def test_names_cannot_smuggle_placeholders_into_hover_templates(name):
+    templates = [trace.hovertemplate for trace in SPOILED[name]().data if trace.hovertemplate]
+    assert templates
+    assert all("&#37;{x} &amp;lt;" in text for text in templates if "frac" in text)
+    assert any("frac" in text for text in templates)
+
+
+def test_alt_texts_hold_names_as_they_are():
+    figure = charts.leaderboard_chart({"<b>A&B</b>\n\u202etxt": gallery.INTERVALS["MLP"]})
+    assert "<b>A&B</b> txt 0." in alt_text(figure)
+
+
+@given(st.text())
+def test_plain_text_has_no_markup_and_decodes_to_the_same_characters(text):
+    written = plain(text)
+
+    assert not re.search(r"[<>$\n\r]|%\{", written)
+    assert (
+        html.unescape(written).split()
+        == re.sub("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", " ", text).split()
+    )
+
+
+def test_long_names_are_cut_before_they_are_escaped():
+    assert label("<" * 30) == "&lt;" * 21 + "…"
+
+
+def test_equal_labels_stay_separate_lines():
+    interval = gallery.INTERVALS["MLP"]
+    figure = charts.leaderboard_chart({"a name that is cut here 1": interval, "a name that is cut here 2": interval})
+    assert [y for trace in figure.data for y in trace.y] == [0, 1]
+
+
+def test_names_that_look_like_dates_or_numbers_do_not_become_positions():
+    figure = charts.category_chart(["2024-01-01", "7"], [1, 2], [5, 3], "when")
+    assert list(figure.layout.yaxis.ticktext) == ["2024-01-01", "7"]
+    assert list(figure.data[0].y) == [0, 1]
+
+
+def test_an_empty_histogram_bin_is_no_problem():
+    histogram = Histogram(np.array([0.0, 1.0]), np.array([0]), np.array([0]))
+    assert alt_text(charts.brush_chart(histogram, "x")).startswith("Histogram of x: 0 rows")
