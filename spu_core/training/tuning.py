@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from spu_core.models import Evidence, Setting
 from spu_core.training.candidate import Candidate
 from spu_core.training.fitting import Fitter
 from spu_core.training.folds import assign_folds, strata_of
-from spu_core.training.progress import Span
+from spu_core.training.progress import Span, TrainingCancelled
 
 if TYPE_CHECKING:
     import optuna
@@ -71,7 +71,7 @@ def tune_settings(fitter: Fitter, rows: Evidence, span: Span) -> TuningReport:
         )
         search = _Search(fitter, rows, span, space)
         study.enqueue_trial(_starting_point(fitter, space))
-        study.optimize(search.value_of, n_trials=tuning.trials, timeout=tuning.seconds, catch=(TrainingError,))
+        study.optimize(search.value_of, n_trials=tuning.trials, timeout=tuning.seconds, catch=(_TrialFailed,))
     finally:
         optuna.logging.set_verbosity(quiet)
     return _report(study, fitter.candidate)
@@ -131,22 +131,38 @@ class _Search:
         chosen = self.fitter.with_changes({name: _suggest(trial, *entry) for name, entry in self.space.items()})
         span = self.span.part(min(trial.number, tuning.trials - 1), tuning.trials)
         values: list[float] = []
-        for number, (inside, outside) in enumerate(self._folds(tuning.folds)):
+        for number, fold in enumerate(self._folds(tuning.folds)):
             step = f"tuning, trial {trial.number + 1} of {tuning.trials}"
-            fit = chosen.fit(inside, span.part(number, tuning.folds), step)
-            score = fit.model.score_rows(outside.features, outside.rule_score)
-            values.append(_value(tuning.objective, outside, score))
+            values.append(_fold_value(chosen, fold, span.part(number, tuning.folds), step))
             trial.report(float(np.mean(values)), number)
             if number + 1 < tuning.folds and trial.should_prune():
                 raise optuna.TrialPruned
         return float(np.mean(values))
 
-    def _folds(self, folds: int) -> Any:
+    def _folds(self, folds: int) -> Iterator[tuple[Evidence, Evidence]]:
         strata = strata_of(self.rows.soft_label, self.rows.is_labeled)
         # Another stream than those of outer folds and early stopping.
         fold = assign_folds(strata, self.rows.groups, folds, self.fitter.config.seed + 3_000_017)
         for number in range(folds):
             yield self.rows.take(fold != number), self.rows.take(fold == number)
+
+
+class _TrialFailed(Exception):  # noqa: N818  (a verdict on one trial, never seen outside)
+    """These settings cannot be trained here; the search goes on."""
+
+
+def _fold_value(fitter: Fitter, fold: tuple[Evidence, Evidence], span: Span, step: str) -> float:
+    inside, outside = fold
+    tuning = fitter.candidate.tuning
+    assert tuning is not None
+    try:
+        fit = fitter.fit(inside, span, step)
+        score = fit.model.score_rows(outside.features, outside.rule_score)
+        return _value(tuning.objective, outside, score)
+    except TrainingCancelled:
+        raise
+    except TrainingError as problem:
+        raise _TrialFailed(str(problem)) from problem
 
 
 def _value(objective: str, rows: Evidence, score: np.ndarray) -> float:

@@ -1,0 +1,239 @@
+"""The comparison: an honest table, fair pairs, one S at a time, and a verdict that can say no."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels
+from spu_core.metrics import auc_spu_ceiling
+from spu_core.training import (
+    Basis,
+    Candidate,
+    Run,
+    TrainConfig,
+    compare_runs,
+    cross_fit,
+    refine_soft_labels,
+    runs_on,
+    with_refined,
+)
+
+CONFIG = TrainConfig()
+
+
+def stored_run(method, score, basis, **more):
+    """A run as it comes from storage: scores without a table."""
+    name = more.pop("name", method)
+    run = Run(name, Candidate(method, **more), CONFIG, basis, score=np.asarray(score, dtype=float))
+    return run.judged_by(basis)
+
+
+@pytest.fixture
+def basis():
+    """Rules that know nothing: S of unlabelled rows is noise."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(2000) < 0.4
+    labels = truth & (rng.random(2000) < 0.3)
+    rule = np.round(rng.random(2000), 1)
+    return Basis(np.where(labels, 1.0, rule), labels, rule, np.arange(2000) % 5, np.ones(2000, dtype=bool), truth=truth)
+
+
+def noisy(basis, strength, seed):
+    return strength * basis.truth + np.random.default_rng(seed).normal(size=basis.truth.size)
+
+
+def test_the_leaderboard_has_every_figure_and_failed_candidates_last(basis):
+    failed = Run("oracle", Candidate("oracle"), CONFIG, basis, error="no truth")
+    good = stored_run("lightgbm", noisy(basis, 2.0, 1), basis)
+    poor = stored_run("logistic", noisy(basis, 0.0, 2), basis)
+
+    table = compare_runs([failed, poor, good]).leaderboard
+
+    assert table["name"].tolist() == ["lightgbm", "logistic", "oracle"]
+    assert table["error"].isna().tolist() == [True, True, False]
+    assert table["error"][2] == "no truth"
+    assert table["group"].tolist() == ["a", "b", ""]
+    wanted = {"auc_spu", "auc_spu_low", "ceiling", "share_of_ceiling", "tpr_spu_at_1", "tpr_spu_at_5", "true_auc"}
+    wanted |= {"tpr_spu_at_budget", "soft_log_loss", "calibration_gap", "known_positive_auc", "refined_auc_spu"}
+    assert wanted | {"self_claimed", "seconds"} <= set(table.columns)
+
+
+def test_wrong_rules_make_the_figures_disagree_and_the_comparison_says_so(basis):
+    follower = stored_run("rule_score", basis.rule_score, basis)
+    knower = stored_run("labeled_vs_rest", noisy(basis, 2.0, 1), basis)
+
+    comparison = compare_runs([follower, knower])
+
+    assert comparison.best.name == "rule_score"
+    sentence = comparison.disagreements[0]
+    assert "AUC_SPU on your soft labels puts 'rule_score' first, known-positive AUC 'labeled_vs_rest'" in sentence
+    assert "follows the rules, right or wrong" in sentence
+    figures = comparison.three_figures.set_index("name")
+    assert figures.loc["rule_score", "auc_spu_rank"] == 1
+    assert figures.loc["rule_score", "known_positive_auc_rank"] == 2
+
+
+def test_the_verdict_is_no_when_baselines_win(basis):
+    runs = [
+        stored_run("lightgbm", noisy(basis, 0.2, 1), basis),
+        stored_run("labeled_vs_rest", noisy(basis, 2.0, 2), basis),
+    ]
+
+    verdict = compare_runs(runs).verdict
+
+    assert verdict.answer == "no"
+    assert str(verdict).startswith(
+        "Do my soft labels help? No: 'labeled_vs_rest', the best that does not, beats 'lightgbm'"
+    )
+    assert verdict.figure == "true_auc"
+
+
+def test_the_verdict_is_yes_when_soft_labels_win_on_known_positives(basis):
+    blind = replace(basis, truth=None)
+    runs = [
+        stored_run("lightgbm", noisy(basis, 2.0, 1), blind),
+        stored_run("labeled_vs_rest", noisy(basis, 0.2, 2), blind),
+    ]
+
+    verdict = compare_runs(runs).verdict
+
+    assert verdict.answer == "yes"
+    assert verdict.figure == "known_positive_auc"
+    assert verdict.pair.first == "lightgbm"
+    assert "assumes that confirmed positives look like the hidden ones" in verdict.caveats[0]
+
+
+def test_the_verdict_sees_no_difference_where_there_is_none(basis):
+    runs = [
+        stored_run("lightgbm", noisy(basis, 1.0, 1), basis),
+        stored_run("labeled_vs_rest", noisy(basis, 1.0, 2), basis),
+    ]
+
+    assert compare_runs(runs).verdict.answer == "no difference seen"
+
+
+def test_the_verdict_is_unknown_when_labels_follow_the_rules(basis):
+    blind = replace(basis, truth=None, labels_note="The rules decided who was checked.")
+    runs = [
+        stored_run("lightgbm", noisy(basis, 2.0, 1), blind),
+        stored_run("labeled_vs_rest", noisy(basis, 0.2, 2), blind),
+    ]
+
+    verdict = compare_runs(runs).verdict
+
+    assert verdict.answer == "unknown"
+    assert "not independent of the rules" in verdict.sentence
+    assert verdict.caveats[0] == "The rules decided who was checked."
+
+
+@pytest.mark.parametrize("method", ["lightgbm", "labeled_vs_rest"])
+def test_the_verdict_asks_for_the_other_camp(basis, method):
+    verdict = compare_runs([stored_run(method, noisy(basis, 1.0, 1), basis)]).verdict
+
+    assert verdict.answer == "unknown"
+    assert "there is no finished candidate" in verdict.sentence
+
+
+def test_the_same_candidate_without_rules_is_the_plainest_evidence(basis):
+    runs = [
+        stored_run("fused", noisy(basis, 2.0, 1), basis),
+        stored_run("fused", noisy(basis, 0.5, 2), basis, without_rules=True, name="fused blind"),
+    ]
+
+    verdict = compare_runs(runs).verdict
+
+    assert verdict.answer == "yes"
+    assert verdict.evidence[0].startswith("'fused' with the rules against the same without: +")
+    alone = compare_runs([runs[0], stored_run("labeled_vs_rest", noisy(basis, 0.1, 3), basis)]).verdict
+    assert "train it once more without rules" in alone.caveats[-1]
+
+
+def test_different_soft_labels_are_never_ranked_together(basis):
+    other = replace(basis, soft_label=np.where(basis.is_labeled, 1.0, 1.0 - basis.rule_score))
+    one = stored_run("lightgbm", noisy(basis, 1.0, 1), basis)
+    two = stored_run("logistic", noisy(basis, 1.0, 2), other)
+
+    with pytest.raises(TrainingError, match=r"AUC_SPU on different soft labels must not be ranked.*runs_on"):
+        compare_runs([one, two])
+
+    chosen = SoftLabels.from_values(basis.rule_score, basis.is_labeled)
+    together = compare_runs(runs_on([one, two], chosen))
+    ceilings = {run.metrics.ceiling for run in together.runs}
+    assert ceilings == {auc_spu_ceiling(chosen.value)}
+
+
+def test_nothing_built_from_refined_labels_is_ranked_by_them(world, quick):
+    table, soft_labels = world
+    refined = refine_soft_labels(table, soft_labels, quick)
+    few = {"rounds": 10}
+    runs = cross_fit(table, soft_labels, [Candidate("fused", few), Candidate("lightgbm", few), "rule_score"], quick)
+
+    comparison = compare_runs(runs, refined=refined)
+
+    assert set(comparison.figures["refined_auc_spu"].value) == {"lightgbm", "rule_score"}
+    assert all("fused" not in (p.first, p.second) for p in comparison.figures["refined_auc_spu"].pairs)
+    row = comparison.three_figures.set_index("name").loc["fused"]
+    assert row["note"] == "built from it"
+    assert np.isnan(row["refined_auc_spu_rank"])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda runs: [], "There is no run to compare."),
+        (lambda runs: [runs[0], runs[0]], "Two runs are called 'lightgbm'"),
+        (lambda runs: [replace(runs[0], score=None, metrics=None, error="broken")], "nothing to compare: broken"),
+    ],
+)
+def test_what_cannot_be_compared_says_why(basis, change, sentence):
+    runs = [stored_run("lightgbm", noisy(basis, 1.0, 1), basis)]
+    with pytest.raises(TrainingError) as problem:
+        compare_runs(change(runs))
+
+    assert sentence in str(problem.value)
+
+
+def test_runs_of_other_tables_or_folds_are_refused(basis):
+    half = Basis(*(getattr(basis, n)[:1000] for n in ("soft_label", "is_labeled", "rule_score", "fold", "judged")))
+    one = stored_run("lightgbm", noisy(basis, 1.0, 1), basis)
+    short = stored_run("logistic", noisy(basis, 1.0, 1)[:1000], half)
+    shuffled = stored_run("logistic", noisy(basis, 1.0, 1), replace(basis, fold=basis.fold[::-1].copy()))
+
+    with pytest.raises(TrainingError, match="only runs of the same table can be compared"):
+        compare_runs([one, short])
+    with pytest.raises(TrainingError, match="have different folds"):
+        compare_runs([one, shuffled])
+    with pytest.raises(TrainingError, match="only runs of the same table can be judged together"):
+        runs_on([short], SoftLabels.from_values(basis.rule_score, basis.is_labeled))
+    with pytest.raises(TrainingError, match="use runs_on for other soft labels"):
+        with_refined([one], SoftLabels.from_values(basis.rule_score, basis.is_labeled))
+
+
+def test_a_stored_run_cannot_be_refitted_without_its_table(basis):
+    with pytest.raises(TrainingError, match="was read from storage without its table"):
+        stored_run("lightgbm", noisy(basis, 1.0, 1), basis).fit_all()
+
+
+def test_notes_tell_of_selection_levels_and_few_positives(basis):
+    shifted = noisy(basis, 2.0, 1) + 3 * basis.fold
+    comparison = compare_runs(
+        [stored_run("lightgbm", shifted, basis), stored_run("logistic", noisy(basis, 1.0, 2), basis)]
+    )
+    words = " ".join(comparison.notes)
+
+    assert "chosen among 2 candidates" in words
+    assert "take the soft labels as given" in words
+    assert "folds of 'lightgbm' score at different levels" in words
+
+
+def test_pairs_come_as_a_table(basis):
+    runs = [stored_run(key, noisy(basis, k, k), basis) for k, key in enumerate(["lightgbm", "logistic", "rule_score"])]
+    table = compare_runs(runs).pairs_table
+
+    assert len(table) == 3
+    assert (table["p_holm"] >= table["p_value"]).all()
+    assert (table["difference"] >= 0).all()

@@ -1,0 +1,105 @@
+"""Tuning: seeded, bounded, inside the training rows, and marked where time cut it."""
+
+from __future__ import annotations
+
+import optuna
+import pytest
+
+from spu_core.errors import TrainingError
+from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit
+from spu_core.training.tuning import search_space
+
+RANGES = {"num_leaves": (2, 8), "learning_rate": (0.01, 0.3)}
+
+
+def tuned(**more):
+    fixed = {"rounds": 8, "min_child_samples": 10, "reg_lambda": 1.0, "colsample_bytree": 1.0, "subsample": 1.0}
+    return Candidate("lightgbm", fixed, tuning=Tuning(**{"trials": 4, "folds": 2, "ranges": RANGES, **more}))
+
+
+def test_tuning_chooses_anew_in_every_fold_and_is_repeated_to_the_bit(world, quick):
+    table, soft_labels = world
+    one, two = (cross_fit(table, soft_labels, [tuned()], quick)[0] for _ in range(2))
+
+    assert len(one.tunings) == 3
+    assert (one.score == two.score).all()
+    assert one.tunings == two.tunings
+    for report in one.tunings:
+        assert set(report.settings) == {"num_leaves", "learning_rate"}
+        assert len(report.trials) == 4
+        finished = [value for _, value in report.trials if value is not None]
+        assert report.value == max(finished)
+        assert not report.is_cut
+
+
+def test_the_refit_is_tuned_on_all_rows(world, quick):
+    table, soft_labels = world
+    fitted = cross_fit(table, soft_labels, [tuned()], quick)[0].fit_all()
+
+    assert fitted.tuning is not None
+    assert {name: fitted.settings[name] for name in RANGES} == dict(fitted.tuning.settings)
+
+
+def test_known_positive_auc_can_be_the_objective(world, quick):
+    table, soft_labels = world
+    run = cross_fit(table, soft_labels, [tuned(objective="known_positive_auc")], quick)[0]
+
+    assert run.error is None
+    assert run.tunings[0].objective == "known_positive_auc"
+
+
+def test_a_time_budget_cuts_the_search_and_marks_the_run(world, quick):
+    table, soft_labels = world
+    run = cross_fit(table, soft_labels, [tuned(trials=10_000, seconds=0.05)], quick)[0]
+
+    assert run.error is None
+    assert run.is_cut
+    assert len(run.tunings[0].trials) < 10_000
+
+
+def test_a_tuning_can_be_cancelled(world, quick):
+    table, soft_labels = world
+    calls = iter(range(10**6))
+    with pytest.raises(TrainingCancelled):
+        cross_fit(table, soft_labels, [tuned(trials=1000)], quick, should_stop=lambda: next(calls) > 30)
+
+    assert next(calls) < 40
+
+
+def test_optuna_keeps_its_own_loudness(world, quick):
+    table, soft_labels = world
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    cross_fit(table, soft_labels, [tuned(trials=1)], quick)
+
+    assert optuna.logging.get_verbosity() == optuna.logging.WARNING
+
+
+def test_only_free_settings_are_searched_within_usual_ranges():
+    candidate = Candidate("lightgbm", {"learning_rate": 0.1}, tuning=Tuning(ranges={"rounds": (10, 20)}))
+    space = search_space(candidate)
+
+    assert "learning_rate" not in space
+    assert space["rounds"][1:] == (10, 20)
+    assert space["num_leaves"][1:] == (4, 128)
+    network = search_space(Candidate("neural_net", tuning=Tuning()))
+    assert network["learning_rate"][1] < 0.002 < network["learning_rate"][2]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "sentence"),
+    [
+        (Candidate("rule_score", tuning=Tuning()), "'rule_score tuned' has no free setting to tune"),
+        (Candidate("lightgbm", tuning=Tuning(ranges={"leaves": (2, 3)})), "tuning.ranges names 'leaves'"),
+        (Candidate("lightgbm", tuning=Tuning(ranges={"rounds": (0, 3)})), "rounds must be a whole number from 1"),
+    ],
+)
+def test_what_cannot_be_tuned_becomes_an_error_row(world, quick, candidate, sentence):
+    table, soft_labels = world
+    run = cross_fit(table, soft_labels, [candidate], quick)[0]
+
+    assert sentence in run.error
+
+
+def test_a_search_space_that_is_wrong_is_named():
+    with pytest.raises(TrainingError, match=r"must be \(low, high\)"):
+        Tuning(ranges={"rounds": (1, 2, 3)})

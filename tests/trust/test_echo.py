@@ -1,0 +1,59 @@
+"""The echo check: a model on the rule columns repeats the rules; one with knowledge of its own does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels
+from spu_core.tables import Table
+from spu_core.training import Candidate, TrainConfig
+from spu_core.trust import beyond_rules, echo_check
+
+CONFIG = TrainConfig(folds=3, threads=1)
+
+
+def world(informed):
+    """Rules read column a. Labels follow the rule alone, or column b as well where `informed`."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=1500), rng.normal(size=1500)
+    rule = np.where(a > 1, 0.8, np.where(a > 0, 0.3, 0.05))
+    chance = 0.3 * rule * (2.0 * (b > 0) if informed else 1.0)
+    labels = rng.random(1500) < chance
+    frame = pd.DataFrame({"a": a, "b": b, "c": rng.normal(size=1500), "label": labels.astype(int)})
+    return Table.from_frame(frame, roles={"label": "label"}), SoftLabels.from_values(rule, labels, ("a",))
+
+
+def test_a_model_of_the_rule_column_is_called_an_echo():
+    report = echo_check(*world(informed=False), Candidate("lightgbm", {"rounds": 30}), CONFIG)
+
+    assert report.is_echo
+    assert report.reproduced.estimate > 0.9
+    assert abs(report.reproduced_without.estimate) < 0.2
+    assert report.lost > 0.2
+    assert "it is an echo" in report.sentence
+
+
+def test_a_model_that_knows_more_than_the_rules_is_not():
+    report = echo_check(*world(informed=True), Candidate("labeled_vs_rest", {"rounds": 30}), CONFIG)
+
+    assert not report.is_echo
+    assert report.beyond.low > 0.5
+    assert "it knows more than the rules" in report.sentence
+
+
+def test_the_rules_themselves_add_nothing_to_the_rules():
+    report = echo_check(*world(informed=False), "rule_score", CONFIG)
+
+    assert report.reproduced.estimate == pytest.approx(1.0, abs=0.01)
+    assert beyond_rules(report.kept).estimate == pytest.approx(0.5)
+
+
+def test_without_rule_columns_there_is_nothing_to_check():
+    table, soft_labels = world(informed=False)
+    for columns, sentence in (((), "read no feature column"), (("a", "b", "c"), "read every feature column")):
+        other = SoftLabels.from_values(soft_labels.rule_score, soft_labels.is_labeled, columns)
+        with pytest.raises(TrainingError, match=sentence):
+            echo_check(table, other, "lightgbm", CONFIG)

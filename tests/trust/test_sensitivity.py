@@ -1,0 +1,94 @@
+"""Sensitivity: AUC_SPU under shifted beliefs equals judging anew, and a clear winner stays one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels
+from spu_core.training import Candidate, TrainConfig, TrainingCancelled, cross_fit, runs_on
+from spu_core.trust import Sensitivity, belief_sensitivity, retrained_sensitivity, shifted_labels
+from tests.training.worlds import make_world
+
+CONFIG = TrainConfig(folds=3, threads=1)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    table, soft_labels = make_world(400)
+    runs = cross_fit(table, soft_labels, ["rule_score", Candidate("lightgbm", {"rounds": 10}), "logistic"], CONFIG)
+    return table, soft_labels, runs
+
+
+def test_each_draw_equals_judging_the_runs_anew(trained):
+    _, soft_labels, runs = trained
+    found = belief_sensitivity(runs, soft_labels, draws=3, seed=5)
+
+    for draw, shifted in enumerate(shifted_labels(soft_labels, draws=3, spread=0.5, seed=5)):
+        anew = [run.metrics.auc_spu.estimate for run in runs_on(runs, shifted)]
+        np.testing.assert_allclose(found.auc[draw], anew, rtol=1e-10)
+
+
+def test_weights_are_counted_too(trained):
+    table, soft_labels, _ = trained
+    frame = table.frame.assign(weight=np.random.default_rng(0).random(len(table)) + 0.1)
+    weighted = type(table).from_frame(frame, roles={**table.roles, "weight": "weight"})
+    runs = cross_fit(weighted, soft_labels, ["rule_score", "logistic"], CONFIG)
+    found = belief_sensitivity(runs, soft_labels, draws=1, seed=1)
+    shifted = next(shifted_labels(soft_labels, draws=1, spread=0.5, seed=1))
+
+    anew = [run.metrics.auc_spu.estimate for run in runs_on(runs, shifted)]
+    np.testing.assert_allclose(found.auc[0], anew, rtol=1e-10)
+
+
+def test_a_clear_winner_stays_best_and_bands_hold_the_middle(trained):
+    _, soft_labels, runs = trained
+    found = belief_sensitivity(runs, soft_labels, draws=50)
+
+    assert found.stays_best["rule_score"] == 1.0
+    assert sum(found.stays_best.values()) == pytest.approx(1.0)
+    table = found.table
+    assert ((table["low"] <= table["median"]) & (table["median"] <= table["high"])).all()
+    assert found.sentence == (
+        "'rule_score' is best in 100% of 50 draws of the beliefs around your own (judged by each)."
+    )
+
+
+def test_ties_are_shared():
+    found = Sensitivity(("a", "b"), np.array([[0.7, 0.7], [0.8, 0.6]]), 0.5)
+
+    assert found.stays_best == {"a": 0.75, "b": 0.25}
+
+
+def test_labels_and_silence_are_not_shifted(trained):
+    _, soft_labels, _ = trained
+    for shifted in shifted_labels(soft_labels, draws=3, spread=1.0):
+        assert (shifted.value[soft_labels.is_labeled] == 1.0).all()
+        silent = ~soft_labels.matrix.fired.any(axis=1) & ~soft_labels.is_labeled
+        assert (shifted.value[silent] == 0.0).all()
+        assert not np.array_equal(shifted.value, soft_labels.value)
+
+
+def test_retraining_follows_the_beliefs_within_its_budget(trained):
+    table, soft_labels, _ = trained
+    candidates = ["rule_score", Candidate("lightgbm", {"rounds": 5})]
+    found = retrained_sensitivity(table, soft_labels, candidates, CONFIG, draws=2)
+    cut = retrained_sensitivity(table, soft_labels, candidates, CONFIG, draws=50, seconds=1e-9)
+
+    assert found.auc.shape == (2, 2)
+    assert found.retrained
+    assert not found.is_cut
+    assert cut.is_cut
+    assert len(cut.auc) == 1
+
+
+def test_what_cannot_be_shifted_says_why(trained):
+    _, soft_labels, runs = trained
+    ready = SoftLabels.from_values(soft_labels.rule_score, soft_labels.is_labeled)
+    with pytest.raises(TrainingError, match="came ready-made"):
+        belief_sensitivity(runs, ready)
+    with pytest.raises(TrainingError, match="spread must be above 0"):
+        belief_sensitivity(runs, soft_labels, spread=0.0)
+    with pytest.raises(TrainingCancelled, match="was cancelled"):
+        belief_sensitivity(runs, soft_labels, should_stop=lambda: True)
