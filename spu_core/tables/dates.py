@@ -73,6 +73,6 @@ def _formats(example: str) -> list[str]:
 
 def _parse(levels: pd.Series, layout: str) -> pd.Series | None:
     try:
-        return pd.to_datetime(levels, format=layout, utc=layout.endswith("%z") or None)
+        return pd.to_datetime(levels, format=layout, utc=layout.endswith("%z"))
     except (ValueError, OverflowError):
         return None

@@ -111,8 +111,8 @@ def _as_boolean(values: pd.Series) -> TypedColumn | None:
         return None
     true = {level: str(level).lower() in ("true", "t") for level in values.cat.categories}
     flags = values.astype("object").map(true)
-    dtype = "boolean" if flags.isna().any() else "bool"
-    return TypedColumn(flags.astype(dtype), ColumnType.BOOLEAN)
+    typed = flags.astype("boolean") if flags.isna().any() else flags.astype("bool")
+    return TypedColumn(typed, ColumnType.BOOLEAN)
 
 
 def _as_dates(values: pd.Series) -> TypedColumn | None:
@@ -128,7 +128,7 @@ def _as_dates(values: pd.Series) -> TypedColumn | None:
     if dates.ambiguous:
         text = f"Column {values.name!r}: every date fits day-first and month-first; it was read as {dates.format}."
         found = [Finding("ambiguous_dates", Severity.WARNING, text, "Write dates as YYYY-MM-DD.", str(values.name))]
-    return TypedColumn(dates.values.rename(values.name), ColumnType.DATETIME, tuple(found))
+    return TypedColumn(dates.values.rename(str(values.name)), ColumnType.DATETIME, tuple(found))
 
 
 def _bad_cells(name: str, column: NumberColumn) -> list[Finding]:
@@ -193,8 +193,8 @@ def _level_counts(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         counts = np.bincount(codes[codes >= 0], minlength=len(values.cat.categories))
         return values.cat.categories.to_numpy(dtype=object), counts
     # A thousand cells show whether free text is mostly numbers.
-    counts = values.dropna().head(1_000).value_counts()
-    return counts.index.to_numpy(dtype=object), counts.to_numpy()
+    found = values.dropna().head(1_000).value_counts()
+    return found.index.to_numpy(dtype=object), found.to_numpy()
 
 
 def _soft_marks(values: pd.Series) -> list[Finding]:

@@ -146,7 +146,7 @@ def _check_encoding(encoding: str | None) -> None:
     if encoding is None:
         return
     try:
-        b"".decode(encoding)
+        "a".encode(encoding)
     except (LookupError, TypeError):
         raise TableError(f"encoding {encoding!r} is not known; try 'utf-8', 'utf-16' or 'cp1252'.") from None
 

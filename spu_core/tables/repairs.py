@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from spu_core.tables.blocks import TextPlan
 from spu_core.tables.reading import RejectedLine
@@ -141,9 +143,11 @@ def _cells(line: str, plan: TextPlan) -> list[str]:
     return next(_csv_reader(iter([line.rstrip("\r\n")]), plan), [])
 
 
-def _csv_reader(lines: object, plan: TextPlan):  # type: ignore[no-untyped-def]
-    options = {"quotechar": plan.dialect.quote} if plan.dialect.quote else {"quoting": csv.QUOTE_NONE}
-    return csv.reader(lines, delimiter=plan.dialect.separator or ",", **options)  # type: ignore[call-overload]
+def _csv_reader(lines: Iterable[str], plan: TextPlan) -> Any:
+    separator = plan.dialect.separator or ","
+    if plan.dialect.quote:
+        return csv.reader(lines, delimiter=separator, quotechar=plan.dialect.quote)
+    return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
 
 
 def _lines(plan: TextPlan) -> list[str]:

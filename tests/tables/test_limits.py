@@ -126,6 +126,6 @@ def test_a_small_gzip_that_grows_much_is_still_read() -> None:
 
 
 def test_many_columns_are_read() -> None:
-    frame = pd.DataFrame([range(3_000)] * 3, columns=[f"c{n}" for n in range(3_000)])
+    frame = pd.DataFrame([range(1_000)] * 3, columns=[f"c{n}" for n in range(1_000)])
 
-    assert read_table(frame.to_csv(index=False).encode()).frame.shape == (3, 3_000)
+    assert read_table(frame.to_csv(index=False).encode()).frame.shape == (3, 1_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,11 @@ READABLE = [file for file in FILES if file.error is None]
 REFUSED = [file for file in FILES if file.error is not None]
 
 
+@cache
+def read_once(name: str) -> Table:
+    return read(next(file for file in READABLE if file.name == name))
+
+
 def read(file: Any) -> Table:
     options = dict(file.options)
     types = options.pop("types", None)
@@ -41,7 +47,7 @@ def same(found: list[Any], expected: list[Any]) -> bool:
 
 @pytest.mark.parametrize("file", READABLE, ids=str)
 def test_a_messy_file_is_read_as_its_author_meant(file: Any) -> None:
-    table = read(file)
+    table = read_once(file.name)
 
     for column, expected in file.values.items():
         assert same(plain(table.frame[column]), expected), (column, plain(table.frame[column]))
@@ -53,7 +59,7 @@ def test_a_messy_file_is_read_as_its_author_meant(file: Any) -> None:
 
 @pytest.mark.parametrize("file", READABLE, ids=str)
 def test_rejected_lines_are_named_and_all_rows_are_counted(file: Any) -> None:
-    reading = read(file).reading
+    reading = read_once(file.name).reading
 
     assert {item.line for item in reading.rejected} == set(file.rejected)
     for item in reading.rejected:
@@ -65,7 +71,7 @@ def test_rejected_lines_are_named_and_all_rows_are_counted(file: Any) -> None:
 
 @pytest.mark.parametrize("file", READABLE, ids=str)
 def test_what_is_odd_is_a_finding_and_nothing_else_is(file: Any) -> None:
-    findings = read(file).findings
+    findings = read_once(file.name).findings
 
     serious = {finding.code for finding in findings if finding.severity is not Severity.INFO}
     assert serious == set(file.findings)
