@@ -16,6 +16,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 JOBS: dict[str, str] = {
     "self_test": "spu_core.engines.self_test:self_test",
     "simulate": "spu_core.engines.simulate:simulate",
+    "train": "spu_core.engines.train:train",
 }
 REPORT_SECONDS = 0.25
 

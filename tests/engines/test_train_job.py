@@ -1,0 +1,86 @@
+"""The training job: every finished run is kept as a bundle with its lineage; a failing candidate is a row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spu_core.engines import Job, run_here, start_worker, wait_for
+from spu_core.engines.train import soft_labels_of
+from spu_core.errors import WorkspaceError
+from spu_core.export import load_bundle
+from spu_core.rules import RuleSet
+from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.training import Candidate, TrainConfig, TrainPlan, cross_fit
+from spu_core.workspace import Workspace
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    with Workspace.open(tmp_path / "home") as opened:
+        yield opened
+
+
+def training(workspace, *candidates, **parameters):
+    dataset = workspace.datasets.save(load_sample("breast_cancer"))
+    rules = workspace.rule_sets.create("cancer", load_sample_rules("breast_cancer"))
+    plan = TrainPlan(TrainConfig(folds=3), candidates)
+    parameters = {
+        "dataset": dataset.id,
+        "rule_set": rules.id,
+        "rule_set_version": 1,
+        "plan": plan.to_json(),
+    } | parameters
+    return Job(kind="train", parameters=parameters, title="training")
+
+
+def test_runs_are_kept_as_bundles_with_their_lineage(workspace):
+    done = run_here(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), Candidate("labeled_vs_rest")))
+
+    assert done.status == "finished", done.error
+    records = workspace.runs.list()
+    assert {record.name for record in records} == {"lightgbm", "labeled_vs_rest"}
+    assert [record.id for record in reversed(records)] == done.result["runs"]
+    lineage = workspace.lineage(records[0].id)
+    assert lineage.rule_set_name == "cancer"
+    assert records[0].summary["metrics"]["refined_auc_spu"] is not None
+
+
+def test_a_stored_run_scores_like_the_same_training_in_this_process(workspace):
+    done = run_here(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), refine=False))
+    table = load_sample("breast_cancer")
+    fitted = RuleSet.from_json(load_sample_rules("breast_cancer")).fit(table)
+    [run] = cross_fit(
+        table, soft_labels_of(table, fitted), [Candidate("lightgbm", {"rounds": 20})], TrainConfig(folds=3)
+    )
+
+    bundle = load_bundle(workspace.runs.path(done.result["runs"][0]))
+
+    np.testing.assert_array_equal(bundle.run.score, run.score)
+    np.testing.assert_array_equal(bundle.predict(table.frame), run.fit_all().score(table.frame))
+
+
+def test_a_failing_candidate_is_a_row_and_the_others_go_on(workspace):
+    table = load_sample("breast_cancer").with_roles({"malignant": "ignore"})
+    dataset = workspace.datasets.save(table, "no truth")
+    plan = TrainPlan(TrainConfig(folds=3), (Candidate("oracle"), Candidate("labeled_vs_rest")))
+    done = run_here(workspace, Job(kind="train", parameters={"dataset": dataset.id, "plan": plan.to_json()}))
+
+    assert done.status == "finished"
+    assert [error["name"] for error in done.result["errors"]] == ["oracle"]
+    assert len(done.result["runs"]) == 1
+
+
+def test_a_worker_trains_and_tells_how_far_it_is(workspace):
+    job = start_worker(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), refine=False))
+
+    done = wait_for(workspace, job.id, 120)
+
+    assert done.status == "finished", (done.error, workspace.jobs.log(done.id))
+    assert done.detail["candidate"] == "lightgbm"
+    assert len(workspace.runs.list()) == 1
+
+
+def test_parameters_that_name_nothing_are_refused_in_words(workspace):
+    with pytest.raises(WorkspaceError, match="must name its dataset"):
+        run_here(workspace, Job(kind="train", parameters={"plan": "{}"}))
