@@ -37,6 +37,7 @@ def implied_auc_chart(
         zmin=0.5,
         zmax=REFUTED_END,
         colorscale=_scale(theme),
+        zsmooth="best",
         hoverongaps=False,
         colorbar=_color_bar(theme),
         hovertemplate=(
@@ -49,7 +50,10 @@ def implied_auc_chart(
     _write(figure, "not possible", (0.98, 0.97), theme.muted)
     if chosen is not None:
         _add_chosen(figure, chosen, auc_spu, theme)
+    # Plotly counts a horizontal colour bar twice when it makes room by itself.
+    figure.update_layout(margin={"t": 62, "b": 52})
     figure.update_xaxes(title_text="class prior π", tickformat=".0%", range=[0, 1], showgrid=False, fixedrange=True)
+    figure.update_xaxes(automargin=False)
     figure.update_yaxes(
         title_text="S_P, mean S of positives", range=[region.mean, 1], tickformat=".1f", showgrid=False, fixedrange=True
     )

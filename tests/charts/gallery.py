@@ -82,6 +82,7 @@ SCORES = {name: DATA[name].to_numpy() for name in NOISE}
 CURVES = {name: roc_spu(SOFT, score) for name, score in SCORES.items()}
 CEILING = roc_spu_ceiling(SOFT)
 BAND = {CHAMPION: roc_spu_band(SOFT, SCORES[CHAMPION])}
+LINK = ScarLink.from_truth(SOFT, np.random.default_rng(4).random(ROWS) < SOFT)
 POINT = CURVES[CHAMPION].at_fpr(0.16)
 INTERVALS = {name: auc_spu_interval(SOFT, score) for name, score in SCORES.items()}
 SHARES = {name: ceiling_share_interval(SOFT, score) for name, score in SCORES.items()}
@@ -141,7 +142,7 @@ Example = Callable[[Theme], go.Figure]
 EXAMPLES: dict[str, Example] = {
     "roc": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, theme=theme),
     "roc_band_perfect": lambda theme: charts.roc_chart(
-        dict(list(CURVES.items())[:2]), CEILING, bands=BAND, perfect=ScarLink(0.25, 0.8, 0.16), theme=theme
+        dict(list(CURVES.items())[:2]), CEILING, bands=BAND, perfect=LINK, theme=theme
     ),
     "roc_low": lambda theme: charts.roc_chart(CURVES, CEILING, bands=BAND, zoom="low", theme=theme),
     "roc_log": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, zoom="log", theme=theme),
@@ -149,7 +150,7 @@ EXAMPLES: dict[str, Example] = {
         {f"Candidate number {i} with a long name": CURVES["MLP"] for i in range(12)}, CEILING, theme=theme
     ),
     "leaderboard": lambda theme: charts.leaderboard_chart(
-        INTERVALS, ceiling=CEILING.auc, perfect_level=0.81, theme=theme
+        INTERVALS, ceiling=CEILING.auc, perfect_level=LINK.perfect_level, theme=theme
     ),
     "share_of_ceiling": lambda theme: charts.share_of_ceiling_chart(SHARES, theme=theme),
     "difference": lambda theme: charts.difference_chart(PAIRS, theme=theme),

@@ -70,3 +70,44 @@ def test_hostile_names_are_shown_letter_by_letter(drawn):
     assert page.locator(".plotly-graph-div svg a").count() == 0
     assert page.locator(".legendtext", has_text=name).count() == 1
     assert page.locator(".ytick", has_text=name).count() == 1
+
+
+def test_dragging_across_the_brush_reports_the_range(drawn):
+    page, _ = drawn([charts.brush_chart(gallery.DAYS, "days", rules=gallery.BANDS)])
+    page.evaluate(
+        "document.querySelector('.plotly-graph-div').on('plotly_selected', event => { window.range = event.range })"
+    )
+    area = page.locator(".nsewdrag").first.bounding_box()
+    page.mouse.move(area["x"] + 0.25 * area["width"], area["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(area["x"] + 0.5 * area["width"], area["y"] + 90, steps=8)
+    page.mouse.up()
+    page.wait_for_function("window.range")
+
+    low, high = charts.selected_range({"box": [page.evaluate("window.range")]}, gallery.DAYS)
+    first, last = charts.brush_chart(gallery.DAYS, "days").layout.xaxis.range
+    assert low == pytest.approx(first + 0.25 * (last - first), rel=0.05)
+    assert high == pytest.approx(first + 0.5 * (last - first), rel=0.05)
+
+
+def test_clicking_a_curve_reports_the_threshold_of_that_point(drawn):
+    curve = gallery.CURVES["MLP"]
+    page, _ = drawn([charts.roc_chart({"MLP": curve}, gallery.CEILING)])
+    page.evaluate(
+        """document.querySelector('.plotly-graph-div').on('plotly_selected', event => {
+            const {x, y, customdata} = event.points[0];
+            window.point = {x, y, customdata: Object.assign({}, customdata)};
+        })"""
+    )
+    area = page.locator(".nsewdrag").first.bounding_box()
+    tpr = curve.at_fpr(0.3).tpr
+    x, y = area["x"] + 0.3 * area["width"], area["y"] + (1 - tpr / 1.005) * area["height"]
+    page.mouse.move(x - 3, y)
+    page.mouse.move(x, y, steps=3)
+    page.mouse.click(x, y)
+    page.wait_for_function("window.point")
+
+    point = page.evaluate("window.point")
+    chosen = curve.at_threshold(charts.clicked_threshold(point))
+    assert chosen.fpr == pytest.approx(point["x"], abs=1e-6)
+    assert chosen.fpr == pytest.approx(0.3, abs=0.03)
