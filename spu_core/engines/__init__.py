@@ -1,5 +1,6 @@
 """Where work runs: in this process, or in a worker process that survives the dashboard."""
 
+from spu_core.engines.check import check_jobs
 from spu_core.engines.control import cancel, jobs_now, refresh, restart, start_worker, wait_for
 from spu_core.engines.jobs import JOBS, Job, JobCancelled, JobLimits, Task
 from spu_core.engines.perform import run_here
@@ -14,6 +15,7 @@ __all__ = [
     "QueueLimits",
     "Task",
     "cancel",
+    "check_jobs",
     "jobs_now",
     "refresh",
     "restart",

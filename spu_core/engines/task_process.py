@@ -36,6 +36,8 @@ def main(arguments: list[str]) -> None:
 
 def bound_memory(limit: int | None) -> None:
     """Limit the address space of this process, by default to most of the machine."""
+    if sys.platform != "linux":
+        return  # elsewhere the kernel takes the limit and does not keep it
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     wanted = int(limit or psutil.virtual_memory().total * _SHARE_OF_MACHINE)
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -26,6 +26,7 @@ from spu_core.workspace import Attempt, Home, JobRecord, JobStatus, Workspace
 
 POLL_SECONDS = 0.1
 BEAT_SECONDS = 3.0
+LARGEST_LOG = 20_000_000
 # A job that asks its progress often ends by itself within this time after a cancel.
 COOPERATION_SECONDS = 0.4
 _MEMORY_SIGNALS = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS}
@@ -87,6 +88,7 @@ class Watch:
             if time.monotonic() - beat > BEAT_SECONDS:
                 beat = time.monotonic()
                 self._beat()
+                self._bound_log()
             if self._is_unwanted():
                 return None if _ends_within(child, COOPERATION_SECONDS) else JobStatus.CANCELLED
             _ends_within(child, POLL_SECONDS)
@@ -97,6 +99,12 @@ class Watch:
             self.workspace.jobs.beat(self.attempt)
         except WorkspaceError as error:
             print(f"No heartbeat: {error}", file=sys.stderr, flush=True)  # a full disk must not end the job
+
+    def _bound_log(self) -> None:
+        """A library that warns in a loop must not fill the disk; both processes append, so cutting is safe."""
+        log = self.workspace.jobs.log_path(self.attempt.job)
+        if log.exists() and log.stat().st_size > LARGEST_LOG:
+            os.truncate(log, 0)
 
     def _is_unwanted(self) -> bool:
         """Cancelled, deleted, or taken over by another attempt."""

@@ -28,7 +28,7 @@ _PRAGMAS = (
 
 
 class Catalogue:
-    """One connection to the catalogue of a workspace, safe to share between threads and across a fork."""
+    """One connection to the catalogue of a workspace, shared by the threads of one process."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self.path = path
@@ -91,9 +91,11 @@ class Catalogue:
             self._connection = None
 
     def _connected(self) -> sqlite3.Connection:
-        # A connection must not cross a fork: SQLite's file locks belong to the process that took them.
-        if self._connection is None or self._owner != os.getpid():
+        if self._connection is None:
             self._connection, self._owner = connect(self.path), os.getpid()
+        # SQLite's locks stay with the process that took them, so a fork must not use what it inherits.
+        if self._owner != os.getpid():
+            raise words.forked(self.folder)
         return self._connection
 
 

@@ -72,6 +72,12 @@ def foreign_catalogue(folder: Path, found: str) -> WorkspaceError:
     )
 
 
+def forked(folder: Path) -> WorkspaceError:
+    return WorkspaceError(
+        f"The workspace {folder} was opened by the process that forked this one; start a new process and open it there."
+    )
+
+
 def newer_catalogue(folder: Path, found: int, known: int) -> NewerCatalogueError:
     return NewerCatalogueError(
         f"The workspace {folder} has schema version {found}, this program knows up to {known}; "

@@ -19,6 +19,11 @@ STUBBORN = ({"do": "spawn", "seconds": 300, "session": True}, {"do": "spawn", "s
 
 # Seven ways to end, started together: title → (job, how it ends, what it says).
 ENDINGS = {
+    "time": (
+        job(*STUBBORN, {"do": "hang", "seconds": 300}, seconds=12),
+        "failed",
+        "Stopped after its time limit of 12",
+    ),
     "words": (job({"do": "fail", "in_words": "No positives."}), "failed", "No positives."),
     "traceback": (job({"do": "fail"}), "failed", "An unexpected error stopped this job."),
     "memory": (
@@ -32,11 +37,6 @@ ENDINGS = {
         "The worker crashed (SIGSEGV)",
     ),
     "killed": (job(sleep(0.5), {"do": "die"}), "interrupted", "The worker was killed (SIGKILL)"),
-    "time": (
-        job(*STUBBORN, {"do": "hang", "seconds": 300}, seconds=6),
-        "failed",
-        "Stopped after its time limit of 6",
-    ),
     "well": (job(sleep(0.3), {"do": "save", "name": "kept"}, threads=1), "finished", ""),
 }
 
@@ -48,7 +48,7 @@ def ended(tmp_path_factory):
 
     def submit(say):
         with Workspace.open(folder) as workspace:
-            Queue(workspace.home).set_limits(QueueLimits(running=2, waiting=20))
+            Queue(workspace.home).set_limits(QueueLimits(running=3, waiting=20))
             for title, (task, _, _) in ENDINGS.items():
                 say(f"{title} {start_worker(workspace, task).id}")
 

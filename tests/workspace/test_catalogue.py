@@ -144,6 +144,20 @@ def test_many_threads_may_open_and_create_one_workspace_at_once(tmp_path):
     assert len(set(ids)) == 1
 
 
+def test_a_fork_does_not_use_the_connection_that_it_inherits(tmp_path):
+    from tests.workspace.scenario import in_a_process
+
+    with Workspace.open(tmp_path) as workspace:
+
+        def use_it(say):
+            try:
+                workspace.rule_sets.list()
+            except WorkspaceError as error:
+                say(str(error))
+
+        assert "was opened by the process that forked this one" in in_a_process(use_it)[0]
+
+
 OTHER_PROCESS = """
 import sys
 from spu_core.workspace import Workspace
