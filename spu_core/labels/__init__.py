@@ -7,6 +7,7 @@ from spu_core.labels.check_record import CheckRecordLabels, check_record_labels
 from spu_core.labels.combine import COMBINERS, Combiner
 from spu_core.labels.explain import Contribution, Explanation
 from spu_core.labels.leave_one_out import leave_one_rule_out
+from spu_core.labels.preview import PreviewBase, RulePreview, preview_base
 from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels, soft_labels_for
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "Combiner",
     "Contribution",
     "Explanation",
+    "PreviewBase",
+    "RulePreview",
     "SoftLabelAudit",
     "SoftLabels",
     "assign_soft_labels",
@@ -24,6 +27,7 @@ __all__ = [
     "check_ratio_labels",
     "check_record_labels",
     "leave_one_rule_out",
+    "preview_base",
     "soft_labels_for",
     "suggest_belief",
     "suggest_beliefs",

@@ -4,6 +4,8 @@ from spu_core.rules.analysis import overlap_table, summarize_rules
 from spu_core.rules.beliefs import Belief, Constant, Ramp, ReadyMade
 from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
 from spu_core.rules.checking import check_rules
+from spu_core.rules.choices import ColumnChoices, column_choices
+from spu_core.rules.columns import Kind
 from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
 from spu_core.rules.fitted import FittedRules
 from spu_core.rules.matrix import RuleMatrix
@@ -20,10 +22,12 @@ __all__ = [
     "Belief",
     "CheckRatio",
     "CheckRecord",
+    "ColumnChoices",
     "Compare",
     "Condition",
     "Constant",
     "FittedRules",
+    "Kind",
     "Not",
     "Ramp",
     "ReadyMade",
@@ -31,6 +35,7 @@ __all__ = [
     "RuleMatrix",
     "RuleSet",
     "check_rules",
+    "column_choices",
     "overlap_table",
     "parse_json",
     "rule_findings",

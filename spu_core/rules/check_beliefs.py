@@ -14,8 +14,8 @@ from spu_core.rules.beliefs import Belief
 from spu_core.rules.columns import Columns, Kind, level_text
 from spu_core.rules.frozen import FrozenBelief, FrozenRatios, FrozenRecords
 from spu_core.rules.values import one_line
-from spu_core.theory.check_prior import fit_check_prior
-from spu_core.theory.check_ratio import fit_check_ratios
+from spu_core.theory.check_prior import CheckPrior, fit_check_prior
+from spu_core.theory.check_ratio import CheckRatios, fit_check_ratios
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,8 @@ class CheckRatio(Belief):
         against = one_line(self.random_rule)
         return f"check ratio of {one_line(self.rule_column)} against {against!r} where the check failed"
 
-    def freeze(self, columns: Columns) -> FrozenBelief:
+    def ratios(self, columns: Columns) -> CheckRatios:
+        """How often the checks of each rule fail, and the soft label that this gives, each with its interval."""
         rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
         checked = (rule.codes >= 0) & (outcome.codes >= 0)
         if not checked.any():
@@ -61,7 +62,10 @@ class CheckRatio(Belief):
         is_failed = outcome.where(np.isin(outcomes, self.failed))[checked]
         is_admitted = outcome.where(np.isin(outcomes, self.admitted))[checked]
         names = np.array([level_text(level) for level in rule.levels], dtype=object)[rule.codes[checked]]
-        ratios = fit_check_ratios(names, is_failed, is_admitted, self.random_rule)
+        return fit_check_ratios(names, is_failed, is_admitted, self.random_rule)
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        ratios = self.ratios(columns)
         values = dict(zip(ratios.names, ratios.value.tolist(), strict=True))
         return FrozenRatios(self.rule_column, self.outcome_column, self.failed, values)
 
@@ -87,10 +91,14 @@ class CheckRecord(Belief):
     def words(self) -> str:
         return f"check record of {one_line(self.passes_column)} out of {one_line(self.checks_column)}"
 
-    def freeze(self, columns: Columns) -> FrozenBelief:
+    def prior(self, columns: Columns) -> CheckPrior:
+        """How the chance to pass a check is spread over the rows."""
         unfitted = FrozenRecords(self.checks_column, self.passes_column, (), ())
         checks, passes, _ = unfitted.records(columns)
-        prior = fit_check_prior(checks, passes, penalty=self.penalty)
+        return fit_check_prior(checks, passes, penalty=self.penalty)
+
+    def freeze(self, columns: Columns) -> FrozenBelief:
+        prior = self.prior(columns)
         return FrozenRecords(
             self.checks_column, self.passes_column, tuple(prior.grid.tolist()), tuple(prior.density.tolist())
         )

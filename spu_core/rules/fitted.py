@@ -67,7 +67,7 @@ class FittedRules:
         fired = np.empty((len(frame), len(self.rules)), dtype=bool, order="F")
         beliefs: list[float | np.ndarray] = []
         for place, (rule, frozen) in enumerate(zip(self.rules, self.beliefs, strict=True)):
-            belief = _apply_rule(rule, frozen, columns, fired[:, place])
+            belief = apply_rule(rule, frozen, columns, fired[:, place])
             beliefs.append(belief)
         ids = tuple(rule.id for rule in self.rules)
         return RuleMatrix(self.rules.names, ids, fired, tuple(beliefs), self.columns)
@@ -105,20 +105,20 @@ def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
     refuse_errors(check_rules(rules, table))
     kinds = kinds_of(rules, table)
     columns = Columns(table.frame, kinds)
-    fitted = FittedRules(rules, kinds, tuple(_freeze(rule, columns) for rule in rules))
+    fitted = FittedRules(rules, kinds, tuple(freeze_rule(rule, columns) for rule in rules))
     # Beliefs out of range and broken records show only when they are applied; better now than in production.
     fitted.apply(table.frame)
     return fitted
 
 
-def _freeze(rule: Rule, columns: Columns) -> FrozenBelief:
+def freeze_rule(rule: Rule, columns: Columns) -> FrozenBelief:
     try:
         return rule.belief.freeze(columns)
     except ValueError as problem:
         raise RuleError(f"Rule {rule.name!r} cannot be fitted: {problem}") from None
 
 
-def _apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.ndarray) -> float | np.ndarray:
+def apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.ndarray) -> float | np.ndarray:
     """Fill in where the rule fires; return its belief, 0 where it does not."""
     fired[:] = True if rule.when is None else holds(rule.when, columns)
     belief = frozen.of(columns)

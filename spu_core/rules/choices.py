@@ -1,0 +1,81 @@
+"""What an analyst can choose from in one column: its histogram, or its levels with their counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.rules.columns import Kind, column_of, kind_of
+from spu_core.tables import Histogram, Table
+from spu_core.tables.profiles import histogram
+
+# A list that is longer is no list to choose from; rules can still name other levels.
+MOST_LEVELS = 1_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnChoices:
+    """One column as the editor of rules shows it; levels are the values that a comparison takes, the commonest first.
+
+    `histogram` is there for numbers and dates (nanoseconds since 1970), `levels` for flags, texts and categories.
+    """
+
+    name: str
+    kind: Kind
+    missing: int
+    is_whole: bool
+    histogram: Histogram | None
+    levels: tuple[Any, ...]
+    positives: np.ndarray
+    rest: np.ndarray
+
+
+def column_choices(table: Table, name: str) -> ColumnChoices:
+    """Look at one column.
+
+    >>> table = Table.from_frame(pd.DataFrame({"city": ["Bern", "Bern", None, "Basel"], "label": [1, 0, 0, 0]}))
+    >>> choices = column_choices(table, "city")
+    >>> choices.levels, choices.positives.tolist(), choices.rest.tolist(), choices.missing
+    (('Bern', 'Basel'), [1, 0], [1, 1], 1)
+    """
+    values, is_labeled = column_of(table.frame, name), table.is_labeled
+    kind, missing = kind_of(values), int(values.isna().sum())
+    if kind in (Kind.NUMBER, Kind.DATE) and not isinstance(values.dtype, pd.CategoricalDtype):
+        numbers = _numbers(values, kind)
+        finite = numbers[np.isfinite(numbers)]
+        is_whole = kind is Kind.NUMBER and bool((finite == np.floor(finite)).all())
+        nothing = np.zeros(0, dtype=np.int64)
+        return ColumnChoices(name, kind, missing, is_whole, histogram(numbers, is_labeled), (), nothing, nothing)
+    levels, positives, rest = _levels(values, kind, is_labeled)
+    return ColumnChoices(name, kind, missing, False, None, levels, positives, rest)
+
+
+def _numbers(values: pd.Series, kind: Kind) -> np.ndarray:
+    if kind is Kind.NUMBER:
+        return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        values = values.dt.tz_convert("UTC").dt.tz_localize(None)
+    stamps = values.dt.as_unit("ns").astype("int64").to_numpy().astype(np.float64)
+    return np.where(values.isna().to_numpy(), np.nan, stamps)
+
+
+def _levels(values: pd.Series, kind: Kind, is_labeled: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
+    codes, levels = pd.factorize(values)
+    present = codes >= 0
+    counts = np.bincount(codes[present], minlength=len(levels))
+    hits = np.bincount(codes[present & is_labeled], minlength=len(levels))
+    order = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+    named = tuple(_level(levels[place], kind) for place in order)
+    return named, hits[order], (counts - hits)[order]
+
+
+def _level(value: Any, kind: Kind) -> Any:
+    """A level in the form that a comparison takes."""
+    if kind is Kind.FLAG:
+        return bool(value)
+    if kind is Kind.NUMBER:
+        return value.item() if isinstance(value, np.generic) else value
+    return value.isoformat() if kind is Kind.DATE else str(value)
