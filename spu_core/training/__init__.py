@@ -16,7 +16,7 @@ from spu_core.training.progress import TrainingCancelled, TrainProgress
 from spu_core.training.refined import RefinedLabels, refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
-from spu_core.training.tuning import TuningReport
+from spu_core.training.tuning import TuningReport, tune
 from spu_core.training.verdict import Verdict
 
 __all__ = [
@@ -48,5 +48,6 @@ __all__ = [
     "refine_soft_labels",
     "runs_on",
     "shap_values",
+    "tune",
     "with_refined",
 ]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spu_core.errors import ScoreError, SoftLabelError, TrainingError, nearest_hint
+from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_score, known_positive_auc_score
 from spu_core.models import Evidence, Setting
+from spu_core.tables import Table
 from spu_core.training.candidate import Candidate
+from spu_core.training.config import TrainConfig
 from spu_core.training.fitting import Fitter
 from spu_core.training.folds import assign_folds, strata_of
-from spu_core.training.progress import Span, TrainingCancelled
+from spu_core.training.progress import Reporter, Span, TrainingCancelled, TrainProgress
+from spu_core.training.rows import prepare_rows
 
 if TYPE_CHECKING:
     import optuna
@@ -52,6 +56,29 @@ class TuningReport:
     objective: str
     trials: tuple[tuple[Mapping[str, Any], float | None], ...]
     is_cut: bool = False
+
+
+def tune(
+    table: Table,
+    soft_labels: SoftLabels,
+    candidate: Candidate,
+    config: TrainConfig | None = None,
+    *,
+    on_progress: Callable[[TrainProgress], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+) -> TuningReport:
+    """Search the settings of a candidate once, on all rows but the held-out ones.
+
+    Whoever trains with these settings must judge them by the held-out rows (`run.held_out_metrics`): on the others
+    they were chosen. A candidate with `tuning` needs no such care inside `cross_fit`, which searches in every fold.
+    """
+    config = config or TrainConfig()
+    if candidate.tuning is None:
+        raise TrainingError(f"{candidate.name!r} does not say how to search; give it tuning=Tuning(…).")
+    rows = prepare_rows(table, soft_labels, config)
+    reporter = Reporter([candidate.name], 1, on_progress, should_stop)
+    evidence = rows.without_rules if candidate.without_rules else rows.evidence
+    return tune_settings(Fitter(candidate, config, reporter), evidence.take(~rows.split.held_out), Span())
 
 
 def tune_settings(fitter: Fitter, rows: Evidence, span: Span) -> TuningReport:

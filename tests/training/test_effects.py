@@ -79,7 +79,7 @@ def test_shap_values_add_up_to_the_log_odds_of_the_score(world, runs, name):
 
 
 def test_methods_without_one_booster_say_what_to_use_instead(runs, world):
-    table, soft_labels = world
+    table, _ = world
     with pytest.raises(TrainingError, match="does not end in one booster"):
         shap_values(runs["fused"].fit_all(), table.frame)
     with pytest.raises(TrainingError, match="no trees that could tell gains"):

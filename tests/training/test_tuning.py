@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import optuna
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit
-from spu_core.training.tuning import search_space
+from spu_core.labels import SoftLabels
+from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit, make_split, tune
+from spu_core.training.fitting import Fitter
+from spu_core.training.progress import Reporter, Span
+from spu_core.training.rows import prepare_rows
+from spu_core.training.tuning import search_space, tune_settings
+from tests.training.worlds import make_world
 
 RANGES = {"num_leaves": (2, 8), "learning_rate": (0.01, 0.3)}
 
@@ -103,3 +110,27 @@ def test_what_cannot_be_tuned_becomes_an_error_row(world, quick, candidate, sent
 def test_a_search_space_that_is_wrong_is_named():
     with pytest.raises(TrainingError, match=r"must be \(low, high\)"):
         Tuning(ranges={"rounds": (1, 2, 3)})
+
+
+def test_a_search_outside_cross_fitting_leaves_the_held_out_rows_alone(quick):
+    config = replace(quick, hold_out=0.3)
+    table, soft_labels = make_world(200)
+    split = make_split(table, soft_labels, config)
+    value = soft_labels.value.copy()
+    value[split.held_out & ~soft_labels.is_labeled] = 0.5
+    changed = SoftLabels(value, soft_labels.rule_score, soft_labels.is_labeled, soft_labels.rule_columns)
+
+    kept, other = (
+        tune_settings(Fitter(tuned(), config, Reporter(["x"], 1)), evidence_of(table, labels, config, split), Span())
+        for labels in (soft_labels, changed)
+    )
+
+    assert kept == other
+    assert tune(table, soft_labels, tuned(), config) == kept
+    with pytest.raises(TrainingError, match="does not say how to search"):
+        tune(table, soft_labels, Candidate("lightgbm"), config)
+
+
+def evidence_of(table, soft_labels, config, split):
+    rows = prepare_rows(table, soft_labels, config, split)
+    return rows.evidence.take(~split.held_out)
