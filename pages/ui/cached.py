@@ -5,9 +5,28 @@ Tables are shared and read-only (`cache_resource`); nothing is kept without a bo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
 import streamlit as st
 
-from spu_core.tables import Table, TableProfile
+from spu_core.errors import RuleError
+from spu_core.labels import (
+    PreviewBase,
+    RulePreview,
+    SoftLabelAudit,
+    SoftLabels,
+    assign_soft_labels,
+    audit_soft_labels,
+    leave_one_rule_out,
+    preview_base,
+)
+from spu_core.rules import CheckRatio, CheckRecord, ColumnChoices, Rule, RuleMatrix, RuleSet, from_checks
+from spu_core.rules import column_choices as choices_of_column
+from spu_core.tables import Finding, Table, TableProfile
+from spu_core.theory.check_prior import CheckPrior
+from spu_core.theory.check_ratio import CheckRatios
 from spu_core.workspace import DatasetRecord, Workspace
 
 
@@ -29,3 +48,155 @@ def _table(folder: str, dataset: str, version: int, _workspace: Workspace) -> Ta
 @st.cache_resource(max_entries=32, show_spinner="Looking at every column …")
 def _profile(folder: str, dataset: str, version: int, _workspace: Workspace) -> TableProfile:
     return _table(folder, dataset, version, _workspace).profile()
+
+
+# Rules and soft labels. The text of a rule set is its key: equal texts give equal soft labels.
+
+
+def rule_problems(workspace: Workspace, dataset: DatasetRecord, text: str) -> dict[str, str]:
+    """Rules that cannot be applied to this dataset: rule id → why."""
+    return _rule_problems(str(workspace.folder), dataset.id, dataset.version, text, workspace)
+
+
+def rule_matrix(workspace: Workspace, dataset: DatasetRecord, text: str) -> RuleMatrix:
+    """What the active rules say about every row."""
+    return _rule_matrix(str(workspace.folder), dataset.id, dataset.version, text, workspace)
+
+
+def soft_labels(workspace: Workspace, dataset: DatasetRecord, text: str) -> SoftLabels:
+    """The soft labels of a dataset under a rule set, combined as the set says."""
+    return _soft_labels(str(workspace.folder), dataset.id, dataset.version, text, workspace)
+
+
+def soft_label_audit(
+    workspace: Workspace, dataset: DatasetRecord, text: str, prior: float | None = None
+) -> SoftLabelAudit:
+    """The audit of these soft labels, against a class prior where there is one."""
+    return _soft_label_audit(str(workspace.folder), dataset.id, dataset.version, text, prior, workspace)
+
+
+def rule_analysis(workspace: Workspace, dataset: DatasetRecord, text: str) -> RuleAnalysis:
+    """Coverage, lift, overlap, leave-one-out and findings of the active rules."""
+    return _rule_analysis(str(workspace.folder), dataset.id, dataset.version, text, workspace)
+
+
+def column_choices(workspace: Workspace, dataset: DatasetRecord, column: str) -> ColumnChoices:
+    """The histogram or the levels of one column."""
+    return _column_choices(str(workspace.folder), dataset.id, dataset.version, column, workspace)
+
+
+def rule_preview(
+    workspace: Workspace, dataset: DatasetRecord, text: str, draft: Rule | None, prior: float | None
+) -> RulePreview:
+    """S with an unsaved rule included, in the place of the saved rule with the same id if there is one."""
+    written = "" if draft is None else RuleSet((draft.switched(True),)).to_json()
+    instead_of = draft.id if draft is not None and draft.id in {rule.id for rule in _rule_set(text)} else None
+    return _rule_preview(
+        str(workspace.folder), dataset.id, dataset.version, text, written, instead_of, prior, workspace
+    )
+
+
+def check_ratios(workspace: Workspace, dataset: DatasetRecord, belief: CheckRatio) -> CheckRatios:
+    """How often the checks of each rule fail (Appendix A.1)."""
+    return _from_checks(str(workspace.folder), dataset.id, dataset.version, repr(belief), belief, workspace)
+
+
+def check_prior(workspace: Workspace, dataset: DatasetRecord, belief: CheckRecord) -> CheckPrior:
+    """How the chance to pass a check is spread (Appendix A.2)."""
+    return _from_checks(str(workspace.folder), dataset.id, dataset.version, repr(belief), belief, workspace)
+
+
+@dataclass(frozen=True)
+class RuleAnalysis:
+    """Everything the analysis of rules shows."""
+
+    summary: pd.DataFrame
+    overlap: pd.DataFrame
+    without: pd.DataFrame
+    findings: tuple[Finding, ...]
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _rule_set(text: str) -> RuleSet:
+    return RuleSet.from_json(text)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Reading the rules …")
+def _rule_problems(folder: str, dataset: str, version: int, text: str, _workspace: Workspace) -> dict[str, str]:
+    table = _table(folder, dataset, version, _workspace)
+    problems = {}
+    for rule in _rule_set(text):
+        try:
+            RuleSet((rule.switched(True),)).fit(table)
+        except RuleError as problem:
+            problems[rule.id] = str(problem)
+    return problems
+
+
+@st.cache_resource(max_entries=6, show_spinner="Applying the rules …")
+def _rule_matrix(folder: str, dataset: str, version: int, text: str, _workspace: Workspace) -> RuleMatrix:
+    table = _table(folder, dataset, version, _workspace)
+    return _rule_set(text).fit(table).apply(table.frame)
+
+
+@st.cache_resource(max_entries=6, show_spinner="Making soft labels …")
+def _soft_labels(folder: str, dataset: str, version: int, text: str, _workspace: Workspace) -> SoftLabels:
+    table, rules = _table(folder, dataset, version, _workspace), _rule_set(text)
+    matrix = _rule_matrix(folder, dataset, version, text, _workspace)
+    return assign_soft_labels(matrix, table.is_labeled, rules.combine, rules.floor)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _soft_label_audit(
+    folder: str, dataset: str, version: int, text: str, prior: float | None, _workspace: Workspace
+) -> SoftLabelAudit:
+    return audit_soft_labels(_soft_labels(folder, dataset, version, text, _workspace), prior=prior)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Comparing the rules …")
+def _rule_analysis(folder: str, dataset: str, version: int, text: str, _workspace: Workspace) -> RuleAnalysis:
+    labels = _soft_labels(folder, dataset, version, text, _workspace)
+    matrix, rules = _rule_matrix(folder, dataset, version, text, _workspace), _rule_set(text)
+    return RuleAnalysis(
+        matrix.summary(labels.is_labeled),
+        matrix.overlaps(),
+        leave_one_rule_out(matrix, labels.is_labeled, rules.combine, rules.floor),
+        matrix.findings(labels.is_labeled),
+    )
+
+
+@st.cache_resource(max_entries=256, show_spinner="Looking at the column …")
+def _column_choices(folder: str, dataset: str, version: int, column: str, _workspace: Workspace) -> ColumnChoices:
+    return choices_of_column(_table(folder, dataset, version, _workspace), column)
+
+
+@st.cache_resource(max_entries=6, show_spinner=False)
+def _preview_base(
+    folder: str, dataset: str, version: int, text: str, instead_of: str | None, _workspace: Workspace
+) -> PreviewBase:
+    table = _table(folder, dataset, version, _workspace)
+    matrix = _rule_matrix(folder, dataset, version, text, _workspace)
+    return preview_base(table, _rule_set(text), matrix=matrix, instead_of=instead_of)
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _rule_preview(
+    folder: str,
+    dataset: str,
+    version: int,
+    text: str,
+    draft: str,
+    instead_of: str | None,
+    prior: float | None,
+    _workspace: Workspace,
+) -> RulePreview:
+    base = _preview_base(folder, dataset, version, text, instead_of, _workspace)
+    rule = RuleSet.from_json(draft).rules[0] if draft else None
+    return base.preview(rule, prior=prior)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Counting checks …")
+def _from_checks(
+    folder: str, dataset: str, version: int, words: str, _belief: CheckRatio | CheckRecord, _workspace: Workspace
+) -> Any:
+    return from_checks(_belief, _table(folder, dataset, version, _workspace))

@@ -4,7 +4,7 @@ from spu_core.rules.analysis import overlap_table, summarize_rules
 from spu_core.rules.beliefs import Belief, Constant, Ramp, ReadyMade
 from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
 from spu_core.rules.checking import check_rules
-from spu_core.rules.choices import ColumnChoices, column_choices
+from spu_core.rules.choices import ColumnChoices, column_choices, from_checks
 from spu_core.rules.columns import Kind
 from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
 from spu_core.rules.fitted import FittedRules
@@ -36,6 +36,7 @@ __all__ = [
     "RuleSet",
     "check_rules",
     "column_choices",
+    "from_checks",
     "overlap_table",
     "parse_json",
     "rule_findings",

@@ -1,4 +1,4 @@
-"""What an analyst can choose from in one column: its histogram, or its levels with their counts."""
+"""What an analyst can choose from: the histogram or the levels of a column, and what checks in columns say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.rules.columns import Kind, column_of, kind_of
+from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
+from spu_core.rules.checking import check_kinds, refuse_errors
+from spu_core.rules.columns import Columns, Kind, column_of, kind_of
+from spu_core.rules.rule import Rule
 from spu_core.tables import Histogram, Table
 from spu_core.tables.profiles import histogram
+from spu_core.theory.check_prior import CheckPrior
+from spu_core.theory.check_ratio import CheckRatios
 
 # A list that is longer is no list to choose from; rules can still name other levels.
 MOST_LEVELS = 1_000
@@ -51,6 +56,15 @@ def column_choices(table: Table, name: str) -> ColumnChoices:
         return ColumnChoices(name, kind, missing, is_whole, histogram(numbers, is_labeled), (), nothing, nothing)
     levels, positives, rest = _levels(values, kind, is_labeled)
     return ColumnChoices(name, kind, missing, False, None, levels, positives, rest)
+
+
+def from_checks(belief: CheckRatio | CheckRecord, table: Table) -> CheckRatios | CheckPrior:
+    """What the checks of a table say, to be looked at before the belief becomes a rule."""
+    for name in belief.needs:
+        column_of(table.frame, name, "This belief")
+    columns = Columns(table.frame, {name: kind_of(table.frame[name]) for name in belief.needs})
+    refuse_errors(check_kinds(Rule("checks", belief), columns.kinds))
+    return belief.ratios(columns) if isinstance(belief, CheckRatio) else belief.prior(columns)
 
 
 def _numbers(values: pd.Series, kind: Kind) -> np.ndarray:
