@@ -1,6 +1,14 @@
 """Soft-label positive-unlabelled learning: metrics, rules, models and evaluation without a single true negative."""
 
 from spu_core.errors import SpuError
+from spu_core.export import load_bundle, save_bundle
+from spu_core.labels import (
+    SoftLabels,
+    assign_soft_labels,
+    check_ratio_labels,
+    check_record_labels,
+    soft_labels_for,
+)
 from spu_core.metrics import (
     ScoreHistogram,
     auc_spu_ceiling,
@@ -12,22 +20,42 @@ from spu_core.metrics import (
     roc_spu_ceiling,
     tpr_spu_score,
 )
+from spu_core.models import METHODS, SoftLabelClassifier
+from spu_core.rules import Rule, RuleSet
+from spu_core.tables import Table, read_table
 from spu_core.theory import ScarLink, estimate_prior, noisy_monotone_bound
+from spu_core.training import TrainConfig, compare_runs, cross_fit
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "METHODS",
+    "Rule",
+    "RuleSet",
     "ScarLink",
     "ScoreHistogram",
+    "SoftLabelClassifier",
+    "SoftLabels",
     "SpuError",
+    "Table",
+    "TrainConfig",
+    "assign_soft_labels",
     "auc_spu_ceiling",
     "auc_spu_interval",
     "auc_spu_score",
+    "check_ratio_labels",
+    "check_record_labels",
     "compare_auc_spu",
+    "compare_runs",
+    "cross_fit",
     "estimate_prior",
     "fpr_spu_score",
+    "load_bundle",
     "noisy_monotone_bound",
+    "read_table",
     "roc_spu",
     "roc_spu_ceiling",
+    "save_bundle",
+    "soft_labels_for",
     "tpr_spu_score",
 ]
