@@ -34,7 +34,7 @@ def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
 
 def copies_of(frame: pd.DataFrame, columns: Iterable[str], answers: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Which of the columns are copies, each with the answer column that it repeats."""
-    found = {}
+    found: dict[str, str] = {}
     for name in columns:
         for answer_name, answer in answers.items():
             if splits_like(frame[name], answer):
@@ -46,6 +46,6 @@ def refuse_copies(copies: Mapping[str, str], answer_roles: Mapping[str, str]) ->
     """A copy of the label or truth is not accepted as a feature."""
     for name, answer in copies.items():
         raise TableError(
-            f"Column {name!r} splits the rows exactly as the {answer_roles[answer]} {answer!r} does, so it cannot become "
-            "a feature: a model would see the answer. Set it to 'ignore'."
+            f"Column {name!r} splits the rows exactly as the {answer_roles[answer]} {answer!r} does, so it cannot "
+            "become a feature: a model would see the answer. Set it to 'ignore'."
         )

@@ -59,7 +59,7 @@ def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:
             size = sum(member.file_size for member in members)
             if size > limits.sheet_bytes:
                 raise TableError(
-                    f"{name!r} unpacks to {size:,} bytes of Excel XML; the limit is {limits.sheet_bytes:,}. Save it as CSV."
+                    f"{name!r} unpacks to {size:,} bytes of Excel XML; the limit is {limits.sheet_bytes:,}. Use CSV."
                 )
             for member in members:
                 _refuse_entities(archive, member, name)

@@ -64,8 +64,10 @@ def find_layout(sample: str, separator: str, quote: str, header: bool | None) ->
 def read_records(sample: str, separator: str, quote: str) -> list[Record]:
     """The records of the sample with their line numbers; line ends are LF, CR LF or CR, and nothing else."""
     lines = io.StringIO(sample, newline="")
-    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
-    reader = csv.reader(lines, delimiter=separator, quotechar=quote or None, quoting=quoting)
+    if quote:
+        reader = csv.reader(lines, delimiter=separator, quotechar=quote)
+    else:
+        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     records, line = [], 0
     try:
         for cells in reader:

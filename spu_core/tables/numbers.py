@@ -19,8 +19,8 @@ MISSING_MARKS = (
 )  # fmt: skip
 # These mean *no value* among numbers and dates only: as a level, "None" can mean "not measured", which is knowledge.
 SOFT_MARKS = (
-    "None", "none", "NONE", "unknown", "Unknown", "UNKNOWN", "missing", "Missing", "-", "--", ".", "..", "...", "na", "Na",
-    "n.a.", "nil", "Nil", "*", "??", "not available", "Not Available", "not measured", "n/d", "N/D", "k.A.", "#",
+    "None", "none", "NONE", "unknown", "Unknown", "UNKNOWN", "missing", "Missing", "-", "--", ".", "..", "...", "na",
+    "Na", "n.a.", "nil", "Nil", "*", "??", "not available", "Not Available", "not measured", "n/d", "N/D", "k.A.", "#",
 )  # fmt: skip
 
 _COMMA = re.compile(r"[+-]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{1,3}([. ' \u00a0\u202f]\d{3})+,\d+)")

@@ -28,4 +28,4 @@ def text_of(stream: IO[bytes], encoding: str = "utf-8") -> io.TextIOWrapper:
     >>> list(text_of(io.BytesIO(b"a\\r\\nb")))
     ['a\\r\\n', 'b']
     """
-    return io.TextIOWrapper(Borrowed(stream), encoding=encoding, errors="replace", newline="")
+    return io.TextIOWrapper(Borrowed(stream), encoding=encoding, errors="replace", newline="")  # type: ignore[arg-type]

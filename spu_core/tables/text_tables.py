@@ -254,7 +254,7 @@ def _check_shape(layout: Layout, sample: str, name: str, limits: ReadLimits) -> 
         raise TableError(f"{name!r} holds only blanks, no table.")
     if len(layout.names) > limits.columns:
         raise TableError(
-            f"{name!r} has {len(layout.names):,} columns; the limit is {limits.columns:,}. Leave out what is not needed."
+            f"{name!r} has {len(layout.names):,} columns; the limit is {limits.columns:,}. Leave out some of them."
         )
 
 

@@ -1,4 +1,6 @@
-"""Messy and hostile files, each with the reading it must get: values, rejected lines, findings, or an error in words."""
+"""Messy and hostile files, each with the reading it must get: values, rejected lines, findings or an error."""
+
+# ruff: noqa: E501 - one line for each file reads as a table
 
 from __future__ import annotations
 

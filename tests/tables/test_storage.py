@@ -13,7 +13,8 @@ from spu_core.errors import TableError
 from spu_core.tables import Table, read_table
 
 CSV = b"user_id;zip;when;flag;amount;city;label\n" + b"".join(
-    b"%d;0%d;2024-01-%02d;%s;%d,5;%s;%d\n" % (n, 500 + n, n % 28 + 1, b"true" if n % 2 else b"false", n, b"abc"[n % 3 : n % 3 + 1], n % 5 == 0)
+    b"%d;0%d;2024-01-%02d;%s;%d,5;%s;%d\n"
+    % (n, 500 + n, n % 28 + 1, [b"false", b"true"][n % 2], n, [b"a", b"b", b"c"][n % 3], n % 5 == 0)
     for n in range(40)
 ) + b"short;row\n"  # fmt: skip
 

@@ -196,6 +196,6 @@ def test_types_follow_the_values() -> None:
     })  # fmt: skip
 
     assert dict(Table.from_frame(frame).types) == {
-        "user_id": ColumnType.IDENTIFIER, "x": ColumnType.NUMBER, "city": ColumnType.CATEGORY, "flag": ColumnType.BOOLEAN,
-        "when": ColumnType.DATETIME, "text": ColumnType.TEXT,
+        "user_id": ColumnType.IDENTIFIER, "x": ColumnType.NUMBER, "city": ColumnType.CATEGORY,
+        "flag": ColumnType.BOOLEAN, "when": ColumnType.DATETIME, "text": ColumnType.TEXT,
     }  # fmt: skip
