@@ -6,7 +6,17 @@ from spu_core.models.classifier import SoftLabelClassifier
 from spu_core.models.encoder import Encoder, FittedEncoder
 from spu_core.models.evidence import Evidence, StopRule, inner_folds
 from spu_core.models.features import Features
-from spu_core.models.learners import LEARNERS, SoftLearner, SoftLightGBM
+from spu_core.models.learners import (
+    LEARNERS,
+    SoftCnn,
+    SoftForest,
+    SoftLearner,
+    SoftLightGBM,
+    SoftLogistic,
+    SoftNeighbors,
+    SoftNetwork,
+    SoftXGBoost,
+)
 from spu_core.models.method import Method, Need
 from spu_core.models.registry import METHODS, method
 from spu_core.models.settings import Setting
@@ -26,9 +36,15 @@ __all__ = [
     "Need",
     "Progress",
     "Setting",
+    "SoftCnn",
+    "SoftForest",
     "SoftLabelClassifier",
     "SoftLearner",
     "SoftLightGBM",
+    "SoftLogistic",
+    "SoftNeighbors",
+    "SoftNetwork",
+    "SoftXGBoost",
     "State",
     "StopRule",
     "Watch",

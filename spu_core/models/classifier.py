@@ -34,14 +34,20 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The method and all its settings, given or default, so that searches can name them."""
-        known = METHODS.get(self.method)
-        defaults = {s.name: s.default for s in known.settings(self._settings.get("learner"))} if known else {}
+        known = METHODS.get(self.method) if isinstance(self.method, str) else None
+        learner = self._settings.get("learner")
+        # What cannot be known here (a method or learner that fit will refuse) has no defaults to tell.
+        told = known is not None and (
+            learner is None or (isinstance(learner, str) and learner in known.learners)
+        )
+        defaults = {s.name: s.default for s in known.settings(learner)} if known and told else {}
         return {"method": self.method, **defaults, **self._settings}
 
     def set_params(self, **params: Any) -> SoftLabelClassifier:
         """Change the method or settings; a new method starts from its own defaults."""
-        if params.get("method", self.method) != self.method:
-            self.method, self._settings = params["method"], {}
+        chosen = params.get("method", self.method)
+        if not (chosen is self.method or (isinstance(chosen, str) and chosen == self.method)):
+            self.method, self._settings = chosen, {}
         self._settings.update({name: value for name, value in params.items() if name != "method"})
         return self
 
@@ -86,7 +92,23 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         return np.column_stack([1.0 - score, score])
 
     def predict(self, X: Any, *, rule_score: Any = None) -> np.ndarray:
+        check_is_fitted(self)
         return self.classes_[(self.predict_proba(X, rule_score=rule_score)[:, 1] > 0.5).astype(int)]
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        given = [f"{name}={value!r}" for name, value in self._settings.items()]
+        return f"SoftLabelClassifier({', '.join([repr(self.method), *given])})"[:N_CHAR_MAX]
+
+    @property
+    def refined_soft_label_(self) -> np.ndarray:
+        """The fused posterior q of the training rows: a second S to evaluate other methods on, never fused itself."""
+        check_is_fitted(self)
+        posterior = getattr(self.model_, "refined_soft_label", None)
+        if posterior is None:
+            raise AttributeError(
+                f"{self.method} has no refined soft label; fit SoftLabelClassifier('fused')."
+            )
+        return posterior
 
     def _labels(self, is_labeled: Any, rows: int) -> np.ndarray:
         if is_labeled is not None:

@@ -244,7 +244,7 @@ _ALL = (
                 help="Columns that decide who gets a label; none named means all.",
             ),
             Setting(
-                name="em_steps", default=10, low=1, high=200, help="Turns of expectation and maximisation."
+                name="em_steps", default=50, low=1, high=200, help="Turns of expectation and maximisation."
             ),
         ),
     ),

@@ -68,6 +68,7 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         return np.column_stack([1.0 - score, score])
 
     def predict(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
     def check_settings(self) -> None:
@@ -112,7 +113,7 @@ def as_target(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(target in [0, 1], the two classes): floats in [0, 1] are beliefs, everything else must be two classes."""
     if y is None:
         raise ValueError(
-            "The target y is missing: fit needs one soft label or class per row (y cannot be None)."
+            "fit requires y to be passed, but the target y is None; give one soft label or class per row."
         )
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:

@@ -115,12 +115,12 @@ class SoftNetwork(SoftLearner):
 
     def _score(self, features: Features) -> np.ndarray:
         """In blocks of one size, the last one filled up: a BLAS product may round by the number of rows."""
-        score = np.empty(len(features))
+        layers, score = self.layers_.as_double(), np.empty(len(features))
         for start in range(0, len(features), BLOCK):
             part = np.arange(start, min(start + BLOCK, len(features)))
-            rows = np.zeros((BLOCK, self.view_.width), dtype=np.float32)
+            rows = np.zeros((BLOCK, self.view_.width))
             rows[: part.size] = self.view_.transform_rows(features.take(part))
-            score[part] = expit(self.layers_.forward(rows)[-1][: part.size, 0].astype(np.float64))
+            score[part] = expit(layers.forward(rows)[-1][: part.size, 0])
         return score
 
     def to_state(self) -> State:

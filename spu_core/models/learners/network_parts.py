@@ -91,6 +91,12 @@ class Layers:
     def parameters(self) -> list[np.ndarray]:
         return self.weights + self.biases
 
+    def as_double(self) -> Layers:
+        """For scoring: rounding then stays far below what anyone compares."""
+        return Layers(
+            [w.astype(np.float64) for w in self.weights], [b.astype(np.float64) for b in self.biases]
+        )
+
     def copy(self) -> Layers:
         return Layers([w.copy() for w in self.weights], [b.copy() for b in self.biases])
 

@@ -20,7 +20,7 @@ def soft_label(rows: Evidence, options: Options) -> np.ndarray:
     """The paper's method: E[S | X] by soft cross-entropy."""
     if np.ptp(rows.soft_label) == 0:
         raise TrainingError(
-            f"The soft label is {rows.soft_label[0]:g} in every row, so there is nothing to tell apart; "
+            f"The soft label is {rows.soft_label[0]:g} in every row, so there is only one class; "
             "add labelled positives or a rule that fires on some rows."
         )
     return rows.soft_label
