@@ -9,18 +9,21 @@ import pandas as pd
 
 from spu_core.errors import TableError
 
+# With fewer rows on either side, two columns agree by chance.
+FEWEST_ROWS = 5
 _FEW = 1_000
 
 
 def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
     """Whether a column has two values (a missing one counts) that part the rows as the answer does.
 
-    >>> splits_like(pd.Series(["no", "yes", "no"]), np.array([False, True, False]))
-    True
-    >>> splits_like(pd.Series([1, 2, 3]), np.array([False, True, False]))
-    False
+    With fewer than five rows on either side the answer is no: such agreement is no evidence.
+
+    >>> answer = np.array([False, True, False] * 5)
+    >>> splits_like(pd.Series(["no", "yes", "no"] * 5), answer), splits_like(pd.Series(range(15)), answer)
+    (True, False)
     """
-    if answer.all() or not answer.any():
+    if min(int(answer.sum()), int((~answer).sum())) < FEWEST_ROWS:
         return False
     # Most columns show their innocence in a few rows.
     if len(values) > _FEW and values.iloc[:_FEW].nunique() > 2:

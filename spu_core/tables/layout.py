@@ -150,7 +150,10 @@ def _has_header(table: list[Record]) -> bool:
     if not rest:
         return True
     # A header that comes again among the rows must not hide the numbers below it.
-    columns = list(zip(*(cells for cells in rest if cells != first), strict=True))
+    others = [cells for cells in rest if cells != first]
+    if not others:
+        return False
+    columns = list(zip(*others, strict=True))
     if any(_mostly(column, looks_like_number) or _mostly(column, looks_like_date) for column in columns):
         return True
     # All cells are words: names of columns do not come back as values below.

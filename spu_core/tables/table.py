@@ -56,6 +56,7 @@ class Table:
         object.__setattr__(self, "types", MappingProxyType({name: ColumnType(self.types[name]) for name in columns}))
         self._settle_values("positive_values", Role.LABEL)
         self._settle_values("truth_values", Role.TRUTH)
+        object.__setattr__(self, "findings", tuple(each for each in self.findings if self._still_holds(each)))
 
     @classmethod
     def from_frame(
@@ -213,6 +214,11 @@ class Table:
         from spu_core.tables.storage import read_stored
 
         return read_stored(path)
+
+    def _still_holds(self, finding: Finding) -> bool:
+        """What was said about a guessed label is over once a person chose another one."""
+        label = self.column_with(Role.LABEL)
+        return {"label_guessed": finding.column == label, "no_label": label is None}.get(finding.code, True)
 
     def _numbers_with(self, role: Role) -> np.ndarray | None:
         column = self.column_with(role)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TableError
-from spu_core.tables import ANY_VALUE, ColumnType, Role, Table
+from spu_core.tables import ANY_VALUE, ColumnType, Role, Table, read_table
 
 
 def people(**extra: object) -> pd.DataFrame:
@@ -114,7 +114,7 @@ def test_a_wrong_guess_is_corrected_by_naming_the_right_column() -> None:
 
 
 def test_a_copy_of_the_label_never_becomes_a_feature() -> None:
-    frame = pd.DataFrame({"x": [1, 2, 3], "label": [0, 1, 0], "banned": ["no", "yes", "no"]})
+    frame = pd.DataFrame({"x": range(15), "label": [0, 1, 0] * 5, "banned": ["no", "yes", "no"] * 5})
     table = Table.from_frame(frame)
 
     assert table.roles["banned"] is Role.IGNORE
@@ -199,3 +199,12 @@ def test_types_follow_the_values() -> None:
         "user_id": ColumnType.IDENTIFIER, "x": ColumnType.NUMBER, "city": ColumnType.CATEGORY,
         "flag": ColumnType.BOOLEAN, "when": ColumnType.DATETIME, "text": ColumnType.TEXT,
     }  # fmt: skip
+
+
+def test_what_was_said_about_a_guessed_label_is_over_once_another_is_chosen():
+    table = read_table(b"a,cheater,admitted\n1,0,1\n2,1,0\n3,0,0\n" * 9)
+    assert "label_guessed" in {finding.code for finding in table.findings}
+
+    chosen = table.with_roles({"cheater": "truth", "admitted": "label"})
+
+    assert not {"label_guessed", "no_label"} & {finding.code for finding in chosen.findings}
