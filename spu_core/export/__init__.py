@@ -2,12 +2,16 @@
 
 from spu_core.export.archive import BundleLimits
 from spu_core.export.bundle import Bundle
+from spu_core.export.card import model_card, model_card_html
 from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
 from spu_core.export.flagging import FlagPoint
+from spu_core.export.folder import standalone_script, write_folder
+from spu_core.export.onnx_export import OnnxModel, export_onnx, onnx_inputs
 from spu_core.export.passport import Passport, Recipe, recipe_of
 from spu_core.export.scoring import ScoreReport, ScoreTable, Scoring
 from spu_core.export.spreadsheet import safe_frame, to_csv
 from spu_core.export.storage import bundle_bytes, load_bundle, save_bundle
+from spu_core.export.tracking import log_to_mlflow
 
 __all__ = [
     "Bundle",
@@ -15,6 +19,7 @@ __all__ = [
     "ColumnDrift",
     "DriftReport",
     "FlagPoint",
+    "OnnxModel",
     "Passport",
     "Recipe",
     "ScoreDrift",
@@ -22,9 +27,26 @@ __all__ = [
     "ScoreTable",
     "Scoring",
     "bundle_bytes",
+    "export_onnx",
     "load_bundle",
+    "log_to_mlflow",
+    "model_card",
+    "model_card_html",
+    "onnx_inputs",
     "recipe_of",
+    "report_html",
     "safe_frame",
     "save_bundle",
+    "standalone_script",
     "to_csv",
+    "write_folder",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # The report draws charts; whoever only scores should not wait for Plotly.
+    if name == "report_html":
+        from spu_core.export.report import report_html
+
+        return report_html
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

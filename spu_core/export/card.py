@@ -1,0 +1,193 @@
+"""The model card: what a bundle is for, how it was made and chosen, how good it is, and where to be careful."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spu_core.export.bundle import Bundle
+from spu_core.export.document import Block, Bullets, Code, Grid, Section, to_html, to_markdown
+from spu_core.labels import COMBINERS
+from spu_core.training import Comparison
+
+LIMITS = (
+    "AUC_SPU says how well the scores rank rows by the soft label, not by the truth. Its highest possible value is the "
+    "ceiling, which depends on the soft labels alone: figures on other soft labels cannot be compared with these.",
+    "Intervals take the soft labels as given and rows (or groups) as independent; they do not cover wrong rules.",
+    "If the soft labels depend on the columns beyond the true class, as rules usually do, a good AUC_SPU does not "
+    "prove a good true AUC; audit some rows to know.",
+    "A score is not a calibrated probability that a row is positive.",
+)
+_FIGURES = {
+    "auc_spu": "AUC_SPU",
+    "share_of_ceiling": "Share of the ceiling",
+    "known_positive_auc": "Known-positive AUC",
+    "refined_auc_spu": "AUC_SPU on refined soft labels",
+    "true_auc": "True AUC",
+}
+_NUMBERS = {
+    "ceiling": "Ceiling of AUC_SPU",
+    "tpr_spu_at_1": "TPR_SPU at 1 % FPR_SPU",
+    "tpr_spu_at_5": "TPR_SPU at 5 % FPR_SPU",
+    "tpr_spu_at_budget": "TPR_SPU at the review budget",
+    "soft_log_loss": "Soft log-loss",
+    "calibration_gap": "Mean gap between score and soft label",
+}
+
+
+def model_card(bundle: Bundle, comparison: Comparison | None = None) -> str:
+    """The card as Markdown; with `comparison` it tells what the run was chosen from."""
+    return to_markdown(_title(bundle), card_sections(bundle, comparison))
+
+
+def model_card_html(bundle: Bundle, comparison: Comparison | None = None) -> str:
+    """The card as one HTML page."""
+    return to_html(_title(bundle), card_sections(bundle, comparison))
+
+
+def card_sections(bundle: Bundle, comparison: Comparison | None = None) -> list[Section]:
+    """The parts of the card, as a document."""
+    return [
+        Section("Purpose", _purpose(bundle)),
+        Section("Data", _data(bundle)),
+        Section("Rules and soft labels", _rules(bundle)),
+        Section("Model", _model(bundle)),
+        Section("How good it is", _figures(bundle)),
+        Section("How it was chosen", _chosen(bundle, comparison)),
+        Section("Threshold and workload", _threshold(bundle)),
+        Section("How to score", _scoring(bundle)),
+        Section("Limits", (Bullets((*LIMITS, *_own_limits(bundle))),)),
+        Section("Changes", (Bullets(bundle.passport.history) if bundle.passport.history else "First version.",)),
+    ]
+
+
+def leaderboard_grid(comparison: Comparison) -> Grid:
+    """The candidates with their figures; those that share a letter cannot be told apart."""
+    rows: list[tuple[str, ...]] = []
+    for line in comparison.leaderboard.to_dict("records"):
+        if line["error"]:
+            rows.append((str(line["name"]), "", f"failed: {line['error']}", "", ""))
+            continue
+        figures = [
+            _bounded({"estimate": line[k], "low": line[f"{k}_low"], "high": line[f"{k}_high"]}) for k in _COMPARED
+        ]
+        rows.append((str(line["name"]), str(line["group"]), *figures))
+    return Grid(("Candidate", "Group", *(_FIGURES[name] for name in _COMPARED)), tuple(rows))
+
+
+_COMPARED = ("auc_spu", "share_of_ceiling", "known_positive_auc")
+
+
+def _title(bundle: Bundle) -> str:
+    return f"Model card: {bundle.name}"
+
+
+def _purpose(bundle: Bundle) -> tuple[Block, ...]:
+    passport = bundle.passport
+    facts = [("Licence", passport.licence), ("Contact", passport.contact)]
+    lines = tuple(f"{name}: {text or 'not stated'}" for name, text in facts)
+    return (passport.purpose or "Not stated.", Bullets(lines))
+
+
+def _data(bundle: Bundle) -> tuple[Block, ...]:
+    facts = bundle.facts
+    share = facts.labeled / facts.rows if facts.rows else 0.0
+    lines = (
+        f"Table: {bundle.passport.data_name or 'not named'}, {facts.rows:,} rows",
+        f"Confirmed positives: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
+        f"Fingerprint (SHA-256 of content and column names): {facts.fingerprint}",
+        f"Columns the model reads: {', '.join(bundle.columns) or 'none'}",
+    )
+    return (Bullets(lines),)
+
+
+def _rules(bundle: Bundle) -> tuple[Block, ...]:
+    recipe = bundle.recipe
+    if recipe is None:
+        return ("The bundle holds no rules; soft labels came ready-made or from labels alone.",)
+    combiner = COMBINERS[recipe.combine]
+    rows = tuple((rule.name, rule.text) for rule in recipe.rules.rules)
+    words = f"{combiner.name}: {combiner.words.rstrip('.')}. Where no rule fires, the soft label is {recipe.floor:g}."
+    return (Grid(("Rule", "In words"), rows), words, "Confirmed positives have soft label 1.")
+
+
+def _model(bundle: Bundle) -> tuple[Block, ...]:
+    fitted = bundle.fitted
+    entry = fitted.candidate.entry
+    settings = tuple((name, str(value)) for name, value in sorted(fitted.settings.items()))
+    words = f"Method {entry.key} ({entry.title}). {entry.words} Refitted on all rows."
+    versions = ", ".join(f"{name} {number}" for name, number in bundle.facts.versions.items())
+    return (words, Grid(("Setting", "Value"), settings), f"Trained with {versions}.")
+
+
+def _figures(bundle: Bundle) -> tuple[Block, ...]:
+    metrics = bundle.facts.metrics
+    if metrics is None:
+        return ("There are no figures.",)
+    level = metrics["auc_spu"]["level"]
+    rows = [(words, _bounded(metrics.get(name))) for name, words in _FIGURES.items()]
+    rows += [(words, _plain(metrics.get(name))) for name, words in _NUMBERS.items()]
+    notes = [metrics.get(name) for name in ("known_positive_note", "refined_note")]
+    warning = metrics["auc_spu"].get("warning")
+    said = tuple(str(note) for note in [*notes, warning] if note)
+    words = f"On {metrics['rows']:,} rows, each scored by a model that never saw it; intervals of {level:.0%}."
+    return (words, Grid(("Figure", "Value"), tuple(rows)), *((Bullets(said),) if said else ()))
+
+
+def _chosen(bundle: Bundle, comparison: Comparison | None) -> tuple[Block, ...]:
+    words = bundle.passport.chosen_because or "Not stated."
+    if comparison is None:
+        return (words,)
+    notes = (str(comparison.verdict), *comparison.disagreements, *comparison.notes)
+    return (words, leaderboard_grid(comparison), Bullets(notes))
+
+
+def _threshold(bundle: Bundle) -> tuple[Block, ...]:
+    point = bundle.point
+    per = 1_000 * point.share
+    return (
+        f"A row is flagged when its score is above {_threshold_words(point.threshold)}, chosen by {point.chosen_by}. "
+        f"Out of fold this flagged {point.share:.2%} of the training rows: about {per:,.1f} of every 1,000.",
+        "The refit has seen the training rows, so it flags more of them than of fresh ones; the studio always shows "
+        "their out-of-fold scores.",
+    )
+
+
+def _threshold_words(threshold: float) -> str:
+    if np.isinf(threshold):
+        return "every score (nothing is flagged)" if threshold > 0 else "no limit (everything is flagged)"
+    return f"{threshold:.6g}"
+
+
+def _scoring(bundle: Bundle) -> tuple[Block, ...]:
+    code = 'from spu_core import load_bundle\n\nbundle = load_bundle("model.spu")\nbundle.score("new_rows.csv").frame'
+    words = (
+        "Columns may come in any order; extra ones are ignored and listed; levels never seen at training are scored "
+        "like rare ones. In a shell: spu score model.spu new_rows.csv -o scored.csv"
+    )
+    return (Code(code), words)
+
+
+def _own_limits(bundle: Bundle) -> tuple[str, ...]:
+    found = []
+    if bundle.keeps_training_rows:
+        found.append("The model contains training rows: whoever has the bundle can read values from it.")
+    if bundle.rows:
+        found.append("The bundle holds soft labels, labels and out-of-fold scores of the training rows.")
+    if bundle.fitted.candidate.method == "oracle":
+        found.append("This is the oracle: it learnt from the truth and must not be used.")
+    return tuple(found)
+
+
+def _bounded(value: Mapping[str, Any] | None) -> str:
+    if value is None or value["estimate"] is None or np.isnan(value["estimate"]):
+        return "—"
+    if value["low"] is None or value["high"] is None:
+        return f"{value['estimate']:.4f}"
+    return f"{value['estimate']:.4f} ({value['low']:.4f} to {value['high']:.4f})"
+
+
+def _plain(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4f}"

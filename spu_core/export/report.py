@@ -1,0 +1,105 @@
+"""The report: one HTML file with the interactive charts of a comparison, to be mailed and opened without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import plotly.graph_objects as go
+
+from spu_core import charts
+from spu_core.export.bundle import Bundle
+from spu_core.export.card import LIMITS, card_sections, leaderboard_grid
+from spu_core.export.document import Block, Bullets, Chart, Section, to_html
+from spu_core.metrics import calibration_to_soft_label, gains_spu, roc_spu, roc_spu_ceiling
+from spu_core.training import Comparison, Run
+
+MOST_CURVES = 8
+
+
+def report_html(comparison: Comparison, bundle: Bundle | None = None, *, title: str = "Comparison report") -> str:
+    """The comparison with its charts; with `bundle`, the model card of the chosen run follows.
+
+    The library that draws the charts is in the file, once; the page makes no request.
+    """
+    finished = [run for run in comparison.runs if run.score is not None]
+    sections = [
+        Section("Candidates", _candidates(comparison, finished)),
+        Section("ROC_SPU and its ceiling", _roc(finished, bundle)),
+        Section("Differences", _differences(comparison)),
+        Section("Review budget", _gains(finished)),
+        Section("Scores of the first candidate", tuple(_scores(finished[0]))),
+        Section("What these figures do and do not say", (Bullets(LIMITS),)),
+    ]
+    if bundle is not None:
+        sections += [Section(f"Model card: {part.title}", part.blocks) for part in card_sections(bundle)]
+    return to_html(title, sections, head=_library())
+
+
+def _candidates(comparison: Comparison, finished: list[Run]) -> tuple[Block, ...]:
+    metrics = {run.name: run.metrics for run in finished if run.metrics is not None}
+    intervals = {name: found.auc_spu for name, found in metrics.items()}
+    ceiling = next(iter(metrics.values())).ceiling
+    shares = {name: found.share_of_ceiling for name, found in metrics.items()}
+    notes = Bullets((str(comparison.verdict), *comparison.disagreements, *comparison.notes))
+    figures = (
+        charts.leaderboard_chart(intervals, ceiling=ceiling),
+        charts.share_of_ceiling_chart(shares),
+    )
+    return (*map(_chart, figures), leaderboard_grid(comparison), notes)
+
+
+def _roc(finished: list[Run], bundle: Bundle | None) -> tuple[Block, ...]:
+    basis = finished[0].basis
+    soft_label, weight = basis.of("soft_label"), basis.of("weight")
+    curves = {
+        run.name: roc_spu(soft_label, run.need_score()[basis.judged], sample_weight=weight)
+        for run in finished[:MOST_CURVES]
+    }
+    point = None
+    if bundle is not None and bundle.name in curves:
+        point = curves[bundle.name].at_threshold(bundle.point.threshold)
+    ceiling = roc_spu_ceiling(soft_label, sample_weight=weight)
+    found: list[Block] = [_chart(charts.roc_chart(curves, ceiling, operating_point=point))]
+    if len(finished) > MOST_CURVES:
+        found.append(f"The first {MOST_CURVES} of {len(finished)} candidates are drawn.")
+    return tuple(found)
+
+
+def _differences(comparison: Comparison) -> tuple[Block, ...]:
+    if not comparison.pairs:
+        return ("There is only one candidate, so nothing can be compared.",)
+    return (_chart(charts.difference_chart(comparison.pairs)),)
+
+
+def _gains(finished: list[Run]) -> tuple[Block, ...]:
+    basis, config = finished[0].basis, finished[0].config
+    soft_label, weight = basis.of("soft_label"), basis.of("weight")
+    gains = {
+        run.name: gains_spu(soft_label, run.need_score()[basis.judged], sample_weight=weight)
+        for run in finished[:MOST_CURVES]
+    }
+    budget = config.review_budget
+    share = budget / soft_label.size if isinstance(budget, int) else budget
+    return (_chart(charts.gains_chart(gains, budget=min(share, 1.0))),)
+
+
+def _scores(run: Run) -> Iterator[Block]:
+    basis = run.basis
+    score = run.need_score()[basis.judged]
+    yield _chart(charts.score_chart(score, basis.of("is_labeled")))
+    if score.min() >= 0.0 and score.max() <= 1.0:
+        table = calibration_to_soft_label(basis.of("soft_label"), score)
+        yield _chart(charts.calibration_chart({run.name: table}))
+
+
+def _chart(figure: go.Figure) -> Chart:
+    settings: dict[str, Any] = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["sendDataToCloud"]}
+    html = figure.to_html(full_html=False, include_plotlyjs=False, config=settings)
+    return Chart(html, charts.alt_text(figure))
+
+
+def _library() -> str:
+    from plotly.offline import get_plotlyjs
+
+    return f"<script>{get_plotlyjs()}</script>"

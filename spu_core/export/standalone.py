@@ -1,0 +1,100 @@
+"""Score a CSV file with model.onnx; needs Python, numpy and onnxruntime, nothing else.
+
+usage: python score.py model.onnx NEW.csv SCORED.csv
+
+Text cells are read as they are, the empty cell is a missing value, dates are ISO 8601 (UTC unless they say otherwise).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+CHUNK = 10_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+FLAGS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
+
+
+def main(model: str, source: str, target: str) -> None:
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    about = json.loads(session.get_modelmeta().custom_metadata_map["spu-studio"])
+    outputs = [output.name for output in session.get_outputs()]
+    with open(source, newline="", encoding="utf-8-sig") as rows, open(target, "w", newline="", encoding="utf-8") as out:
+        reader, writer = csv.DictReader(rows), csv.writer(out)
+        need_columns(about["inputs"], reader.fieldnames or [])
+        writer.writerow(["id", *("score" if name == about["score"] else "flagged" for name in outputs)])
+        done = 0
+        for chunk in chunks(reader):
+            inputs = {wanted["name"]: column(wanted, chunk) for wanted in about["inputs"]}
+            found = session.run(outputs, inputs)
+            for place, row in enumerate(chunk):
+                values = [value[place, 0].item() for value in found]
+                writer.writerow([safe(row.get(about["id_column"]) or str(done + place + 1)), *values])
+            done += len(chunk)
+    print(f"{done} rows scored")
+
+
+def need_columns(inputs: list[dict[str, str]], names: Iterable[str]) -> None:
+    absent = [wanted["name"] for wanted in inputs if wanted["name"] not in names]
+    if absent:
+        sys.exit(f"The file lacks the columns: {', '.join(map(repr, absent))}.")
+
+
+def chunks(reader: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    chunk: list[dict[str, Any]] = []
+    for row in reader:
+        chunk.append(row)
+        if len(chunk) == CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def column(wanted: dict[str, str], chunk: list[dict[str, Any]]) -> np.ndarray:
+    read: Any = {"text": str, "days": days, "flag": flag, "number": number}[wanted["kind"]]
+    cells = [read(row[wanted["name"]]) for row in chunk]
+    return np.array(cells, dtype=object if wanted["kind"] == "text" else np.float64)[:, None]
+
+
+def number(cell: str) -> float:
+    return float(cell) if cell.strip() else math.nan
+
+
+def flag(cell: str) -> float:
+    return FLAGS[cell.strip().lower()] if cell.strip().lower() in FLAGS else number(cell)
+
+
+def days(cell: str) -> float:
+    if not cell.strip():
+        return math.nan
+    moment = datetime.fromisoformat(cell.strip())
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=EPOCH.tzinfo)
+    return (moment - EPOCH).total_seconds() / 86_400
+
+
+def safe(text: str) -> str:
+    """An id that a spreadsheet would run as a formula gets an apostrophe."""
+    return "'" + text if text.lstrip()[:1] in ("=", "+", "-", "@") and not is_number(text) else text
+
+
+def is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

@@ -1,0 +1,271 @@
+"""Scoring keeps the frozen schema, says what it ignored, and gives the same for frames, files and pieces of files."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spu_core.errors import BundleError, TableError
+from spu_core.export import FlagPoint, Scoring
+from spu_core.export.sources import open_rows
+from tests.export.examples import example, make_frame
+
+
+@pytest.fixture
+def bundle():
+    return example("fused").bundle
+
+
+def rank_by_counting(score):
+    """One more than the number of rows with a higher score."""
+    return np.array([1 + (score > own).sum() for own in score])
+
+
+def test_scores_equal_the_refit_to_the_bit_whatever_the_order_of_columns_and_rows(bundle):
+    frame = make_frame(150, seed=5)
+    shuffled = frame.sample(frac=1, random_state=0)[frame.columns[::-1]]
+
+    expected = pd.Series(example("fused").expected(frame), index=frame.index)
+
+    np.testing.assert_array_equal(bundle.score(frame).frame["score"], expected)
+    np.testing.assert_array_equal(bundle.predict(shuffled), expected.loc[shuffled.index])
+
+
+def test_the_table_has_id_score_flag_rank_percentile_reasons_and_rules(bundle):
+    frame = make_frame(150, seed=5)
+
+    found = bundle.with_point(FlagPoint(threshold=0.8, share=0.05)).score(frame).frame
+
+    columns = ["id", "score", "flagged", "rank", "percentile", "reason_1", "reason_2", "reason_3", "rules"]
+    assert found.columns.tolist() == columns
+    assert found["id"].tolist() == frame["id"].tolist()
+    np.testing.assert_array_equal(found["flagged"], found["score"] > 0.8)
+    np.testing.assert_array_equal(found["rank"], rank_by_counting(found["score"].to_numpy()))
+    assert found["percentile"].max() == 100.0
+    assert (found.loc[~found["flagged"], "reason_1"] == "").all()
+    assert found.loc[found["flagged"], "reason_1"].str.match(r"(\w+ = .+|the rules) \(\+[\d.e-]+\)").all()
+
+
+def test_the_rules_that_fired_are_named(bundle):
+    frame = make_frame(50, seed=6)
+    big, cook = frame["amount"] > 1.5, frame["job"] == "cook"
+
+    found = bundle.score(frame).frame["rules"]
+
+    expected = [
+        "; ".join(n for n, on in (("big amount", b), ("cook", c)) if on) for b, c in zip(big, cook, strict=True)
+    ]
+    assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("method", ["lightgbm", "xgboost", "elkan_noto"])
+def test_reasons_of_boosters_come_from_their_own_contributions(method):
+    bundle = example(method).bundle.with_point(FlagPoint(threshold=-np.inf, share=1.0))
+    frame = make_frame(40, seed=7)
+
+    found = bundle.score(frame, Scoring(reasons=1)).frame["reason_1"]
+
+    assert (found.str.contains(r" = ") | (found == "")).all()
+    assert (found != "").mean() > 0.5
+
+
+def test_only_the_best_flagged_rows_are_explained(bundle):
+    everything = bundle.with_point(FlagPoint(threshold=-np.inf, share=1.0))
+
+    found = everything.score(make_frame(60, seed=8), Scoring(reasons=1, explained=5)).frame
+
+    assert (found.loc[found["rank"] > 5, "reason_1"] == "").all()
+    assert (found.loc[found["rank"] <= 5, "reason_1"] != "").all()
+
+
+def test_no_reasons_means_no_reason_columns(bundle):
+    assert not any("reason" in name for name in bundle.score(make_frame(40), Scoring(reasons=0)).frame)
+
+
+def test_flagging_by_share_fills_the_stored_share_of_this_table(bundle):
+    frame = make_frame(200, seed=5).assign(amount=lambda f: f["amount"] * 20)
+
+    found = bundle.with_point(FlagPoint(threshold=0.5, share=0.1)).score(frame, Scoring(flag_by="share"))
+
+    assert found.report.flagged == found.frame["flagged"].sum() <= 20
+    assert found.report.flag_rate == pytest.approx(0.1, abs=0.02)
+    assert "by the stored share" in found.report.notes[0]
+
+
+def test_the_flag_rate_is_compared_with_training(bundle):
+    usual = bundle.score(make_frame(400, seed=5)).report
+    strange = bundle.with_point(FlagPoint(threshold=-1.0, share=0.02)).score(make_frame(400, seed=5)).report
+
+    assert "at training 2.00% out of fold), as at training." in usual.notes[0]
+    assert "which differs from training" in strange.notes[0]
+    assert strange.flag_rate == 1.0
+
+
+def test_extra_columns_are_listed_and_ignored(bundle):
+    frame = make_frame(40).assign(note="x", junk=[[1]] * 40)
+
+    report = bundle.score(frame).report
+
+    assert report.columns.extra == ("label", "truth", "note", "junk")
+    assert "Ignored columns: 'label', 'truth', 'note', 'junk'." in report.notes
+
+
+def test_missing_columns_are_named_all_at_once_with_the_nearest_name(bundle):
+    frame = make_frame(40).rename(columns={"amount": "amounts"}).drop(columns=["vip", "code"])
+
+    with pytest.raises(
+        TableError, match=r"lacks 3 of the 6 columns that 'fused' reads: 'amount', 'code', 'vip'"
+    ) as told:
+        bundle.score(frame)
+    assert "'amount': Did you mean 'amounts'?" in str(told.value)
+
+
+def test_retyped_columns_are_named_all_at_once(bundle):
+    frame = make_frame(40).assign(amount="much", age="old", job=3.0)
+
+    with pytest.raises(TableError, match="Column 'amount' was number when the model was trained, now text") as told:
+        bundle.score(frame)
+    assert "Column 'age' was number when the model was trained, now text." in str(told.value)
+    assert "Column 'job' was text when the model was trained, now number." in str(told.value)
+
+
+def test_columns_the_model_does_not_read_may_be_absent_but_then_rules_are_not_shown():
+    found = example("lightgbm")
+    frame = make_frame(60, seed=5)
+
+    scored = found.bundle.score(frame.drop(columns=["amount", "job"]))
+
+    np.testing.assert_array_equal(scored.frame["score"], found.expected(frame))
+    assert "rules" not in scored.frame
+    assert "Rules cannot be shown, since these columns are absent: 'amount', 'job'." in scored.report.notes
+
+
+def test_levels_never_seen_are_scored_like_rare_ones_and_reported(bundle):
+    frame = make_frame(100, seed=5)
+    one, other = frame.assign(job="king"), frame.assign(job="queen")
+
+    np.testing.assert_array_equal(bundle.predict(one), bundle.predict(other))
+    hints = bundle.score(one).report.drift.hints
+    assert any("'job' holds levels that training did not know in 100.0% of the rows." in hint for hint in hints)
+
+
+def test_duplicate_columns_are_refused(bundle):
+    frame = make_frame(40)
+
+    with pytest.raises(TableError, match="Column names must be unique, but 'age' appears more than once"):
+        bundle.score(pd.concat([frame, frame[["age"]]], axis=1))
+
+
+def test_a_table_without_rows_is_refused_in_words(bundle):
+    with pytest.raises(TableError, match="no rows to score"):
+        bundle.score(make_frame(40).head(0))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_files_score_like_the_frame(tmp_path, bundle, suffix):
+    frame, path = make_frame(120, seed=5), tmp_path / f"new.{suffix}"
+    if suffix == "parquet":
+        frame.to_parquet(path)
+    else:
+        text = frame.to_csv(index=False).encode()
+        path.write_bytes(gzip.compress(text) if suffix == "csv.gz" else text)
+
+    found = bundle.score(path).frame
+
+    np.testing.assert_array_equal(found["score"], bundle.predict(frame))
+    assert found["id"].tolist() == frame["id"].tolist()
+
+
+def test_bytes_and_open_files_score_too(bundle):
+    frame = make_frame(50, seed=5)
+    text = frame.to_csv(index=False).encode()
+
+    np.testing.assert_array_equal(bundle.score(text).frame["score"], bundle.predict(frame))
+    np.testing.assert_array_equal(bundle.score(io.BytesIO(text)).frame["score"], bundle.predict(frame))
+
+
+def test_a_european_file_scores_like_a_plain_one(tmp_path, bundle):
+    frame, path = make_frame(120, seed=5), tmp_path / "new.csv"
+    path.write_bytes(frame.to_csv(index=False, sep=";", decimal=",").encode("utf-16"))
+
+    np.testing.assert_array_equal(bundle.score(path).frame["score"], bundle.predict(frame))
+
+
+def test_a_text_file_in_pieces_gives_the_same_rows(tmp_path):
+    frame, path = make_frame(300, seed=5), tmp_path / "new.csv"
+    frame["job"] = frame["job"].where(frame["job"] != "cook", 'a "cook",\nor so')
+    frame.to_csv(path, index=False)
+
+    whole = pd.concat(open_rows(path, frozenset({"job", "code"})).chunks())
+    pieces = list(open_rows(path, frozenset({"job", "code"}), piece_bytes=4000).chunks())
+
+    assert len(pieces) > 5
+    for name in frame.columns:
+        joined = pd.concat([piece[name].astype(object) for piece in pieces])
+        assert joined.isna().tolist() == whole[name].isna().tolist()
+        assert joined.dropna().tolist() == whole[name].astype(object).dropna().tolist()
+
+
+def test_text_columns_stay_text_when_a_new_file_holds_only_digits(tmp_path, bundle):
+    frame, path = make_frame(30, seed=5).assign(code="12"), tmp_path / "new.csv"
+    frame.to_csv(path, index=False)
+
+    np.testing.assert_array_equal(bundle.score(path).frame["score"], bundle.predict(frame))
+
+
+def test_flags_that_are_all_true_stay_flags(tmp_path, bundle):
+    frame, path = make_frame(30, seed=5).assign(vip=True), tmp_path / "new.csv"
+    frame.to_csv(path, index=False)
+
+    np.testing.assert_array_equal(bundle.score(path).frame["score"], bundle.predict(frame))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_file_to_file_equals_the_table_in_memory(tmp_path, bundle, suffix):
+    frame = make_frame(120, seed=5)
+    frame.to_csv(tmp_path / "new.csv", index=False)
+
+    report = bundle.score_file(tmp_path / "new.csv", tmp_path / f"scored.{suffix}")
+
+    expected = bundle.score(frame)
+    read = pd.read_parquet if suffix == "parquet" else pd.read_csv
+    found = read(tmp_path / f"scored.{suffix}")
+    np.testing.assert_array_equal(found["score"], expected.frame["score"])
+    assert found["rank"].tolist() == expected.frame["rank"].tolist()
+    assert report.notes == expected.report.notes
+
+
+def test_rows_without_an_id_column_are_numbered(bundle):
+    found = bundle.score(make_frame(40).drop(columns="id")).frame
+
+    assert found["id"].tolist() == list(range(1, 41))
+
+
+def test_drift_is_told_in_words_and_absent_where_nothing_moved(bundle):
+    same = bundle.score(make_frame(400, seed=1)).report.drift
+    moved = bundle.score(make_frame(400, seed=1).assign(age=lambda f: f["age"] + 25)).report.drift
+
+    assert same.hints == ("Columns and scores look like those of the training rows.",)
+    assert any(hint.startswith("'age' has moved strongly: ") and "median went from 4" in hint for hint in moved.hints)
+
+
+def test_missing_values_that_were_not_there_are_told(bundle):
+    hints = bundle.score(make_frame(200, seed=1).assign(age=np.nan)).report.drift.hints
+
+    assert any("'age' is missing in 100% of the rows, at training in" in hint for hint in hints)
+
+
+def test_few_rows_say_nothing_about_drift(bundle):
+    assert bundle.score(make_frame(5)).report.drift.hints == (
+        "With 5 rows nothing can be said about drift; 30 are needed.",
+    )
+
+
+@pytest.mark.parametrize(("setting", "value"), [("flag_by", "luck"), ("reasons", -1), ("explained", 1.5)])
+def test_settings_state_their_law(setting, value):
+    with pytest.raises(BundleError, match=setting):
+        Scoring(**{setting: value})
