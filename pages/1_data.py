@@ -8,12 +8,12 @@ from pages.ui.shell import open_page
 from pages.ui.show import explain_words
 
 with open_page("Data", "Drop a file or take a sample; check what was read, and say what each column is for.") as page:
-    bring, earlier = st.columns([3, 2], gap="medium")
+    bring, sample = st.columns([3, 2], gap="medium")
     with bring, st.container(border=True, height="stretch"):
         upload_file(page)
-    with earlier, st.container(border=True, height="stretch"):
-        take_sample(page)
         choose_earlier(page)
+    with sample, st.container(border=True, height="stretch"):
+        take_sample(page)
 
     if page.dataset is not None:
         table = cached.table(page.workspace, page.dataset)

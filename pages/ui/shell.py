@@ -15,6 +15,7 @@ from pages.ui.people import login_is_configured, workspace_of_this_person
 from pages.ui.steps import STEPS, Step, marks_of, step_named
 from pages.ui.text import plain
 from spu_core.errors import SpuError, WorkspaceError
+from spu_core.rules import RuleSet
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 BRAND = "SPU Studio"
@@ -122,7 +123,7 @@ def choose_in_address(**ids: str | None) -> None:
 def _page(title: str) -> Page:
     workspace = workspace_of_this_person()
     dataset = _chosen_dataset(workspace)
-    return Page(title, workspace, dataset, _chosen_rules(workspace))
+    return Page(title, workspace, dataset, _chosen_rules(workspace, dataset))
 
 
 def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:
@@ -139,15 +140,26 @@ def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:
         return None
 
 
-def _chosen_rules(workspace: Workspace) -> RuleSetVersion | None:
+def _chosen_rules(workspace: Workspace, dataset: DatasetRecord | None) -> RuleSetVersion | None:
+    """The rule set of the address, else the newest one whose columns this dataset has."""
     wanted = st.query_params.get("rules")
-    if wanted is None:
+    if wanted is not None:
+        try:
+            return workspace.rule_sets.get(wanted)
+        except WorkspaceError:
+            choose_in_address(rules=None)
+    if dataset is None:
         return None
+    columns = set(dataset.roles)
+    return next((known for known in workspace.rule_sets.list() if _reads_only(known, columns)), None)
+
+
+def _reads_only(version: RuleSetVersion, columns: set[str]) -> bool:
     try:
-        return workspace.rule_sets.get(wanted)
-    except WorkspaceError:
-        choose_in_address(rules=None)
-        return None
+        read = RuleSet.from_json(version.text).columns
+    except SpuError:
+        return False  # a damaged set is named where it is opened, not here
+    return bool(read) and set(read) <= columns
 
 
 def _draw_steps(page: Page) -> None:
@@ -158,10 +170,10 @@ def _draw_steps(page: Page) -> None:
         for step in steps:
             _draw_step(step, marks.get(step.title, ""), page)
     if page.dataset is not None:
-        st.caption("Working on")
-        st.markdown(f":material/table: {plain(page.dataset.name)}")
+        st.divider()
+        st.caption(f":material/table: {plain(page.dataset.name)}")
         if page.rules is not None:
-            st.markdown(f":material/rule: {plain(page.rules.name)}, version {page.rules.number}")
+            st.caption(f":material/rule: {plain(page.rules.name)}, version {page.rules.number}")
     if login_is_configured():
         st.button("Log out", on_click=st.logout, icon=":material/logout:", type="tertiary")
     else:
