@@ -33,7 +33,10 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Operating points; the last one saved for a run is its current one."""
+    """Operating points; the last one saved for a run is its current one.
+
+    The champion of a dataset is chosen together with where it flags, so it is an operating point too.
+    """
 
     catalogue: Catalogue
     clock: Clock
@@ -63,6 +66,22 @@ class Thresholds:
         """The operating points of a run, the newest first."""
         rows = self.catalogue.rows("SELECT * FROM thresholds WHERE run = ? ORDER BY seq DESC", run)
         return tuple(ThresholdRecord.from_row(row) for row in rows)
+
+    def save_champion(
+        self, run: str, threshold: Threshold, detail: Mapping[str, Any] | None = None
+    ) -> ThresholdRecord:
+        """Choose this run as the champion of its dataset; the one chosen last is the champion."""
+        return self.save(run, threshold, {**(detail or {}), "is_champion": True})
+
+    def champion(self, dataset: str) -> ThresholdRecord | None:
+        """The operating point by which the champion of a dataset was chosen; None before the first choice."""
+        row = self.catalogue.row(
+            "SELECT thresholds.* FROM thresholds JOIN runs ON runs.id = thresholds.run "
+            "WHERE runs.dataset = ? AND json_extract(thresholds.detail, '$.is_champion') = 1 "
+            "ORDER BY thresholds.seq DESC LIMIT 1",
+            dataset,
+        )
+        return None if row is None else ThresholdRecord.from_row(row)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,11 @@ class Runs:
         record = self.get(token)
         return self.files.verified(record.file, "run", record.name)
 
+    def sha256(self, token: str) -> str:
+        """The hash of the file of a run, as it was when it was saved."""
+        row = self.files.catalogue.row("SELECT sha256 FROM files WHERE id = ?", self.get(token).file)
+        return "" if row is None else str(row["sha256"])
+
     def scores_path(self, token: str) -> Path:
         record = self.get(token)
         if record.scores is None:

@@ -1,5 +1,6 @@
 """Runs with their lineage, and what people add to them."""
 
+import hashlib
 from datetime import UTC, datetime
 
 import pytest
@@ -100,6 +101,25 @@ def test_operating_points_and_exports_belong_to_a_run(workspace, run):
         workspace.exports.save("gone", "model", "onnx", writes(b"model"))
     with pytest.raises(WorkspaceError, match=r"flagged_share must lie in \[0, 1\], got 1.5"):
         Threshold("x", 0.5, 1.5)
+
+
+def test_the_champion_is_the_run_chosen_last_and_goes_with_it(workspace, dataset, run):
+    other = workspace.runs.save(draft_of(dataset, name="other"), writes(b"other run"))
+    assert workspace.thresholds.champion(dataset.id) is None
+
+    workspace.thresholds.save_champion(run.id, Threshold("two percent", 0.8, 0.02))
+    chosen = workspace.thresholds.save_champion(other.id, Threshold("one percent", 0.9, 0.01), {"by": "budget"})
+    workspace.thresholds.save(run.id, Threshold("five percent", 0.7, 0.05))
+
+    assert workspace.thresholds.champion(dataset.id) == chosen
+    assert chosen.detail == {"by": "budget", "is_champion": True}
+    assert workspace.thresholds.champion("other dataset") is None
+    workspace.delete(workspace.plan_deletion("run", other.id))
+    assert workspace.thresholds.champion(dataset.id).run == run.id
+
+
+def test_a_run_knows_the_hash_of_its_file(workspace, run):
+    assert workspace.runs.sha256(run.id) == hashlib.sha256(b"run").hexdigest()
 
 
 def test_the_last_outcome_of_a_row_stands_and_history_is_kept(workspace, dataset):
