@@ -31,13 +31,20 @@ class RuleBand:
 
 
 def brush_chart(
-    histogram: Histogram, column: str, *, rules: Iterable[RuleBand] = (), dates: bool = False, theme: Theme = LIGHT
+    histogram: Histogram | None,
+    column: str,
+    *,
+    rules: Iterable[RuleBand] = (),
+    dates: bool = False,
+    theme: Theme = LIGHT,
 ) -> go.Figure:
     """The histogram to drag across: known positives on top of the rest, saved rules as bands behind.
 
     The figure depends on saved things only: Plotly forgets a selection when the figure changes, so what the analyst is
     just choosing must stay out of it. With `dates`, edges are nanoseconds since 1970.
     """
+    if histogram is None:
+        return nothing_to_show(theme, f"Column {column} holds no numbers.")
     bars, rules = Bars.of(histogram, dates), list(rules)
     figure = canvas(theme, _brush_alt(bars, column), height=320, barmode="stack", bargap=0)
     hover = [_bin_words(bars, place) for place in range(bars.rows.size)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from spu_core.charts.theme import SERIF, TEXT_SIZE, Theme
+from spu_core.charts.theme import TEXT_SIZE, Theme
 from spu_core.charts.words import one_line, plain
 
 # More lines than this nobody reads, and each costs bytes on the wire.
@@ -68,7 +68,7 @@ def name_axis(figure: go.Figure, names: Sequence[str], theme: Theme, **axis: Any
     )
 
 
-def value_column(figure: go.Figure, values: Sequence[str], theme: Theme, heading: str = "") -> None:
+def value_column(figure: go.Figure, values: Sequence[str], theme: Theme) -> None:
     """A column of numbers to the right of the lines."""
     for place, value in enumerate(values):
         figure.add_annotation(
@@ -111,11 +111,6 @@ def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash
         font={"color": color, "size": TEXT_SIZE - 1},
     )
     figure.update_layout(margin_t=28 + 14 * line)
-
-
-def heading_font(theme: Theme) -> dict[str, Any]:
-    """The font of a heading inside a chart."""
-    return {"family": SERIF, "size": TEXT_SIZE + 2, "color": theme.text}
 
 
 def light(values: Any) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -10,16 +12,22 @@ from spu_core.charts.canvas import canvas, light, nothing_to_show, reference_lin
 from spu_core.charts.lines import Line, bar_chart
 from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.charts.words import count, decimals, listed, one_line, percent, plain
-from spu_core.labels import SoftLabelAudit
 from spu_core.tables import Histogram, TableProfile
 from spu_core.theory.check_ratio import wilson_interval
+
+if TYPE_CHECKING:
+    from spu_core.labels import SoftLabelAudit
 
 # A rate among fewer rows is noise.
 FEWEST_IN_A_BIN = 20
 
 
-def label_rate_chart(histogram: Histogram, column: str, *, dates: bool = False, theme: Theme = LIGHT) -> go.Figure:
+def label_rate_chart(
+    histogram: Histogram | None, column: str, *, dates: bool = False, theme: Theme = LIGHT
+) -> go.Figure:
     """The share of known positives by value with its 95 % interval; thin bins are joined. Flat means no information."""
+    if histogram is None:
+        return nothing_to_show(theme, f"Column {column} holds no numbers.")
     whole = Bars.of(histogram, dates)
     bars = whole.merged(max(FEWEST_IN_A_BIN, whole.total // 200))
     rate = bars.positives / bars.rows.clip(1)

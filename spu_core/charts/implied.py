@@ -50,10 +50,11 @@ def implied_auc_chart(
     _write(figure, "not possible", (0.98, 0.97), theme.muted)
     if chosen is not None:
         _add_chosen(figure, chosen, auc_spu, theme)
-    # Plotly counts a horizontal colour bar twice when it makes room by itself.
+    figure.update_xaxes(tickformat=".0%", range=[0, 1], showgrid=False, fixedrange=True, automargin=False)
+    # With a horizontal colour bar Plotly misplaces the title of the axis below, so the title is a note of its own.
+    title = {"text": "class prior π", "font": {"size": TEXT_SIZE + 1}, "showarrow": False, "yshift": -28}
+    figure.add_annotation(x=0.5, y=0, xref="paper", yref="paper", xanchor="center", yanchor="top", **title)
     figure.update_layout(margin={"t": 62, "b": 52})
-    figure.update_xaxes(title_text="class prior π", tickformat=".0%", range=[0, 1], showgrid=False, fixedrange=True)
-    figure.update_xaxes(automargin=False)
     figure.update_yaxes(
         title_text="S_P, mean S of positives", range=[region.mean, 1], tickformat=".1f", showgrid=False, fixedrange=True
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
@@ -11,7 +12,9 @@ from spu_core.charts.lines import Line, bar_chart, whisker_chart
 from spu_core.charts.theme import LIGHT, Theme
 from spu_core.charts.words import decimals, interval, listed, p_value, percent, plain, signed
 from spu_core.metrics import Interval
-from spu_core.training.pairs import Pair
+
+if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
+    from spu_core.training.pairs import Pair
 
 PAIR_LABEL = 18
 

@@ -11,25 +11,26 @@ import plotly.graph_objects as go
 from spu_core.charts.canvas import canvas, light, nothing_to_show, top_legend
 from spu_core.charts.theme import LIGHT, Theme
 from spu_core.charts.words import compact, count, label, listed, one_line, percent, plain
-from spu_core.checks import check_number
+from spu_core.checks import check_number, check_share
 from spu_core.errors import SpuError
 from spu_core.metrics import Gains, OperatingPoint, RocSpu
 
 POINTS = 160
+# Denser where few rows are reviewed, since the curve is steep there.
+REVIEWED = np.linspace(0.0, 1.0, POINTS) ** 2
 
 
 def gains_chart(gains: Mapping[str, Gains], *, budget: float | None = None, theme: Theme = LIGHT) -> go.Figure:
-    """Share of the positive mass caught against share of rows reviewed, best rows first; the diagonal is chance."""
+    """Share of the positive mass caught against share of rows reviewed; `budget` is a share of rows too."""
     if not gains:
         return nothing_to_show(theme, "No candidate has finished yet.")
     figure = canvas(theme, f"Gains of {listed(gains)}: {_caught_words(gains, budget)}.", height=360)
     line = {"color": theme.muted, "width": 1, "dash": "2px,2px"}
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
     for place, (name, found) in enumerate(gains.items()):
-        x = _review_grid(found)
-        caught = np.interp(x, found.reviewed, found.caught)
+        caught = np.interp(REVIEWED, found.reviewed, found.caught)
         hover = f"<b>{plain(name)}</b><br>reviewing %{{x:.1%}} of rows<br>catches %{{y:.1%}} of ΣS<extra></extra>"
-        _add_line(figure, name, x, caught, theme.color(place), hover)
+        _add_line(figure, name, REVIEWED, caught, theme.color(place), hover)
     figure.update_yaxes(title_text="share of ΣS caught", tickformat=".0%", range=[0, 1.01], fixedrange=True, nticks=6)
     _finish(figure, "share of rows reviewed", budget, theme)
     figure.update_xaxes(range=[0, 1])
@@ -130,11 +131,6 @@ def _add_dot(figure: go.Figure, x: float, y: float, name: str, color: str, theme
     )
 
 
-def _review_grid(gains: Gains) -> np.ndarray:
-    """Denser where few rows are reviewed, since the curve is steep there."""
-    return np.linspace(0.0, 1.0, POINTS) ** 2
-
-
 def _smallest_share(gains: Gains) -> float:
     """The share at which at least twenty rows are reviewed: a lift of fewer is noise."""
     rows = float(gains.curve.flagged[-1])
@@ -144,7 +140,7 @@ def _smallest_share(gains: Gains) -> float:
 def _finish(figure: go.Figure, axis: str, budget: float | None, theme: Theme) -> None:
     figure.update_xaxes(title_text=axis, tickformat=".0%", fixedrange=True, nticks=6)
     top_legend(figure)
-    if budget is not None:
+    if budget:
         line = {"color": theme.belief, "width": 1.5, "dash": "dash"}
         figure.add_shape(type="line", x0=budget, x1=budget, y0=0, y1=1, yref="paper", line=line)
         # Annotations count in powers of ten on a log axis, unlike shapes.
@@ -154,8 +150,8 @@ def _finish(figure: go.Figure, axis: str, budget: float | None, theme: Theme) ->
 
 
 def _caught_words(gains: Mapping[str, Gains], budget: float | None) -> str:
-    share = 0.1 if budget is None else budget
+    share = check_share(0.1 if budget is None else budget, "budget", SpuError, closed=True)
     name, first = next(iter(gains.items()))
-    caught, _ = first.at_budget(float(share))
+    caught, _ = first.at_budget(share)
     rows = count(first.curve.flagged[-1])
     return f"reviewing {percent(share)} of {rows} rows, {one_line(name)} catches {percent(caught)} of ΣS"

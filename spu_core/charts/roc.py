@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, light
+from spu_core.charts.roc_view import LOWEST_LOG_FPR, ZOOMS, RocView
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.charts.words import decimals, label, listed, percent, plain
 from spu_core.checks import check_choice
 from spu_core.metrics import OperatingPoint, RocBand, RocSpu
 from spu_core.theory import ScarLink
 
-ZOOMS = ("full", "low", "log")
-LOW_FPR = 0.1
-LOWEST_LOG_FPR = 1e-3
-# All curves together; each point costs about 32 bytes on the wire.
-MOST_POINTS = 2400
 # Beyond this a legend inside the plot would cover the curves.
 MOST_INSIDE = 8
 
@@ -46,7 +41,7 @@ def roc_chart(
     to 10 %) or "log". A click on a curve returns its threshold: see `clicked_threshold`.
     """
     check_choice(zoom, ZOOMS, "zoom")
-    view = _View.of(zoom, curves, ceiling, bands or {})
+    view = RocView.of(zoom, [*curves.values(), ceiling])
     figure = canvas(theme, _alt(curves, ceiling, operating_point), height=440)
     _add_unattainable(figure, ceiling, view, theme)
     for name, band in (bands or {}).items():
@@ -80,56 +75,7 @@ def clicked_threshold(point: Mapping[str, Any]) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-@dataclass(frozen=True)
-class _View:
-    """Which part of the square is drawn, and with how many points for each curve."""
-
-    zoom: str
-    right: float
-    top: float
-    points: int
-
-    @classmethod
-    def of(cls, zoom: str, curves: Mapping[str, RocSpu], ceiling: RocSpu, bands: Mapping[str, RocBand]) -> _View:
-        points = max(40, min(400, MOST_POINTS // (len(curves) + 2 + len(bands))))
-        if zoom != "low":
-            return cls(zoom, 1.0, 1.0, points)
-        reached = [_height_at(curve, LOW_FPR) for curve in (*curves.values(), ceiling)]
-        return cls(zoom, LOW_FPR, min(1.0, 1.08 * max(reached)), points)
-
-    @property
-    def left(self) -> float:
-        return LOWEST_LOG_FPR if self.zoom == "log" else 0.0
-
-    def of_curve(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """x, y and (threshold, flagged share) of the points to draw."""
-        if self.zoom == "log":
-            return self._on_log_grid(curve)
-        error = 1e-3
-        while (thin := curve.thin(error)).fpr.size > self.points:
-            error *= 1.6
-        threshold = _finite(thin.threshold, curve)
-        return thin.fpr, thin.tpr, np.column_stack([threshold, thin.flagged / curve.flagged[-1]])
-
-    def _on_log_grid(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A straight line between two points is bent on a log axis, so the curve is read at many rates."""
-        rate = np.geomspace(self.left, 1.0, self.points)
-        within = [curve.at_fpr(float(limit)) for limit in rate.clip(None, 1.0)]
-        threshold = _finite(np.array([point.threshold for point in within]), curve)
-        share = np.array([point.flagged_share for point in within])
-        return rate, np.interp(rate, curve.fpr, curve.tpr), np.column_stack([threshold, share])
-
-
-def _finite(threshold: np.ndarray, curve: RocSpu) -> np.ndarray:
-    """JSON knows no infinity: the highest score flags nothing too, and just below the lowest flags everything."""
-    return threshold.clip(np.nextafter(curve.score[-1], -np.inf), curve.score[0])
-
-
-def _height_at(curve: RocSpu, rate: float) -> float:
-    return float(np.interp(rate, curve.fpr, curve.tpr))
-
-
-def _add_unattainable(figure: go.Figure, ceiling: RocSpu, view: _View, theme: Theme) -> None:
+def _add_unattainable(figure: go.Figure, ceiling: RocSpu, view: RocView, theme: Theme) -> None:
     x, y, _ = view.of_curve(ceiling)
     figure.add_scatter(
         x=light(np.concatenate([x, [1.0, view.left, view.left]])),
@@ -169,13 +115,13 @@ def _add_band(figure: go.Figure, band: RocBand, color: str) -> None:
     )
 
 
-def _add_diagonal(figure: go.Figure, view: _View, theme: Theme) -> None:
+def _add_diagonal(figure: go.Figure, view: RocView, theme: Theme) -> None:
     x = np.geomspace(LOWEST_LOG_FPR, 1.0, 60) if view.zoom == "log" else np.array([0.0, 1.0])
     line = {"color": theme.muted, "width": 1, "dash": "2px,2px"}
     figure.add_scatter(x=light(x), y=light(x), mode="lines", line=line, hoverinfo="skip", showlegend=False)
 
 
-def _add_ceiling(figure: go.Figure, ceiling: RocSpu, view: _View, theme: Theme) -> None:
+def _add_ceiling(figure: go.Figure, ceiling: RocSpu, view: RocView, theme: Theme) -> None:
     x, y, _ = view.of_curve(ceiling)
     figure.add_scatter(
         x=light(x),
@@ -187,7 +133,7 @@ def _add_ceiling(figure: go.Figure, ceiling: RocSpu, view: _View, theme: Theme) 
     )
 
 
-def _add_perfect(figure: go.Figure, perfect: ScarLink, view: _View, theme: Theme) -> None:
+def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: Theme) -> None:
     """A perfect classifier flags all true positives first: two straight lines that meet in (c, a)."""
     corners = np.array([0.0, perfect.c, 1.0]), np.array([0.0, perfect.a, 1.0])
     x = np.geomspace(LOWEST_LOG_FPR, 1.0, 120) if view.zoom == "log" else corners[0]
@@ -204,7 +150,7 @@ def _add_perfect(figure: go.Figure, perfect: ScarLink, view: _View, theme: Theme
     )
 
 
-def _add_curve(figure: go.Figure, name: str, curve: RocSpu, view: _View, color: str, width: float) -> None:
+def _add_curve(figure: go.Figure, name: str, curve: RocSpu, view: RocView, color: str, width: float) -> None:
     x, y, data = view.of_curve(curve)
     figure.add_scatter(
         x=light(x),
@@ -235,7 +181,7 @@ def _add_operating_point(figure: go.Figure, point: OperatingPoint, theme: Theme)
     )
 
 
-def _set_axes(figure: go.Figure, view: _View) -> None:
+def _set_axes(figure: go.Figure, view: RocView) -> None:
     figure.update_layout(clickmode="event+select")
     figure.update_yaxes(title_text="TPR_SPU", tickformat=".0%", range=[0, view.top * 1.005], fixedrange=True, nticks=7)
     if view.zoom == "log":
@@ -247,7 +193,7 @@ def _set_axes(figure: go.Figure, view: _View) -> None:
     figure.update_xaxes(title_text="FPR_SPU", fixedrange=True)
 
 
-def _set_legend(figure: go.Figure, entries: int, view: _View, theme: Theme) -> None:
+def _set_legend(figure: go.Figure, entries: int, view: RocView, theme: Theme) -> None:
     """Under the diagonal where there is room; a zoom or many curves leave none, so the legend moves below."""
     if view.zoom == "full" and entries <= MOST_INSIDE:
         place = {"x": 0.99, "xanchor": "right", "y": 0.03, "yanchor": "bottom"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shutil import which
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.charts.gallery import EXAMPLES, LIGHT
 from tests.charts.test_text import HOSTILE
 
 playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = os.environ.get("SPU_CHROMIUM", "/usr/bin/chromium")
+CHROMIUM = os.environ.get("SPU_CHROMIUM") or which("chromium") or which("chromium-browser")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -23,7 +24,7 @@ ARGUMENTS = [
 ]
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(not os.path.exists(CHROMIUM), reason="no Chromium; name one in SPU_CHROMIUM"),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; name one in SPU_CHROMIUM"),
 ]
 
 

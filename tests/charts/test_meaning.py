@@ -201,7 +201,14 @@ def test_numbers_in_cells_contrast_with_their_colour():
         assert theme.text_on(1.0) == theme.background
 
 
+def test_a_budget_is_a_share_of_rows():
+    with pytest.raises(SpuError, match=r"budget must lie in \[0, 1\], got 500"):
+        charts.gains_chart(gallery.GAINS, budget=500)
+
+
 def test_charts_without_data_say_why():
+    assert alt_text(charts.brush_chart(None, "name")) == "Column name holds no numbers."
+    assert alt_text(charts.label_rate_chart(None, "name")) == "Column name holds no numbers."
     empty = pd.DataFrame({"coverage": [], "overlap": [], "mean_belief": []})
     assert alt_text(charts.coverage_chart(empty)) == "There are no rules yet."
     assert alt_text(charts.difference_chart([])).startswith("There is only one candidate")
