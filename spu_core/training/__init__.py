@@ -8,6 +8,7 @@ from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import cross_fit, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
+from spu_core.training.estimate import TrainEstimate, estimate_training
 from spu_core.training.figures import Figure
 from spu_core.training.folds import Part, Split
 from spu_core.training.judging import RunMetrics
@@ -16,10 +17,26 @@ from spu_core.training.progress import TrainingCancelled, TrainProgress
 from spu_core.training.refined import RefinedLabels, refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
+from spu_core.training.shortlist import SHORTLIST, methods_by_group, shortlist, why_not
 from spu_core.training.tuning import TuningReport, tune
 from spu_core.training.verdict import Verdict
+from spu_core.training.views import (
+    ReviewPoint,
+    ceiling_curve,
+    mean_soft_label,
+    review_point,
+    run_band,
+    run_calibration,
+    run_curve,
+    run_gains,
+    segment_intervals,
+    segment_table,
+    segment_values,
+    soft_sum,
+)
 
 __all__ = [
+    "SHORTLIST",
     "Basis",
     "Candidate",
     "Comparison",
@@ -29,25 +46,42 @@ __all__ = [
     "Pair",
     "Part",
     "RefinedLabels",
+    "ReviewPoint",
     "Run",
     "RunMetrics",
     "Split",
     "TrainConfig",
+    "TrainEstimate",
     "TrainPlan",
     "TrainProgress",
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
     "Verdict",
+    "ceiling_curve",
     "compare_runs",
     "cross_fit",
+    "estimate_training",
     "gain_importance",
     "iter_cross_fit",
     "make_split",
+    "mean_soft_label",
+    "methods_by_group",
     "permutation_importance",
     "refine_soft_labels",
+    "review_point",
+    "run_band",
+    "run_calibration",
+    "run_curve",
+    "run_gains",
     "runs_on",
+    "segment_intervals",
+    "segment_table",
+    "segment_values",
     "shap_values",
+    "shortlist",
+    "soft_sum",
     "tune",
+    "why_not",
     "with_refined",
 ]

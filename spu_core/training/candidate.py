@@ -40,6 +40,10 @@ class Tuning:
             raise TrainingError(f"tuning.seconds must be above 0 or None, got {self.seconds!r}.")
         object.__setattr__(self, "ranges", MappingProxyType(_check_ranges(self.ranges)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A read-only mapping cannot travel to a worker process; plain fields can.
+        return from_fields, (Tuning, to_fields(self), "tuning")
+
     def __hash__(self) -> int:
         return hash((self.trials, self.folds, self.seconds, self.objective, tuple(sorted(self.ranges.items()))))
 
@@ -81,6 +85,9 @@ class Candidate:
         more = f", tuning={self.tuning!r}" if self.tuning else ""
         more += ", without_rules=True" if self.without_rules else ""
         return f"Candidate(method={self.method!r}, settings={dict(self.settings)!r}, name={self.name!r}{more})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Candidate.from_dict, (self.to_dict(),)
 
     def __hash__(self) -> int:
         return hash((self.method, self.name, tuple(sorted(self.settings)), self.tuning, self.without_rules))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -107,8 +107,7 @@ def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter) ->
             if reporter.raised is not None:
                 raise reporter.raised from None
             run = Run(candidate.name, candidate, work.config, work.basis, error=_words(problem), rows=work.rows)
-            object.__setattr__(run, "seconds", reporter.finish())
-        yield run
+        yield replace(run, seconds=reporter.finish())
 
 
 def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run:
@@ -134,7 +133,6 @@ def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run
         config=work.config,
         basis=work.basis,
         score=score,
-        seconds=reporter.finish(),
         learning_curve=tuple(fit.losses for fit in fits if fit.losses),
         rounds=tuple(fit.rounds for fit in fits if fit.rounds is not None),
         tunings=tuple(tunings),

@@ -45,8 +45,9 @@ def folded_auc(target: np.ndarray, score: np.ndarray, basis: Basis) -> FoldedAuc
     by_fold: list[float | None] = []
     kept, influence = [], []
     for rows in fold_rows(basis):
+        weight = basis.of("weight", rows)
         try:
-            found = auc_spu_influence(target[rows], score[rows], sample_weight=basis.of("weight", rows))
+            found = auc_spu_influence(target[rows], score[rows], sample_weight=weight)
         except SoftLabelError:
             by_fold.append(None)
             continue
@@ -62,10 +63,13 @@ def folded_auc(target: np.ndarray, score: np.ndarray, basis: Basis) -> FoldedAuc
 
 
 def folded_interval(target: np.ndarray, score: np.ndarray, basis: Basis) -> Interval | None:
-    """The mean over folds with its interval on the logit scale."""
+    """The mean over folds with its interval on the logit scale; None where no fold has both kinds of mass."""
     folded = folded_auc(target, score, basis)
-    if folded is None:
-        return None
+    return None if folded is None else interval_of(folded, target, score, basis)
+
+
+def interval_of(folded: FoldedAuc, target: np.ndarray, score: np.ndarray, basis: Basis) -> Interval:
+    """The interval of a mean over folds, with the warning that few positives deserve."""
     pooled = auc_spu_interval(target[folded.rows], score[folded.rows], **basis.common(folded.rows))
     error = folded.standard_error
     if not 0.0 < folded.value < 1.0:
@@ -77,10 +81,9 @@ def folded_interval(target: np.ndarray, score: np.ndarray, basis: Basis) -> Inte
     return replace(pooled, estimate=folded.value, low=low, high=high, standard_error=error)
 
 
-def folded_share_interval(target: np.ndarray, score: np.ndarray, basis: Basis) -> Interval | None:
-    """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½)."""
-    folded = folded_auc(target, score, basis)
-    if folded is None or np.ptp(target[folded.rows]) == 0.0:
+def share_of(folded: FoldedAuc, target: np.ndarray, basis: Basis) -> Interval | None:
+    """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½); None where the target is constant."""
+    if np.ptp(target[folded.rows]) == 0.0:
         return None
     weight = basis.of("weight", folded.rows)
     ceiling = auc_spu_influence(target[folded.rows], target[folded.rows], sample_weight=weight)

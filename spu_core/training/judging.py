@@ -11,7 +11,7 @@ from spu_core.checks import check_countable
 from spu_core.errors import TrainingError
 from spu_core.metrics import Interval, auc_spu_ceiling, calibration_gap, roc_spu, soft_log_loss
 from spu_core.training.basis import Basis
-from spu_core.training.folded import folded_auc, folded_interval, folded_share_interval
+from spu_core.training.folded import folded_auc, folded_interval, interval_of, share_of
 
 NOT_REFINED = "Refined soft labels were not computed."
 BUILT_FROM_IT = "built from it"
@@ -55,8 +55,8 @@ class RunMetrics:
 def judge(score: np.ndarray, basis: Basis, *, built_from_refined: bool = False) -> RunMetrics:
     """All figures of the evaluation protocol for one score per row."""
     soft_label, judged_score = basis.of("soft_label"), score[basis.judged]
-    auc_spu, folded = folded_interval(basis.soft_label, score, basis), folded_auc(basis.soft_label, score, basis)
-    if auc_spu is None or folded is None:
+    folded = folded_auc(basis.soft_label, score, basis)
+    if folded is None:
         check_countable(soft_label, basis.of("weight"))
         raise TrainingError("No fold has both positive and negative mass in its soft labels; use fewer folds.")
     curve = roc_spu(soft_label, judged_score, sample_weight=basis.of("weight"))
@@ -65,11 +65,11 @@ def judge(score: np.ndarray, basis: Basis, *, built_from_refined: bool = False) 
     refined, refined_note = _refined(score, basis, built_from_refined)
     return RunMetrics(
         rows=int(basis.judged.sum()),
-        auc_spu=auc_spu,
+        auc_spu=interval_of(folded, basis.soft_label, score, basis),
         auc_spu_by_fold=folded.by_fold,
         pooled_auc_spu=curve.auc,
         ceiling=auc_spu_ceiling(soft_label, sample_weight=basis.of("weight")),
-        share_of_ceiling=folded_share_interval(basis.soft_label, score, basis),
+        share_of_ceiling=share_of(folded, basis.soft_label, basis),
         tpr_spu_at_1=curve.at_fpr(0.01).tpr,
         tpr_spu_at_5=curve.at_fpr(0.05).tpr,
         tpr_spu_at_budget=curve.at_budget(_affordable(basis)).tpr,

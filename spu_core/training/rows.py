@@ -21,7 +21,10 @@ from spu_core.training.folds import Split, split_rows, strata_of
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """All rows of a table: encoded once (X only), with everything that is believed or known about them."""
+    """All rows of a table: encoded once (X only), with everything that is believed or known about them.
+
+    `fingerprint` is asked for when a run is stored: it reads every cell, which training need not wait for.
+    """
 
     evidence: Evidence
     encoder: FittedEncoder

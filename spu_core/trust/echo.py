@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtri
 
-from spu_core.errors import SoftLabelError, TrainingError
+from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.metrics import Interval, auc_spu_influence, standard_error
+from spu_core.metrics import Interval
 from spu_core.tables import Table
 from spu_core.training import Candidate, Figure, Run, TrainConfig, TrainProgress, cross_fit
 from spu_core.training.figures import figure_of
-from spu_core.training.folded import folded_share_interval
+from spu_core.training.folded import folded_auc, share_of
 
 # A model that reproduces nine tenths of the ranking of the rules has little room for anything else.
 ECHO_SHARE = 0.9
@@ -94,29 +94,41 @@ def beyond_rules(run: Run) -> Interval | None:
     None where no such set of rows has both a confirmed positive and another row.
     """
     basis, score = run.basis, run.need_score()
-    stratum = _level_of(basis.rule_score)
-    cell = stratum * (int(basis.fold.max()) + 2) + basis.fold + 1
-    values, errors, weights = [], [], []
+    # Each fold has a model of its own, so rows are compared within a level of the rules and a fold.
+    cell = _level_of(basis.rule_score) * (int(basis.fold.max()) + 2) + basis.fold + 1
+    outranking, spread_of_rest = [], []
     for number in np.unique(cell[basis.judged & basis.is_labeled]):
-        rows = np.flatnonzero(basis.judged & (cell == number))
-        try:
-            found = auc_spu_influence(basis.is_labeled[rows].astype(np.float64), score[rows])
-        except SoftLabelError:
-            continue
-        values.append(found.auc)
-        errors.append(np.nan_to_num(standard_error(found.value), nan=0.5))
-        weights.append(basis.is_labeled[rows].sum())
-    if not values:
+        rows = basis.judged & (cell == number)
+        labeled, rest = score[rows & basis.is_labeled], score[rows & ~basis.is_labeled]
+        if rest.size:
+            outranking.append(_share_below(labeled, rest))
+            outranked = 1.0 - _share_below(rest, labeled)
+            spread_of_rest.append(labeled.size**2 * outranked.var() / rest.size)
+    if not outranking:
         return None
-    share = np.array(weights) / np.sum(weights)
-    estimate, error = float(share @ values), float(np.sqrt(share**2 @ np.square(errors)))
-    reach = float(ndtri(0.5 + 0.5 * basis.level)) * error
-    return Interval(estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0), error, basis.level)
+    return _mean_with_interval(np.concatenate(outranking), sum(spread_of_rest), basis.level)
+
+
+def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: float) -> Interval:
+    """DeLong's two parts of the variance: that of the confirmed positives, and that of the rest beside them."""
+    count = outranking.size
+    own = outranking.var(ddof=1) / count if count > 1 else 0.25
+    estimate, error = float(outranking.mean()), float(np.sqrt(own + spread_of_rest / count**2))
+    reach = float(ndtri(0.5 + 0.5 * level)) * error
+    return Interval(estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0), error, level)
+
+
+def _share_below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Share of the others that each value outranks; equal scores count half."""
+    others = np.sort(others)
+    below, upto = (np.searchsorted(others, values, side=side) for side in ("left", "right"))
+    return 0.5 * (below + upto) / others.size
 
 
 def _reproduced(run: Run) -> Interval:
     """The rule score taken as the belief to be reached: share of its own ceiling."""
-    share = folded_share_interval(run.basis.rule_score, run.need_score(), run.basis)
+    folded = folded_auc(run.basis.rule_score, run.need_score(), run.basis)
+    share = None if folded is None else share_of(folded, run.basis.rule_score, run.basis)
     if share is None:
         raise TrainingError("The rule score is the same in every row, so there is nothing that could be repeated.")
     return share

@@ -10,6 +10,7 @@ import pytest
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_ceiling
+from spu_core.models import METHODS
 from spu_core.training import (
     Basis,
     Candidate,
@@ -21,6 +22,7 @@ from spu_core.training import (
     runs_on,
     with_refined,
 )
+from spu_core.training.verdict import uses_labels_only, uses_rules
 
 CONFIG = TrainConfig()
 
@@ -237,3 +239,12 @@ def test_pairs_come_as_a_table(basis):
     assert len(table) == 3
     assert (table["p_holm"] >= table["p_value"]).all()
     assert (table["difference"] >= 0).all()
+
+
+def test_every_method_is_in_one_camp_of_the_verdict():
+    labels_only = {"labeled_vs_rest", "elkan_noto", "weighted_elkan_noto", "bagging_pu", "nnpu", "sar_em"}
+    runs = [Run(key, Candidate(key), CONFIG, None) for key in METHODS]
+
+    assert {run.name for run in runs if uses_labels_only(run)} == labels_only
+    assert {run.name for run in runs if uses_rules(run)} == set(METHODS) - labels_only - {"oracle"}
+    assert uses_labels_only(Run("x", Candidate("fused", without_rules=True), CONFIG, None))

@@ -115,3 +115,12 @@ def test_a_bad_plan_gets_a_sentence(text, sentence):
         TrainPlan.from_json(text)
 
     assert sentence in str(problem.value)
+
+
+def test_a_candidate_can_travel_to_a_worker():
+    import copy
+    import pickle
+
+    tuned = Candidate("lightgbm", {"rounds": 30}, "mine", Tuning(trials=3, ranges={"num_leaves": (4, 16)}))
+
+    assert pickle.loads(pickle.dumps(tuned)) == tuned == copy.deepcopy(tuned)

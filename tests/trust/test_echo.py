@@ -57,3 +57,15 @@ def test_without_rule_columns_there_is_nothing_to_check():
         other = SoftLabels.from_values(soft_labels.rule_score, soft_labels.is_labeled, columns)
         with pytest.raises(TrainingError, match=sentence):
             echo_check(table, other, "lightgbm", CONFIG)
+
+
+def test_beyond_equals_the_pair_count_within_levels_of_the_rules():
+    report = echo_check(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
+    run = report.kept
+    basis, wins = run.basis, []
+    for row in np.flatnonzero(basis.is_labeled):
+        same = (basis.rule_score == basis.rule_score[row]) & (basis.fold == basis.fold[row]) & ~basis.is_labeled
+        others = run.score[same]
+        wins.append(np.mean((run.score[row] > others) + 0.5 * (run.score[row] == others)))
+
+    assert beyond_rules(run).estimate == pytest.approx(np.mean(wins))

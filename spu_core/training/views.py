@@ -1,0 +1,156 @@
+"""What a judged run can show: curve, band, gains, agreement with S, segments, and what a threshold means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from spu_core.metrics import (
+    Gains,
+    Interval,
+    OperatingPoint,
+    RocBand,
+    RocSpu,
+    calibration_to_soft_label,
+    roc_spu,
+    roc_spu_band,
+    roc_spu_ceiling,
+)
+from spu_core.training.folded import folded_interval
+from spu_core.training.run import Run
+
+MOST_SEGMENTS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewPoint:
+    """An operating point in the words of a reviewer: `soft_sum` is the sum of S among the flagged rows.
+
+    `soft_sum` counts expected positives only if S is right on average; `mean_soft_label` is its share of the flagged.
+    """
+
+    point: OperatingPoint
+    soft_sum: float
+    total: float
+
+    @property
+    def mean_soft_label(self) -> float:
+        """Mean S of the flagged rows; NaN where none is flagged."""
+        return self.soft_sum / self.point.flagged if self.point.flagged else float("nan")
+
+
+def run_curve(run: Run) -> RocSpu:
+    """ROC_SPU of the out-of-fold scores on the judged rows."""
+    return roc_spu(run.basis.of("soft_label"), run.need_score()[run.basis.judged], sample_weight=run.basis.of("weight"))
+
+
+def ceiling_curve(run: Run) -> RocSpu:
+    """The curve that no score can rise above on the rows this run is judged by."""
+    return roc_spu_ceiling(run.basis.of("soft_label"), sample_weight=run.basis.of("weight"))
+
+
+def run_band(run: Run) -> RocBand:
+    """The confidence band of the curve."""
+    basis = run.basis
+    score = run.need_score()[basis.judged]
+    return roc_spu_band(basis.of("soft_label"), score, level=basis.level, sample_weight=basis.of("weight"))
+
+
+def run_gains(run: Run) -> Gains:
+    """Gains and lift of reviewing rows by descending score."""
+    return Gains(run_curve(run))
+
+
+def run_calibration(run: Run) -> pd.DataFrame | None:
+    """Mean score beside mean soft label in groups of equal size; None where scores are not between 0 and 1."""
+    score = run.need_score()[run.basis.judged]
+    if score.min() < 0.0 or score.max() > 1.0:
+        return None
+    return calibration_to_soft_label(run.basis.of("soft_label"), score)
+
+
+def soft_sum(run: Run) -> float:
+    """ΣS over the judged rows, weighted where rows have weights."""
+    value, weight = run.basis.of("soft_label"), run.basis.of("weight")
+    return float(value.sum() if weight is None else (value * weight).sum())
+
+
+def mean_soft_label(run: Run) -> float:
+    """E[S] over the judged rows."""
+    return float(np.average(run.basis.of("soft_label"), weights=run.basis.of("weight")))
+
+
+def review_point(curve: RocSpu, total: float, point: OperatingPoint) -> ReviewPoint:
+    """What a reviewer meets at this point of a curve; `total` is ΣS of its rows.
+
+    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
+    >>> found = review_point(curve, 1.5, curve.at_budget(2))
+    >>> found.soft_sum, found.mean_soft_label
+    (1.5, 0.75)
+    """
+    return ReviewPoint(point, point.tpr * total, total)
+
+
+def segment_values(values: pd.Series) -> pd.Series:
+    """Names of the parts of a table by one of its columns: quarters of a number, the most frequent levels else.
+
+    >>> segment_values(pd.Series([1.0, 2.0, 3.0, 4.0, None])).tolist()
+    ['1 to 1.75', '1.75 to 2.5', '2.5 to 3.25', '3.25 to 4', 'missing']
+    """
+    missing = values.isna()
+    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if numeric and values.nunique() > 3:
+        named = _quarters(values)
+    else:
+        text = values.astype(str)
+        frequent = text[~missing].value_counts().index[:MOST_SEGMENTS]
+        named = text.where(text.isin(frequent), "other")
+    return named.mask(missing, "missing")
+
+
+def segment_intervals(run: Run, segments: pd.Series) -> dict[str, Interval | None]:
+    """AUC_SPU within each part of the table, as a mean over folds; None where a part lacks one kind of mass."""
+    names, judged = segments.to_numpy(), run.basis.judged
+    found: dict[str, Interval | None] = {}
+    for name in pd.unique(names[judged]):
+        rows = judged & (names == name)
+        found[str(name)] = folded_interval(run.basis.soft_label, run.need_score(), run.basis.only(rows))
+    return dict(sorted(found.items(), key=lambda entry: _first_number(entry[0])))
+
+
+def segment_table(run: Run, segments: pd.Series, threshold: float) -> pd.DataFrame:
+    """A row for each part: rows, mean soft label, AUC_SPU with bounds, and the share that a threshold flags."""
+    names, basis = segments.to_numpy(), run.basis
+    lines = []
+    for name, interval in segment_intervals(run, segments).items():
+        rows = basis.judged & (names == name)
+        lines.append(
+            {
+                "segment": name,
+                "rows": int(rows.sum()),
+                "mean_soft_label": float(basis.soft_label[rows].mean()),
+                "auc_spu": np.nan if interval is None else interval.estimate,
+                "low": np.nan if interval is None else interval.low,
+                "high": np.nan if interval is None else interval.high,
+                "flagged_share": float((run.need_score()[rows] > threshold).mean()),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _quarters(values: pd.Series) -> pd.Series:
+    edges = np.unique(np.nanquantile(values.to_numpy(dtype=np.float64), [0.0, 0.25, 0.5, 0.75, 1.0]))
+    place = np.searchsorted(edges[1:-1], values.to_numpy(dtype=np.float64), side="left")
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)] or ["all"]
+    return pd.Series([names[min(at, len(names) - 1)] for at in place], index=values.index)
+
+
+def _first_number(name: str) -> tuple[int, float, str]:
+    """Ranges in the order of their numbers, other names after them by the alphabet."""
+    try:
+        return 0, float(name.split(" to ")[0]), name
+    except ValueError:
+        return 1, 0.0, name
