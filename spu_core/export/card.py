@@ -97,7 +97,7 @@ def _data(bundle: Bundle) -> tuple[Block, ...]:
     lines = (
         f"Table: {bundle.passport.data_name or 'not named'}, {facts.rows:,} rows",
         f"Confirmed positives: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
-        f"Fingerprint (SHA-256 of content and column names): {facts.fingerprint}",
+        f"Fingerprint (SHA-256 of content and column names): {bundle.passport.fingerprint or 'not stated'}",
         f"Columns the model reads: {', '.join(bundle.columns) or 'none'}",
     )
     return (Bullets(lines),)

@@ -41,14 +41,13 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "rows": int,
     "labeled": int,
     "soft_label_mean": (int, float),
-    "fingerprint": str,
     "versions": dict,
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """The plain facts of a run: `rows` and `labeled` count the training rows, `fingerprint` names the table."""
+    """The plain facts of a run: `rows` and `labeled` count the training rows."""
 
     name: str
     config: TrainConfig
@@ -62,7 +61,6 @@ class RunFacts:
     rows: int
     labeled: int
     soft_label_mean: float
-    fingerprint: str
     versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -81,7 +79,6 @@ class RunFacts:
             rows=basis.soft_label.size,
             labeled=int(basis.is_labeled.sum()),
             soft_label_mean=float(basis.soft_label.mean()),
-            fingerprint=run.need_rows().fingerprint(),
             versions=library_versions(),
         )
 

@@ -16,7 +16,7 @@ from spu_core.rules import FittedRules, RuleMatrix
 from spu_core.tables import Role, Table
 
 LONGEST_TEXT = 10_000
-_TEXTS = ("data_name", "purpose", "licence", "contact", "chosen_because")
+_TEXTS = ("data_name", "fingerprint", "purpose", "licence", "contact", "chosen_because")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,13 @@ class Recipe:
 class Passport:
     """The words and columns that travel with a bundle; all of them may be left out.
 
-    `history` lists changes, the latest last, as the analyst words them. `chosen_because` says how this run was chosen
-    among the candidates.
+    `fingerprint` is that of the training table. `history` lists changes, the latest last, as the analyst words them.
+    `chosen_because` says how this run was chosen among the candidates.
     """
 
     id_column: str | None = None
     data_name: str = ""
+    fingerprint: str = ""
     purpose: str = ""
     licence: str = ""
     contact: str = ""
@@ -66,8 +67,9 @@ class Passport:
 
     @classmethod
     def of(cls, table: Table, **words: Any) -> Passport:
-        """The id column and the name of a table, with the given words."""
-        return cls(**{"id_column": table.column_with(Role.ID), "data_name": table.name, **words})
+        """The id column, the name and the fingerprint of a table, with the given words."""
+        own = {"id_column": table.column_with(Role.ID), "data_name": table.name, "fingerprint": table.fingerprint}
+        return cls(**{**own, **words})
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "history": list(self.history)}

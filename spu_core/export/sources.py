@@ -52,7 +52,7 @@ def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_
 
 def _from_frame(frame: pd.DataFrame) -> RowSource:
     def chunks() -> Iterator[pd.DataFrame]:
-        for start in range(0, max(len(frame), 1), CHUNK_ROWS):
+        for start in range(0, len(frame), CHUNK_ROWS):
             yield frame.iloc[start : start + CHUNK_ROWS]
 
     return RowSource(tuple(map(str, frame.columns)), chunks)

@@ -50,7 +50,7 @@ def log_to_mlflow(bundle: Bundle, *, experiment: str | None = None) -> str:
     with tempfile.TemporaryDirectory() as folder, mlflow.start_run(run_name=bundle.name) as run:
         mlflow.log_params(_params(bundle))
         mlflow.log_metrics(metrics_of(bundle))
-        mlflow.set_tags({"spu.method": bundle.fitted.candidate.method, "spu.fingerprint": bundle.facts.fingerprint})
+        mlflow.set_tags({"spu.method": bundle.fitted.candidate.method, "spu.fingerprint": bundle.passport.fingerprint})
         for path in _write_files(bundle, Path(folder)):
             mlflow.log_artifact(str(path))
         script = Path(folder) / "served_model.py"

@@ -146,7 +146,12 @@ def test_words_threshold_and_versions_travel():
     assert bundle.passport == words
     assert bundle.point == point
     assert bundle.facts.versions["spu-studio"]
-    assert bundle.facts.fingerprint == found.table.fingerprint
+
+
+def test_the_fingerprint_of_the_training_table_travels():
+    found = example("lightgbm")
+
+    assert known(bundle_bytes(found.bundle)).passport.fingerprint == found.table.fingerprint
 
 
 def test_the_default_point_spends_the_review_budget_out_of_fold():
