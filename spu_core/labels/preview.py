@@ -51,6 +51,7 @@ class RulePreview:
     mean: float
     ceiling: float
     share_between: float
+    share_suspected: float
     bin_edges: np.ndarray
     bin_rows: np.ndarray
     bin_labeled: np.ndarray
@@ -107,7 +108,7 @@ class PreviewBase:
             lift_high=high,
             said=said,
             suggestion=self._suggestion(draft, fired, said, prior),
-            **_figures(value, rows),  # type: ignore[arg-type]
+            **_figures(value, rows, self.floor),  # type: ignore[arg-type]
             **_histogram(value, labeled, rows),  # type: ignore[arg-type]
         )
 
@@ -218,9 +219,10 @@ def _compressed(
     return (state, *parts, np.bincount(state, minlength=len(keys)))
 
 
-def _figures(value: np.ndarray, rows: np.ndarray) -> dict[str, float]:
+def _figures(value: np.ndarray, rows: np.ndarray, floor: float) -> dict[str, float]:
     total = rows.sum()
     between = rows[(value > 0.0) & (value < 1.0)].sum() / total
+    suspected = rows[value > floor].sum() / total
     mean = (value * rows).sum() / total
     if value.size > MOST_CELLS:
         rows = np.bincount(np.rint(value * MOST_CELLS).astype(np.int64), weights=rows, minlength=MOST_CELLS + 1)
@@ -229,7 +231,12 @@ def _figures(value: np.ndarray, rows: np.ndarray) -> dict[str, float]:
     ceiling = ceiling_or_nan(value)
     if not np.isnan(ceiling):
         ceiling = auc_spu_ceiling(value, sample_weight=rows.astype(np.float64))
-    return {"mean": float(mean), "ceiling": float(ceiling), "share_between": float(between)}
+    return {
+        "mean": float(mean),
+        "ceiling": float(ceiling),
+        "share_between": float(between),
+        "share_suspected": float(suspected),
+    }
 
 
 def _histogram(value: np.ndarray, labeled: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:

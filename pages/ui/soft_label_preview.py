@@ -1,0 +1,119 @@
+"""What the draft would change, live: rows, lift, what the labels suggest, E[S] and the ceiling; and saving it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui import cached
+from pages.ui.show import meaning, show_chart, theme
+from pages.ui.soft_label_draft import AS_IT_IS, Draft
+from pages.ui.soft_label_state import Book, Desk
+from pages.ui.text import count, figure, plain, share
+from spu_core.charts import soft_label_chart
+from spu_core.labels import RulePreview
+from spu_core.rules import RuleSet
+
+
+def show_preview(book: Book, draft: Draft) -> RulePreview:
+    """S with the unsaved rule in it, beside S without."""
+    rule = draft.rule() if draft.is_complete else None
+    saved = cached.rule_preview(book.page.workspace, book.dataset, book.text, None, None)
+    shown = cached.rule_preview(book.page.workspace, book.dataset, book.text, rule, _prior(saved))
+    with st.container(border=True, height="stretch"):
+        title, mark = st.columns([3, 2], vertical_alignment="center")
+        title.subheader("Live preview", anchor=False)
+        if rule is not None:
+            mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
+        _show_figures(shown, saved, is_drafted=rule is not None)
+        show_chart(soft_label_chart(shown, theme=theme()), key="soft_preview")  # type: ignore[arg-type]
+    return shown
+
+
+def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool) -> None:
+    touched, lift, mean, ceiling = st.columns(4)
+    rows, part = (count(shown.rows), share(shown.share)) if is_drafted else ("–", None)
+    touched.metric("Rows it touches", rows, part, delta_arrow="off", delta_color="off")
+    known = is_drafted and shown.lift == shown.lift
+    limits = f"{shown.lift_low:.1f} to {shown.lift_high:.1f}" if known else None
+    words = {"delta_arrow": "off", "delta_color": "off", "help": meaning("lift")}
+    lift.metric("Lift", f"{shown.lift:.1f}×" if known else "–", limits, **words)
+    mean.metric("Mean soft label", figure(shown.mean), _change(shown.mean, saved.mean), help=meaning("mean soft label"))
+    ceiling.metric("Ceiling", figure(shown.ceiling), _change(shown.ceiling, saved.ceiling), help=meaning("ceiling"))
+
+
+def _change(after: float, before: float) -> str | None:
+    """A signed difference; nothing where there is none to speak of."""
+    difference = after - before
+    return f"{difference:+.3f}" if abs(difference) >= 0.0005 else None
+
+
+def save_draft(book: Book, desk: Desk, draft: Draft, preview: RulePreview) -> None:
+    """What the labels suggest for the draft, and the buttons that keep it or drop it."""
+    _show_suggestion(desk, draft, preview)
+    is_new = draft.editing is None
+    label, icon = ("Add rule", ":material/add:") if is_new else ("Save changes", ":material/save:")
+    keep, drop = st.columns([3, 1])
+    if keep.button(label, icon=icon, type="primary", width="stretch", disabled=not draft.is_complete, key="soft_save"):
+        book.save(changed_rules(book.rules, draft), f"{'added' if is_new else 'changed'} {draft.rule().name!r}"[:200])
+        desk.clear()
+        st.rerun()
+    if drop.button("Clear", width="stretch", key="soft_clear"):
+        desk.clear()
+        st.rerun()
+    if draft.is_complete:
+        st.caption(plain(draft.rule().text))
+
+
+def changed_rules(rules: RuleSet, draft: Draft) -> RuleSet:
+    """The rules with the draft added, or in the place of the rule that it edits."""
+    known = {rule.id for rule in rules}
+    taken = [rule.name for rule in rules if rule.id != draft.editing]
+    if draft.editing in known and draft.editing is not None:
+        return rules.replace(draft.editing, draft.rule(taken))
+    return rules.add(draft.rule(taken))
+
+
+def _show_suggestion(desk: Desk, draft: Draft, preview: RulePreview) -> None:
+    found = preview.suggestion
+    if not draft.is_complete or found is None:
+        return
+    if not preview.rows:
+        st.caption(":material/block: No row meets this condition yet.")
+        return
+    icon = ":material/balance:" if found.disagrees else ":material/check:"
+    assumed = f"if {share(found.prior)} of all rows are positive"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"{icon} {plain(found.text.capitalize())} {assumed}.", help=SUGGESTION)
+        if found.is_known and draft.shape != AS_IT_IS:
+            best = round(found.estimate, 2)
+            st.button(f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_take, args=(desk, best))
+    for warning in found.warnings:
+        st.caption(f":material/warning: {plain(warning)}")
+
+
+def _take(desk: Desk, belief: float) -> None:
+    st.session_state[desk.key("belief")] = belief
+
+
+SUGGESTION = (
+    "If confirmed positives are a random sample of all positives, the share of positives among the rows of this rule "
+    "is the overall share times the lift. The overall share is the one of the Audit, or else the mean soft label of "
+    "the saved rules."
+)
+
+
+def _prior(saved: RulePreview) -> float | None:
+    """The share of positives that the analyst gave, else the mean soft label of the saved rules."""
+    given = prior_in_address()
+    if given is not None:
+        return given
+    return saved.mean if 0.0 < saved.mean < 1.0 else None
+
+
+def prior_in_address() -> float | None:
+    """The share of positives that the analyst assumes; whatever is no share counts as none."""
+    try:
+        value = float(st.query_params.get("prior", ""))
+    except ValueError:
+        return None
+    return value if 0.0 < value < 1.0 else None

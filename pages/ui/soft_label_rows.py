@@ -1,0 +1,149 @@
+"""Rows of native widgets: one condition each, of a column, a comparison and its values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.ui import cached
+from pages.ui.soft_label_draft import LEVELS, RANGE, DraftCondition, moment_of
+from pages.ui.soft_label_state import Book, Desk
+from spu_core.rules import ColumnChoices, Kind
+
+WORDS = {
+    RANGE: "lies between",
+    "<": "is below",
+    ">": "is above",
+    "=": "equals",
+    "!=": "differs from",
+    LEVELS: "is one of",
+    "contains": "contains",
+    "is_missing": "is missing",
+}
+NUMBER_OPERATORS = (RANGE, "<", ">", "=", "!=", "is_missing")
+LEVEL_OPERATORS = (LEVELS, "is_missing")
+TEXT_OPERATORS = (LEVELS, "contains", "is_missing")
+SAFE_WHOLE = 2**53 - 1
+
+
+class RowKeys:
+    """Keys of the widgets of one row; the column is part of them, since its values are of another kind."""
+
+    def __init__(self, desk: Desk, row: int, column: int) -> None:
+        self._desk, self._row, self._column = desk, row, column
+
+    def __call__(self, what: str) -> str:
+        return self._desk.key(self._row, self._column, what)
+
+
+def edit_other_rows(book: Book, desk: Desk, columns: list[str]) -> tuple[DraftCondition, ...]:
+    rows = []
+    for place, row_id in enumerate(desk.rows):
+        if place:
+            rows.append(_edit_row(book, desk, columns, place, row_id))
+    if desk.rows and st.button("Another condition", icon=":material/add:", key=desk.key("more"), type="tertiary"):
+        desk.add_row(columns[0])
+        st.rerun()
+    return tuple(rows)
+
+
+def _edit_row(book: Book, desk: Desk, columns: list[str], place: int, row_id: int) -> DraftCondition:
+    row = desk.draft.conditions[place]
+    with st.container(border=True):
+        join, which, chart, away = st.columns([2, 5, 1, 1], vertical_alignment="bottom")
+        with join:
+            joined = choose("Joined by", ["and", "or"], row.joined, desk.key(row_id, "joined"), hidden=True)
+        with which:
+            column = choose("Column", columns, row.column, desk.key(row_id, "column"), hidden=True)
+        if chart.button("", icon=":material/bar_chart:", key=desk.key(row_id, "chart"), help="Show it on the chart"):
+            desk.bring_forward(place)
+            st.rerun()
+        if away.button("", icon=":material/close:", key=desk.key(row_id, "away"), help="Remove this condition"):
+            desk.remove_row(place)
+            st.rerun()
+        choices = cached.column_choices(book.page.workspace, book.dataset, column)
+        keys = RowKeys(desk, row_id, columns.index(column))
+        start_values(keys, row, choices)
+        return read_row(keys, column, choices, joined)
+
+
+def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> None:
+    """First values of a row's widgets; what the analyst or a brush has set since stays."""
+    same = row.column == choices.name
+    operators = operators_of(choices)
+    operator = row.operator if same and row.operator in operators else operators[0]
+    low, high = row.value if same and row.operator == RANGE and row.value else (None, None)
+    chosen = row.value or () if same and row.operator == LEVELS else ()
+    single = row.value if same and row.operator in ("<", ">", "=", "!=") else None
+    text = row.value if same and row.operator == "contains" else ""
+    start = {
+        "operator": operator,
+        "negated": row.negated if same else False,
+        "low": as_number(low, choices),
+        "high": as_number(high, choices),
+        "levels": [value for value in chosen if value in choices.levels],
+        "value": as_number(single, choices),
+        "text": text,
+    }
+    for what, value in start.items():
+        st.session_state.setdefault(keys(what), value)
+
+
+def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
+    """What can be asked of a column of this kind."""
+    if choices.histogram is not None:
+        return NUMBER_OPERATORS if choices.kind is Kind.NUMBER else (RANGE, "is_missing")
+    return TEXT_OPERATORS if choices.kind is Kind.TEXT else LEVEL_OPERATORS
+
+
+def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) -> DraftCondition:
+    ask, turn = st.columns([3, 1], vertical_alignment="bottom")
+    operators = operators_of(choices)
+    operator = ask.selectbox("Condition", operators, format_func=WORDS.__getitem__, key=keys("operator"))
+    negated = turn.toggle("NOT", key=keys("negated"), help="Turn the condition round. A missing value never fires.")
+    value = _ask_value(keys, operator, choices)
+    return DraftCondition(column, operator, value, negated, joined)
+
+
+def _ask_value(keys: RowKeys, operator: str, choices: ColumnChoices) -> Any:
+    if operator == RANGE:
+        low, high = st.columns(2)
+        return _ask_limit(low, "From", keys("low"), choices), _ask_limit(high, "To", keys("high"), choices)
+    if operator == LEVELS:
+        return tuple(st.multiselect("Values", choices.levels, format_func=str, key=keys("levels")))
+    if operator == "contains":
+        return st.text_input("Text to look for", key=keys("text"), max_chars=200)
+    if operator == "is_missing":
+        return None
+    return _ask_limit(st, "Value", keys("value"), choices)
+
+
+def _ask_limit(place: Any, label: str, key: str, choices: ColumnChoices) -> Any:
+    if choices.kind is Kind.DATE:
+        assert choices.histogram is not None
+        first, last = moment_of(choices.histogram.edge[0]), moment_of(choices.histogram.edge[-1])
+        return place.date_input(label, min_value=first, max_value=last, key=key)
+    if isinstance(st.session_state.get(key), int) or (choices.is_whole and st.session_state.get(key) is None):
+        return place.number_input(label, value=None, step=1, key=key, placeholder="no limit")
+    return place.number_input(label, value=None, step=_step(choices), format="%g", key=key, placeholder="no limit")
+
+
+def _step(choices: ColumnChoices) -> float:
+    assert choices.histogram is not None
+    width = float(choices.histogram.edge[-1] - choices.histogram.edge[0]) / 100
+    return float(f"{width:.0e}") or 1.0
+
+
+def as_number(value: Any, choices: ColumnChoices) -> Any:
+    """A limit in the type that its widget wants: whole numbers and others do not mix there."""
+    if value is None or isinstance(value, bool) or choices.kind is not Kind.NUMBER:
+        return value
+    is_whole = choices.is_whole and float(value).is_integer() and abs(value) <= SAFE_WHOLE
+    return int(value) if is_whole else float(value)
+
+
+def choose(label: str, options: list[str], current: str, key: str, *, hidden: bool = False) -> str:
+    st.session_state.setdefault(key, current if current in options else options[0])
+    visibility = "collapsed" if hidden else "visible"
+    return st.selectbox(label, options, key=key, label_visibility=visibility)  # type: ignore[return-value]
