@@ -28,6 +28,7 @@ def main(arguments: list[str]) -> None:
     attempt = Attempt(job, int(number))
     with Workspace.join(Home.at(home), place) as workspace:
         bound_memory(workspace.jobs.get(job).limits.get("memory"))
+        workspace.jobs.report(attempt, 0.0, "running", {})
         try:
             perform(workspace, attempt)
         except Exception:

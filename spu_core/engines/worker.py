@@ -23,9 +23,11 @@ from spu_core.engines.processes import adopt_orphans, end_descendants, this_proc
 from spu_core.engines.queue import Queue
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Attempt, Home, JobRecord, JobStatus, Workspace
+from spu_core.workspace.jobs import STARTING
 
 POLL_SECONDS = 0.1
 BEAT_SECONDS = 3.0
+START_SECONDS = 120.0
 LARGEST_LOG = 20_000_000
 # A job that asks its progress often ends by itself within this time after a cancel.
 COOPERATION_SECONDS = 0.4
@@ -54,12 +56,13 @@ class Watch:
     workspace: Workspace
     attempt: Attempt
     keep: tuple[int, int]
+    _has_begun: bool = False
 
     def run(self) -> None:
         job = self.workspace.jobs.get(self.attempt.job)
         child, lifeline = self._spawn(job)
         try:
-            reason = self._wait(child, time.monotonic() + float(job.limits["seconds"]))
+            reason = self._wait(child, float(job.limits["seconds"]))
             if reason is not None:
                 end_descendants(psutil.Process())
             self._settle(job, reason, child.wait())
@@ -79,10 +82,13 @@ class Watch:
         os.close(theirs)
         return child, ours
 
-    def _wait(self, child: subprocess.Popen[bytes], last: float) -> JobStatus | None:
+    def _wait(self, child: subprocess.Popen[bytes], seconds: float) -> JobStatus | None:
         """Until the child ends by itself (None), or there is a reason to end it."""
-        beat = 0.0
+        beat, last = 0.0, time.monotonic() + START_SECONDS + seconds
         while child.poll() is None:
+            # The limit is for the work; loading libraries on a busy machine is not the job's fault.
+            if not self._has_begun and self._begins():
+                self._has_begun, last = True, time.monotonic() + seconds
             if time.monotonic() > last:
                 return JobStatus.FAILED
             if time.monotonic() - beat > BEAT_SECONDS:
@@ -105,6 +111,13 @@ class Watch:
         log = self.workspace.jobs.log_path(self.attempt.job)
         if log.exists() and log.stat().st_size > LARGEST_LOG:
             os.truncate(log, 0)
+
+    def _begins(self) -> bool:
+        try:
+            job = self.workspace.jobs.find(self.attempt.job)
+        except WorkspaceError:
+            return False
+        return job is not None and job.message != STARTING
 
     def _is_unwanted(self) -> bool:
         """Cancelled, deleted, or taken over by another attempt."""

@@ -16,6 +16,8 @@ from spu_core.workspace.records import JobRecord, JobStatus
 from spu_core.workspace.values import Clock, clean_name, to_json
 
 LOG_TAIL = 64_000
+# The message of a running job until its function begins.
+STARTING = "starting"
 _ACTIVE = (JobStatus.WAITING, JobStatus.RUNNING)
 
 
@@ -78,9 +80,9 @@ class Jobs:
         """Waiting → running; None where somebody cancelled, deleted or began it first."""
         with self.catalogue.transaction() as rows:
             changed = rows.execute(
-                "UPDATE jobs SET status = 'running', attempt = attempt + 1, message = 'starting', "
+                "UPDATE jobs SET status = 'running', attempt = attempt + 1, message = ?, "
                 "worker = '{}', started = ?, heartbeat = ? WHERE id = ? AND status = 'waiting'",
-                (self._now(), self._now(), token),
+                (STARTING, self._now(), self._now(), token),
             ).rowcount
         return Attempt(token, self.get(token).attempt) if changed else None
 

@@ -33,7 +33,7 @@ def is_gone(pid: int) -> bool:
         return True
 
 
-def wait_for_step(workspace, token: str, number: int, seconds: float = 30.0) -> None:
+def wait_for_step(workspace, token: str, number: int, seconds: float = 120.0) -> None:
     """Until the job has begun its step of this number."""
     assert wait_until(
         lambda: workspace.jobs.get(token).message.startswith((f"step {number} ", "sleeping")), seconds
