@@ -14,6 +14,7 @@ LOW_FPR = 0.1
 LOWEST_LOG_FPR = 1e-3
 # All curves together; each point costs about 32 bytes on the wire.
 MOST_POINTS = 2400
+MOST_TO_CLICK = 120
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,15 @@ class RocView:
         error = 1e-3
         while (thin := curve.thin(error)).fpr.size > self.points:
             error *= 1.6
-        threshold = _finite(thin.threshold, curve)
-        return thin.fpr, thin.tpr, np.column_stack([threshold, thin.flagged / curve.flagged[-1]])
+        shape = np.column_stack([thin.fpr, thin.tpr, thin.threshold, thin.flagged / curve.flagged[-1]])
+        points = np.unique(np.concatenate([shape, self._to_click(curve)]), axis=0)
+        return points[:, 0], points[:, 1], np.column_stack([_finite(points[:, 2], curve), points[:, 3]])
+
+    def _to_click(self, curve: RocSpu) -> np.ndarray:
+        """Points at even distances: a smooth curve needs few to be drawn, but an analyst wants to choose finely."""
+        limits = np.linspace(0.0, self.right, min(MOST_TO_CLICK, self.points // 2))
+        found = [curve.at_fpr(float(limit)) for limit in limits]
+        return np.array([(point.fpr, point.tpr, point.threshold, point.flagged_share) for point in found])
 
     def _on_log_grid(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A straight line between two points is bent on a log axis, so the curve is read at many rates."""

@@ -65,16 +65,17 @@ def signed(value: float | None, digits: int = 3) -> str:
 def percent(value: float | None, digits: int = 1) -> str:
     """A share.
 
-    >>> percent(0.123), percent(1.0), percent(0.00004), percent(None)
-    ('12.3%', '100%', '<0.1%', '–')
+    >>> percent(0.12), percent(1.0), percent(0.00004), percent(None)
+    ('12.0%', '100%', '<0.1%', '–')
     """
     if not _is_number(value):
         return "–"
     share = 100.0 * float(value)
     if 0.0 < share < 0.5 * 10.0**-digits:
         return f"<{10.0**-digits:.{digits}f}%"
-    written = f"{share:.{digits}f}".replace("-", "−")
-    return f"{written.removesuffix('.' + '0' * digits)}%"
+    # In a column of shares all have the same decimals, but nobody writes 100.0 %.
+    digits = 0 if share in (0.0, 100.0) else digits
+    return f"{share:.{digits}f}%".replace("-", "−")
 
 
 def count(value: float | None) -> str:

@@ -46,6 +46,13 @@ def test_a_thinned_curve_stays_within_its_error(million, curve):
     assert np.abs(exact - drawn.y).max() < 3e-3
 
 
+@pytest.mark.parametrize(("zoom", "right"), [("full", 1.0), ("low", 0.1)])
+def test_a_smooth_curve_still_has_many_points_to_click(curve, zoom, right):
+    drawn = charts.roc_chart({"one": curve}, curve, zoom=zoom).data[-1]
+    inside = np.asarray(drawn.x)[np.asarray(drawn.x) <= right]
+    assert np.diff(inside).max() <= 0.01 * right + 1e-6
+
+
 def test_histograms_gains_costs_and_scores_do_not_send_rows(million, curve):
     soft_label, score, is_labeled = million
     gains = gains_spu(soft_label, score)
