@@ -77,7 +77,8 @@ class Features:
 
     def without(self, names: Collection[str]) -> Features:
         """All columns but these; at least one must stay."""
-        keep = np.array([column.name not in names for column in self.columns], dtype=bool)
+        dropped = set(names)
+        keep = np.array([column.name not in dropped for column in self.columns], dtype=bool)
         if not keep.any():
             raise TrainingError(
                 f"No column is left to learn from: the rules read all of {', '.join(map(repr, self.names[:5]))}. "

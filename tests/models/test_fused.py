@@ -1,0 +1,84 @@
+"""Fused: rules are used where labels bear them out, set aside where not, and never needed."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from spu_core.models import METHODS, Encoder, Evidence, SoftLabelClassifier
+from spu_core.models.fused import fit_stack
+
+FAST = {"rounds": 20, "threads": 1}
+
+
+def rows_with(case, rule_score):
+    features = Encoder().fit(case.X).transform(case.X)
+    soft = case.soft_label if rule_score is None else np.where(case.is_labeled, 1.0, rule_score)
+    return Evidence(features, soft, case.is_labeled, rule_score, rule_columns=case.rule_columns)
+
+
+def test_the_refined_soft_label_is_one_for_labels_and_a_belief_elsewhere(case):
+    model = SoftLabelClassifier("fused", **FAST).fit(case.X, case.soft_label, **case.beliefs)
+
+    q = model.refined_soft_label_
+
+    assert (q[case.is_labeled] == 1).all()
+    assert ((q >= 0) & (q <= 1)).all()
+    hidden = ~case.is_labeled
+    assert roc_auc_score(case.truth[hidden], q[hidden]) > 0.7
+
+
+def test_other_methods_have_no_refined_soft_label(case):
+    model = SoftLabelClassifier("lightgbm", rounds=2, threads=1).fit(case.X, case.soft_label)
+
+    with pytest.raises(AttributeError, match="lightgbm has no refined soft label"):
+        _ = model.refined_soft_label_
+
+
+@pytest.mark.parametrize("rule_score", [None, 0.0], ids=["no rule score", "rules that never fire"])
+def test_without_rules_it_learns_from_labels_and_scores_without_rules(case, rule_score):
+    rows = rows_with(case, None if rule_score is None else np.zeros(len(case.X)))
+
+    model = METHODS["fused"].fit(rows, FAST)
+
+    assert not model.uses_rules
+    assert roc_auc_score(case.truth, model.score_rows(rows.features)) > 0.75
+
+
+def test_a_wrong_rule_loses_its_weight_and_is_never_turned_around(case):
+    wrong = np.where(case.is_labeled, 0.0, 0.6)
+
+    weight = METHODS["fused"].fit(rows_with(case, wrong), FAST).weight
+
+    assert weight[5] < 0.05
+    assert (weight[1:] >= 0).all()
+
+
+def test_trusted_rules_keep_their_weight(case):
+    wrong = np.where(case.is_labeled, 0.0, 0.6)
+    rows = rows_with(case, wrong)
+
+    doubted, trusted = (
+        METHODS["fused"].fit(rows, {**FAST, "trust_rules": trust}).weight[5] for trust in (False, True)
+    )
+
+    assert trusted > doubted + 0.1
+
+
+def test_with_few_labels_the_stack_stays_at_its_prior(case):
+    rows = rows_with(case, case.rule_score)
+    labels = np.zeros(len(rows), dtype=bool)
+    labels[:2] = True
+    few = Evidence(rows.features, rows.soft_label, labels, case.rule_score)
+
+    weight = fit_stack(np.zeros((len(rows), 5)), few, trust_rules=False)
+
+    assert weight[1:] == pytest.approx([0.5, 0.5, 0.2, 0.2, 0.2], abs=1e-3)
+
+
+def test_scores_have_the_mean_of_the_posterior_on_training_rows_or_near(case):
+    rows = rows_with(case, case.rule_score)
+
+    model = METHODS["fused"].fit(rows, FAST)
+
+    mean = model.score_rows(rows.features, case.rule_score).mean()
+    assert mean == pytest.approx(model.refined_soft_label.mean(), abs=0.05)
