@@ -1,122 +1,73 @@
-"""The job that trains a plan on a dataset under a rule set, and keeps every finished run as a bundle."""
+"""The job that runs a study on a dataset of the workspace, and keeps every finished run as a bundle."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from spu_core.engines.jobs import Task
+from spu_core.engines.same_folds import earlier_split
+from spu_core.engines.study import Study
+from spu_core.engines.watching import add_loss, thinned
 from spu_core.errors import WorkspaceError
-from spu_core.export import Bundle, Passport, Recipe, save_bundle
-from spu_core.labels import SoftLabels, soft_labels_for
-from spu_core.rules import FittedRules, RuleSet
+from spu_core.export import Bundle, save_bundle
+from spu_core.rules import RuleSet
 from spu_core.tables import Role, Table
-from spu_core.training import (
-    RefinedLabels,
-    Run,
-    TrainPlan,
-    TrainProgress,
-    iter_cross_fit,
-    refine_soft_labels,
-    with_refined,
-)
-from spu_core.workspace import RuleSetVersion, RunDraft, Workspace
+from spu_core.training import Run, TrainPlan, TrainProgress
+from spu_core.workspace import RuleSetVersion, RunDraft
 
-# Refined soft labels cost about as much as one more candidate.
-_REFINING_SHARE = 0.1
+REFINING = "refined soft labels"
 
 
 def train(task: Task) -> dict[str, Any]:
-    """`{"dataset": id, "rule_set": id, "rule_set_version": 3, "plan": "…JSON…", "refine": true}` → ids of the runs."""
-    job = _TrainJob.of(task)
-    report = _Report(task)
-    refined = job.refine(report)
-    for run in iter_cross_fit(job.table, job.soft_labels, job.plan.candidates, job.plan.config, on_progress=report):
-        report.finished(job.keep(run, refined), run)
-    return {"runs": report.runs, "errors": report.errors}
+    """`{"dataset": id, "rule_set": id, "rule_set_version": 3, "plan": "…JSON…", "refine": true}` → ids of the runs.
+
+    `"left_out": ["name"]` names columns that models must not see. A job that is tried again keeps what it has stored.
+    """
+    parameters = task.parameters
+    table = task.workspace.datasets.load(_need(parameters, "dataset"))
+    table = table.with_roles(dict.fromkeys(parameters.get("left_out", ()), Role.IGNORE))
+    version = _rule_set_version(task)
+    rules = None if version is None else RuleSet.from_json(version.text)
+    plan = TrainPlan.from_json(_need(parameters, "plan"))
+    study = Study.of(table, rules, plan, refine=bool(parameters.get("refine", True)))
+    return _run(task, study, table, version)
 
 
-def soft_labels_of(table: Table, fitted: FittedRules | None) -> SoftLabels:
-    """Soft labels by rules, from the table's own soft-label column, or by the labels alone."""
-    if fitted is not None:
-        return soft_labels_for(table, fitted)
-    ready_made = table.soft_label
-    value = np.zeros(len(table)) if ready_made is None else ready_made
-    return SoftLabels.from_values(value, table.is_labeled)
+def _run(task: Task, study: Study, table: Table, version: RuleSetVersion | None) -> dict[str, Any]:
+    report = _Report(task, study.refine and bool(table.is_labeled.any()), _stored_before(task))
+    left = tuple(candidate for candidate in study.plan.candidates if candidate.name not in report.stored)
+    if left:
+        rest = replace(study, plan=replace(study.plan, candidates=left))
+        split = earlier_split(task.workspace, task.parameters["dataset"], table, rest)
+        for run, bundle in rest.run(table, report, on_refit=report.refitting, split=split):
+            report.finished(run, None if bundle is None else _keep(task, run, bundle, version))
+    return report.result()
 
 
-@dataclass(frozen=True, eq=False)
-class _TrainJob:
-    """Everything that the parameters name, loaded."""
+def _stored_before(task: Task) -> dict[str, str]:
+    """Runs that an earlier try of this job has stored: name → id."""
+    runs = task.workspace.runs.list(task.parameters["dataset"])
+    return {run.name: run.id for run in reversed(runs) if run.job == task.job}
 
-    workspace: Workspace
-    job: str
-    dataset: str
-    table: Table
-    version: RuleSetVersion | None
-    fitted: FittedRules | None
-    plan: TrainPlan
-    wants_refined: bool
 
-    @classmethod
-    def of(cls, task: Task) -> _TrainJob:
-        parameters, workspace = task.parameters, task.workspace
-        table = workspace.datasets.load(_need(parameters, "dataset"))
-        version = None
-        if parameters.get("rule_set") is not None:
-            version = workspace.rule_sets.get(parameters["rule_set"], parameters.get("rule_set_version"))
-        fitted = None if version is None else RuleSet.from_json(version.text).fit(table)
-        plan = TrainPlan.from_json(_need(parameters, "plan"))
-        wants_refined = bool(parameters.get("refine", True)) and bool(table.is_labeled.any())
-        return cls(workspace, task.job, parameters["dataset"], table, version, fitted, plan, wants_refined)
+def _keep(task: Task, run: Run, bundle: Bundle, version: RuleSetVersion | None) -> str:
+    def write(path: Path) -> None:
+        save_bundle(bundle, path)
 
-    @property
-    def soft_labels(self) -> SoftLabels:
-        return soft_labels_of(self.table, self.fitted)
-
-    def refine(self, report: _Report) -> RefinedLabels | None:
-        """Refined soft labels where labels exist to refine them by."""
-        if not self.wants_refined:
-            return None
-        report.starts_at = _REFINING_SHARE
-        return refine_soft_labels(self.table, self.soft_labels, self.plan.config, on_progress=report.refining)
-
-    def keep(self, run: Run, refined: RefinedLabels | None) -> str | None:
-        """Store a finished run as a bundle, refitted on all rows; None for one that failed."""
-        if run.error is not None:
-            return None
-        judged = run if refined is None else with_refined([run], refined)[0]
-        bundle = Bundle.of(judged, recipe=self._recipe(), passport=self._passport())
-
-        def write(path: Path) -> None:
-            save_bundle(bundle, path)
-
-        return self.workspace.runs.save(self._draft(judged), write).id
-
-    def _recipe(self) -> Recipe | None:
-        if self.fitted is None:
-            return None
-        rules = self.fitted.rules
-        return Recipe(rules=self.fitted, combine=rules.combine, floor=rules.floor)
-
-    def _passport(self) -> Passport:
-        return Passport(id_column=self.table.column_with(Role.ID), data_name=self.table.name)
-
-    def _draft(self, run: Run) -> RunDraft:
-        return RunDraft(
-            name=run.name,
-            dataset=self.dataset,
-            candidate=run.candidate.to_dict(),
-            rule_set=None if self.version is None else self.version.id,
-            rule_set_version=None if self.version is None else self.version.number,
-            job=self.job,
-            config=run.config.to_dict(),
-            summary=run.to_dict(),
-        )
+    draft = RunDraft(
+        name=run.name,
+        dataset=task.parameters["dataset"],
+        candidate=run.candidate.to_dict(),
+        rule_set=None if version is None else version.id,
+        rule_set_version=None if version is None else version.number,
+        job=task.job,
+        config=run.config.to_dict(),
+        summary=run.to_dict(),
+    )
+    return task.workspace.runs.save(draft, write).id
 
 
 @dataclass
@@ -124,29 +75,51 @@ class _Report:
     """Turns progress of the training into progress of the job: what is done, what failed, how it learns."""
 
     task: Task
-    starts_at: float = 0.0
-    runs: list[str] = field(default_factory=list)
+    refines: bool
+    stored: dict[str, str]
     errors: list[dict[str, str]] = field(default_factory=list)
+    losses: dict[str, list[list[float]]] = field(default_factory=dict)
     last: TrainProgress | None = None
 
     def __call__(self, progress: TrainProgress) -> None:
         self.last = progress
-        self._tell(progress, self.starts_at + progress.share * (1.0 - self.starts_at), progress.candidate)
+        add_loss(self.losses, progress)
+        self._tell(progress, progress.candidate)
 
-    def refining(self, progress: TrainProgress) -> None:
-        self._tell(progress, progress.share * self.starts_at, "Refining soft labels by what the labels say")
+    def refitting(self, progress: TrainProgress) -> None:
+        """The refit on all rows belongs to the candidate that was cross-fitted last."""
+        assert self.last is not None
+        where = {"step": progress.step, "iteration": progress.iteration, "iterations": progress.iterations}
+        self._tell(replace(self.last, fold=None, **where), f"{self.last.candidate}: refitting on all rows")
 
-    def finished(self, token: str | None, run: Run) -> None:
+    def finished(self, run: Run, token: str | None) -> None:
         if token is not None:
-            self.runs.append(token)
+            self.stored[run.name] = token
         else:
             self.errors.append({"name": run.name, "error": run.error or "It failed without a word."})
         if self.last is not None:
-            self._tell(self.last, self.starts_at + self.last.share * (1.0 - self.starts_at), f"{run.name} finished")
+            self._tell(self.last, f"{run.name} finished")
 
-    def _tell(self, progress: TrainProgress, share: float, message: str) -> None:
-        detail = {**asdict(progress), "runs": list(self.runs), "errors": list(self.errors)}
-        self.task.progress(share, message, detail)
+    def result(self) -> dict[str, Any]:
+        """What the job leaves behind."""
+        return {"runs": list(self.stored.values()), "errors": list(self.errors), "losses": thinned(self.losses)}
+
+    def _tell(self, progress: TrainProgress, message: str) -> None:
+        detail = {**asdict(progress), **self.result(), "finished": list(self.stored)}
+        self.task.progress(self._share(progress), message, detail)
+
+    def _share(self, progress: TrainProgress) -> float:
+        """Refining costs about as much as one more candidate, and comes first."""
+        if not self.refines:
+            return progress.share
+        if progress.candidate == REFINING:
+            return progress.share * 0.1
+        return 0.1 + 0.9 * progress.share
+
+
+def _rule_set_version(task: Task) -> RuleSetVersion | None:
+    token = task.parameters.get("rule_set")
+    return None if token is None else task.workspace.rule_sets.get(token, task.parameters.get("rule_set_version"))
 
 
 def _need(parameters: Mapping[str, Any], name: str) -> str:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spu_core.engines import Job, run_here, start_worker, wait_for
-from spu_core.engines.train import soft_labels_of
-from spu_core.errors import WorkspaceError
+from spu_core.engines.study import Study, soft_labels_of
+from spu_core.errors import SpuError, WorkspaceError
 from spu_core.export import load_bundle
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample, load_sample_rules
@@ -84,3 +84,21 @@ def test_a_worker_trains_and_tells_how_far_it_is(workspace):
 def test_parameters_that_name_nothing_are_refused_in_words(workspace):
     with pytest.raises(WorkspaceError, match="must name its dataset"):
         run_here(workspace, Job(kind="train", parameters={"plan": "{}"}))
+
+
+def test_a_study_goes_through_json_and_refuses_what_it_does_not_know():
+    table = load_sample("breast_cancer")
+    rules = RuleSet.from_json(load_sample_rules("breast_cancer"))
+    study = Study.of(table, rules, TrainPlan(TrainConfig(folds=3), (Candidate("logistic"),)))
+
+    assert Study.from_json(study.to_json()) == study
+    assert study.prepare(table.with_roles({"malignant": "ignore"})).column_with("truth") == "malignant"
+    for hostile in (
+        "[]",
+        "{}",
+        '{"schema": 1}',
+        study.to_json().replace('"refine"', '"refyne"'),
+        '{"schema": 1, "schema": 1}',
+    ):
+        with pytest.raises(SpuError):
+            Study.from_json(hostile)

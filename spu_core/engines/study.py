@@ -1,0 +1,173 @@
+"""A study: everything but the rows that decides a training, as one value that can be repeated anywhere.
+
+The dashboard's training job and `spu train` both run a study, so equal studies on equal tables give equal scores.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from spu_core.errors import TrainingError, nearest_hint
+from spu_core.export import Bundle, Passport, Recipe
+from spu_core.labels import SoftLabels, soft_labels_for
+from spu_core.rules import FittedRules, RuleSet, parse_json
+from spu_core.tables import Role, Table
+from spu_core.training import (
+    RefinedLabels,
+    Run,
+    Split,
+    TrainPlan,
+    TrainProgress,
+    iter_cross_fit,
+    refine_soft_labels,
+    with_refined,
+)
+
+SCHEMA = 1
+_FIELDS = {"schema", "plan", "rules", "roles", "positive_values", "truth_values", "fingerprint", "refine"}
+OnProgress = Callable[[TrainProgress], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A training plan with its rules and the roles of the columns.
+
+    `fingerprint` names the table that it was made for; `refine` also judges runs by refined soft labels.
+
+    >>> from spu_core.training import Candidate, TrainConfig
+    >>> study = Study(plan=TrainPlan(TrainConfig(), (Candidate("lightgbm"),)), roles={"fraud": "label"})
+    >>> Study.from_json(study.to_json()) == study
+    True
+    """
+
+    plan: TrainPlan
+    rules: RuleSet | None = None
+    roles: Mapping[str, str] = field(default_factory=dict)
+    positive_values: tuple[Any, ...] = ()
+    truth_values: tuple[Any, ...] = ()
+    fingerprint: str = ""
+    refine: bool = True
+
+    def __post_init__(self) -> None:
+        roles = {str(column): str(role) for column, role in self.roles.items()}
+        object.__setattr__(self, "roles", MappingProxyType(roles))
+        object.__setattr__(self, "positive_values", tuple(self.positive_values))
+        object.__setattr__(self, "truth_values", tuple(self.truth_values))
+
+    @classmethod
+    def of(cls, table: Table, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
+        """The study of a table as it is now."""
+        return cls(
+            plan=plan,
+            rules=rules,
+            roles=table.roles,
+            positive_values=table.positive_values,
+            truth_values=table.truth_values,
+            fingerprint=table.fingerprint,
+            refine=refine,
+        )
+
+    def prepare(self, table: Table) -> Table:
+        """The table with the roles of the study; columns that it does not name keep theirs."""
+        prepared = table.with_roles(self.roles) if self.roles else table
+        if self.positive_values and prepared.column_with(Role.LABEL) is not None:
+            prepared = prepared.with_positive_values(*self.positive_values)
+        if self.truth_values and prepared.column_with(Role.TRUTH) is not None:
+            prepared = prepared.with_truth_values(*self.truth_values)
+        return prepared
+
+    def run(
+        self,
+        table: Table,
+        on_progress: OnProgress | None = None,
+        *,
+        on_refit: OnProgress | None = None,
+        split: Split | None = None,
+    ) -> Iterator[tuple[Run, Bundle | None]]:
+        """Each run as soon as it is finished, with its bundle; a candidate that failed has an error and no bundle.
+
+        `on_refit` hears of the refit on all rows that each bundle needs. `split` gives the folds of an earlier study.
+        """
+        fitted = None if self.rules is None else self.rules.fit(table)
+        soft_labels = soft_labels_of(table, fitted)
+        refined = self._refined(table, soft_labels, on_progress)
+        for run in iter_cross_fit(
+            table, soft_labels, self.plan.candidates, self.plan.config, split=split, on_progress=on_progress
+        ):
+            if run.error is not None:
+                yield run, None
+                continue
+            judged = run if refined is None else with_refined([run], refined)[0]
+            refit = judged.fit_all(on_progress=on_refit)
+            yield judged, Bundle.of(judged, recipe=_recipe(fitted), passport=_passport(table), fitted=refit)
+
+    def to_json(self) -> str:
+        """The study as JSON text; equal studies give equal text."""
+        data = {
+            "schema": SCHEMA,
+            "plan": json.loads(self.plan.to_json()),
+            "rules": None if self.rules is None else json.loads(self.rules.to_json()),
+            "roles": dict(self.roles),
+            "positive_values": list(self.positive_values),
+            "truth_values": list(self.truth_values),
+            "fingerprint": self.fingerprint,
+            "refine": self.refine,
+        }
+        return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Study:
+        """A study from untrusted JSON: unknown, duplicate and misspelt fields are refused; nothing is run as code."""
+        data = parse_json(text, what="The study", error=TrainingError)
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise TrainingError(f'A study is a JSON object that says "schema": {SCHEMA}; this version reads no other.')
+        unknown = sorted(set(data) - _FIELDS)
+        if unknown or not isinstance(data.get("plan"), dict):
+            raise TrainingError(
+                f"The study has the unknown field {unknown[0]!r}." if unknown else "The study lacks a plan."
+            )
+        rules = data.get("rules")
+        return cls(
+            plan=TrainPlan.from_json(json.dumps(data["plan"])),
+            rules=None if rules is None else RuleSet.from_json(json.dumps(rules)),
+            roles=_typed(data, "roles", dict),
+            positive_values=tuple(_typed(data, "positive_values", list)),
+            truth_values=tuple(_typed(data, "truth_values", list)),
+            fingerprint=_typed(data, "fingerprint", str),
+            refine=bool(data.get("refine", True)),
+        )
+
+    def _refined(self, table: Table, soft_labels: SoftLabels, on_progress: OnProgress | None) -> RefinedLabels | None:
+        if not self.refine or not table.is_labeled.any():
+            return None
+        return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
+
+
+def soft_labels_of(table: Table, rules: FittedRules | RuleSet | None) -> SoftLabels:
+    """Soft labels by rules, from the table's own soft-label column, or by the labels alone."""
+    if rules is not None:
+        return soft_labels_for(table, rules)
+    ready_made = table.soft_label
+    value = np.zeros(len(table)) if ready_made is None else ready_made
+    return SoftLabels.from_values(value, table.is_labeled)
+
+
+def _recipe(fitted: FittedRules | None) -> Recipe | None:
+    return None if fitted is None else Recipe(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
+
+
+def _passport(table: Table) -> Passport:
+    return Passport(id_column=table.column_with(Role.ID), data_name=table.name)
+
+
+def _typed(data: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = data.get(name, kind())
+    if not isinstance(value, kind):
+        raise TrainingError(f"The field {name!r} of the study must be a {kind.__name__}, got {type(value).__name__}.")
+    return value
