@@ -90,6 +90,11 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
 
 def runs_on(runs: Sequence[Run], soft_labels: SoftLabels) -> list[Run]:
     """The same scores judged by one S that the analyst chooses, whatever S each run was trained on."""
+    if isinstance(soft_labels, RefinedLabels):
+        raise TrainingError(
+            "Refined soft labels are no S to rank by, since fused was built from them; "
+            "use compare_runs(runs, refined=…)."
+        )
     value = np.asarray(soft_labels.value, dtype=np.float64)
     for run in runs:
         if run.fold.size != value.size:

@@ -17,7 +17,7 @@ from spu_core.training.config import TrainConfig
 from spu_core.training.fitting import Fit, Fitter
 from spu_core.training.folds import Split
 from spu_core.training.progress import Reporter, Span, TrainingCancelled, TrainProgress
-from spu_core.training.rows import TrainingRows, prepare_rows
+from spu_core.training.rows import TrainingRows, analyst_value, prepare_rows
 from spu_core.training.run import Run, evidence_for
 from spu_core.training.tuning import TuningReport, tune_settings
 
@@ -68,11 +68,11 @@ def iter_cross_fit(
 
 
 def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -> Basis:
-    """What runs on these rows are judged by."""
+    """What runs on these rows are judged by: the analyst's S, also where they learn from refined S."""
     evidence = rows.evidence
     assert evidence.rule_score is not None
     return Basis(
-        soft_label=evidence.soft_label,
+        soft_label=analyst_value(soft_labels),
         is_labeled=evidence.is_labeled,
         rule_score=evidence.rule_score,
         fold=rows.split.fold,
@@ -80,6 +80,7 @@ def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -
         truth=evidence.truth,
         weight=evidence.weight,
         groups=evidence.groups,
+        refined=evidence.soft_label if getattr(soft_labels, "is_refined", False) else None,
         randomly_checked=rows.randomly_checked,
         labels_note=_labels_note(soft_labels, config),
         budget=config.review_budget,

@@ -66,13 +66,20 @@ def prepare_rows(
 
 def make_split(table: Table, soft_labels: SoftLabels, config: TrainConfig) -> Split:
     """The folds that `cross_fit` will use."""
-    strata = strata_of(np.asarray(soft_labels.value), np.asarray(soft_labels.is_labeled))
+    strata = strata_of(analyst_value(soft_labels), np.asarray(soft_labels.is_labeled, dtype=bool))
     times = _column(table, config.time_column, "time_column", table.times)
     if config.out_of_time and times is None:
         raise TrainingError(
             "out_of_time needs to know when each row happened: give a column the role TIME, or set time_column."
         )
     return split_rows(strata, config, groups=group_codes(table, config), times=times)
+
+
+def analyst_value(soft_labels: SoftLabels) -> np.ndarray:
+    """The analyst's own S: what runs are judged by and folds are stratified by, also where refined S is the target."""
+    if not getattr(soft_labels, "is_refined", False):
+        return np.asarray(soft_labels.value, dtype=np.float64)
+    return np.where(soft_labels.is_labeled, 1.0, soft_labels.rule_score)
 
 
 def group_codes(table: Table, config: TrainConfig) -> np.ndarray | None:

@@ -183,6 +183,24 @@ def test_nothing_built_from_refined_labels_is_ranked_by_them(world, quick):
     assert np.isnan(row["refined_auc_spu_rank"])
 
 
+def test_learning_from_refined_labels_is_judged_by_the_analysts_own(world, quick):
+    table, soft_labels = world
+    refined = refine_soft_labels(table, soft_labels, quick)
+    few = {"rounds": 10}
+    plain = cross_fit(table, soft_labels, [Candidate("lightgbm", few)], quick)
+    on_refined = cross_fit(table, refined, [Candidate("lightgbm", few, "on refined")], quick)
+
+    comparison = compare_runs([*plain, *on_refined], refined=refined)
+
+    assert {run.metrics.ceiling for run in comparison.runs} == {auc_spu_ceiling(soft_labels.value)}
+    assert set(comparison.figures["refined_auc_spu"].value) == {"lightgbm"}
+    assert not np.array_equal(plain[0].score, on_refined[0].score)
+    with pytest.raises(TrainingError, match="Refined soft labels are no S to rank by"):
+        runs_on(plain, refined)
+    with pytest.raises(TrainingError, match="These soft labels are refined already"):
+        refine_soft_labels(table, refined, quick)
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
