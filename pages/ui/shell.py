@@ -83,7 +83,7 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
     st.set_page_config(page_title=name, page_icon=":material/show_chart:", layout="wide")
     st.logo(LOGO, size="large", link=None)
     page = None
-    with _told_in_words(title):
+    with told_in_words(title):
         page = _page(title)
         with st.sidebar:
             _draw_steps(page)
@@ -91,12 +91,13 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
         st.stop()
     st.title(title, anchor=False)
     st.caption(promise)
-    with _told_in_words(title):
+    with told_in_words(title):
         yield page
 
 
 @contextmanager
-def _told_in_words(title: str) -> Iterator[None]:
+def told_in_words(title: str) -> Iterator[None]:
+    """Guard a part of a page that runs on its own, such as a fragment: what fails is said in words."""
     try:
         yield
     except SpuError as error:

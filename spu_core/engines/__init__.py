@@ -5,15 +5,18 @@ from spu_core.engines.control import cancel, jobs_now, refresh, restart, start_w
 from spu_core.engines.jobs import JOBS, Job, JobCancelled, JobLimits, Task
 from spu_core.engines.perform import run_here
 from spu_core.engines.queue import Queue, QueueLimits
+from spu_core.engines.watching import CandidateState, TrainingView, summary_table, training_jobs
 
 __all__ = [
     "JOBS",
+    "CandidateState",
     "Job",
     "JobCancelled",
     "JobLimits",
     "Queue",
     "QueueLimits",
     "Task",
+    "TrainingView",
     "cancel",
     "check_jobs",
     "jobs_now",
@@ -21,5 +24,7 @@ __all__ = [
     "restart",
     "run_here",
     "start_worker",
+    "summary_table",
+    "training_jobs",
     "wait_for",
 ]

@@ -24,6 +24,7 @@ from spu_core.training.views import (
     ReviewPoint,
     ceiling_curve,
     mean_soft_label,
+    perfect_link,
     review_point,
     run_band,
     run_calibration,
@@ -32,6 +33,7 @@ from spu_core.training.views import (
     segment_intervals,
     segment_table,
     segment_values,
+    sketch,
     soft_sum,
 )
 
@@ -67,6 +69,7 @@ __all__ = [
     "make_split",
     "mean_soft_label",
     "methods_by_group",
+    "perfect_link",
     "permutation_importance",
     "refine_soft_labels",
     "review_point",
@@ -80,6 +83,7 @@ __all__ = [
     "segment_values",
     "shap_values",
     "shortlist",
+    "sketch",
     "soft_sum",
     "tune",
     "why_not",

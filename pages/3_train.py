@@ -1,0 +1,20 @@
+"""Train candidates in the background: choose them, see what it will cost, watch them learn."""
+
+from pages.ui import cached
+from pages.ui.shell import open_page
+from pages.ui.show import explain_words
+from pages.ui.train_candidates import choose_candidates
+from pages.ui.train_options import choose_options
+from pages.ui.train_progress import show_training
+from pages.ui.train_start import need_something_to_learn, start_training
+
+PROMISE = "Pick candidates and honest baselines; they train in the background while you watch or go away."
+
+with open_page("Train", PROMISE) as page:
+    table = cached.table(page.workspace, page.need_dataset())
+    has_beliefs = need_something_to_learn(page, table)
+    show_training(page)
+    candidates = choose_candidates(table, has_beliefs=has_beliefs)
+    options = choose_options(page, table, candidates)
+    start_training(page, table, options)
+    explain_words("soft label", "AUC_SPU", "ceiling", "share of ceiling", "refined S", "known-positive AUC")

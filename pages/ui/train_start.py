@@ -1,0 +1,73 @@
+"""From the chosen candidates to a job: what it will cost, and the button."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.shell import Page
+from pages.ui.steps import link_to, step_named
+from pages.ui.text import count
+from pages.ui.train_options import TrainOptions
+from spu_core.engines import Job, jobs_now, start_worker, training_jobs
+from spu_core.tables import Table
+from spu_core.training import estimate_training
+
+
+def need_something_to_learn(page: Page, table: Table) -> bool:
+    """Whether anything is believed about unlabelled rows; a table without beliefs and labels ends the page."""
+    has_beliefs = page.rules is not None or table.soft_label is not None
+    if not has_beliefs and not table.is_labeled.any():
+        page.need_rules()
+    if not has_beliefs:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.markdown(
+                ":material/info: No rules are chosen, so only candidates that learn from labels can be trained."
+            )
+            link_to(step_named("Soft labels"), "Say what you know", page.query)
+    return has_beliefs
+
+
+def start_training(page: Page, table: Table, options: TrainOptions) -> None:
+    """The estimate and the button; the job begins in the background and the page shows it at once."""
+    assert page.dataset is not None
+    chosen = options.candidates
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="train_start_box"):
+        if not chosen:
+            st.markdown(":material/info: Choose at least one candidate.")
+        else:
+            columns = len(table.features) - len(options.left_out)
+            estimate = estimate_training(len(table), columns, chosen, options.config, refine=options.refine)
+            st.markdown(
+                f":material/timer: {count(len(table))} rows × {columns} columns, {options.config.folds} folds: "
+                f"**{estimate.words}**. This is an estimate; a busy machine takes longer."
+            )
+        job = _job(page, options) if chosen else None
+        running = job is not None and _is_running(page, job)
+        words = "Already training" if running else f"Train {count(len(chosen))} candidate{'s' * (len(chosen) != 1)}"
+        if st.button(
+            words, type="primary", icon=":material/play_arrow:", key="train_start", disabled=not chosen or running
+        ):
+            assert job is not None
+            start_worker(page.workspace, job)
+            st.rerun()
+
+
+def _job(page: Page, options: TrainOptions) -> Job:
+    assert page.dataset is not None
+    parameters = {
+        "dataset": page.dataset.id,
+        "rule_set": page.rules.id if page.rules else None,
+        "rule_set_version": page.rules.number if page.rules else None,
+        "plan": options.plan.to_json(),
+        "refine": options.refine,
+        "left_out": list(options.left_out),
+    }
+    many = len(options.candidates)
+    return Job(kind="train", parameters=parameters, title=f"{many} candidate{'s' * (many != 1)}")
+
+
+def _is_running(page: Page, job: Job) -> bool:
+    """Whether the very same training is under way: a second click must not start it twice."""
+    assert page.dataset is not None
+    active = [view for view in training_jobs(jobs_now(page.workspace), page.dataset.id) if view.is_active]
+    return any(dict(view.job.parameters) == dict(job.parameters) for view in active)

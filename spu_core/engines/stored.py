@@ -1,0 +1,68 @@
+"""Runs back from the workspace: their bundles, names that tell them apart, and one S to judge them by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spu_core.engines.study import soft_labels_of
+from spu_core.export import Bundle, FlagPoint, load_bundle
+from spu_core.labels import SoftLabels
+from spu_core.rules import RuleSet
+from spu_core.tables import Table
+from spu_core.training import Comparison, Run, compare_runs, runs_on
+from spu_core.workspace import RuleSetVersion, RunRecord, Workspace
+
+
+def stored_bundle(workspace: Workspace, token: str) -> Bundle:
+    """The bundle of a run, flagging where its current operating point says."""
+    bundle = load_bundle(workspace.runs.path(token), known_hash=workspace.runs.sha256(token))
+    points = workspace.thresholds.list(token)
+    if not points:
+        return bundle
+    return bundle.with_point(FlagPoint(threshold=points[0].threshold, share=points[0].flagged_share))
+
+
+def stored_runs(workspace: Workspace, tokens: Iterable[str]) -> list[Run]:
+    """Runs with their out-of-fold scores, named as the workspace names them."""
+    records = [workspace.runs.get(token) for token in tokens]
+    names = names_apart(workspace.runs.list(records[0].dataset)) if records else {}
+    return [replace(_bundle_of(workspace, record.id).run, name=names.get(record.id, record.name)) for record in records]
+
+
+def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
+    """A name for each run of a list (newest first): the second of two equal names gets a number, the oldest none."""
+    taken: set[str] = set()
+    names: dict[str, str] = {}
+    for record in reversed(records):
+        name, number = record.name, 2
+        while name in taken:
+            name, number = f"{record.name} {number}", number + 1
+        taken.add(name)
+        names[record.id] = name
+    return names
+
+
+def soft_labels_by(table: Table, version: RuleSetVersion | None) -> SoftLabels:
+    """The soft labels that a version of a rule set gives a table; without rules, those of the table itself."""
+    return soft_labels_of(table, None if version is None else RuleSet.from_json(version.text))
+
+
+def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
+    """Runs side by side on one S, whatever S each was trained on.
+
+    Refined S counts only where it was refined from this S: another one's would judge by rules nobody chose here.
+    """
+    value = np.asarray(soft_labels.value, dtype=np.float64)
+    own = next((run.basis.refined for run in runs if np.array_equal(run.basis.soft_label, value)), None)
+    judged = runs_on([replace(run, basis=replace(run.basis, refined=own)) for run in runs], soft_labels)
+    # One basis for all: every chart and figure then counts the same rows by the same S.
+    return compare_runs(
+        [replace(run, basis=judged[0].basis) if run.basis.same_as(judged[0].basis) else run for run in judged]
+    )
+
+
+def _bundle_of(workspace: Workspace, token: str) -> Bundle:
+    return load_bundle(workspace.runs.path(token), known_hash=workspace.runs.sha256(token))
