@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$&]|^[-+=]|(?<=^\d)[.)])")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$]|^[-+=]|(?<=^\d)[.)](?=\s|$))")
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ def markdown_text(text: str) -> str:
     r"""Text without any power in Markdown, on one line.
 
     >>> print(markdown_text("<b>a_b</b> [x](http://y)\n# z"))
-    \<b\>a\_b\</b\> \[x\](http&#58;//y) \# z
+    &lt;b&gt;a\_b&lt;/b&gt; \[x\](http&#58;//y) \# z
     """
-    line = re.sub(r"\s+", " ", text).strip()
+    line = _SPECIAL.sub(r"\\\1", re.sub(r"\s+", " ", text).strip())
     # A bare address would become a link by itself.
-    return re.sub(r"(?i)(https?|ftp|mailto|javascript|data):", r"\1&#58;", _SPECIAL.sub(r"\\\1", line))
+    return re.sub(r"(?i)(https?|ftp|mailto|javascript|data):", r"\1&#58;", html.escape(line, quote=False))
 
 
 def _markdown_block(block: Block) -> str:

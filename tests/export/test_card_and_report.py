@@ -46,7 +46,7 @@ def report(comparison):
 
 def hostile_bundle() -> Bundle:
     found = example("lightgbm")
-    words = {name: HOSTILE for name in ("purpose", "licence", "contact", "chosen_because", "data_name")}
+    words = dict.fromkeys(("purpose", "licence", "contact", "chosen_because", "data_name"), HOSTILE)
     passport = Passport(**words, history=(HOSTILE,))
     return Bundle.of(found.run, fitted=found.fitted, recipe=found.recipe, passport=passport)
 
@@ -63,7 +63,7 @@ def test_the_card_tells_purpose_data_rules_figures_limits_and_use(comparison):
         "Find cheats.",
         "Licence: internal",
         "400 rows",
-        "amount \\> 1.5 → 0.60",
+        "amount &gt; 1.5 → 0.60",
         "Simplest of the best.",
         "above 0.4",
         "5.00%",

@@ -88,7 +88,9 @@ def test_splits_on_many_levels_score_alike(method):
     frame = pd.DataFrame({"city": [f"city {number}" for number in place], "code": pd.Series(code).astype("category")})
     frame.loc[rng.random(3000) < 0.05, "city"] = None
     soft_labels = SoftLabels.from_values(chance, rng.random(3000) < 0.3 * chance)
-    [run] = cross_fit(Table.from_frame(frame), soft_labels, [Candidate(method, {"rounds": 30})], TrainConfig(folds=2))
+    [run] = cross_fit(
+        Table.from_frame(frame), soft_labels, [Candidate(method, {"rounds": 30})], TrainConfig(folds=2, threads=1)
+    )
     bundle = Bundle.of(run)
 
     assert export_onnx(bundle, frame).worst <= 1e-6

@@ -1,0 +1,101 @@
+"""Scoring with a bundle against the booster's own predict, and memory while files of different length stream through."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from spu_core.export import Bundle, FlagPoint, Passport, Scoring, save_bundle
+from spu_core.labels import SoftLabels
+from spu_core.tables import Role, Table
+from spu_core.training import Candidate, TrainConfig, cross_fit
+from tests.benchmarks.harness import BenchRow, alternate, peak_memory_of
+
+ROWS = 1_000_000
+NUMBERS, LEVELS = 12, 3
+FILES = {"short": 1_000_000, "long": 5_000_000}
+STREAM = """
+from spu_core.export import Scoring, load_bundle
+from spu_core.export.archive import digest
+path = {bundle!r}
+bundle = load_bundle(path, known_hash=digest(open(path, "rb").read()))
+bundle.score_file({source!r}, {target!r}, Scoring(reasons=0))
+"""
+
+
+def rows() -> list[BenchRow]:
+    bundle = _bundle()
+    return [*_throughput(bundle), *_memory(bundle)]
+
+
+def _throughput(bundle: Bundle) -> list[BenchRow]:
+    frame = _frame(ROWS, seed=1)
+    model = bundle.fitted.model
+    matrix = bundle.features(frame).select(model.active_).matrix
+    seconds = alternate(
+        {
+            "booster": lambda: model.booster_.predict(matrix, num_threads=model.threads),
+            "predict": lambda: bundle.predict(frame),
+            "score": lambda: bundle.score(frame, Scoring(reasons=0)),
+        },
+        repeats=3,
+    )
+    return [
+        BenchRow(
+            "rows per second: bundle.predict over booster", seconds["booster"] / seconds["predict"], 0.8, "at least"
+        ),
+        BenchRow("rows per second: bundle.score over booster", seconds["booster"] / seconds["score"], 0.5, "at least"),
+    ]
+
+
+def _memory(bundle: Bundle) -> list[BenchRow]:
+    """Peak memory of a fresh process for five million rows over that for one million: 1 is flat."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        save_bundle(bundle, place / "model.spu")
+        found = []
+        for suffix in ("csv", "parquet"):
+            peaks = {name: _peak(place, suffix, count) for name, count in FILES.items()}
+            found.append(
+                BenchRow(f"memory, 5e6 rows over 1e6 ({suffix})", peaks["long"] / peaks["short"], 1.2, "at most")
+            )
+        return found
+
+
+def _peak(place: Path, suffix: str, count: int) -> int:
+    source = place / f"rows.{suffix}"
+    _write(source, count)
+    names = {"bundle": str(place / "model.spu"), "source": str(source), "target": str(place / f"scored.{suffix}")}
+    return peak_memory_of(STREAM.format(**names))
+
+
+def _write(path: Path, count: int) -> None:
+    import pyarrow as pa
+    import pyarrow.csv as arrow_csv
+    import pyarrow.parquet as parquet
+
+    part = pa.Table.from_pandas(_frame(250_000, seed=2), preserve_index=False)
+    write = arrow_csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
+    with write(str(path), part.schema) as writer:
+        for _ in range(count // part.num_rows):
+            writer.write_table(part)
+
+
+def _frame(count: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    numbers = {f"n{place}": rng.normal(size=count).round(4) for place in range(NUMBERS)}
+    levels = {f"c{place}": pd.Categorical(rng.choice(np.array(list("abcdefgh")), count)) for place in range(LEVELS)}
+    return pd.DataFrame({"id": np.arange(count), **numbers, **levels})
+
+
+def _bundle() -> Bundle:
+    frame = _frame(20_000, seed=0)
+    belief = 1 / (1 + np.exp(-(frame["n0"] + frame["n1"] * (frame["c0"] == "a"))))
+    table = Table.from_frame(frame, roles={"id": Role.ID})
+    soft_labels = SoftLabels.from_values(belief.to_numpy(), np.zeros(len(frame), dtype=bool))
+    candidate = Candidate("lightgbm", {"rounds": 200})
+    [run] = cross_fit(table, soft_labels, [candidate], TrainConfig(folds=2))
+    return Bundle.of(run, passport=Passport.of(table), point=FlagPoint(threshold=0.9, share=0.05))
