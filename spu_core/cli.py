@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from spu_core import __version__
+from spu_core.commands import data, models, storage
 from spu_core.errors import SpuError, WorkspaceError
 
 app = typer.Typer(
@@ -57,6 +58,11 @@ def open_dashboard(
             sys.exit(server.wait())
         except KeyboardInterrupt:
             server.terminate()
+
+
+data.add_to(app)
+models.add_to(app)
+app.add_typer(storage.commands, name="workspace")
 
 
 def dashboard_folder() -> Path:

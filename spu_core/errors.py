@@ -8,6 +8,9 @@ SpuError (ValueError)        everything the caller can fix
 ├── AssumptionError          numbers that contradict the theory they are put into
 ├── TrainingError            a candidate cannot be trained on this table
 ├── WorkspaceError           something stored cannot be found, read or written
+│   ├── NewerCatalogueError  the workspace was written by a newer version
+│   ├── QueueFullError       too many jobs wait already
+│   └── StaleEditError       somebody saved another version meanwhile
 └── BundleError              an exported model cannot be trusted or read
 """
 

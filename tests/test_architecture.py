@@ -92,6 +92,15 @@ def test_importing_the_engine_loads_neither_streamlit_nor_anything_heavy():
     assert result.stdout.strip() == "[]"
 
 
+def test_every_public_name_has_exactly_one_home():
+    homes = [name for names in spu_core._HOMES.values() for name in names]
+
+    assert sorted(homes) == sorted(spu_core.__all__)
+    assert set(spu_core.__all__) <= set(dir(spu_core))
+    with pytest.raises(AttributeError, match="no attribute 'auc'"):
+        _ = spu_core.auc
+
+
 def packages() -> list[str]:
     found = [module.name for module in pkgutil.iter_modules(spu_core.__path__, "spu_core.") if module.ispkg]
     return ["spu_core", *(name for name in found if "._" not in name)]

@@ -76,6 +76,15 @@ def load_sample_checks() -> pd.DataFrame:
     return read_table(_path("anti_cheat_checks.csv")).frame
 
 
+def sample_files(name: str) -> list[Path]:
+    """The files of a sample: its tables and its suggested rules.
+
+    >>> [path.name for path in sample_files("breast_cancer")]
+    ['breast_cancer.csv', 'breast_cancer.rules.json']
+    """
+    return sorted(sample_folder().glob(f"{_sample(name).name}*"))
+
+
 def sample_folder() -> Path:
     """Where the sample files lie: beside the package in a checkout, inside it when installed."""
     package = Path(__file__).resolve().parents[1]
@@ -141,7 +150,5 @@ def _sample(name: str) -> Sample:
 def _path(file: str) -> Path:
     path = sample_folder() / file
     if not path.is_file():
-        raise TableError(
-            f"The sample file {file!r} is missing from {path.parent}; install the package again."
-        )
+        raise TableError(f"The sample file {file!r} is missing from {path.parent}; install the package again.")
     return path
