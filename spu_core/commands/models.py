@@ -58,7 +58,8 @@ def train(
     study = Study.from_json(read_text(config))
     table = study.prepare(read_input(data))
     output.mkdir(parents=True, exist_ok=True)
-    bundles, errors = [], {}
+    bundles: list[Path] = []
+    errors: dict[str, str | None] = {}
     with training_bar(as_json) as show:
         for run, bundle in study.run(table, show):
             if bundle is None:
@@ -120,7 +121,7 @@ def report(
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Comparison report",
 ) -> None:
     """Write one self-contained HTML file with the charts of a comparison, to be mailed and opened offline."""
-    from spu_core.export import report_html
+    from spu_core.export.report import report_html
 
     loaded: list[Bundle] = [load_bundle(path) for path in bundles]
     comparison = compare_runs([bundle.run for bundle in loaded])
