@@ -10,6 +10,7 @@ import numpy as np
 from spu_core.errors import SpuError
 from spu_core.labels import SoftLabels
 from spu_core.labels.beliefs import labels_follow_rules
+from spu_core.models import Evidence
 from spu_core.tables import Table
 from spu_core.training.basis import FOLLOWS_RULES, FROM_LABELS, Basis
 from spu_core.training.candidate import Candidate, named_apart
@@ -112,21 +113,21 @@ def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter) ->
 
 
 def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run:
-    evidence, split = evidence_for(candidate, work.rows), work.rows.split
+    evidence, parts = evidence_for(candidate, work.rows), list(work.rows.split.parts())
     score = np.empty(len(evidence))
-    fits: list[Fit] = []
+    rounds: list[int] = []
+    curves: list[tuple[float, ...]] = []
     tunings: list[TuningReport] = []
-    parts = list(split.parts())
     for place, part in enumerate(parts):
         reporter.fold = part.number
-        span, fitter = Span().part(place, len(parts)), Fitter(candidate, work.config, reporter)
-        train = evidence.take(part.train)
-        if candidate.tuning is not None:
-            tunings.append(tune_settings(fitter, train, span.part(0, 2)))
-            fitter, span = fitter.with_changes(tunings[-1].settings), span.part(1, 2)
-        fits.append(fitter.fit(train, span))
-        held_out = evidence.take(part.score)
-        score[part.score] = fits[-1].model.score_rows(held_out.features, held_out.rule_score)
+        fitter = Fitter(candidate, work.config, reporter)
+        fit, tuned = _fit_part(fitter, evidence.take(part.train), Span().part(place, len(parts)))
+        unseen = evidence.take(part.score)
+        score[part.score] = fit.model.score_rows(unseen.features, unseen.rule_score)
+        # The models themselves are let go: those of all folds together may outweigh the table.
+        rounds += [] if fit.rounds is None else [fit.rounds]
+        curves += [fit.losses] if fit.losses else []
+        tunings += [] if tuned is None else [tuned]
     score.setflags(write=False)
     run = Run(
         name=candidate.name,
@@ -134,13 +135,21 @@ def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run
         config=work.config,
         basis=work.basis,
         score=score,
-        learning_curve=tuple(fit.losses for fit in fits if fit.losses),
-        rounds=tuple(fit.rounds for fit in fits if fit.rounds is not None),
+        learning_curve=tuple(curves),
+        rounds=tuple(rounds),
         tunings=tuple(tunings),
         trained_on_refined=work.on_refined,
         rows=work.rows,
     )
     return run.judged_by(work.basis)
+
+
+def _fit_part(fitter: Fitter, rows: Evidence, span: Span) -> tuple[Fit, TuningReport | None]:
+    """One fit on the rows of a training part, tuned inside them where the candidate asks for it."""
+    if fitter.candidate.tuning is None:
+        return fitter.fit(rows, span), None
+    tuned = tune_settings(fitter, rows, span.part(0, 2))
+    return fitter.with_changes(tuned.settings).fit(rows, span.part(1, 2)), tuned
 
 
 def _words(problem: Exception) -> str:

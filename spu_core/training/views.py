@@ -111,11 +111,11 @@ def mean_soft_label(run: Run) -> float:
     return float(np.average(run.basis.of("soft_label"), weights=run.basis.of("weight")))
 
 
-def review_point(curve: RocSpu, total: float, point: OperatingPoint) -> ReviewPoint:
+def review_point(total: float, point: OperatingPoint) -> ReviewPoint:
     """What a reviewer meets at this point of a curve; `total` is ΣS of its rows.
 
     >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
-    >>> found = review_point(curve, 1.5, curve.at_budget(2))
+    >>> found = review_point(1.5, curve.at_budget(2))
     >>> found.soft_sum, found.mean_soft_label
     (1.5, 0.75)
     """
