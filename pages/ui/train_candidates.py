@@ -77,7 +77,10 @@ def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: boo
             persist_state="session",
             help="The same method with and without your rules is the plainest evidence of what the rules are worth.",
         )
-    settings = st.expander("Settings", icon=":material/tune:", key=f"train_open_{entry.key}", on_change="rerun")
+    # A popover, so that an open form does not stretch the cards beside it.
+    settings = st.popover(
+        "Settings", icon=":material/tune:", type="tertiary", key=f"train_open_{entry.key}", on_change="rerun"
+    )
     if settings.open:
         with settings:
             _edit_settings(entry, table)

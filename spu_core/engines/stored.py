@@ -6,13 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 
 from spu_core.engines.study import soft_labels_of
 from spu_core.export import Bundle, FlagPoint, load_bundle
 from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
 from spu_core.tables import Table
-from spu_core.training import Comparison, Run, compare_runs, runs_on
+from spu_core.training import Comparison, Run, Split, compare_runs, permutation_importance, runs_on
+from spu_core.training.rows import prepare_rows
 from spu_core.workspace import RuleSetVersion, RunRecord, Workspace
 
 
@@ -62,6 +64,13 @@ def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
     return compare_runs(
         [replace(run, basis=judged[0].basis) if run.basis.same_as(judged[0].basis) else run for run in judged]
     )
+
+
+def shuffled_columns(run: Run, table: Table, soft_labels: SoftLabels) -> pd.DataFrame:
+    """Permutation importance of a stored run: one of its folds is trained again, on the rows that it left out."""
+    split = Split(np.asarray(run.fold), bool(run.config.out_of_time), run.basis.groups)
+    rows = prepare_rows(table, soft_labels, run.config, split)
+    return permutation_importance(replace(run, rows=rows), repeats=3)
 
 
 def _bundle_of(workspace: Workspace, token: str) -> Bundle:

@@ -1,0 +1,28 @@
+"""Compare runs against the ceiling, choose where to flag, and choose the champion."""
+
+import streamlit as st
+
+from pages.ui.compare_choice import choose_runs
+from pages.ui.compare_details import show_details
+from pages.ui.compare_figures import show_curves, show_headline, show_leaderboard, show_verdict
+from pages.ui.compare_point import choose_point, show_champion
+from pages.ui.shell import open_page
+from pages.ui.show import explain_words
+
+PROMISE = "Which model is better, how sure that is, and how near it comes to the best your soft labels allow."
+
+with open_page("Compare", PROMISE) as page:
+    choice = choose_runs(page)
+    show_headline(choice)
+    show_verdict(choice)
+    curves, figures = st.columns([8, 7], gap="small")
+    with figures:
+        with st.container(border=True):
+            show_leaderboard(choice)
+        with st.container(border=True):
+            chosen = choose_point(choice)
+    with curves, st.container(border=True):
+        show_curves(choice, chosen)
+    show_champion(choice, chosen)
+    show_details(choice, chosen)
+    explain_words("AUC_SPU", "ceiling", "share of ceiling", "TPR_SPU", "FPR_SPU", "refined S", "known-positive AUC")

@@ -1,0 +1,167 @@
+"""The headline of a comparison: four cards, the verdict, the curves against the ceiling, and the leaderboard."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui import cached
+from pages.ui.compare_choice import Choice
+from pages.ui.compare_point import Chosen, take_click
+from pages.ui.show import meaning, show_chart, theme
+from pages.ui.steps import link_to, step_named
+from pages.ui.text import count, figure, plain
+from spu_core.charts import roc_chart
+from spu_core.training import Verdict
+from spu_core.training.verdict import QUESTION
+
+ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
+ANSWERS = {
+    "yes": ("Yes", "green", ":material/thumb_up:"),
+    "no": ("No", "red", ":material/thumb_down:"),
+    "no difference seen": ("No difference seen", "orange", ":material/balance:"),
+    "unknown": ("Cannot be told", "gray", ":material/help:"),
+}
+
+
+def show_headline(choice: Choice) -> None:
+    """The best AUC_SPU, the ceiling, the share reached and the mean soft label."""
+    best, views = choice.comparison.best, choice.views
+    assert best.metrics is not None
+    metrics, quiet = best.metrics, {"delta_color": "off", "delta_arrow": "off", "border": True}
+    cards = st.columns(4, gap="small")
+    cards[0].metric(
+        "Best AUC_SPU",
+        figure(metrics.auc_spu.estimate),
+        _short(best.name),
+        icon=":material/trophy:",
+        help=meaning("AUC_SPU"),
+        **quiet,
+    )
+    cards[1].metric("Ceiling", figure(metrics.ceiling), "set by your soft labels", help=meaning("ceiling"), **quiet)
+    reached = metrics.share_of_ceiling
+    cards[2].metric(
+        "Share of the ceiling",
+        "–" if reached is None else f"{reached.estimate:.0%}",
+        f"{figure(max(0.0, metrics.ceiling - metrics.auc_spu.estimate))} AUC_SPU left",
+        help=meaning("share of ceiling"),
+        **quiet,
+    )
+    cards[3].metric(
+        "Mean soft label",
+        figure(views.mean_soft_label),
+        f"ΣS {count(views.soft_sum)} of {count(metrics.rows)} rows",
+        help=meaning("mean soft label"),
+        **quiet,
+    )
+
+
+def show_verdict(choice: Choice) -> None:
+    """Do my soft labels help? The answer first, its evidence one click away."""
+    verdict = choice.comparison.verdict
+    words, color, icon = ANSWERS[verdict.answer]
+    with st.container(border=True, key="compare_verdict"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader(QUESTION, anchor=False, width="content")
+            st.badge(words, icon=icon, color=color)
+        st.markdown(plain(_without_answer(verdict)))
+        more = (*verdict.evidence, *verdict.caveats, *choice.comparison.disagreements)
+        if more:
+            with st.expander("Evidence, caveats, and where the figures disagree", icon=":material/fact_check:"):
+                for sentence in more:
+                    st.markdown(f"- {plain(sentence)}")
+        if verdict.answer == "unknown" and verdict.pair is None:
+            link_to(step_named("Train"), "Train candidates", choice.page.query)
+
+
+def show_curves(choice: Choice, chosen: Chosen | None) -> None:
+    """ROC_SPU of all runs against the ceiling; a click on a curve sets the operating point of its run."""
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.subheader("ROC_SPU against the ceiling", anchor=False, width="content")
+        zoom = st.segmented_control(
+            "Zoom",
+            list(ZOOMS),
+            default="full",
+            required=True,
+            format_func=ZOOMS.__getitem__,
+            key="compare_zoom",
+            label_visibility="collapsed",
+        )
+    drawn = choice.views.curves
+    name = chosen.name if chosen is not None else choice.names[0]
+    with st.container(horizontal=True):
+        banded = st.toggle("Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once.")
+        perfect = choice.views.perfect
+        if perfect is not None:
+            lined = st.toggle("Perfect classifier", key="compare_perfect", help=PERFECT_WORDS)
+            perfect = perfect if lined else None
+    bands = {name: cached.run_band(*choice.judged(name))} if banded else {}
+    chart = roc_chart(
+        _first(drawn, name),
+        choice.views.ceiling,
+        bands=bands,
+        perfect=perfect,
+        operating_point=None if chosen is None else chosen.review.point,
+        zoom=zoom,
+        theme=theme(),
+    )
+    show_chart(
+        chart,
+        key="compare_roc",
+        on_select=lambda: take_click(choice, chart),
+        selection_mode="points",
+    )
+    st.caption(":material/ads_click: Click a curve to flag the rows above that point.")
+
+
+PERFECT_WORDS = (
+    "What a model that knows the true class would reach, if S did not depend on the columns given the class; made from "
+    "the truth column. A model can lie above it where that assumption fails."
+)
+
+
+def show_leaderboard(choice: Choice) -> None:
+    """The figures people look at first; all of them are in the details."""
+    st.subheader("Leaderboard", anchor=False)
+    board = choice.comparison.leaderboard
+    known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]
+    st.dataframe(
+        board[["name", "auc_spu", "share_of_ceiling", *known[:1], *known[1:]]],
+        hide_index=True,
+        key="compare_board",
+        height=38 + 35 * min(len(board), 7),
+        column_config={
+            "name": st.column_config.TextColumn("Model", pinned=True, width="medium"),
+            "auc_spu": st.column_config.NumberColumn("AUC_SPU", format="%.3f", help=meaning("AUC_SPU")),
+            "share_of_ceiling": st.column_config.ProgressColumn(
+                "Of ceiling", format="percent", min_value=0, max_value=1, help=meaning("share of ceiling")
+            ),
+            "known_positive_auc": st.column_config.NumberColumn(
+                "Known pos.", format="%.3f", help=meaning("known-positive AUC")
+            ),
+            "true_auc": st.column_config.NumberColumn("True AUC", format="%.3f", help="Where the truth is known."),
+        },
+    )
+    tied = choice.comparison.groups[0]
+    if len(tied) > 1:
+        st.caption(f"The first {len(tied)} cannot be told apart: {plain(', '.join(tied))}.")
+    for run in choice.comparison.runs:
+        if run.error is not None:
+            st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")
+
+
+def _without_answer(verdict: Verdict) -> str:
+    """The badge says yes or no already."""
+    sentence = verdict.sentence
+    for start in ("Yes: ", "No: "):
+        sentence = sentence.removeprefix(start)
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _first(curves: dict, name: str) -> dict:
+    """The same curves, the chosen one first: it is drawn in the colour of the model."""
+    return {name: curves[name], **{other: curve for other, curve in curves.items() if other != name}}
+
+
+def _short(name: str) -> str:
+    line = " ".join(name.split())
+    return line if len(line) <= 24 else f"{line[:23]}…"
