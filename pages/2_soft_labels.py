@@ -10,7 +10,7 @@ from pages.ui.soft_label_checks import show_checks
 from pages.ui.soft_label_editor import edit_draft, inviting_column, rule_columns
 from pages.ui.soft_label_files import choose_rule_set, show_versions
 from pages.ui.soft_label_headline import show_headline
-from pages.ui.soft_label_preview import save_draft, show_preview
+from pages.ui.soft_label_preview import save_draft, show_changes, show_preview
 from pages.ui.soft_label_rules import show_rules
 from pages.ui.soft_label_state import keep_in_address, open_book, open_desk
 
@@ -27,13 +27,15 @@ with open_page("Soft labels", "Drag across a histogram, say how sure you are, an
             choose_rule_set(book)
             columns = rule_columns(table)
             desk = open_desk(dataset, columns, inviting_column(table, columns), book.rules)
-            draft, card = edit_draft(book, desk, columns)
+            draft, cards = edit_draft(book, desk, columns)
+            with cards.chart:
+                preview = show_changes(book, draft)
             left, right = st.columns([3, 2], gap="medium")
             with left:
-                preview = show_preview(book, draft)
+                show_preview(preview, is_drafted=draft.is_complete)
             with right:
                 show_rules(book, desk)
-            with card:
+            with cards.belief:
                 save_draft(book, desk, draft, preview)
             keep_in_address(draft)
     if analysis.open:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,21 +49,29 @@ def inviting_column(table: Table, columns: list[str]) -> str:
     return next((name for name in columns if table.types[name] is ColumnType.NUMBER), columns[0])
 
 
-def edit_draft(book: Book, desk: Desk, columns: list[str]) -> tuple[Draft, DeltaGenerator]:
-    """Both cards of the editor; returns the draft as its widgets show it, and the card that ends with its saving."""
+@dataclass(frozen=True)
+class Cards:
+    """Both cards of the editor: under the chart go the figures, under the belief goes the saving."""
+
+    chart: DeltaGenerator
+    belief: DeltaGenerator
+
+
+def edit_draft(book: Book, desk: Desk, columns: list[str]) -> tuple[Draft, Cards]:
+    """The editor; returns the draft as its widgets show it, and the cards for what follows from it."""
     left, right = st.columns([3, 2], gap="medium")
-    card = right.container(border=True, height="stretch")
+    cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
     first, rest = None, ()
-    with left, st.container(border=True, height="stretch"):
+    with cards.chart:
         if desk.draft.kept_when is not None:
             _show_kept_condition(desk)
         else:
-            first = _edit_first_row(book, desk, columns, card)
+            first = _edit_first_row(book, desk, columns, cards.belief)
             rest = edit_other_rows(book, desk, columns)
-    with card:
+    with cards.belief:
         draft = _edit_belief(book, desk, first, rest)
     desk.draft = draft
-    return draft, card
+    return draft, cards
 
 
 def _show_kept_condition(desk: Desk) -> None:

@@ -60,11 +60,9 @@ def _show_history(book: Book) -> None:
         return
     history = book.page.workspace.rule_sets.history(saved.id)
     lines = [(each.number, each.note, each.made, each.is_current) for each in reversed(history)]
-    st.dataframe(
-        pd.DataFrame(lines, columns=["version", "what changed", "saved", "current"]),
-        hide_index=True,
-        key="soft_history",
-    )
+    shown = pd.DataFrame(lines, columns=["version", "what changed", "saved", "current"])
+    when = {"saved": st.column_config.DatetimeColumn("saved", format="YYYY-MM-DD HH:mm")}
+    st.dataframe(shown, hide_index=True, column_config=when, key="soft_history")
     others = [each.number for each in reversed(history) if not each.is_current]
     if not others:
         return

@@ -10,26 +10,32 @@ from pages.ui.soft_label_state import Book
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, figure, plain, share
 
+FIGURE_WIDTH = 145
+IN_USE = "Rules can be switched off without losing them."
+SUSPECTED = "Rows whose soft label lies above the floor."
+
 
 def show_headline(book: Book) -> None:
     """The figures of the saved rules and, as soon as there are any, the link to training."""
     _show_problems(book)
     preview = cached.rule_preview(book.page.workspace, book.dataset, book.text, None, None)
-    figures = st.columns([1, 1, 1, 1, 1.2], vertical_alignment="center")
     active = len(book.usable.active)
-    figures[0].metric("Rules in use", f"{active} of {count(len(book.rules))}", help="Rules can be switched off.")
-    figures[1].metric(
-        "Rows suspected", share(preview.share_suspected), help="Rows whose soft label lies above the floor."
-    )
-    figures[2].metric("Mean soft label", figure(preview.mean), help=meaning("mean soft label"))
-    figures[3].metric("Ceiling", figure(preview.ceiling), help=meaning("ceiling"))
-    with figures[4]:
-        if active and preview.ceiling == preview.ceiling:
-            st.badge("Ready to train on", icon=":material/check:", color="green")
-            train = step_named("Train")
-            link_to(train, train.invitation, book.page.query)
-        else:
-            st.badge("No rule in use yet", icon=":material/hourglass_empty:", color="gray")
+    with st.container(horizontal=True, vertical_alignment="center", key="soft_headline"):
+        st.metric("Rules in use", f"{active} of {count(len(book.rules))}", help=IN_USE, width=FIGURE_WIDTH)
+        st.metric("Rows suspected", share(preview.share_suspected), help=SUSPECTED, width=FIGURE_WIDTH)
+        st.metric("Mean soft label", figure(preview.mean), help=meaning("mean soft label"), width=FIGURE_WIDTH)
+        st.metric("Ceiling", figure(preview.ceiling), help=meaning("ceiling"), width=FIGURE_WIDTH)
+        with st.container(width=180, gap="xsmall"):
+            _show_way_on(book, is_ready=active > 0 and preview.ceiling == preview.ceiling)
+
+
+def _show_way_on(book: Book, *, is_ready: bool) -> None:
+    if not is_ready:
+        st.badge("No rule in use yet", icon=":material/hourglass_empty:", color="gray")
+        return
+    st.badge("Ready to train on", icon=":material/check:", color="green")
+    train = step_named("Train")
+    link_to(train, train.invitation, book.page.query)
 
 
 def _show_problems(book: Book) -> None:

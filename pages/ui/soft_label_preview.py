@@ -13,32 +13,41 @@ from spu_core.charts import soft_label_chart
 from spu_core.labels import RulePreview
 from spu_core.rules import RuleSet
 
+FIGURE_WIDTH = 105
 
-def show_preview(book: Book, draft: Draft) -> RulePreview:
-    """S with the unsaved rule in it, beside S without."""
+
+def show_changes(book: Book, draft: Draft) -> RulePreview:
+    """What the draft touches and changes, in figures."""
     rule = draft.rule() if draft.is_complete else None
     saved = cached.rule_preview(book.page.workspace, book.dataset, book.text, None, None)
     shown = cached.rule_preview(book.page.workspace, book.dataset, book.text, rule, _prior(saved))
-    with st.container(border=True, height="stretch"):
-        title, mark = st.columns([3, 2], vertical_alignment="center")
-        title.subheader("Live preview", anchor=False)
-        if rule is not None:
-            mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
-        _show_figures(shown, saved, is_drafted=rule is not None)
-        show_chart(soft_label_chart(shown, theme=theme()), key="soft_preview")  # type: ignore[arg-type]
+    _show_figures(shown, saved, is_drafted=rule is not None)
     return shown
 
 
+def show_preview(preview: RulePreview, *, is_drafted: bool) -> None:
+    """How S is spread, with the unsaved rule in it."""
+    with st.container(border=True, height="stretch"):
+        title, mark = st.columns([3, 2], vertical_alignment="center")
+        title.subheader("Soft labels of all rows", anchor=False, help=meaning("soft label"))
+        if is_drafted:
+            mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
+        show_chart(soft_label_chart(preview, theme=theme()), key="soft_preview")  # type: ignore[arg-type]
+
+
 def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool) -> None:
-    touched, lift, mean, ceiling = st.columns(4)
     rows, part = (count(shown.rows), share(shown.share)) if is_drafted else ("–", None)
-    touched.metric("Rows it touches", rows, part, delta_arrow="off", delta_color="off")
     known = is_drafted and shown.lift == shown.lift
-    limits = f"{shown.lift_low:.1f} to {shown.lift_high:.1f}" if known else None
-    words = {"delta_arrow": "off", "delta_color": "off", "help": meaning("lift")}
-    lift.metric("Lift", f"{shown.lift:.1f}×" if known else "–", limits, **words)
-    mean.metric("Mean soft label", figure(shown.mean), _change(shown.mean, saved.mean), help=meaning("mean soft label"))
-    ceiling.metric("Ceiling", figure(shown.ceiling), _change(shown.ceiling, saved.ceiling), help=meaning("ceiling"))
+    lift, limits = (f"{shown.lift:.1f}×", f"{shown.lift_low:.1f} to {shown.lift_high:.1f}") if known else ("–", None)
+    quiet = {"delta_arrow": "off", "delta_color": "off", "width": FIGURE_WIDTH}
+    with st.container(horizontal=True, key="soft_changes"):
+        st.metric("Rows touched", rows, part, **quiet)
+        st.metric("Lift", lift, limits, help=meaning("lift"), **quiet)
+        change = _change(shown.mean, saved.mean)
+        mean = figure(shown.mean)
+        st.metric("Mean S", mean, change, delta_color="off", help=meaning("mean soft label"), width=FIGURE_WIDTH)
+        change = _change(shown.ceiling, saved.ceiling)
+        st.metric("Ceiling", figure(shown.ceiling), change, help=meaning("ceiling"), width=FIGURE_WIDTH)
 
 
 def _change(after: float, before: float) -> str | None:

@@ -98,7 +98,7 @@ def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
 
 
 def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) -> DraftCondition:
-    ask, turn = st.columns([3, 1], vertical_alignment="bottom")
+    ask, turn = st.columns([5, 3], vertical_alignment="bottom")
     operators = operators_of(choices)
     operator = ask.selectbox("Condition", operators, format_func=WORDS.__getitem__, key=keys("operator"))
     negated = turn.toggle("NOT", key=keys("negated"), help="Turn the condition round. A missing value never fires.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from pages.ui.show import meaning
@@ -9,9 +11,18 @@ from pages.ui.soft_label_draft import draft_of
 from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import plain
 from spu_core.labels import COMBINERS
-from spu_core.rules import Constant, Rule
+from spu_core.rules import Constant, Rule, RuleSet
 
 MOST_SHOWN = 25
+EDIT = "Edit"
+# What can be done to a rule: in the words of the history, and as a change of the set.
+ACTIONS: dict[str, tuple[str, Callable[[RuleSet, str, int], RuleSet]]] = {
+    EDIT: ("edited", lambda rules, rule_id, place: rules),
+    "Duplicate": ("duplicated", lambda rules, rule_id, place: rules.duplicate(rule_id)),
+    "Move up": ("moved up", lambda rules, rule_id, place: rules.move(rule_id, place - 1)),
+    "Move down": ("moved down", lambda rules, rule_id, place: rules.move(rule_id, place + 1)),
+    "Remove": ("removed", lambda rules, rule_id, place: rules.remove(rule_id)),
+}
 COMBINER_NAMES = {
     "noisy_or": "Independent reasons (noisy-or)",
     "strongest": "The strongest",
@@ -24,9 +35,9 @@ COMBINER_NAMES = {
 def show_rules(book: Book, desk: Desk) -> None:
     """The list of rules with everything that can be done to one."""
     with st.container(border=True, height="stretch"):
-        title, back, forth = st.columns([4, 1, 1], vertical_alignment="center")
-        title.subheader(f"Rules ({len(book.rules)})", anchor=False)
-        _undo_and_redo(book, back, forth)
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False):
+            st.subheader(f"Rules ({len(book.rules)})", anchor=False)
+            _undo_and_redo(book)
         if not len(book.rules):
             st.caption("None yet. Choose a range or some values above, say how sure you are, and add the rule.")
         hidden = len(book.rules) - MOST_SHOWN
@@ -37,48 +48,36 @@ def show_rules(book: Book, desk: Desk) -> None:
             _choose_combiner(book)
 
 
-def _undo_and_redo(book: Book, back: object, forth: object) -> None:
+def _undo_and_redo(book: Book) -> None:
     saved, rule_sets = book.page.rules, book.page.workspace.rule_sets
     parent = saved is not None and saved.parent is not None
     later = saved is not None and any(each.parent == saved.number for each in rule_sets.history(saved.id))
-    if back.button("", icon=":material/undo:", help="Undo", disabled=not parent, key="soft_undo"):  # type: ignore[attr-defined]
+    if st.button("", icon=":material/undo:", help="Undo", disabled=not parent, key="soft_undo"):
         book.walk(rule_sets.undo)
-    if forth.button("", icon=":material/redo:", help="Redo", disabled=not later, key="soft_redo"):  # type: ignore[attr-defined]
+    if st.button("", icon=":material/redo:", help="Redo", disabled=not later, key="soft_redo"):
         book.walk(rule_sets.redo)
 
 
 def _show_rule(book: Book, desk: Desk, place: int, rule: Rule) -> None:
     key = f"soft_{book.number}_{place}"
-    switch, words, menu = st.columns([1.2, 6, 1.5], vertical_alignment="center")
+    line = st.container(horizontal=True, vertical_alignment="center", wrap=False)
     problem = book.problems.get(rule.id)
-    on = switch.toggle("On", value=rule.on, key=f"{key}_on", label_visibility="collapsed", help="Use this rule")
+    on = line.toggle("On", value=rule.on, key=f"{key}_on", label_visibility="collapsed", help="Use this rule")
+    words = line.container(gap=None)
     belief = f" :orange-badge[{rule.belief.words}]" if isinstance(rule.belief, Constant) else ""
     words.markdown(f"**{plain(rule.name)}**{belief}", help=plain(rule.note) or None)
     words.caption(plain(rule.text if not belief else rule.when.words if rule.when else "on every row"))
     if problem:
         words.caption(f":red[:material/error: {plain(problem)}]")
-    with menu.popover("", icon=":material/more_vert:", key=f"{key}_menu", width="content"):
-        _show_menu(book, desk, place, rule, key)
+    action = line.menu_button("", list(ACTIONS), icon=":material/more_vert:", key=f"{key}_menu", type="tertiary")
     if on != rule.on:
-        note = f"switched {rule.name!r} {'on' if on else 'off'}"
-        book.change(lambda rules: rules.switch(rule.id, on), note)
-
-
-def _show_menu(book: Book, desk: Desk, place: int, rule: Rule, key: str) -> None:
-    if st.button("Edit", icon=":material/edit:", key=f"{key}_edit", width="stretch", type="tertiary"):
+        book.change(lambda rules: rules.switch(rule.id, on), f"switched {rule.name!r} {'on' if on else 'off'}")
+    if action == EDIT:
         desk.start(draft_of(rule))
         st.rerun()
-    changes = {
-        "Duplicate": (":material/content_copy:", "duplicated", lambda rules: rules.duplicate(rule.id)),
-        "Move up": (":material/arrow_upward:", "moved up", lambda rules: rules.move(rule.id, place - 1)),
-        "Move down": (":material/arrow_downward:", "moved down", lambda rules: rules.move(rule.id, place + 1)),
-        "Remove": (":material/delete:", "removed", lambda rules: rules.remove(rule.id)),
-    }
-    ends = {"Move up": place == 0, "Move down": place == len(book.rules) - 1}
-    for label, (icon, done, change) in changes.items():
-        off = ends.get(label, False)
-        if st.button(label, icon=icon, key=f"{key}_{done}", width="stretch", type="tertiary", disabled=off):
-            book.change(change, f"{done} {rule.name!r}")
+    elif action is not None:
+        done, change = ACTIONS[action]
+        book.change(lambda rules: change(rules, rule.id, place), f"{done} {rule.name!r}")
 
 
 def _choose_combiner(book: Book) -> None:
