@@ -1,4 +1,4 @@
-"""Scoring with a bundle against the booster's own predict, and memory while files of different length stream through."""
+"""Scoring with a bundle against the booster's own predict, and memory while short and long files stream through."""
 
 from __future__ import annotations
 
