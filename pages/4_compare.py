@@ -21,8 +21,8 @@ with open_page("Compare", PROMISE) as page:
             show_leaderboard(choice)
         with st.container(border=True):
             chosen = choose_point(choice)
+            show_champion(choice, chosen)
     with curves, st.container(border=True):
         show_curves(choice, chosen)
-    show_champion(choice, chosen)
     show_details(choice, chosen)
     explain_words("AUC_SPU", "ceiling", "share of ceiling", "TPR_SPU", "FPR_SPU", "refined S", "known-positive AUC")

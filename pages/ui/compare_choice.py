@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.shell import Page
 from pages.ui.show import meaning
-from pages.ui.text import plain
+from pages.ui.text import count, plain
 from spu_core.engines.stored import names_apart
 from spu_core.training import Comparison, Run
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
@@ -49,9 +49,11 @@ def choose_runs(page: Page) -> Choice:
     if not records:
         page.say_empty("No models yet.", "Train some candidates first; on a sample it takes about a minute.", "Train")
     names = names_apart(records)
-    with st.expander("Which runs, judged by which soft labels", icon=":material/checklist:", key="compare_choice"):
-        chosen = _ask_runs(records, names, page)
-        rules = _ask_rules(page, [record for record in records if record.id in chosen])
+    with st.container(horizontal=True, vertical_alignment="center", key="compare_choice"):
+        with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
+            chosen = _ask_runs(records, names, page)
+            rules = _ask_rules(page, [record for record in records if record.id in chosen])
+        _say_choice(dataset, chosen, rules)
     if not chosen:
         st.info("Choose at least one run.", icon=":material/info:")
         st.stop()
@@ -59,6 +61,13 @@ def choose_runs(page: Page) -> Choice:
     views = cached.run_views(page.workspace, dataset, tuple(chosen), rules)
     ids = {names[token]: token for token in chosen}
     return Choice(page, dataset, comparison, views, ids, rules)
+
+
+def _say_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVersion | None) -> None:
+    many = f"{len(chosen)} run{'s' * (len(chosen) != 1)}"
+    st.badge(many, icon=":material/check_circle:", color="green")
+    by = "the labels alone" if rules is None else f"soft labels of {plain(rules.name)}, version {rules.number}"
+    st.caption(f"{count(dataset.n_rows)} rows, out of fold · judged by {by}", width="content")
 
 
 def _ask_runs(records: Sequence[RunRecord], names: Mapping[str, str], page: Page) -> list[str]:
@@ -70,7 +79,7 @@ def _ask_runs(records: Sequence[RunRecord], names: Mapping[str, str], page: Page
         "Runs",
         known,
         default=default,
-        format_func=lambda token: plain(names[token]),
+        format_func=names.__getitem__,
         max_selections=MOST_RUNS,
         key=f"compare_runs_{page.dataset.id if page.dataset else ''}",
         help="Only runs on the same folds can be compared; trainings with equal folds and seed share them.",
@@ -108,7 +117,7 @@ def _ask_rules(page: Page, records: Sequence[RunRecord]) -> RuleSetVersion | Non
         "Judge all of them by the soft labels of",
         keys,
         index=default,
-        format_func=lambda key: f"{plain(versions[key].name)}, version {versions[key].number}",
+        format_func=lambda key: f"{versions[key].name}, version {versions[key].number}",
         key="compare_rules",
         help=f"{meaning('soft label')} Runs that learnt from other rules are judged anew, from their stored scores.",
     )

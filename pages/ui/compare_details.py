@@ -7,6 +7,7 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.compare_choice import Choice
 from pages.ui.compare_point import Chosen, keep
+from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.text import plain, share
 from spu_core.charts import (
@@ -65,14 +66,13 @@ def _figures(choice: Choice, chosen: Chosen) -> None:
     show_chart(leaderboard_chart(intervals, ceiling=ceiling, theme=theme()), key="compare_intervals")
     present = [name for name in COLUMNS if board[name].notna().any()]
     config = {name: st.column_config.NumberColumn(COLUMNS[name], format="%.3f") for name in present}
-    config["share_of_ceiling"] = st.column_config.ProgressColumn(
-        "Of ceiling", format="percent", min_value=0, max_value=1, help=meaning("share of ceiling")
-    )
+    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"))
     config["group"] = st.column_config.TextColumn("Same letter", help="Those that share a letter cannot be told apart.")
     config["name"] = st.column_config.TextColumn("Model", pinned=True)
     config["refined_note"] = st.column_config.TextColumn("About refined S", help=meaning("refined S"))
     notes = ["refined_note"] if board["refined_note"].notna().any() else []
-    st.dataframe(board[["name", "group", *present, *notes]], hide_index=True, column_config=config, key="compare_all")
+    shown = in_percent(board, "share_of_ceiling")[["name", "group", *present, *notes]]
+    st.dataframe(shown, hide_index=True, column_config=config, key="compare_all")
     for sentence in (*choice.comparison.disagreements, *choice.comparison.notes):
         st.caption(f":material/info: {plain(sentence)}")
 
@@ -97,7 +97,8 @@ def _costs(choice: Choice, chosen: Chosen) -> None:
     show_chart(chart, key="compare_costs")
     st.caption("Missed positives are counted by ΣS, so this is as right as your soft labels are on average.")
     best = costs.cheapest(chosen.curve)
-    if st.button(f"Flag {share(best.flagged_share)} of rows, the cheapest point", icon=":material/savings:"):
+    words = f"Flag {share(best.flagged_share)} of rows, the cheapest point"
+    if st.button(words, icon=":material/savings:", key="compare_cheapest"):
         keep(choice, chosen.name, best, "the lowest expected cost")
         st.rerun()
 
@@ -157,7 +158,7 @@ def _features(choice: Choice, chosen: Chosen) -> None:
 
 def _segments(choice: Choice, chosen: Chosen) -> None:
     table = cached.table(choice.page.workspace, choice.dataset)
-    column = st.selectbox("Column", list(table.frame.columns), key="compare_segment", format_func=plain)
+    column = st.selectbox("Column", list(table.frame.columns), key="compare_segment")
     threshold = min(max(chosen.review.point.threshold, -1e300), 1e300)
     run = choice.run(chosen.name)
     key = (choice.ids[chosen.name], column, threshold)
@@ -165,7 +166,7 @@ def _segments(choice: Choice, chosen: Chosen) -> None:
     overall = run.metrics.auc_spu.estimate if run.metrics is not None else None
     show_chart(segment_chart(found.intervals, overall=overall, theme=theme()), key="compare_segments")
     st.dataframe(
-        found.table,
+        in_percent(found.table, "flagged_share"),
         hide_index=True,
         key="compare_segment_table",
         column_config={
@@ -175,11 +176,11 @@ def _segments(choice: Choice, chosen: Chosen) -> None:
             "auc_spu": st.column_config.NumberColumn("AUC_SPU", format="%.3f"),
             "low": st.column_config.NumberColumn("from", format="%.3f"),
             "high": st.column_config.NumberColumn("to", format="%.3f"),
-            "flagged_share": st.column_config.ProgressColumn("Flagged", format="percent", min_value=0, max_value=1),
+            "flagged_share": share_column("Flagged", "Share of the segment above the threshold."),
         },
     )
 
 
 def _ask_runs(choice: Choice, key: str) -> list[str]:
-    names = st.multiselect("Models", choice.names, default=choice.names[:3], key=key, format_func=plain)
+    names = st.multiselect("Models", choice.names, default=choice.names[:3], key=key)
     return list(names)

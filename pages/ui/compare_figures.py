@@ -7,11 +7,12 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.compare_choice import Choice
 from pages.ui.compare_point import Chosen, take_click
+from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, figure, plain
 from spu_core.charts import roc_chart
-from spu_core.training import Verdict
+from spu_core.training import Verdict, best_model
 from spu_core.training.verdict import QUESTION
 
 ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
@@ -25,7 +26,7 @@ ANSWERS = {
 
 def show_headline(choice: Choice) -> None:
     """The best AUC_SPU, the ceiling, the share reached and the mean soft label."""
-    best, views = choice.comparison.best, choice.views
+    best, views = best_model(choice.comparison), choice.views
     assert best.metrics is not None
     metrics, quiet = best.metrics, {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(4, gap="small")
@@ -122,24 +123,25 @@ PERFECT_WORDS = (
 def show_leaderboard(choice: Choice) -> None:
     """The figures people look at first; all of them are in the details."""
     st.subheader("Leaderboard", anchor=False)
-    board = choice.comparison.leaderboard
+    board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
     known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]
+    numbers = {
+        "auc_spu": ("AUC", meaning("AUC_SPU")),
+        "known_positive_auc": ("Known", meaning("known-positive AUC")),
+        "true_auc": ("True", "AUC against the truth, where it is known."),
+    }
+    config = {
+        name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=56)
+        for name, (title, words) in numbers.items()
+    }
+    config["name"] = st.column_config.TextColumn("Model", width=124)
+    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=104)
     st.dataframe(
-        board[["name", "auc_spu", "share_of_ceiling", *known[:1], *known[1:]]],
+        board[["name", "auc_spu", "share_of_ceiling", *known]],
         hide_index=True,
         key="compare_board",
-        height=38 + 35 * min(len(board), 7),
-        column_config={
-            "name": st.column_config.TextColumn("Model", pinned=True, width="medium"),
-            "auc_spu": st.column_config.NumberColumn("AUC_SPU", format="%.3f", help=meaning("AUC_SPU")),
-            "share_of_ceiling": st.column_config.ProgressColumn(
-                "Of ceiling", format="percent", min_value=0, max_value=1, help=meaning("share of ceiling")
-            ),
-            "known_positive_auc": st.column_config.NumberColumn(
-                "Known pos.", format="%.3f", help=meaning("known-positive AUC")
-            ),
-            "true_auc": st.column_config.NumberColumn("True AUC", format="%.3f", help="Where the truth is known."),
-        },
+        height="content" if len(board) <= 8 else 320,
+        column_config=config,
     )
     tied = choice.comparison.groups[0]
     if len(tied) > 1:

@@ -17,7 +17,7 @@ from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, plain, share
 from spu_core.charts import clicked_threshold
 from spu_core.metrics import OperatingPoint, RocSpu
-from spu_core.training import ReviewPoint, review_point
+from spu_core.training import ReviewPoint, review_point, suggested_model
 from spu_core.workspace import Threshold
 
 
@@ -87,9 +87,8 @@ def keep(choice: Choice, name: str, point: OperatingPoint, by: str) -> None:
 def show_champion(choice: Choice, chosen: Chosen) -> None:
     """Who goes to production; the choice is stored with its operating point."""
     champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="compare_champion"):
-        st.markdown(":material/trophy: **Champion**", width="content")
-        st.markdown(plain(_champion_words(choice, champion)), width="stretch")
+    st.markdown(f":material/trophy: **Champion**: {plain(_champion_words(choice, champion))}")
+    with st.container(horizontal=True, vertical_alignment="center", key="compare_champion"):
         is_champion = champion is not None and champion.run == chosen.id
         words = f"Keep {_short(chosen.name)}" if is_champion else f"Choose {_short(chosen.name)}"
         if st.button(plain(words), key="compare_choose", type="secondary" if is_champion else "primary"):
@@ -102,7 +101,7 @@ def show_champion(choice: Choice, chosen: Chosen) -> None:
 
 def _champion_words(choice: Choice, champion: Any) -> str:
     if champion is None:
-        return "Nobody is chosen yet. The one you choose can be exported with its operating point."
+        return "nobody yet. The one you choose is exported with its operating point."
     record = choice.page.workspace.runs.get(champion.run)
     flagged = choice.page.workspace.thresholds.list(champion.run)[0].flagged_share
     name = next((name for name, token in choice.ids.items() if token == champion.run), record.name)
@@ -113,16 +112,15 @@ def _ask_run(choice: Choice) -> str:
     names = choice.names
     if st.session_state.get("compare_run") not in names:
         st.session_state["compare_run"] = _first_run(choice)
-    return st.selectbox(
-        "Model", names, key="compare_run", format_func=plain, label_visibility="collapsed", help="Whose threshold?"
-    )
+    return st.selectbox("Model", names, key="compare_run", label_visibility="collapsed", help="Whose threshold?")
 
 
 def _first_run(choice: Choice) -> str:
-    """The champion where it is among these runs, else the best."""
+    """The champion where it is among these runs, else the model that a choice would fall on."""
     champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
     token = champion.run if champion is not None else None
-    return next((name for name in choice.names if choice.ids[name] == token), choice.names[0])
+    suggested = suggested_model(choice.comparison).name
+    return next((name for name in choice.names if choice.ids[name] == token), suggested)
 
 
 def _current(choice: Choice, name: str, curve: RocSpu) -> float:

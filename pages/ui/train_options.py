@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.ui.shell import Page
 from pages.ui.show import meaning
-from pages.ui.text import plain
 from spu_core.tables import Table
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
 from spu_core.training.config import RULE_COLUMNS
@@ -139,7 +138,6 @@ def _tuning(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     names = wanted.multiselect(
         "Tune the settings of",
         tunable,
-        format_func=plain,
         key="train_tuned",
         placeholder="Nobody: defaults are good to begin with",
         help="Settings are searched anew inside every fold, so that no row is judged by a model chosen on it.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.shell import Page, told_in_words
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.steps import link_to, step_named
@@ -119,7 +120,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
     failed = [state for state in view.candidates if state.state == "failed"]
     if len(table):
         st.dataframe(
-            table,
+            in_percent(table, "share_of_ceiling"),
             hide_index=True,
             key=f"board_{view.job.id}",
             column_config={
@@ -127,9 +128,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
                 "auc_spu": st.column_config.NumberColumn("AUC_SPU", format="%.3f", help=meaning("AUC_SPU")),
                 "low": st.column_config.NumberColumn("from", format="%.3f", help="Lower end of the 95 % interval."),
                 "high": st.column_config.NumberColumn("to", format="%.3f", help="Upper end of the 95 % interval."),
-                "share_of_ceiling": st.column_config.ProgressColumn(
-                    "Of ceiling", format="percent", min_value=0, max_value=1, help=meaning("share of ceiling")
-                ),
+                "share_of_ceiling": share_column("Of ceiling", meaning("share of ceiling")),
                 "known_positive_auc": st.column_config.NumberColumn(
                     "Known-positive AUC", format="%.3f", help=meaning("known-positive AUC")
                 ),

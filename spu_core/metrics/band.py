@@ -147,13 +147,17 @@ def _sup_quantile(covariance: np.ndarray, tpr: np.ndarray, level: float) -> floa
 
 
 def _bounds(tpr: np.ndarray, error: np.ndarray, quantile: float, unseen: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on the logit scale; where TPR is 0 or 1 they open to what n rows could have missed."""
+    """Bounds on the logit scale; where TPR is 0 or 1 they open to what n rows could have missed.
+
+    Near 0 and 1 the logit scale stretches without limit, so a bound is never further off than four times a plain one.
+    """
     inner = (tpr > 0.0) & (tpr < 1.0)
     safe = np.where(inner, tpr, 0.5)
     reach = quantile * error / (safe * (1.0 - safe))
     low = np.where(inner, expit(logit(safe) - reach), np.where(tpr >= 1.0, 1.0 - unseen, 0.0))
     high = np.where(inner, expit(logit(safe) + reach), np.where(tpr <= 0.0, unseen, 1.0))
-    return low, high
+    furthest = np.maximum(4.0 * quantile * error, unseen)
+    return np.maximum(low, tpr - furthest), np.minimum(high, tpr + furthest)
 
 
 def _check_grid(grid: Any) -> np.ndarray:

@@ -22,6 +22,7 @@ from spu_core.training.tuning import TuningReport, tune
 from spu_core.training.verdict import Verdict
 from spu_core.training.views import (
     ReviewPoint,
+    best_model,
     ceiling_curve,
     mean_soft_label,
     perfect_link,
@@ -35,6 +36,7 @@ from spu_core.training.views import (
     segment_values,
     sketch,
     soft_sum,
+    suggested_model,
 )
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "Tuning",
     "TuningReport",
     "Verdict",
+    "best_model",
     "ceiling_curve",
     "compare_runs",
     "cross_fit",
@@ -85,6 +88,7 @@ __all__ = [
     "shortlist",
     "sketch",
     "soft_sum",
+    "suggested_model",
     "tune",
     "why_not",
     "with_refined",

@@ -20,10 +20,12 @@ from spu_core.metrics import (
     roc_spu_ceiling,
 )
 from spu_core.theory import ScarLink
+from spu_core.training.comparison import Comparison
 from spu_core.training.folded import folded_interval
 from spu_core.training.run import Run
 
 MOST_SEGMENTS = 12
+NOT_MODELS = ("rule_score", "oracle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,24 @@ class ReviewPoint:
     def mean_soft_label(self) -> float:
         """Mean S of the flagged rows; NaN where none is flagged."""
         return self.soft_sum / self.point.flagged if self.point.flagged else float("nan")
+
+
+def best_model(comparison: Comparison) -> Run:
+    """The model with the highest AUC_SPU.
+
+    The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to use, so they
+    come last here.
+    """
+    finished = [run for run in comparison.runs if run.metrics is not None]
+    return next((run for run in finished if run.candidate.method not in NOT_MODELS), comparison.best)
+
+
+def suggested_model(comparison: Comparison) -> Run:
+    """The model to look at first: the winner of the verdict, which the rules cannot flatter, else the best."""
+    pair = comparison.verdict.pair
+    names = [] if pair is None else [pair.first]
+    found = (run for run in comparison.runs if run.name in names and run.candidate.method not in NOT_MODELS)
+    return next(found, best_model(comparison))
 
 
 def run_curve(run: Run) -> RocSpu:

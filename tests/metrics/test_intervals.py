@@ -171,6 +171,17 @@ def test_bands_hold_the_curve_and_open_where_it_is_0_or_1(scored):
     assert (perfect.low < 1.0).all()
 
 
+def test_bands_do_not_fall_to_zero_where_the_curve_is_almost_one():
+    """A score with one large tie at its end, as rules give: the logit scale alone would open the band to 0 there."""
+    rng = np.random.default_rng(0)
+    soft_label = np.r_[rng.uniform(0.2, 0.9, 200), np.full(370, 0.001)]
+    band = roc_spu_band(soft_label, np.where(soft_label > 0.1, soft_label, 0.0))
+
+    near_one = band.tpr > 0.99
+    assert near_one.any()
+    assert band.simultaneous_low[near_one].min() > 0.8
+
+
 def test_band_and_bootstrap_agree_on_the_spread_at_one_false_positive_rate(scored):
     from spu_core.metrics import roc_spu
 

@@ -1,0 +1,192 @@
+"""The Compare page: curves against the ceiling, one S for all runs, an operating point that is kept, a champion."""
+
+from __future__ import annotations
+
+import pytest
+
+from spu_core.training import Candidate
+from spu_core.workspace import Workspace
+from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
+
+PAGE = "pages/4_compare.py"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A home with three runs, made once: every test gets its own copy."""
+    home = tmp_path_factory.mktemp("trained") / "home"
+    with Workspace.open(home) as workspace:
+        address = bring_sample(workspace)
+        train_quickly(workspace, address)
+    return home, address
+
+
+@pytest.fixture
+def address(trained, tmp_path, monkeypatch):
+    import shutil
+
+    home, address = trained
+    shutil.copytree(home, tmp_path / "copy")
+    monkeypatch.setenv("SPU_HOME", str(tmp_path / "copy"))
+    return address
+
+
+def text_of(page):
+    return "\n".join(element.value for element in (*page.markdown, *page.caption, *page.subheader, *page.error))
+
+
+def metrics(page):
+    return {metric.label: metric.value for metric in page.metric}
+
+
+def test_without_runs_the_page_leads_to_training(open_app):
+    with Workspace.open() as workspace:
+        address = bring_sample(workspace)
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert page.subheader[0].value == "No models yet."
+
+
+def test_runs_are_shown_against_the_ceiling_with_a_verdict(open_app, address):
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert 0.5 < float(metrics(page)["Best AUC_SPU"]) <= float(metrics(page)["Ceiling"]) <= 1.0
+    assert "Do my soft labels help?" in [element.value for element in page.subheader]
+    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score"}
+
+
+def test_slider_and_budget_move_together_and_are_kept(open_app, address):
+    page = open_app(PAGE, **address)
+    page.number_input(key="compare_rows").set_value(57).run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        run = next(run for run in workspace.runs.list() if run.name == page.selectbox(key="compare_run").value)
+        [point] = workspace.thresholds.list(run.id)
+    assert point.flagged_share == pytest.approx(57 / 569)
+    assert page.slider(key="compare_threshold").value == pytest.approx(point.threshold, abs=0.002)
+    assert metrics(page)["Flagged"] == "10.0 %"
+
+    page.slider(key="compare_threshold").set_value(0.99).run()
+    with Workspace.open() as workspace:
+        assert len(workspace.thresholds.list(run.id)) == 2
+    again = open_app(PAGE, **address)
+    assert metrics(again)["Flagged"] == metrics(page)["Flagged"] != "10.0 %"
+
+
+def test_the_champion_is_stored_with_its_operating_point(open_app, address):
+    page = open_app(PAGE, **address)
+    page.selectbox(key="compare_run").select("linear").run()
+    page.button(key="compare_choose").click().run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        champion = workspace.thresholds.champion(address["dataset"])
+        assert workspace.runs.get(champion.run).name == "linear"
+    assert "linear, which flags" in text_of(page).replace("\\", "")
+
+
+# What only this tab shows.
+DETAILS = {
+    "All figures": lambda page: page.dataframe[-1].value["group"],
+    "Differences": lambda page: page.dataframe[-1].value["p_holm"],
+    "Costs": lambda page: page.number_input(key="compare_cost"),
+    "Calibration": lambda page: page.multiselect(key="compare_calibrated"),
+    "Gains and lift": lambda page: next(each for each in page.markdown if each.value == "**Lift**"),
+    "Scores": lambda page: page.toggle(key="compare_log"),
+    "Features": lambda page: page.toggle(key="compare_shuffle"),
+    "Segments": lambda page: page.dataframe[-1].value["segment"],
+}
+
+
+@pytest.mark.parametrize("tab", DETAILS)
+def test_a_detail_is_computed_when_its_tab_is_open(open_app, address, tab):
+    page = open_app(PAGE, **address)
+    page.session_state["compare_tabs"] = tab
+    page.run()
+
+    assert not page.exception
+    assert not page.error
+    assert DETAILS[tab](page) is not None
+
+
+def test_shuffled_columns_train_one_fold_again(open_app, address):
+    page = open_app(PAGE, **address)
+    page.session_state["compare_tabs"] = "Features"
+    page.selectbox(key="compare_run").select("linear").run()
+    page.toggle(key="compare_shuffle").set_value(True).run()
+
+    assert not page.exception
+    assert not page.error
+
+
+def test_the_cheapest_point_is_one_click_away(open_app, address):
+    page = open_app(PAGE, **address)
+    page.session_state["compare_tabs"] = "Costs"
+    page.run()
+    page.number_input(key="compare_loss").set_value(1000.0).run()
+    page.button(key="compare_cheapest").click().run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        points = [point for run in workspace.runs.list() for point in workspace.thresholds.list(run.id)]
+    assert [point.detail["by"] for point in points] == ["the lowest expected cost"]
+
+
+def test_runs_under_other_rules_are_judged_by_one_s(open_app, address):
+    with Workspace.open() as workspace:
+        first = workspace.rule_sets.get(address["rules"])
+        workspace.rule_sets.save(first, first.text.replace("noisy_or", "strongest"))
+        train_quickly(workspace, address, [Candidate("logistic", name="later")], version=2)
+        runs = ",".join(run.id for run in workspace.runs.list())
+    page = open_app(PAGE, **address, runs=runs)
+
+    assert not page.exception
+    assert not page.error
+    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score", "later"}
+    assert "trained under other rules" in text_of(page)
+
+
+def test_a_damaged_run_is_told_in_words(open_app, address):
+    with Workspace.open() as workspace:
+        path = workspace.runs.path(workspace.runs.list()[0].id)
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert len(page.error) == 1
+
+
+@pytest.mark.browser
+def test_a_click_on_the_curve_stores_the_threshold(start_server, open_tab, address, tmp_path):
+    server = start_server(tmp_path / "copy")
+    tab = open_tab(server).open(f"compare?dataset={address['dataset']}&rules={address['rules']}")
+    tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+    tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
+    # The third curve from the end lies somewhere along the middle; its points can be clicked.
+    point = tab.page.locator(".st-key-compare_roc .scatterlayer .trace").last.locator(".point").nth(8)
+    box = point.bounding_box()
+
+    tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    tab.settle()
+    tab.page.wait_for_timeout(1000)
+    tab.settle()
+
+    with Workspace.open(tmp_path / "copy") as workspace:
+        points = [point for run in workspace.runs.list() for point in workspace.thresholds.list(run.id)]
+    assert [point.detail["by"] for point in points] == ["a click on the curve"]
+    assert HOSTILE[:20] in tab.text
+    assert tab.page.locator(".katex").count() == 0
+    assert tab.page.locator("[data-testid=stApp] a[href^=javascript]").count() == 0
+
+
+@pytest.mark.browser
+def test_the_page_fits_a_phone_in_the_dark(start_server, open_tab, address, tmp_path):
+    server = start_server(tmp_path / "copy")
+    tab = open_tab(server, width=390, dark=True).open(f"compare?dataset={address['dataset']}&rules={address['rules']}")
+    tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
+
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert "Do my soft labels help?" in tab.text

@@ -1,0 +1,175 @@
+"""The Train page: cards from the registry, one click to train, progress that survives a refresh, errors as rows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pages.ui import train_start
+from spu_core.engines import Job
+from spu_core.tables.samples import load_sample
+from spu_core.training import Candidate, TrainConfig, TrainPlan
+from spu_core.workspace import Attempt, JobStatus, Workspace
+from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
+
+PAGE = "pages/3_train.py"
+
+
+@pytest.fixture
+def sample():
+    with Workspace.open() as workspace:
+        yield bring_sample(workspace)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Jobs that the page started, without a worker."""
+    jobs: list[Job] = []
+    monkeypatch.setattr(train_start, "start_worker", lambda workspace, job: jobs.append(job))
+    return jobs
+
+
+def labels(elements):
+    return [element.label for element in elements]
+
+
+def text_of(page):
+    return "\n".join(element.value for element in (*page.markdown, *page.caption, *page.subheader, *page.error))
+
+
+def test_without_data_the_page_says_where_to_begin(open_app):
+    page = open_app(PAGE)
+
+    assert not page.exception
+    assert page.subheader[0].value == "No data yet."
+
+
+def test_one_click_trains_the_recommended_set(open_app, sample, started):
+    page = open_app(PAGE, **sample)
+    assert not page.exception
+    assert page.button(key="train_start").label == "Train 6 candidates"
+    assert "This is an estimate" in text_of(page)
+
+    page.button(key="train_start").click().run()
+
+    assert not page.exception
+    [job] = started
+    plan = TrainPlan.from_json(job.parameters["plan"])
+    assert [candidate.name for candidate in plan.candidates] == [
+        "fused",
+        "fused without rules",
+        "lightgbm",
+        "labeled_vs_rest",
+        "elkan_noto",
+        "rule_score",
+    ]
+    assert job.parameters["rule_set_version"] == 1
+
+
+def test_candidates_without_what_they_need_say_why(open_app):
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"))
+    page = open_app(PAGE, dataset=dataset.id)
+
+    assert not page.exception
+    assert page.checkbox(key="train_pick_rule_score").disabled
+    assert "there are no rules yet" in text_of(page)
+    assert page.button(key="train_start").label == "Train 3 candidates"
+
+
+def test_settings_names_and_options_reach_the_job(open_app, sample, started):
+    page = open_app(PAGE, **sample)
+    page.session_state["train_drafts"] = {"lightgbm": {"name": HOSTILE, "settings": {"rounds": 7}}}
+    for key in ("fused", "labeled_vs_rest", "elkan_noto", "rule_score"):
+        page.checkbox(key=f"train_pick_{key}").uncheck()
+    page.slider(key="train_folds").set_value(3)
+    page.multiselect(key="train_left_out").set_value(["label_chance"])
+    page.toggle(key="train_early").set_value(True)
+    page.run()
+    page.multiselect(key="train_tuned").set_value([HOSTILE]).run()
+    page.button(key="train_start").click().run()
+
+    assert not page.exception
+    [job] = started
+    plan = TrainPlan.from_json(job.parameters["plan"])
+    [candidate] = plan.candidates
+    assert (candidate.name, dict(candidate.settings), candidate.tuning.trials) == (HOSTILE, {"rounds": 7}, 20)
+    assert (plan.config.folds, plan.config.early_stopping.on) == (3, "soft_log_loss")
+    assert job.parameters["left_out"] == ["label_chance"]
+
+
+def test_finished_runs_fill_the_leaderboard_and_failures_are_rows(open_app, sample):
+    with Workspace.open() as workspace:
+        plain = workspace.datasets.load(sample["dataset"]).with_roles({"malignant": "ignore"})
+        address = {**sample, "dataset": workspace.datasets.save(plain, "no truth").id}
+        train_quickly(workspace, address, [Candidate("oracle"), Candidate("rule_score")])
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert "Trained" in [element.value for element in page.subheader]
+    assert page.dataframe[0].value["name"].tolist() == ["rule_score"]
+    assert page.error[0].value.startswith("**oracle**")
+
+
+def test_an_interrupted_training_shows_its_sentence_and_log_and_starts_again(open_app, sample, monkeypatch):
+    from pages.ui import train_progress
+
+    restarted: list[str] = []
+    monkeypatch.setattr(train_progress, "restart", lambda workspace, token: restarted.append(token))
+    with Workspace.open() as workspace:
+        plan = TrainPlan(TrainConfig(), (Candidate("rule_score"),)).to_json()
+        workspace.jobs.add("f" * 24, "train", "1 candidate", {"dataset": sample["dataset"], "plan": plan}, {})
+        workspace.jobs.begin("f" * 24)
+        workspace.jobs.end(Attempt("f" * 24, 1), JobStatus.INTERRUPTED, "The worker died without a word.")
+        workspace.jobs.log_path("f" * 24).write_text("killed by the kernel")
+    page = open_app(PAGE, **sample)
+
+    assert not page.exception
+    assert "The training was interrupted" in [element.value for element in page.subheader]
+    assert "killed by the kernel" in [element.value for element in page.code]
+    page.button(key=f"restart_{'f' * 24}").click().run()
+    assert restarted == ["f" * 24]
+
+
+@pytest.mark.browser
+def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(start_server, open_tab, tmp_path):
+    with Workspace.open(tmp_path / "home") as workspace:
+        address = bring_sample(workspace)
+    server = start_server(tmp_path / "home", OMP_NUM_THREADS="1")
+    tab = open_tab(server).open(f"train?dataset={address['dataset']}&rules={address['rules']}")
+    for key in ("fused", "lightgbm", "elkan_noto"):
+        tab.page.locator(f".st-key-train_pick_{key} label").first.click()
+        tab.settle()
+
+    tab.page.get_by_role("button", name="Train 2 candidates").click()
+    tab.page.wait_for_selector("[data-testid=stProgress]", timeout=60_000)
+    tab.page.reload()
+    tab.page.wait_for_selector("text=/^(Training|Trained|Waiting for its turn)$/", timeout=60_000)
+
+    tab.page.wait_for_selector("text=/^Trained$/", timeout=120_000)
+    tab.settle()
+    assert tab.page.locator("[data-testid=stDataFrame]").count() == 1
+    assert tab.page.locator("[data-testid=stProgress]").count() == 0
+    with Workspace.open(tmp_path / "home") as workspace:
+        assert {run.name for run in workspace.runs.list()} == {"labeled_vs_rest", "rule_score"}
+
+
+@pytest.mark.browser
+def test_a_training_can_be_cancelled_and_offers_to_start_again(start_server, open_tab, tmp_path):
+    with Workspace.open(tmp_path / "home") as workspace:
+        address = bring_sample(workspace)
+    server = start_server(tmp_path / "home")
+    tab = open_tab(server, width=390, dark=True).open(f"train?dataset={address['dataset']}&rules={address['rules']}")
+
+    tab.page.get_by_role("button", name="Train 6 candidates").click()
+    tab.page.get_by_role("button", name="Cancel").click(timeout=60_000)
+
+    tab.page.wait_for_selector("text=The training was cancelled", timeout=60_000)
+    tab.settle()
+    assert tab.page.get_by_role("button", name="Start again").count() == 1
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    with Workspace.open(tmp_path / "home") as workspace:
+        [job] = workspace.jobs.list()
+        assert job.status == "cancelled"
+        assert json.loads(job.parameters["plan"])["config"]["folds"] == 5
