@@ -90,7 +90,8 @@ def _ask_records(book: Book, table: Table) -> None:
 
 
 def _offer(book: Book, name: str, belief: Belief, key: str) -> None:
-    same = [rule for rule in book.rules if rule.belief == belief]
+    # The same checks in a second rule would be the same evidence twice.
+    same = [rule for rule in book.rules if (rule.belief.kind, rule.belief.needs) == (belief.kind, belief.needs)]
     if same:
         st.caption(f":material/check: Rule {plain(same[0].name)} says this{'' if same[0].on else '; it is off'}.")
     elif st.button("Add as a rule", icon=":material/add:", type="primary", key=key):

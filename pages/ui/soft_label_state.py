@@ -16,7 +16,7 @@ from pages.ui.shell import Page, choose_in_address
 from pages.ui.soft_label_draft import Draft, DraftCondition, automatic_name, draft_of
 from spu_core.errors import SpuError
 from spu_core.rules import RuleSet
-from spu_core.workspace import DatasetRecord
+from spu_core.workspace import DatasetRecord, RuleSetVersion
 
 LONGEST_IN_ADDRESS = 1_500
 
@@ -56,9 +56,7 @@ class Book:
             made = workspace.rule_sets.create(self.dataset.name, rules.to_json(), note)
             choose_in_address(rules=made.id)
         else:
-            # The version that was on the screen when the analyst acted, not the one just read.
-            edited = saved if self.seen is None else replace(saved, number=self.seen)
-            made = workspace.rule_sets.save(edited, rules.to_json(), note)
+            made = workspace.rule_sets.save(self._on_screen(saved), rules.to_json(), note)
         remember_version(made.id, made.number)
 
     def change(self, change: Callable[[RuleSet], RuleSet], note: str) -> None:
@@ -66,11 +64,16 @@ class Book:
         self.save(change(self.rules), note)
         st.rerun()
 
-    def walk(self, step: Callable) -> None:
+    def walk(self, step: Callable[[RuleSetVersion], RuleSetVersion]) -> None:
         """Undo or redo."""
-        moved = step(self.page.rules)
+        assert self.page.rules is not None
+        moved = step(self._on_screen(self.page.rules))
         remember_version(moved.id, moved.number)
         st.rerun()
+
+    def _on_screen(self, saved: RuleSetVersion) -> RuleSetVersion:
+        """The version that was on the screen when the analyst acted, not the one just read."""
+        return saved if self.seen is None else replace(saved, number=self.seen)
 
 
 def open_book(page: Page, dataset: DatasetRecord) -> Book:
