@@ -77,6 +77,8 @@ def read_file(path: str | os.PathLike[str], limits: BundleLimits) -> bytes:
     """The bytes of a bundle file, unless it is too large or no regular file."""
     shown = os.path.basename(os.fspath(path))
     try:
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise BundleError(f"{shown!r} is a folder or a device, not a bundle file.")
         with open(path, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > limits.bytes:

@@ -15,19 +15,20 @@ from spu_core.export.reading import need_fields
 from spu_core.training import Basis, Candidate, Run, TrainConfig, TuningReport
 
 _PACKAGES = ("numpy", "pandas", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "torch")
-# The parts of a basis that are one value per row.
-ROW_PARTS = (
-    "soft_label",
-    "is_labeled",
-    "rule_score",
-    "fold",
-    "judged",
-    "truth",
-    "weight",
-    "groups",
-    "refined",
-    "randomly_checked",
-)
+# The parts of a basis that are one value per row, and the kind of number each holds.
+ROW_PARTS = {
+    "soft_label": "f",
+    "is_labeled": "b",
+    "rule_score": "f",
+    "fold": "i",
+    "judged": "b",
+    "truth": "b",
+    "weight": "f",
+    "groups": "i",
+    "refined": "f",
+    "randomly_checked": "b",
+}
+_INTERVAL = {"estimate", "low", "high", "standard_error", "level", "warning"}
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "config": dict,
@@ -89,6 +90,7 @@ class RunFacts:
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
         need_fields(found, _FIELDS, "record of the run")
+        _check_metrics(found["metrics"] or {})
         changed = {
             "config": TrainConfig.from_dict(found["config"]),
             "rounds": tuple(int(count) for count in found["rounds"]),
@@ -112,9 +114,6 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
             f"The bundle of {facts.name!r} was saved without its training rows, so it cannot be compared; "
             "save it again with keep_rows=True."
         )
-    sizes = {part.shape for part in rows.values()}
-    if len(sizes) != 1 or set(rows) - {"score", *ROW_PARTS}:
-        raise BundleError(f"The stored rows of {facts.name!r} do not belong together: {sorted(rows)}.")
     config = facts.config
     parts = {name: rows.get(name) for name in ROW_PARTS}
     basis = Basis(**parts, labels_note=facts.labels_note, budget=config.review_budget, level=config.level)  # type: ignore[arg-type]
@@ -133,6 +132,19 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
         trained_on_refined=facts.trained_on_refined,
     )
     return run.judged_by(basis)
+
+
+def check_rows(rows: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
+    """Stored rows in which every part has one value per row, of its kind."""
+    kinds = {"score": "f", **ROW_PARTS}
+    for name, part in rows.items():
+        if name not in kinds or not isinstance(part, np.ndarray):
+            raise BundleError(f"The bundle stores rows of {name!r:.60}, which this version does not know.")
+        if part.shape != (count,) or part.dtype.kind != kinds[name] or not np.isfinite(part).all():
+            raise BundleError(f"The bundle's stored {name!r} is not one number for each of the {count:,} rows.")
+    if rows and not {"score", "soft_label", "is_labeled", "rule_score", "fold", "judged"} <= set(rows):
+        raise BundleError(f"The bundle stores only some parts of its rows: {sorted(rows)}.")
+    return dict(rows)
 
 
 def library_versions() -> dict[str, str]:
@@ -157,6 +169,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _check_metrics(metrics: Mapping[str, Any]) -> None:
+    """Figures are numbers, notes, lists of numbers, or intervals: a card will show them."""
+    for name, value in metrics.items():
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+        whole = not isinstance(value, dict) or set(value) == _INTERVAL
+        if not whole or not all(part is None or isinstance(part, int | float | str) for part in parts):
+            raise BundleError(f"The bundle's figure {name!r:.60} is no number, interval or note.")
 
 
 def tuning_to_dict(report: TuningReport) -> dict[str, Any]:

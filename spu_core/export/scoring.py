@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -118,7 +119,8 @@ def score_file(
     work = ScoreWork(bundle, open_rows(source, text_columns(bundle)), scoring or Scoring())
     with work:
         write = _write_parquet if str(target).endswith(".parquet") else _write_csv
-        write(work.tables(), Path(target), raw)
+        with _whole_or_absent(Path(target)) as draft:
+            write(work.tables(), draft, raw)
         return work.report
 
 
@@ -266,6 +268,19 @@ def _spread(reasons: list[tuple[str, ...]], number: int, rows: Any, length: int)
     for row, found in zip(rows, reasons, strict=True):
         words[row] = found[number] if number < len(found) else ""
     return pd.Series(words, dtype="str")
+
+
+@contextmanager
+def _whole_or_absent(target: Path) -> Iterator[Path]:
+    """A file beside the target that takes its name once it is written."""
+    draft = target.with_name(f".{target.name}.writing")
+    try:
+        yield draft
+        os.replace(draft, target)
+    except OSError as problem:
+        raise BundleError(f"{target.name!r} cannot be written: {problem.strerror or problem}.") from problem
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _write_csv(tables: Iterator[pd.DataFrame], target: Path, raw: bool) -> None:

@@ -47,7 +47,8 @@ def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_
         return _from_parquet(inner.stream)
     if inner.kind == "text":
         return _from_text(inner, text_columns, piece_bytes)
-    return _from_frame(read_table(source).frame)
+    upload.stream.seek(0)
+    return _from_frame(read_table(upload.stream, name=upload.name).frame)
 
 
 def _from_frame(frame: pd.DataFrame) -> RowSource:

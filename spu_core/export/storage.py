@@ -19,7 +19,7 @@ from spu_core.export.archive import (
 )
 from spu_core.export.blobs import pack_blobs, unpack_blobs
 from spu_core.export.bundle import Bundle
-from spu_core.export.facts import RunFacts, plain, tuning_from_dict, tuning_to_dict
+from spu_core.export.facts import RunFacts, check_rows, plain, tuning_from_dict, tuning_to_dict
 from spu_core.export.flagging import FlagPoint
 from spu_core.export.manifest import open_manifest, seal_members, to_json
 from spu_core.export.model_checks import check_native
@@ -162,7 +162,7 @@ def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> di
     with reading("passport"):
         found["passport"] = Passport.from_dict(manifest["passport"])
     with reading("stored rows"):
-        found["rows"] = unpack_blobs(manifest["rows"], members)
+        found["rows"] = check_rows(unpack_blobs(manifest["rows"], members), found["facts"].rows)
     found["recipe"] = _read_recipe(members, manifest)
     if [column.name for column in found["profile"].columns] != list(found["encoder"].names):
         raise BundleError("The bundle's profile.json and encoder.json describe different columns.")

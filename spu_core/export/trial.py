@@ -47,10 +47,11 @@ def _load(data: bytes) -> str | None:
     """None, or the sentence that says why the bundle cannot be used."""
     from spu_core.errors import SpuError
     from spu_core.export.archive import BundleLimits
+    from spu_core.export.model_checks import check_loaded
     from spu_core.export.storage import bundle_of, open_members
 
     try:
-        bundle_of(*open_members(data, BundleLimits()))
+        check_loaded(bundle_of(*open_members(data, BundleLimits())).fitted.model)
     except SpuError as problem:
         return str(problem)
     except MemoryError:

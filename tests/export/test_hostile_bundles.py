@@ -297,5 +297,38 @@ def test_a_stored_file_that_is_not_the_stored_one_is_refused():
 def test_a_missing_file_and_a_folder_get_a_sentence(tmp_path):
     with pytest.raises(BundleError, match=r"'none.spu' cannot be opened: No such file"):
         load_bundle(tmp_path / "none.spu")
-    with pytest.raises(BundleError, match="cannot be opened: Is a directory"):
+    with pytest.raises(BundleError, match="is a folder or a device, not a bundle file"):
         load_bundle(tmp_path)
+
+
+def test_stored_rows_of_another_kind_or_length_are_refused():
+    members = members_of(good())
+    manifest = json.loads(members[MANIFEST])
+    for name, entry in (("score", {"dtype": "<i8"}), ("fold", {"dtype": "<f8"}), ("score", {"shape": [10, 40]})):
+        rows = json.loads(json.dumps(manifest["rows"]))
+        rows[name] |= entry
+        with pytest.raises(BundleError, match=f"stored '{name}' is not one number for each of the 400 rows"):
+            load_bundle(resealed(members, rows=rows))
+    with pytest.raises(BundleError, match="stores only some parts of its rows"):
+        load_bundle(resealed(members, rows={"score": manifest["rows"]["score"]}))
+
+
+def test_figures_that_no_card_could_show_are_refused():
+    members = members_of(good())
+    run = json.loads(members[MANIFEST])["run"]
+    for value in ({"estimate": 1}, [[1]], [{"a": 1}], {"estimate": {}}):
+        with pytest.raises(BundleError, match="figure 'auc_spu' is no number, interval or note"):
+            load_bundle(resealed(members, run={**run, "metrics": {"auc_spu": value}}))
+
+
+def test_a_loaded_xgboost_tree_that_leads_outside_itself_is_refused():
+    from spu_core.export.model_checks import _check_xgboost
+
+    tree = {"left_children": [1, -1, -1], "right_children": [2, -1, -1], "split_indices": [0, 0, 0]}
+    model = {"learner": {"gradient_booster": {"model": {"trees": [tree]}}}}
+
+    _check_xgboost(model, 1)
+    for changes in ({"left_children": [0, -1, -1]}, {"right_children": [9, -1, -1]}, {"split_indices": [1, 0, 0]}):
+        broken = {"learner": {"gradient_booster": {"model": {"trees": [{**tree, **changes}]}}}}
+        with pytest.raises(BundleError, match="leads outside itself or its columns"):
+            _check_xgboost(broken, 1)

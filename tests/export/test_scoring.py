@@ -273,3 +273,15 @@ def test_few_rows_say_nothing_about_drift(bundle):
 def test_settings_state_their_law(setting, value):
     with pytest.raises(BundleError, match=setting):
         Scoring(**{setting: value})
+
+
+def test_a_scored_file_is_whole_or_absent(tmp_path, bundle, monkeypatch):
+    import spu_core.export.scoring as module
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "_write_csv", fail)
+    with pytest.raises(BundleError, match=r"'out.csv' cannot be written: No space left on device"):
+        bundle.score_file(make_frame(40), tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
