@@ -26,6 +26,8 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command; what the caller can fix is said in a sentence, without a traceback."""
+    # Threads of boosters that wait must not spin: on a busy computer that costs more than it saves.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except SpuError as error:

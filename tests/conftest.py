@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-# Idle BLAS threads fight with the tests for two cores.
+# Idle threads that spin fight with the tests for two cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(autouse=True)

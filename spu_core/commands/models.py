@@ -12,7 +12,7 @@ from spu_core.engines.study import Study
 from spu_core.errors import BundleError, SpuError
 from spu_core.export import Bundle, Scoring, export_onnx, load_bundle, model_card, save_bundle, write_folder
 from spu_core.rules import RuleSet
-from spu_core.training import Candidate, Comparison, TrainConfig, TrainPlan, compare_runs
+from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, compare_runs
 
 DEFAULT_METHODS = ("fused", "lightgbm", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
 BundlePaths = Annotated[list[Path], typer.Argument(help="Bundles (.spu) of one table.")]
@@ -59,14 +59,16 @@ def train(
     table = study.prepare(read_input(data))
     output.mkdir(parents=True, exist_ok=True)
     bundles: list[Path] = []
+    runs: list[Run] = []
     errors: dict[str, str | None] = {}
     with training_bar(as_json) as show:
         for run, bundle in study.run(table, show):
             if bundle is None:
                 errors[run.name] = run.error
             else:
-                bundles.append(save_bundle(bundle, output / f"{len(bundles) + 1:02d}-{run.candidate.method}.spu"))
-    comparison = compare_runs([load_bundle(path).run for path in bundles]) if bundles else None
+                runs.append(run)
+                bundles.append(save_bundle(bundle, output / f"{len(runs):02d}-{run.candidate.method}.spu"))
+    comparison = compare_runs(runs) if runs else None
     changed = bool(study.fingerprint) and study.fingerprint != table.fingerprint
     value = {
         "bundles": [str(path) for path in bundles],

@@ -71,8 +71,8 @@ def spawn(
 
 
 def thread_variables(threads: int) -> Mapping[str, str]:
-    """What keeps numeric libraries to their number of threads; they read it when they are loaded."""
-    return dict.fromkeys(_THREAD_VARIABLES, str(threads))
+    """What keeps numeric libraries to their number of threads, and lets waiting ones sleep; read when they load."""
+    return {**dict.fromkeys(_THREAD_VARIABLES, str(threads)), "OMP_WAIT_POLICY": "PASSIVE"}
 
 
 def _start(home: Home, ticket: Ticket, slot: int) -> None:

@@ -96,6 +96,19 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         return tags
 
 
+# Below this many rows the threads of a booster wait for each other longer than they work.
+ROWS_WORTH_A_THREAD = 10_000
+
+
+def useful_threads(threads: int, rows: int) -> int:
+    """As many threads as asked for, but one where there is too little work to share.
+
+    >>> useful_threads(4, rows=500), useful_threads(4, rows=1_000_000)
+    (1, 4)
+    """
+    return threads if rows >= ROWS_WORTH_A_THREAD else 1
+
+
 def as_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> pd.DataFrame:
     """X as a table; a matrix gets the column names x0…xn. A table of another order of columns is the same table."""
     if isinstance(X, pd.DataFrame):
@@ -104,17 +117,13 @@ def as_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> pd.DataFrame:
         return X
     matrix = validate_data(estimator, X, reset=reset, dtype="numeric", ensure_all_finite=False)
     names = getattr(estimator, "feature_names_in_", None)
-    return pd.DataFrame(
-        matrix, columns=[f"x{place}" for place in range(matrix.shape[1])] if names is None else names
-    )
+    return pd.DataFrame(matrix, columns=[f"x{place}" for place in range(matrix.shape[1])] if names is None else names)
 
 
 def as_target(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(target in [0, 1], the two classes): floats in [0, 1] are beliefs, everything else must be two classes."""
     if y is None:
-        raise ValueError(
-            "fit requires y to be passed, but the target y is None; give one soft label or class per row."
-        )
+        raise ValueError("fit requires y to be passed, but the target y is None; give one soft label or class per row.")
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = _ravel(y)
@@ -149,13 +158,9 @@ def _ravel(y: np.ndarray) -> np.ndarray:
 
     from sklearn.exceptions import DataConversionWarning
 
-    warnings.warn(
-        "A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4
-    )
+    warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4)
     return y.ravel()
 
 
 def _plain(value: Any) -> Any:
-    return (
-        value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
-    )
+    return value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value

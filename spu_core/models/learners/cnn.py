@@ -105,9 +105,7 @@ class SoftCnn(SoftLearner):
             for batch in np.array_split(rng.permutation(target.size), steps):
                 shown = images[batch].flip(3) if self.flip and rng.random() < 0.5 else images[batch]
                 margin = self.network_(shown)[:, 0]
-                losses = torch.nn.functional.binary_cross_entropy_with_logits(
-                    margin, target_[batch], reduction="none"
-                )
+                losses = torch.nn.functional.binary_cross_entropy_with_logits(margin, target_[batch], reduction="none")
                 optimiser.zero_grad()
                 ((losses * weight_[batch]).sum() / weight_[batch].sum()).backward()
                 optimiser.step()
@@ -140,9 +138,7 @@ class SoftCnn(SoftLearner):
     def _images(self, matrix: np.ndarray) -> np.ndarray:
         side, _, channels = self.shape_
         filled = np.nan_to_num((matrix.astype(np.float32) - self.center_) / self.scale_, nan=0.0)
-        return np.ascontiguousarray(
-            filled.reshape(-1, side, side, channels).transpose(0, 3, 1, 2), dtype=np.float32
-        )
+        return np.ascontiguousarray(filled.reshape(-1, side, side, channels).transpose(0, 3, 1, 2), dtype=np.float32)
 
     def _network(self, start: float) -> Any:
         nn = _torch().nn
@@ -160,9 +156,7 @@ class SoftCnn(SoftLearner):
     def to_state(self) -> State:
         """Plain arrays of all layers."""
         own = {"center": self.center_, "scale": self.scale_, "shape": list(self.shape_)}
-        blobs: dict[str, Blob] = {
-            name: value.numpy().copy() for name, value in self.network_.state_dict().items()
-        }
+        blobs: dict[str, Blob] = {name: value.numpy().copy() for name, value in self.network_.state_dict().items()}
         return {**self.describe(), **own, "rounds": self.rounds_, "active": self.active_.tolist()}, blobs
 
     @classmethod
@@ -174,9 +168,7 @@ class SoftCnn(SoftLearner):
         model.active_ = np.array(description["active"], dtype=np.int64)
         model.classes_ = np.array([0, 1])
         model.network_ = model._network(0.0)
-        model.network_.load_state_dict(
-            {name: torch.from_numpy(np.array(blob)) for name, blob in blobs.items()}
-        )
+        model.network_.load_state_dict({name: torch.from_numpy(np.array(blob)) for name, blob in blobs.items()})
         return model
 
 
@@ -193,9 +185,7 @@ def image_shape(pixels: int) -> tuple[int, int, int]:
         side = round((pixels / channels) ** 0.5)
         if side >= 8 and side * side * channels == pixels:
             return side, side, channels
-    raise TrainingError(
-        f"{pixels:,} pixel columns make no square image of 1 or 3 channels, at least 8 pixels wide."
-    )
+    raise TrainingError(f"{pixels:,} pixel columns make no square image of 1 or 3 channels, at least 8 pixels wide.")
 
 
 def _torch() -> Any:

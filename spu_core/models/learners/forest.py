@@ -98,9 +98,7 @@ class SoftForest(SoftLearner):
     def _score(self, features: Features) -> np.ndarray:
         matrix = np.ascontiguousarray(features.matrix, dtype=np.float32)
         starts = range(0, len(matrix), BLOCK)
-        return np.clip(
-            np.concatenate([self._score_block(matrix[start : start + BLOCK]) for start in starts]), 0, 1
-        )
+        return np.clip(np.concatenate([self._score_block(matrix[start : start + BLOCK]) for start in starts]), 0, 1)
 
     def _score_block(self, matrix: np.ndarray) -> np.ndarray:
         """Walk all trees from plain arrays; the same code before and after saving, so scores are equal to the bit."""
@@ -116,9 +114,7 @@ class SoftForest(SoftLearner):
                 left = np.where(
                     np.isnan(value), tree["missing_go_to_left"][here] == 1, value <= tree["threshold"][here]
                 )
-                node[moving] = start + np.where(
-                    left, tree["children_left"][here], tree["children_right"][here]
-                )
+                node[moving] = start + np.where(left, tree["children_left"][here], tree["children_right"][here])
             total += tree["value"][node]
         return total / (tree["start"].size - 1)
 

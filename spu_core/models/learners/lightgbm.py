@@ -9,7 +9,7 @@ import numpy as np
 
 from spu_core.errors import TrainingError
 from spu_core.models.features import Features
-from spu_core.models.learners.base import SoftLearner
+from spu_core.models.learners.base import SoftLearner, useful_threads
 from spu_core.models.settings import SEED, THREADS, Setting
 from spu_core.models.state import Blob, State, loads
 from spu_core.models.watch import Watch
@@ -62,9 +62,7 @@ class SoftLightGBM(SoftLearner):
             tunable=True,
             help="Fewest rows in a leaf; None takes 1/25 of the rows, from 3 to 20.",
         ),
-        Setting(
-            name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values."
-        ),
+        Setting(name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values."),
         Setting(
             name="colsample_bytree",
             default=1.0,
@@ -142,13 +140,11 @@ class SoftLightGBM(SoftLearner):
         self._load(booster.model_to_string(num_iteration=max(self.rounds_, 1)))
 
     def _score(self, features: Features) -> np.ndarray:
-        score = self.booster_.predict(features.matrix, num_threads=self.threads)
+        score = self.booster_.predict(features.matrix, num_threads=useful_threads(self.threads, len(features)))
         return np.asarray(score, dtype=np.float64)
 
     def _params(self, rows: int) -> dict[str, Any]:
-        smallest_leaf = (
-            int(np.clip(rows // 25, 3, 20)) if self.min_child_samples is None else self.min_child_samples
-        )
+        smallest_leaf = int(np.clip(rows // 25, 3, 20)) if self.min_child_samples is None else self.min_child_samples
         return {
             "objective": self.objective,
             "learning_rate": self.learning_rate,
@@ -161,7 +157,7 @@ class SoftLightGBM(SoftLearner):
             "max_bin": self.max_bin,
             "metric": "none",
             "seed": self.seed,
-            "num_threads": self.threads,
+            "num_threads": useful_threads(self.threads, rows),
             "deterministic": True,
             "force_row_wise": True,
             "feature_pre_filter": False,

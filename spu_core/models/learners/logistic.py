@@ -95,10 +95,7 @@ def fit_logistic(
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         margin = matrix @ point[1:] + point[0]
-        value = (
-            np.sum(weight * (np.logaddexp(0.0, margin) - target * margin))
-            + 0.5 * ridge * point[1:] @ point[1:]
-        )
+        value = np.sum(weight * (np.logaddexp(0.0, margin) - target * margin)) + 0.5 * ridge * point[1:] @ point[1:]
         pull = weight * (expit(margin) - target)
         slope = np.concatenate([[pull.sum()], pull @ matrix + ridge * point[1:]])
         return value / total, slope / total

@@ -45,9 +45,7 @@ class SoftNeighbors(SoftLearner):
         THREADS,
     )
 
-    def __init__(
-        self, *, neighbors: int = 50, max_rows: int = 50_000, seed: int = 0, threads: int = 2
-    ) -> None:
+    def __init__(self, *, neighbors: int = 50, max_rows: int = 50_000, seed: int = 0, threads: int = 2) -> None:
         self.neighbors = neighbors
         self.max_rows = max_rows
         self.seed = seed
@@ -69,13 +67,9 @@ class SoftNeighbors(SoftLearner):
         from sklearn.neighbors import NearestNeighbors
 
         # All columns constant: every row is equally near.
-        reference = (
-            self.reference_ if self.reference_.shape[1] else np.zeros((self.target_.size, 1), np.float32)
-        )
+        reference = self.reference_ if self.reference_.shape[1] else np.zeros((self.target_.size, 1), np.float32)
         nearest = min(self.neighbors, self.target_.size)
-        self.index_ = NearestNeighbors(n_neighbors=nearest, algorithm="brute", n_jobs=self.threads).fit(
-            reference
-        )
+        self.index_ = NearestNeighbors(n_neighbors=nearest, algorithm="brute", n_jobs=self.threads).fit(reference)
 
     def _score(self, features: Features) -> np.ndarray:
         blocks = [

@@ -135,9 +135,7 @@ class SoftNetwork(SoftLearner):
         model.rounds_ = description["rounds"]
         model.view_ = LinearView.from_state(blobs)
         model.active_ = model.view_.active
-        weights, biases = (
-            [np.asarray(blobs[f"{name}{depth}"]) for depth in range(3)] for name in ("weight", "bias")
-        )
+        weights, biases = ([np.asarray(blobs[f"{name}{depth}"]) for depth in range(3)] for name in ("weight", "bias"))
         model.layers_ = Layers(weights, biases)
         model.classes_ = np.array([0, 1])
         return model

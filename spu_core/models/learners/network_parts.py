@@ -13,9 +13,7 @@ from scipy.special import expit, logit
 Loss = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, np.ndarray]]
 
 
-def soft_cross_entropy(
-    margin: np.ndarray, target: np.ndarray, weight: np.ndarray
-) -> tuple[float, np.ndarray]:
+def soft_cross_entropy(margin: np.ndarray, target: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray]:
     """Mean of −[s ln g + (1−s) ln(1−g)] with g = logistic(margin)."""
     total = weight.sum()
     value = (weight * (np.logaddexp(0.0, margin) - target * margin)).sum() / total
@@ -32,9 +30,7 @@ class NonNegativePu:
 
     unlabeled_prior: float
 
-    def __call__(
-        self, margin: np.ndarray, target: np.ndarray, weight: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def __call__(self, margin: np.ndarray, target: np.ndarray, weight: np.ndarray) -> tuple[float, np.ndarray]:
         positive = _shares(weight * target)
         unlabeled = _shares(weight * (1.0 - target))
         as_positive, as_negative = expit(-margin), expit(margin)
@@ -59,8 +55,7 @@ class Layers:
         """He's random start; the output starts at logit(share)."""
         sizes = (width, *hidden, 1)
         weights = [
-            (rng.standard_normal((a, b)) * np.sqrt(2.0 / max(a, 1))).astype(np.float32)
-            for a, b in pairwise(sizes)
+            (rng.standard_normal((a, b)) * np.sqrt(2.0 / max(a, 1))).astype(np.float32) for a, b in pairwise(sizes)
         ]
         weights[-1] *= np.float32(0.1)
         biases = [np.zeros(size, dtype=np.float32) for size in sizes[1:]]
@@ -93,9 +88,7 @@ class Layers:
 
     def as_double(self) -> Layers:
         """For scoring: rounding then stays far below what anyone compares."""
-        return Layers(
-            [w.astype(np.float64) for w in self.weights], [b.astype(np.float64) for b in self.biases]
-        )
+        return Layers([w.astype(np.float64) for w in self.weights], [b.astype(np.float64) for b in self.biases])
 
     def copy(self) -> Layers:
         return Layers([w.copy() for w in self.weights], [b.copy() for b in self.biases])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spu_core.models.features import Features
-from spu_core.models.learners.base import SoftLearner
+from spu_core.models.learners.base import SoftLearner, useful_threads
 from spu_core.models.settings import SEED, THREADS, Setting
 from spu_core.models.state import Blob, State, loads
 from spu_core.models.watch import BestRound, Watch
@@ -41,9 +41,7 @@ class SoftXGBoost(SoftLearner):
             tunable=True,
             help="Fewest rows in a leaf, each counted by g(1−g).",
         ),
-        Setting(
-            name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values."
-        ),
+        Setting(name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values."),
         Setting(
             name="colsample_bytree",
             default=1.0,
@@ -101,9 +99,7 @@ class SoftXGBoost(SoftLearner):
             matrix = watch.stop.features.select(features.active).matrix
             held_out = xgb.DMatrix(matrix, **self._schema(features))
         hook = _hook(watch, self.rounds, held_out)
-        booster = xgb.train(
-            self._params(target, weight), data, self.rounds, callbacks=[hook], verbose_eval=False
-        )
+        booster = xgb.train(self._params(target, weight), data, self.rounds, callbacks=[hook], verbose_eval=False)
         self.rounds_ = hook.best.iteration if watch.stop is not None else self.rounds
         self._load(booster[: self.rounds_].save_raw("ubj"))
 
@@ -119,7 +115,7 @@ class SoftXGBoost(SoftLearner):
             "feature_names": features.model_names,
             "feature_types": kinds,
             "enable_categorical": True,
-            "nthread": self.threads,
+            "nthread": useful_threads(self.threads, len(features)),
         }
 
     def _params(self, target: np.ndarray, weight: np.ndarray | None) -> dict[str, Any]:
@@ -137,7 +133,7 @@ class SoftXGBoost(SoftLearner):
             "subsample": self.subsample,
             "max_bin": self.max_bin,
             "seed": self.seed,
-            "nthread": self.threads,
+            "nthread": useful_threads(self.threads, target.size),
             "disable_default_eval_metric": True,
             "verbosity": 0,
         }
