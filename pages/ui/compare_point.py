@@ -20,6 +20,11 @@ from spu_core.metrics import OperatingPoint, RocSpu
 from spu_core.training import ReviewPoint, review_point, suggested_model
 from spu_core.workspace import Threshold
 
+SOFT_SUM_WORDS = (
+    "The sum of soft labels among the flagged rows. It counts expected positives only if your soft labels are right on "
+    "average, which an audit or a known prior can tell."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
@@ -145,16 +150,14 @@ def _threshold(point: OperatingPoint) -> Threshold:
 
 def _show_meaning(chosen: Chosen) -> None:
     point = chosen.review.point
-    tiles = st.columns(4, gap="small")
-    tiles[0].metric("Flagged", share(point.flagged_share), help=f"{count(point.flagged)} rows.")
-    tiles[1].metric("TPR_SPU", share(point.tpr), help=meaning("TPR_SPU"))
-    tiles[2].metric("FPR_SPU", share(point.fpr), help=meaning("FPR_SPU"))
-    tiles[3].metric(
-        "ΣS flagged",
-        count(chosen.review.soft_sum),
-        help="The sum of soft labels among the flagged rows. It counts expected positives only if your soft labels are "
-        "right on average, which an audit or a known prior can tell.",
-    )
+    with st.container(horizontal=True, horizontal_alignment="distribute"):
+        for title, value, words in (
+            ("Flagged", share(point.flagged_share), f"{count(point.flagged)} rows."),
+            ("TPR_SPU", share(point.tpr), meaning("TPR_SPU")),
+            ("FPR_SPU", share(point.fpr), meaning("FPR_SPU")),
+            ("ΣS flagged", count(chosen.review.soft_sum), SOFT_SUM_WORDS),
+        ):
+            st.metric(title, value, help=words, width="content")
 
 
 def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:

@@ -89,7 +89,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: boo
 def _edit_settings(entry: Method, table: Table) -> None:
     """A form made from the registry; only what differs from a default is kept."""
     drafts = _drafts(entry.key)
-    name = st.text_input("Name", value=drafts.get("name", ""), placeholder=entry.key, key=f"train_name_{entry.key}")
+    name = st.text_input("Name", value=drafts.get("name", ""), placeholder=entry.title, key=f"train_name_{entry.key}")
     learner = drafts.get("settings", {}).get("learner")
     changed: dict[str, Any] = {}
     for setting in entry.settings(learner):
@@ -135,10 +135,10 @@ def _chosen(key: str, reason: str | None, has_beliefs: bool) -> list[Candidate]:
     if reason is not None or not st.session_state.get(_pick(key), False):
         return []
     draft = _drafts(key)
-    settings, name = draft.get("settings", {}), draft.get("name", "")
+    settings, name = draft.get("settings", {}), draft.get("name", "").strip() or METHODS[key].title
     chosen = [Candidate(key, settings, name)]
     if key == "fused" and has_beliefs and st.session_state.get("train_twin", True):
-        chosen.append(Candidate(key, settings, f"{name} without rules" if name else "", without_rules=True))
+        chosen.append(Candidate(key, settings, f"{name} without rules", without_rules=True))
     return chosen
 
 

@@ -55,7 +55,8 @@ def _show_views(page: Page, was_active: bool) -> None:
             _show_view(page, view)
         earlier = [view for view in views if view not in active][0 if active else 1 :]
         if earlier:
-            with st.expander(f"{len(earlier)} earlier trainings", icon=":material/history:"):
+            many = f"{len(earlier)} earlier training{'s' * (len(earlier) != 1)}"
+            with st.expander(many, icon=":material/history:"):
                 for view in earlier[:10]:
                     _show_view(page, view)
 
@@ -65,8 +66,10 @@ def _show_view(page: Page, view: TrainingView) -> None:
         _show_heading(page, view)
         if view.is_active:
             st.progress(view.job.share, text=_overall(view))
-            for state in view.candidates:
-                _show_candidate(state)
+            halves = st.columns(2, gap="medium")
+            for place, state in enumerate(view.candidates):
+                with halves[place % 2]:
+                    _show_candidate(state)
         elif view.job.error:
             st.markdown(plain(view.job.error))
         _show_leaderboard(page, view)
@@ -108,9 +111,8 @@ def _duration(seconds: float) -> str:
 
 
 def _show_candidate(state: CandidateState) -> None:
-    name, bar = st.columns([2, 3], gap="small", vertical_alignment="center")
-    name.markdown(f"{ICONS[state.state]} {plain(state.name)}")
-    bar.progress(state.share, text=plain(state.words if state.state != "failed" else "failed") or state.state)
+    where = state.words if state.state == "running" and state.words else state.state
+    st.progress(state.share, text=f"{ICONS[state.state]} **{plain(state.name)}** · {plain(where)}")
 
 
 def _show_leaderboard(page: Page, view: TrainingView) -> None:

@@ -31,7 +31,8 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
     """The estimate and the button; the job begins in the background and the page shows it at once."""
     assert page.dataset is not None
     chosen = options.candidates
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="train_start_box"):
+    aligned = {"vertical_alignment": "center", "horizontal_alignment": "distribute"}
+    with st.container(border=True, horizontal=True, key="train_start_box", **aligned):
         if not chosen:
             st.markdown(":material/info: Choose at least one candidate.")
         else:
@@ -39,7 +40,8 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
             estimate = estimate_training(len(table), columns, chosen, options.config, refine=options.refine)
             st.markdown(
                 f":material/timer: {count(len(table))} rows × {columns} columns, {options.config.folds} folds: "
-                f"**{estimate.words}**. This is an estimate; a busy machine takes longer."
+                f"**{estimate.words}**. This is an estimate; a busy machine takes longer.",
+                width="content",
             )
         job = _job(page, options) if chosen else None
         running = job is not None and _is_running(page, job)

@@ -89,8 +89,9 @@ class _Report:
     def refitting(self, progress: TrainProgress) -> None:
         """The refit on all rows belongs to the candidate that was cross-fitted last."""
         assert self.last is not None
-        where = {"step": progress.step, "iteration": progress.iteration, "iterations": progress.iterations}
-        self._tell(replace(self.last, fold=None, **where), f"{self.last.candidate}: refitting on all rows")
+        now = replace(self.last, fold=None, step=progress.step)
+        now = replace(now, iteration=progress.iteration, iterations=progress.iterations)
+        self._tell(now, f"{self.last.candidate}: refitting on all rows")
 
     def finished(self, run: Run, token: str | None) -> None:
         if token is not None:

@@ -138,7 +138,7 @@ def test_the_cheapest_point_is_one_click_away(open_app, address):
 def test_runs_under_other_rules_are_judged_by_one_s(open_app, address):
     with Workspace.open() as workspace:
         first = workspace.rule_sets.get(address["rules"])
-        workspace.rule_sets.save(first, first.text.replace("noisy_or", "strongest"))
+        workspace.rule_sets.save(first, first.text.replace('"at_end": 0.8', '"at_end": 0.6'))
         train_quickly(workspace, address, [Candidate("logistic", name="later")], version=2)
         runs = ",".join(run.id for run in workspace.runs.list())
     page = open_app(PAGE, **address, runs=runs)
@@ -165,9 +165,9 @@ def test_a_click_on_the_curve_stores_the_threshold(start_server, open_tab, addre
     tab = open_tab(server).open(f"compare?dataset={address['dataset']}&rules={address['rules']}")
     tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
-    # The third curve from the end lies somewhere along the middle; its points can be clicked.
-    point = tab.page.locator(".st-key-compare_roc .scatterlayer .trace").last.locator(".point").nth(8)
-    box = point.bounding_box()
+    # The last trace is the operating point, the one before it a curve.
+    traces = tab.page.locator(".st-key-compare_roc .scatterlayer .trace")
+    box = traces.nth(traces.count() - 2).locator(".point").nth(8).bounding_box(timeout=10_000)
 
     tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     tab.settle()

@@ -57,12 +57,12 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
     [job] = started
     plan = TrainPlan.from_json(job.parameters["plan"])
     assert [candidate.name for candidate in plan.candidates] == [
-        "fused",
-        "fused without rules",
-        "lightgbm",
-        "labeled_vs_rest",
-        "elkan_noto",
-        "rule_score",
+        "Fused",
+        "Fused without rules",
+        "Soft labels, LightGBM",
+        "Labelled against the rest",
+        "Elkan–Noto",
+        "The rules alone",
     ]
     assert job.parameters["rule_set_version"] == 1
 
@@ -152,7 +152,7 @@ def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(st
     assert tab.page.locator("[data-testid=stDataFrame]").count() == 1
     assert tab.page.locator("[data-testid=stProgress]").count() == 0
     with Workspace.open(tmp_path / "home") as workspace:
-        assert {run.name for run in workspace.runs.list()} == {"labeled_vs_rest", "rule_score"}
+        assert {run.name for run in workspace.runs.list()} == {"Labelled against the rest", "The rules alone"}
 
 
 @pytest.mark.browser
