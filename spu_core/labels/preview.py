@@ -17,7 +17,6 @@ from spu_core.errors import SoftLabelError
 from spu_core.labels.beliefs import BeliefSuggestion, suggest_belief
 from spu_core.labels.combine import combiner_of
 from spu_core.labels.leave_one_out import ceiling_or_nan
-from spu_core.metrics.auc import auc_spu_ceiling
 from spu_core.rules import Rule, RuleMatrix, RuleSet
 from spu_core.rules.analysis import covered
 from spu_core.rules.checking import check_kinds, refuse_errors
@@ -228,12 +227,10 @@ def _figures(value: np.ndarray, rows: np.ndarray, floor: float) -> dict[str, flo
         rows = np.bincount(np.rint(value * MOST_CELLS).astype(np.int64), weights=rows, minlength=MOST_CELLS + 1)
         value = np.arange(rows.size) / MOST_CELLS
         value, rows = value[rows > 0], rows[rows > 0]
-    ceiling = ceiling_or_nan(value)
-    if not np.isnan(ceiling):
-        ceiling = auc_spu_ceiling(value, sample_weight=rows.astype(np.float64))
+    ceiling = ceiling_or_nan(value, rows.astype(np.float64))
     return {
         "mean": float(mean),
-        "ceiling": float(ceiling),
+        "ceiling": ceiling,
         "share_between": float(between),
         "share_suspected": float(suspected),
     }

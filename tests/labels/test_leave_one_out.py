@@ -41,3 +41,13 @@ def test_a_rule_that_never_fires_changes_nothing():
     matrix = RuleMatrix.from_arrays(["a", "never"], [[0.5, 0.0], [0.0, 0.0], [0.2, 0.0]])
 
     assert leave_one_rule_out(matrix, [0, 0, 0]).loc["never"].tolist() == pytest.approx([0, 0, 0, 1])
+
+
+def test_many_rows_are_counted_on_a_grid_that_does_not_show(monkeypatch):
+    rng = np.random.default_rng(0)
+    belief, fired = rng.random((5_000, 3)), rng.random((5_000, 3)) < 0.3
+    matrix = RuleMatrix.from_arrays(list("abc"), belief, fired)
+    exact = leave_one_rule_out(matrix, np.arange(5_000) % 40 == 0)
+    monkeypatch.setattr("spu_core.labels.leave_one_out.MANY_ROWS", 100)
+
+    np.testing.assert_allclose(leave_one_rule_out(matrix, np.arange(5_000) % 40 == 0), exact, atol=1e-5)
