@@ -18,7 +18,7 @@ from spu_core.export.parts import active_columns, keeps_training_rows, reads_rul
 from spu_core.export.passport import Passport, Recipe
 from spu_core.export.profile import Profile, profile_of
 from spu_core.models import Features
-from spu_core.training import FittedCandidate, Run
+from spu_core.training import FittedCandidate, Run, TrainPlan
 
 if TYPE_CHECKING:
     from spu_core.export.scoring import ScoreReport, ScoreTable, Scoring
@@ -98,6 +98,11 @@ class Bundle:
     def run(self) -> Run:
         """The run with its out-of-fold scores, to be compared with others; its table is not in the bundle."""
         return run_from(self.facts, self.fitted.candidate, self.rows)
+
+    @property
+    def plan(self) -> TrainPlan:
+        """The configuration that trains this candidate again, as the command line reads it."""
+        return TrainPlan(self.facts.config, (self.fitted.candidate,))
 
     def with_point(self, point: FlagPoint) -> Bundle:
         return replace(self, point=point)

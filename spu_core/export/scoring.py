@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -141,9 +142,12 @@ class ScoreWork:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in ("scores", "ordered"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("ordered", None)
         self._folder.cleanup()
+
+    @property
+    def _scores(self) -> Path:
+        return Path(self._folder.name) / "scores"
 
     @cached_property
     def columns(self) -> ColumnCheck:
@@ -158,22 +162,22 @@ class ScoreWork:
         return active_columns(self.bundle.fitted.model)
 
     @cached_property
-    def scores(self) -> np.ndarray:
-        """The first pass: every score, read-only, backed by a file."""
-        path = Path(self._folder.name) / "scores"
+    def total(self) -> int:
+        """The first pass: every score goes to a file; the number of rows comes back."""
         _ = self.columns
-        with path.open("wb") as stream:
+        with self._scores.open("wb") as stream:
             for chunk in self.source.chunks():
                 stream.write(self._score(chunk).tobytes())
-        if not path.stat().st_size:
+        if not self._scores.stat().st_size:
             raise TableError("The table has no rows to score.")
-        return np.memmap(path, dtype="<f8", mode="r")
+        return self._scores.stat().st_size // 8
 
     @cached_property
     def ordered(self) -> np.ndarray:
-        path = Path(self._folder.name) / "ordered"
-        ordered = np.memmap(path, dtype="<f8", mode="w+", shape=self.scores.shape)
-        ordered[:] = self.scores
+        """All scores in increasing order, backed by a file."""
+        total, path = self.total, Path(self._folder.name) / "ordered"
+        shutil.copyfile(self._scores, path)
+        ordered = np.memmap(path, dtype="<f8", mode="r+", shape=(total,))
         ordered.sort()
         return ordered
 
@@ -186,8 +190,8 @@ class ScoreWork:
     @property
     def report(self) -> ScoreReport:
         return ScoreReport(
-            rows=int(self.scores.size),
-            flagged=int(self.scores.size - np.searchsorted(self.ordered, self.threshold, side="right")),
+            rows=self.total,
+            flagged=int(self.total - np.searchsorted(self.ordered, self.threshold, side="right")),
             threshold=self.threshold,
             training_share=float(self.bundle.point.share),
             flag_by=self.scoring.flag_by,
@@ -197,9 +201,9 @@ class ScoreWork:
 
     def tables(self) -> Iterator[pd.DataFrame]:
         """The second pass: the result, chunk by chunk."""
-        start, total = 0, self.scores.size
+        start, total = 0, self.total
         for chunk in self.source.chunks():
-            score = np.array(self.scores[start : start + len(chunk)])
+            score = np.fromfile(self._scores, dtype="<f8", count=len(chunk), offset=8 * start)
             if score.size != len(chunk):
                 raise TableError("The file changed while it was scored; score it again.")
             yield self._table(chunk, score, start)

@@ -23,7 +23,7 @@ from spu_core.tables.sources import Upload, expand_gzip, open_upload
 
 # A multiple of the block sizes of the learners, so that chunks and whole tables score alike to the bit.
 CHUNK_ROWS = 1 << 16
-PIECE_BYTES = 32 << 20
+PIECE_BYTES = 16 << 20
 HEAD_BYTES = 1 << 20
 # What is scored is not kept, so a file may be larger than one that is trained on.
 LIMITS = ReadLimits(bytes=1 << 40, expanded_bytes=1 << 40, rows=1 << 40)
@@ -64,7 +64,8 @@ def _from_parquet(stream: IO[bytes]) -> RowSource:
     import pyarrow.parquet as parquet
 
     try:
-        file = parquet.ParquetFile(stream)
+        # Without this, every part that was read stays in memory until the end.
+        file = parquet.ParquetFile(stream, pre_buffer=False)
     except (pa.ArrowInvalid, OSError) as problem:
         raise TableError(f"The parquet file is damaged: {str(problem)[:120]}.") from problem
 

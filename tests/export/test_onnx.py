@@ -22,7 +22,7 @@ from spu_core.tables.samples import load_sample, load_sample_rules  # noqa: E402
 from spu_core.training import Candidate, TrainConfig, cross_fit  # noqa: E402
 from tests.export.examples import example, make_frame  # noqa: E402
 
-SAMPLES = ["ads_conversion", "anti_cheat", "breast_cancer", "mild_cognitive_impairment"]
+SAMPLES = ["ads_conversion", "anti_cheat", "mild_cognitive_impairment"]
 TRANSLATED = ["lightgbm", "xgboost", "logistic", "neural_net", "soft_bagging", "elkan_noto", "sar_em", "two_stage"]
 REFUSED = ["nearest_neighbors", "extra_trees", "rule_score", "soft_as_feature"]
 
@@ -36,13 +36,13 @@ def run_onnx(data: bytes, inputs) -> np.ndarray:
 def sample_bundle(name: str, method: str) -> tuple[Bundle, pd.DataFrame]:
     table = load_sample(name)
     rules = RuleSet.from_json(load_sample_rules(name)).fit(table)
-    rows = np.random.default_rng(0).permutation(len(table))[:1500]
+    rows = np.random.default_rng(0).permutation(len(table))[:800]
     soft_labels = assign_soft_labels(rules.apply(table.frame), table.is_labeled)
     from spu_core.tables import Table
 
     part = Table.from_frame(table.frame.iloc[np.sort(rows)].reset_index(drop=True), roles=table.roles,
                             positive_values=table.positive_values)  # fmt: skip
-    settings = {"rounds": 25} if "rounds" in {s.name for s in METHODS[method].settings()} else {}
+    settings = {"rounds": 15} if "rounds" in {s.name for s in METHODS[method].settings()} else {}
     candidate = Candidate(method, {**settings, "keep_rule_columns": True})
     [run] = cross_fit(part, soft_labels.take(np.sort(rows)), [candidate], TrainConfig(folds=2, threads=1))
     assert run.error is None, run.error

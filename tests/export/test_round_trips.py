@@ -201,3 +201,28 @@ def test_a_bundle_is_written_whole_or_not_at_all(tmp_path):
     with pytest.raises(BundleError, match=r"'a.spu' cannot be written: No such file or directory"):
         save_bundle(example("lightgbm").bundle, target)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bundle_knows_the_plan_that_trains_it_again():
+    found = example("lightgbm")
+
+    plan = known(bundle_bytes(found.bundle)).plan
+
+    assert plan.config == found.run.config
+    assert plan.candidates == (found.run.candidate,)
+
+
+def test_a_workspace_stores_a_run_as_a_bundle_and_reads_it_without_a_trial(tmp_path):
+    from spu_core.export.archive import digest
+    from spu_core.workspace import RunDraft, Workspace
+
+    found = example("lightgbm")
+    workspace = Workspace.open(tmp_path / "space")
+    dataset = workspace.datasets.save(found.table)
+    draft = RunDraft(name="run", dataset=dataset.id, candidate=found.run.candidate.to_dict())
+
+    record = workspace.runs.save(draft, lambda path: save_bundle(found.bundle, path))
+
+    path = workspace.runs.path(record.id)
+    again = load_bundle(path, known_hash=digest(path.read_bytes()))
+    np.testing.assert_array_equal(again.predict(found.table.frame), found.expected(found.table.frame))
