@@ -34,7 +34,7 @@ with open_page("Soft labels", "Drag across a histogram, say how sure you are, an
             with left:
                 show_preview(preview, is_drafted=draft.is_complete)
             with right:
-                show_rules(book, desk)
+                show_rules(book, desk, columns)
             with cards.belief:
                 save_draft(book, desk, draft, preview)
             keep_in_address(draft)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from typing import Any
 
+from spu_core.errors import RuleError
 from spu_core.rules import AllOf, AnyOf, Belief, Compare, Condition, Constant, Not, Ramp, Rule
 
 FLAT, RAMP_UP, RAMP_DOWN, AS_IT_IS = "Flat", "Ramp up", "Ramp down", "As it is"
@@ -66,8 +67,19 @@ class Draft:
         return self.kept_when if self.kept_when is not None else joined_rows(self.conditions)
 
     @property
+    def problem(self) -> str:
+        """Why these rows cannot be a rule, in words; empty when they can."""
+        try:
+            self.when  # noqa: B018
+        except RuleError as problem:
+            return str(problem)
+        return ""
+
+    @property
     def is_complete(self) -> bool:
         """Whether there is something to preview and to save."""
+        if self.problem:
+            return False
         return self.when is not None or (self.shape == AS_IT_IS and self.kept_belief is not None)
 
     def rule(self, taken: Iterable[str] = ()) -> Rule:
@@ -136,7 +148,7 @@ def rows_of(condition: Condition | None) -> tuple[DraftCondition, ...] | None:
 
 def automatic_name(draft: Draft) -> str:
     """A name from the condition, short enough to read in a list."""
-    if draft.when is None:
+    if draft.problem or draft.when is None:
         return "New rule"
     words = draft.when.words
     return words if len(words) <= 60 else f"{words[:57]}…"

@@ -10,6 +10,7 @@ from pages.ui.soft_label_draft import AS_IT_IS, Draft
 from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import count, figure, plain, share
 from spu_core.charts import soft_label_chart
+from spu_core.errors import SpuError
 from spu_core.labels import RulePreview
 from spu_core.rules import RuleSet
 
@@ -20,8 +21,15 @@ def show_changes(book: Book, draft: Draft) -> RulePreview:
     """What the draft touches and changes, in figures."""
     rule = draft.rule() if draft.is_complete else None
     saved = cached.rule_preview(book.page.workspace, book.dataset, book.text, None, None)
-    shown = cached.rule_preview(book.page.workspace, book.dataset, book.text, rule, _prior(saved))
-    _show_figures(shown, saved, is_drafted=rule is not None)
+    shown, problem = saved, draft.problem
+    try:
+        shown = cached.rule_preview(book.page.workspace, book.dataset, book.text, rule, _prior(saved))
+    except SpuError as error:
+        problem = str(error)
+    if problem:
+        # Said here, so that the draft can be mended: the rest of the page must stay usable.
+        st.error(plain(problem), icon=":material/error:")
+    _show_figures(shown, saved, is_drafted=rule is not None and not problem)
     return shown
 
 

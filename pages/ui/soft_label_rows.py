@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from pages.ui import cached
-from pages.ui.soft_label_draft import LEVELS, RANGE, DraftCondition, moment_of
+from pages.ui.soft_label_draft import LEVELS, RANGE, Draft, DraftCondition, draft_of, moment_of
 from pages.ui.soft_label_state import Book, Desk
-from spu_core.rules import ColumnChoices, Kind
+from spu_core.rules import ColumnChoices, Kind, Rule
 
 WORDS = {
     RANGE: "lies between",
@@ -82,12 +83,25 @@ def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> 
         "negated": row.negated if same else False,
         "low": as_number(low, choices),
         "high": as_number(high, choices),
-        "levels": [value for value in chosen if value in choices.levels],
+        "levels": list(chosen),
         "value": as_number(single, choices),
         "text": text,
     }
     for what, value in start.items():
         st.session_state.setdefault(keys(what), value)
+
+
+def editable(book: Book, rule: Rule, columns: list[str]) -> Draft:
+    """The draft of a saved rule. Questions that the rows of its columns do not offer are kept as they are."""
+    draft, rows = draft_of(rule), []
+    for row in draft.conditions:
+        if row.column not in columns:
+            rows.append(DraftCondition(columns[0], joined=row.joined))
+        elif row.operator in operators_of(cached.column_choices(book.page.workspace, book.dataset, row.column)):
+            rows.append(row)
+        else:
+            return replace(draft, conditions=(), kept_when=rule.when)
+    return replace(draft, conditions=tuple(rows))
 
 
 def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
@@ -111,7 +125,9 @@ def _ask_value(keys: RowKeys, operator: str, choices: ColumnChoices) -> Any:
         low, high = st.columns(2)
         return _ask_limit(low, "From", keys("low"), choices), _ask_limit(high, "To", keys("high"), choices)
     if operator == LEVELS:
-        return tuple(st.multiselect("Values", choices.levels, format_func=str, key=keys("levels")))
+        # A rule may name levels that are too rare to be listed; they must not get lost.
+        options = list(dict.fromkeys([*choices.levels, *st.session_state[keys("levels")]]))
+        return tuple(st.multiselect("Values", options, format_func=str, key=keys("levels")))
     if operator == "contains":
         return st.text_input("Text to look for", key=keys("text"), max_chars=200)
     if operator == "is_missing":

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import streamlit as st
 
 from pages.ui.show import meaning
-from pages.ui.soft_label_draft import draft_of
+from pages.ui.soft_label_rows import editable
 from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import plain
 from spu_core.labels import COMBINERS
-from spu_core.rules import Constant, Rule, RuleSet
+from spu_core.rules import Constant, RuleSet
 
 MOST_SHOWN = 25
 EDIT = "Edit"
@@ -32,7 +32,7 @@ COMBINER_NAMES = {
 }
 
 
-def show_rules(book: Book, desk: Desk) -> None:
+def show_rules(book: Book, desk: Desk, columns: list[str]) -> None:
     """The list of rules with everything that can be done to one."""
     with st.container(border=True, height="stretch"):
         with st.container(horizontal=True, vertical_alignment="center", wrap=False):
@@ -42,8 +42,8 @@ def show_rules(book: Book, desk: Desk) -> None:
             st.caption("None yet. Choose a range or some values above, say how sure you are, and add the rule.")
         hidden = len(book.rules) - MOST_SHOWN
         everything = hidden > 0 and st.toggle(f"Show {hidden} more", key="soft_all_rules")
-        for place, rule in enumerate(book.rules.rules[: None if everything else MOST_SHOWN]):
-            _show_rule(book, desk, place, rule)
+        for place in range(len(book.rules) if everything else min(len(book.rules), MOST_SHOWN)):
+            _show_rule(book, desk, columns, place)
         if len(book.rules):
             _choose_combiner(book)
 
@@ -58,7 +58,8 @@ def _undo_and_redo(book: Book) -> None:
         book.walk(rule_sets.redo)
 
 
-def _show_rule(book: Book, desk: Desk, place: int, rule: Rule) -> None:
+def _show_rule(book: Book, desk: Desk, columns: list[str], place: int) -> None:
+    rule = book.rules.rules[place]
     key = f"soft_{book.number}_{place}"
     line = st.container(horizontal=True, vertical_alignment="center", wrap=False)
     problem = book.problems.get(rule.id)
@@ -73,7 +74,7 @@ def _show_rule(book: Book, desk: Desk, place: int, rule: Rule) -> None:
     if on != rule.on:
         book.change(lambda rules: rules.switch(rule.id, on), f"switched {rule.name!r} {'on' if on else 'off'}")
     if action == EDIT:
-        desk.start(draft_of(rule))
+        desk.start(editable(book, rule, columns))
         st.rerun()
     elif action is not None:
         done, change = ACTIONS[action]

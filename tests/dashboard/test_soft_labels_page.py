@@ -26,6 +26,7 @@ from pages.ui.soft_label_draft import (
 from pages.ui.soft_label_editor import bands_of, take_brush, take_click
 from pages.ui.soft_label_files import added
 from pages.ui.soft_label_preview import changed_rules
+from pages.ui.soft_label_rows import editable
 from spu_core.errors import TableError
 from spu_core.rules import AllOf, AnyOf, Compare, Ramp, Rule, RuleSet, column_choices
 from spu_core.tables import Role, Table
@@ -149,6 +150,24 @@ def test_a_belief_that_the_editor_cannot_show_is_kept():
 
     assert draft_of(rule).shape == AS_IT_IS
     assert draft_of(rule).rule() == rule
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_kept"),
+    [(Compare("age", "in", [20, 30]), True), (Compare("age", ">", 20), False), (Compare("agee", ">", 20), False)],
+    ids=["a list of numbers", "a comparison", "a column that is not there"],
+)
+def test_editing_a_rule_never_loses_what_it_says(condition, is_kept, monkeypatch):
+    monkeypatch.setattr(
+        "pages.ui.soft_label_rows.cached.column_choices",
+        lambda _, dataset, column: column_choices(some_table(), column),
+    )
+    book = SimpleNamespace(page=SimpleNamespace(workspace=None), dataset=None)
+
+    draft = editable(book, Rule("rule", 0.5, condition), ["gain", "age"])
+
+    assert (draft.kept_when == condition) is is_kept
+    assert is_kept or draft.conditions[0].column in ("gain", "age")
 
 
 def test_a_range_of_days_includes_its_last_day():
@@ -281,6 +300,20 @@ def test_conditions_over_several_columns_are_joined(open_app, kept):
     assert not page.exception
     expected = AnyOf((Compare("age", ">=", 60), Compare("city", "in", ["Bern"])))
     assert saved_rules(query).rules[2].when == expected
+
+
+def test_an_impossible_range_is_said_and_can_be_mended(open_app, kept):
+    page = open_app(PAGE, **kept())
+    widget(page, "number_input", "_low").set_value(50)
+    widget(page, "number_input", "_high").set_value(20)
+    page.run()
+
+    assert not page.exception
+    assert "put the smaller value first" in page.error[0].value.replace("\\", "")
+    assert page.button(key="soft_save").disabled
+    widget(page, "number_input", "_high").set_value(70)
+    page.run()
+    assert not page.error
 
 
 def test_undo_and_redo_walk_between_versions(open_app, kept):
