@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from shutil import which
-
 import pytest
 
 from spu_core import charts
@@ -12,28 +9,14 @@ from tests.charts import gallery
 from tests.charts.gallery import EXAMPLES, LIGHT
 from tests.charts.test_text import HOSTILE
 
-playwright = pytest.importorskip("playwright.sync_api")
-CHROMIUM = os.environ.get("SPU_CHROMIUM") or which("chromium") or which("chromium-browser")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium; name one in SPU_CHROMIUM"),
-]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def page():
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser.new_page(viewport={"width": 700, "height": 600})
-        browser.close()
+def page(browser):
+    opened = browser.new_page(viewport={"width": 700, "height": 600})
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
