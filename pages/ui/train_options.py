@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.shell import Page
 from pages.ui.show import meaning
 from spu_core.tables import Table
-from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
+from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning, advised_threads
 from spu_core.training.config import RULE_COLUMNS
 
 RULE_COLUMN_WORDS = {
@@ -94,7 +94,8 @@ def _judging(table: Table) -> TrainConfig:
     seed = st.number_input(
         "Seed", 0, 2**31 - 1, 0, key="train_seed", persist_state="session", help="Equal seeds give equal results."
     )
-    return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100)
+    threads = advised_threads(len(table), len(table.features))
+    return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100, threads=threads)
 
 
 def _columns(table: Table) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from pages.ui.shell import Page
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count
 from pages.ui.train_options import TrainOptions
-from spu_core.engines import Job, jobs_now, start_worker, training_jobs
+from spu_core.engines import Job, JobLimits, jobs_now, start_worker, training_jobs
 from spu_core.tables import Table
 from spu_core.training import estimate_training
 
@@ -65,7 +65,8 @@ def _job(page: Page, options: TrainOptions) -> Job:
         "left_out": list(options.left_out),
     }
     many = len(options.candidates)
-    return Job(kind="train", parameters=parameters, title=f"{many} candidate{'s' * (many != 1)}")
+    limits = JobLimits(threads=options.config.threads)
+    return Job(kind="train", parameters=parameters, title=f"{many} candidate{'s' * (many != 1)}", limits=limits)
 
 
 def _is_running(page: Page, job: Job) -> bool:

@@ -8,7 +8,7 @@ from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import cross_fit, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
-from spu_core.training.estimate import TrainEstimate, estimate_training
+from spu_core.training.estimate import TrainEstimate, advised_threads, estimate_training
 from spu_core.training.figures import Figure
 from spu_core.training.folds import Part, Split
 from spu_core.training.judging import RunMetrics
@@ -62,6 +62,7 @@ __all__ = [
     "Tuning",
     "TuningReport",
     "Verdict",
+    "advised_threads",
     "best_model",
     "ceiling_curve",
     "compare_runs",
