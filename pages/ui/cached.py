@@ -31,6 +31,7 @@ from spu_core.tables import Finding, Table, TableProfile
 from spu_core.theory import ScarLink
 from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
+from spu_core.theory.prior import PriorEstimate
 from spu_core.training import (
     Comparison,
     Run,
@@ -126,6 +127,11 @@ def check_prior(workspace: Workspace, dataset: DatasetRecord, belief: CheckRecor
     return _from_checks(str(workspace.folder), dataset.id, dataset.version, repr(belief), belief, workspace)
 
 
+def class_prior(workspace: Workspace, dataset: DatasetRecord) -> PriorEstimate:
+    """An upper estimate of the share of positives."""
+    return _class_prior(str(workspace.folder), dataset.id, dataset.version, workspace)
+
+
 @dataclass(frozen=True)
 class RuleAnalysis:
     """Everything the analysis of rules shows."""
@@ -215,6 +221,14 @@ def _rule_preview(
     base = _preview_base(folder, dataset, version, text, instead_of, _workspace)
     rule = RuleSet.from_json(draft).rules[0] if draft else None
     return base.preview(rule, prior=prior)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Estimating the share of positives …")
+def _class_prior(folder: str, dataset: str, version: int, _workspace: Workspace) -> PriorEstimate:
+    # Training brings its libraries along; only who asks for it should wait for them.
+    from spu_core.training.class_prior import estimate_class_prior
+
+    return estimate_class_prior(_table(folder, dataset, version, _workspace))
 
 
 @st.cache_resource(max_entries=32, show_spinner="Counting checks …")

@@ -95,18 +95,7 @@ def row_with(table: Table, column: str, wanted: str) -> int:
 def show_audit(book: Book) -> None:
     """The distribution of S, beside the assumed share of positives, with whatever deserves a second look."""
     given = prior_in_address()
-    st.number_input(
-        "Share of positives among all rows, if you know or assume it (in %)",
-        0.0,
-        100.0,
-        value=None if given is None else 100 * given,
-        step=0.5,
-        format="%g",
-        placeholder="not known",
-        key="soft_prior",
-        on_change=_keep_prior,
-        help="E[S] should be near it. The rule editor also uses it to say what the labels suggest for a rule.",
-    )
+    _ask_prior(book, given)
     audit = cached.soft_label_audit(book.page.workspace, book.dataset, book.text, given)
     columns = st.columns(4)
     columns[0].metric("Mean soft label", figure(audit.mean), border=True, help=meaning("mean soft label"))
@@ -122,6 +111,37 @@ def show_audit(book: Book) -> None:
         show_chart(soft_label_chart(audit, log_rows=log_rows, theme=theme()), key="soft_audit")
 
 
-def _keep_prior() -> None:
-    value = st.session_state["soft_prior"]
-    choose_in_address(prior=None if not value or value >= 100 else f"{value / 100:.6g}")
+def _ask_prior(book: Book, given: float | None) -> None:
+    key = f"soft_prior_{given}"
+    typed, guess = st.columns([3, 1], vertical_alignment="bottom")
+    typed.number_input(
+        "Share of positives among all rows, if you know or assume it (in %)",
+        0.0,
+        100.0,
+        value=None if given is None else 100 * given,
+        step=0.5,
+        format="%g",
+        placeholder="not known",
+        key=key,
+        on_change=lambda: _keep_prior(st.session_state[key]),
+        help="E[S] should be near it. The rule editor also uses it to say what the labels suggest for a rule.",
+    )
+    if guess.button("Estimate it", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE):
+        found = cached.class_prior(book.page.workspace, book.dataset)
+        _keep_prior(100 * found.prior)
+        limits = f"{share(found.low)} to {share(found.high)}"
+        st.session_state["soft_estimated"] = f"Estimated: {share(found.prior)} (sampling noise {limits}). It errs high."
+        st.rerun()
+    if given is not None and "soft_estimated" in st.session_state:
+        st.caption(st.session_state["soft_estimated"])
+
+
+def _keep_prior(percent: float | None) -> None:
+    st.session_state.pop("soft_estimated", None)
+    choose_in_address(prior=None if not percent or percent >= 100 else f"{percent / 100:.6g}")
+
+
+ESTIMATE = (
+    "Trains a small model of confirmed positives against the rest, and reads the share of positives off its scores. It "
+    "assumes that confirmed positives are a random sample of all positives, and takes some seconds."
+)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui import cached
 from pages.ui.show import show_chart, theme
+from pages.ui.soft_label_log import ask_log
 from pages.ui.soft_label_state import Book
 from pages.ui.text import plain
 from spu_core.charts import check_prior_chart, failure_ratio_chart
@@ -27,6 +28,7 @@ def show_checks(book: Book, table: Table) -> None:
         _ask_ratios(book, table)
     with right, st.container(border=True, height="stretch"):
         _ask_records(book, table)
+    ask_log(book, table)
 
 
 def _ask_ratios(book: Book, table: Table) -> None:

@@ -28,8 +28,9 @@ from pages.ui.soft_label_files import added
 from pages.ui.soft_label_preview import changed_rules
 from pages.ui.soft_label_rows import editable
 from spu_core.errors import TableError
-from spu_core.rules import AllOf, AnyOf, Compare, Ramp, Rule, RuleSet, column_choices
+from spu_core.rules import AllOf, AnyOf, Compare, Ramp, ReadyMade, Rule, RuleSet, column_choices
 from spu_core.tables import Role, Table
+from spu_core.tables.samples import SAMPLES, load_sample
 from spu_core.workspace import Workspace
 
 PAGE = "pages/2_soft_labels.py"
@@ -405,6 +406,35 @@ def test_rules_from_a_file_are_added_as_a_version(open_app, kept):
     page.button(key="soft_beside").click().run()
 
     assert saved_rules(query).names == ("Older", "Rich", "Older (2)", "Rich (2)")
+
+
+def test_the_share_of_positives_can_be_estimated_and_is_kept_in_the_address(open_app, kept):
+    page = open_app(PAGE, **kept(), part="Audit")
+    page.button(key="soft_estimate").click().run()
+
+    assert not page.exception
+    assert not page.error
+    assert 0 < float(page.query_params["prior"]) < 1
+    assert any("errs high" in each.value for each in page.caption)
+
+
+def test_a_log_of_checks_becomes_a_column_and_a_rule(open_app):
+    with Workspace.open() as workspace:
+        sample = SAMPLES["anti_cheat"]
+        dataset = workspace.datasets.save(load_sample("anti_cheat"), sample.title)
+        rules = workspace.rule_sets.create("rules", RuleSet().to_json())
+    page = open_app(PAGE, dataset=dataset.id, rules=rules.id, part="From checks")
+    page.toggle(key="soft_log_sample").set_value(True).run()
+    page.button(key="soft_log_add").click().run()
+
+    assert not page.exception
+    assert not page.error
+    assert page.query_params["dataset"] != dataset.id
+    assert saved_rules({"rules": rules.id}).rules[0].belief == ReadyMade("check_soft_label")
+    with Workspace.open() as workspace:
+        bigger = workspace.datasets.load(page.query_params["dataset"])
+    assert bigger.roles["check_soft_label"] is Role.SOFT_LABEL
+    assert 0 < bigger.soft_label.mean() < 0.2
 
 
 # --- the page in a browser ---------------------------------------------------------------------------------------
