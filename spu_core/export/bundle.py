@@ -21,7 +21,7 @@ from spu_core.models import Features
 from spu_core.training import FittedCandidate, Run, TrainPlan
 
 if TYPE_CHECKING:
-    from spu_core.export.scoring import ScoreReport, ScoreTable, Scoring
+    from spu_core.export.score_report import ScoreReport, ScoreTable, Scoring
 
 PROBE_TOLERANCE = 1e-6
 

@@ -57,8 +57,9 @@ def conform(bundle: Bundle, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def text_columns(bundle: Bundle) -> frozenset[str]:
-    """Columns that held text at training: digits in a new file must not make them numbers."""
-    return frozenset(column.name for column in bundle.fitted.encoder.columns if column.family is Family.TEXT)
+    """Columns that held text at training, and the ids: digits in a new file must not make them numbers."""
+    names = {column.name for column in bundle.fitted.encoder.columns if column.family is Family.TEXT}
+    return frozenset(names | {bundle.passport.id_column or ""})
 
 
 def _replaced(frame: pd.DataFrame, changed: Mapping[str, pd.Series]) -> pd.DataFrame:

@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,89 +14,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.checks import check_choice
-from spu_core.errors import BundleError, TableError
+from spu_core.errors import TableError
 from spu_core.export.bundle import Bundle
 from spu_core.export.conform import ColumnCheck, check_names, conform, text_columns
-from spu_core.export.drift import DriftCounter, DriftReport
-from spu_core.export.flagging import FLAG_BY, share_threshold
+from spu_core.export.drift import DriftCounter
+from spu_core.export.flagging import share_threshold
 from spu_core.export.parts import active_columns, reads_rule_score
 from spu_core.export.reasons import contributions, top_reasons
+from spu_core.export.score_report import ScoreReport, ScoreTable, Scoring
+from spu_core.export.score_writing import write_tables
 from spu_core.export.sources import RowSource, open_rows
 from spu_core.rules import RuleMatrix
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scoring:
-    """How rows are flagged and explained.
-
-    `flag_by` is "threshold" (a row is flagged for what it is) or "share" (the stored share of this table is flagged,
-    whatever its level). Flagged rows get up to `reasons` reasons each, as long as they are among the `explained` best.
-    """
-
-    flag_by: str = "threshold"
-    reasons: int = 3
-    explained: int = 10_000
-
-    def __post_init__(self) -> None:
-        check_choice(self.flag_by, FLAG_BY, "flag_by", BundleError)
-        for name in ("reasons", "explained"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 0:
-                raise BundleError(f"{name} must be a whole number from 0 on, got {value!r}.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreReport:
-    """What was found while scoring; `threshold` is the one that was used."""
-
-    rows: int
-    flagged: int
-    threshold: float
-    training_share: float
-    flag_by: str
-    columns: ColumnCheck
-    drift: DriftReport
-
-    @property
-    def flag_rate(self) -> float:
-        return self.flagged / self.rows if self.rows else 0.0
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """The report in sentences: flags against training, ignored columns, what has moved."""
-        return (*self._flag_words(), *self._column_words(), *self.drift.hints)
-
-    def _flag_words(self) -> list[str]:
-        rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
-        if self.flag_by == "share":
-            return [f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."]
-        # Two standard errors of a share on so many rows, and at least half of it.
-        share, rows = self.training_share, max(self.rows, 1)
-        usual = max(0.5 * share, 2.0 * np.sqrt(share * (1.0 - share) / rows))
-        judgement = "as at training" if abs(self.flag_rate - share) <= usual else "which differs from training"
-        return [f"{rate}; at training {share:.2%} out of fold), {judgement}."]
-
-    def _column_words(self) -> list[str]:
-        extra, lost = self.columns.extra, self.columns.absent_for_rules
-        found = [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
-        if lost:
-            found.append(f"Rules cannot be shown, since these columns are absent: {', '.join(map(repr, lost))}.")
-        return found
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
-    """Scored rows in the order they came: id, score, flagged, rank, percentile, reasons, rules that fired."""
-
-    frame: pd.DataFrame
-    report: ScoreReport
-
-    def to_csv(self, *, raw: bool = False) -> str:
-        """CSV text that is safe in a spreadsheet; `raw` leaves cells as they are."""
-        from spu_core.export.spreadsheet import to_csv
-
-        return to_csv(self.frame, raw=raw)
 
 
 def score_rows(bundle: Bundle, source: Any, scoring: Scoring | None = None) -> ScoreTable:
@@ -119,9 +46,7 @@ def score_file(
     """Score a file of any size into another one: parquet by its name, else CSV (safe in a spreadsheet unless `raw`)."""
     work = ScoreWork(bundle, open_rows(source, text_columns(bundle)), scoring or Scoring())
     with work:
-        write = _write_parquet if str(target).endswith(".parquet") else _write_csv
-        with _whole_or_absent(Path(target)) as draft:
-            write(work.tables(), draft, raw)
+        write_tables(work.tables(), Path(target), raw=raw)
         return work.report
 
 
@@ -272,39 +197,3 @@ def _spread(reasons: list[tuple[str, ...]], number: int, rows: Any, length: int)
     for row, found in zip(rows, reasons, strict=True):
         words[row] = found[number] if number < len(found) else ""
     return pd.Series(words, dtype="str")
-
-
-@contextmanager
-def _whole_or_absent(target: Path) -> Iterator[Path]:
-    """A file beside the target that takes its name once it is written."""
-    draft = target.with_name(f".{target.name}.writing")
-    try:
-        yield draft
-        os.replace(draft, target)
-    except OSError as problem:
-        raise BundleError(f"{target.name!r} cannot be written: {problem.strerror or problem}.") from problem
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _write_csv(tables: Iterator[pd.DataFrame], target: Path, raw: bool) -> None:
-    from spu_core.export.spreadsheet import write_csv
-
-    with target.open("w", encoding="utf-8", newline="") as stream:
-        for number, table in enumerate(tables):
-            write_csv(table, stream, raw=raw, header=number == 0)
-
-
-def _write_parquet(tables: Iterator[pd.DataFrame], target: Path, raw: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    writer = None
-    try:
-        for table in tables:
-            block = pa.Table.from_pandas(table, preserve_index=False)
-            writer = writer or parquet.ParquetWriter(target, block.schema)
-            writer.write_table(block.cast(writer.schema))
-    finally:
-        if writer is not None:
-            writer.close()

@@ -218,6 +218,14 @@ def test_text_columns_stay_text_when_a_new_file_holds_only_digits(tmp_path, bund
     np.testing.assert_array_equal(bundle.score(path).frame["score"], bundle.predict(frame))
 
 
+def test_ids_in_a_file_keep_their_zeros(tmp_path, bundle):
+    frame, path = make_frame(30, seed=5), tmp_path / "new.csv"
+    frame["id"] = [f"{row:05d}" for row in range(30)]
+    frame.to_csv(path, index=False)
+
+    assert bundle.score(path).frame["id"].tolist() == frame["id"].tolist()
+
+
 def test_flags_that_are_all_true_stay_flags(tmp_path, bundle):
     frame, path = make_frame(30, seed=5).assign(vip=True), tmp_path / "new.csv"
     frame.to_csv(path, index=False)
@@ -276,7 +284,7 @@ def test_settings_state_their_law(setting, value):
 
 
 def test_a_scored_file_is_whole_or_absent(tmp_path, bundle, monkeypatch):
-    import spu_core.export.scoring as module
+    import spu_core.export.score_writing as module
 
     def fail(*_):
         raise OSError(28, "No space left on device")

@@ -1,0 +1,86 @@
+"""How rows are to be scored, and what is told about them afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from spu_core.checks import check_choice
+from spu_core.errors import BundleError
+from spu_core.export.conform import ColumnCheck
+from spu_core.export.drift import DriftReport
+from spu_core.export.flagging import FLAG_BY
+from spu_core.export.spreadsheet import to_csv
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scoring:
+    """How rows are flagged and explained.
+
+    `flag_by` is "threshold" (a row is flagged for what it is) or "share" (the stored share of this table is flagged,
+    whatever its level). Flagged rows get up to `reasons` reasons each, as long as they are among the `explained` best.
+    """
+
+    flag_by: str = "threshold"
+    reasons: int = 3
+    explained: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_choice(self.flag_by, FLAG_BY, "flag_by", BundleError)
+        for name in ("reasons", "explained"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise BundleError(f"{name} must be a whole number from 0 on, got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreReport:
+    """What was found while scoring; `threshold` is the one that was used."""
+
+    rows: int
+    flagged: int
+    threshold: float
+    training_share: float
+    flag_by: str
+    columns: ColumnCheck
+    drift: DriftReport
+
+    @property
+    def flag_rate(self) -> float:
+        return self.flagged / self.rows if self.rows else 0.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The report in sentences: flags against training, ignored columns, what has moved."""
+        return (*self._flag_words(), *self._column_words(), *self.drift.hints)
+
+    def _flag_words(self) -> list[str]:
+        rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
+        if self.flag_by == "share":
+            return [f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."]
+        # Two standard errors of a share on so many rows, and at least half of it.
+        share, rows = self.training_share, max(self.rows, 1)
+        usual = max(0.5 * share, 2.0 * np.sqrt(share * (1.0 - share) / rows))
+        judgement = "as at training" if abs(self.flag_rate - share) <= usual else "which differs from training"
+        return [f"{rate}; at training {share:.2%} out of fold), {judgement}."]
+
+    def _column_words(self) -> list[str]:
+        extra, lost = self.columns.extra, self.columns.absent_for_rules
+        found = [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
+        if lost:
+            found.append(f"Rules cannot be shown, since these columns are absent: {', '.join(map(repr, lost))}.")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreTable:
+    """Scored rows in the order they came: id, score, flagged, rank, percentile, reasons, rules that fired."""
+
+    frame: pd.DataFrame
+    report: ScoreReport
+
+    def to_csv(self, *, raw: bool = False) -> str:
+        """CSV text that is safe in a spreadsheet; `raw` leaves cells as they are."""
+        return to_csv(self.frame, raw=raw)
