@@ -15,7 +15,7 @@ with open_page("Compare", PROMISE) as page:
     choice = choose_runs(page)
     show_headline(choice)
     show_verdict(choice)
-    curves, figures = st.columns([8, 7], gap="small")
+    curves, figures = st.columns(2, gap="small")
     with figures:
         with st.container(border=True):
             show_leaderboard(choice)

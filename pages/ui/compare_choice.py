@@ -12,7 +12,8 @@ from pages.ui.shell import Page
 from pages.ui.show import meaning
 from pages.ui.text import count, plain
 from spu_core.engines.stored import names_apart
-from spu_core.training import Comparison, Run
+from spu_core.metrics import RocSpu
+from spu_core.training import Comparison, Run, suggested_model
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
 
 MOST_RUNS = 12
@@ -35,6 +36,12 @@ class Choice:
     def judged(self, name: str) -> tuple[Workspace, DatasetRecord, Run, str, RuleSetVersion | None]:
         """What the cached views of one run ask for."""
         return self.page.workspace, self.dataset, self.run(name), self.ids[name], self.rules
+
+    @property
+    def drawn(self) -> dict[str, RocSpu]:
+        """The curves in the order of drawing: the suggested model first, whoever is chosen, so that colours stay."""
+        first, curves = suggested_model(self.comparison).name, self.views.curves
+        return {first: curves[first], **{name: curve for name, curve in curves.items() if name != first}}
 
     @property
     def names(self) -> list[str]:

@@ -87,7 +87,6 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
             key="compare_zoom",
             label_visibility="collapsed",
         )
-    drawn = choice.views.curves
     name = chosen.name if chosen is not None else choice.names[0]
     with st.container(horizontal=True):
         banded = st.toggle("Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once.")
@@ -97,7 +96,7 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
             perfect = perfect if lined else None
     bands = {name: cached.run_band(*choice.judged(name))} if banded else {}
     chart = roc_chart(
-        _first(drawn, name),
+        choice.drawn,
         choice.views.ceiling,
         bands=bands,
         perfect=perfect,
@@ -157,11 +156,6 @@ def _without_answer(verdict: Verdict) -> str:
     for start in ("Yes: ", "No: "):
         sentence = sentence.removeprefix(start)
     return sentence[:1].upper() + sentence[1:]
-
-
-def _first(curves: dict, name: str) -> dict:
-    """The same curves, the chosen one first: it is drawn in the colour of the model."""
-    return {name: curves[name], **{other: curve for other, curve in curves.items() if other != name}}
 
 
 def _short(name: str) -> str:

@@ -164,9 +164,7 @@ def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:
     """Curves that can be clicked carry thresholds; they come in the order in which they were drawn."""
     clickable = [at for at, trace in enumerate(chart.data) if trace.customdata is not None]
     number = point.get("curve_number")
-    first = st.session_state.get("compare_run")
-    names = [first, *[name for name in choice.views.curves if name != first]]
-    return names[clickable.index(number)] if number in clickable else None
+    return list(choice.drawn)[clickable.index(number)] if number in clickable else None
 
 
 def _short(name: str) -> str:

@@ -167,11 +167,15 @@ def test_a_click_on_the_curve_stores_the_threshold(start_server, open_tab, addre
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
     # The last trace is the operating point, the one before it a curve.
     traces = tab.page.locator(".st-key-compare_roc .scatterlayer .trace")
-    box = traces.nth(traces.count() - 2).locator(".point").nth(8).bounding_box(timeout=10_000)
+    points = traces.nth(traces.count() - 2).locator(".point")
+    box = points.nth(points.count() // 3).bounding_box(timeout=10_000)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
-    tab.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    tab.settle()
-    tab.page.wait_for_timeout(1000)
+    tab.page.mouse.move(x - 3, y)
+    tab.page.mouse.move(x, y, steps=4)  # Plotly clicks only what it hovers over
+    tab.page.wait_for_timeout(300)
+    tab.page.mouse.click(x, y)
+    tab.page.wait_for_timeout(1500)
     tab.settle()
 
     with Workspace.open(tmp_path / "copy") as workspace:
