@@ -11,8 +11,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from spu_core.engines.exporting import ExportWords, RunExport
+from spu_core.engines.scoring_files import ScoredFile, score_upload
 from spu_core.engines.stored import compare_on, shuffled_columns, soft_labels_by, stored_bundle, stored_runs
-from spu_core.errors import RuleError, TrainingError
+from spu_core.errors import BundleError, RuleError, TrainingError
+from spu_core.export import Bundle, Scoring, load_bundle
 from spu_core.labels import (
     PreviewBase,
     RulePreview,
@@ -48,7 +51,7 @@ from spu_core.training import (
 )
 from spu_core.training import run_band as band_of_run
 from spu_core.training import run_calibration as calibration_of_run
-from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
 
 
 def table(workspace: Workspace, dataset: DatasetRecord) -> Table:
@@ -415,3 +418,52 @@ def _shuffled(
     _workspace: Workspace,
 ) -> pd.DataFrame:
     return shuffled_columns(_run, table(_workspace, _dataset), _judges(_workspace, _dataset, _rules))
+
+
+# Exports. A run with its operating point and the analyst's words decides what its files hold.
+
+
+def run_export(workspace: Workspace, dataset: DatasetRecord, record: RunRecord, words: ExportWords) -> RunExport:
+    """A stored run, ready to be written in any form."""
+    points = workspace.thresholds.list(record.id)
+    others = tuple((run.id, run.name) for run in workspace.runs.list(dataset.id))
+    key = (record.id, points[0].id if points else "", dataset.version)
+    return _run_export(str(workspace.folder), key, others, words, record, dataset, workspace)
+
+
+def scored_file(workspace: Workspace, bundle: Bundle, token: str, uploaded: Any, flag_by: str) -> ScoredFile:
+    """An uploaded file, scored; `token` names the bundle with its operating point."""
+    return _scored_file(str(workspace.folder), token, uploaded.file_id, flag_by, bundle, uploaded)
+
+
+def foreign_bundle(workspace: Workspace, uploaded: Any) -> Bundle | str:
+    """An uploaded bundle that was checked and tried, or the sentence that refuses it."""
+    return _foreign_bundle(str(workspace.folder), uploaded.file_id, uploaded)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Loading the model …")
+def _run_export(
+    folder: str,
+    key: tuple[str, str, int],
+    others: tuple[tuple[str, str], ...],
+    words: ExportWords,
+    _record: RunRecord,
+    _dataset: DatasetRecord,
+    _workspace: Workspace,
+) -> RunExport:
+    return RunExport(_workspace, _record, table(_workspace, _dataset), words)
+
+
+# Scored rows lie in a temporary file, which goes with the entry.
+@st.cache_resource(max_entries=8, ttl=3600, show_spinner="Scoring …")
+def _scored_file(folder: str, token: str, file: str, flag_by: str, _bundle: Bundle, _uploaded: Any) -> ScoredFile:
+    _uploaded.seek(0)
+    return score_upload(_bundle, _uploaded, Scoring(flag_by=flag_by))
+
+
+@st.cache_resource(max_entries=8, ttl=3600, show_spinner="Checking the bundle, and trying it in a process apart …")
+def _foreign_bundle(folder: str, file: str, _uploaded: Any) -> Bundle | str:
+    try:
+        return load_bundle(_uploaded.getvalue())
+    except BundleError as refused:
+        return str(refused)

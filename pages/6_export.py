@@ -1,0 +1,34 @@
+"""Take the chosen model away, score new files with it, and bring models and rules from elsewhere."""
+
+import streamlit as st
+
+from pages.ui.export_card import show_card, tell_words
+from pages.ui.export_choice import choose_model, stored_models
+from pages.ui.export_foreign import bring_from_elsewhere
+from pages.ui.export_forms import show_forms
+from pages.ui.export_scoring import score_new_file
+from pages.ui.shell import open_page
+from pages.ui.show import explain_words
+
+PARTS = ("Take it away", "Score a new file", "Bring from elsewhere")
+
+with open_page("Export", "Take the chosen model to production, and score new files with it.") as page:
+    if not stored_models(page):
+        top = st.container()
+        bring_from_elsewhere(page)
+        with top:
+            page.need_dataset()
+            page.say_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
+    model = choose_model(page)
+    show_card(model)
+    take, score, bring = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
+    if take.open:
+        with take:
+            show_forms(tell_words(model))
+    if score.open:
+        with score:
+            score_new_file(page, model.export.bundle, f"{model.record.id} {model.export.bundle.point}", "export")
+    if bring.open:
+        with bring:
+            bring_from_elsewhere(page)
+    explain_words("AUC_SPU", "ceiling", "share of ceiling", "known-positive AUC", "threshold", "soft label")

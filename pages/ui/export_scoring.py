@@ -1,0 +1,134 @@
+"""Score a new file in the browser: what was flagged, what has moved since training, and the result to take away."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pandas as pd
+import streamlit as st
+
+from pages.ui import cached
+from pages.ui.compare_tables import share_column
+from pages.ui.data_parts import FILE_TYPES
+from pages.ui.shell import Page, told_in_words
+from pages.ui.show import meaning
+from pages.ui.text import count, plain, share
+from spu_core.engines.exporting import file_stem
+from spu_core.engines.scoring_files import FORMS, ScoredFile
+from spu_core.export import Bundle, ColumnDrift, ScoreReport
+
+FLAG_BY = {"threshold": "the stored threshold", "share": "the stored share"}
+NAMES = {"csv": "CSV, safe in spreadsheets", "raw_csv": "CSV, raw cells", "parquet": "Parquet"}
+SHOWN = 200
+
+
+def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
+    """Ask for a file and score it; `token` names the bundle with its operating point."""
+    asks, says = st.columns([3, 2], gap="medium")
+    with asks:
+        uploaded = st.file_uploader(
+            "New rows as CSV, TSV, Parquet or Excel, also gzipped", type=FILE_TYPES, key=f"{key}_rows"
+        )
+    with says:
+        flag_by = st.radio(
+            "Flag by",
+            list(FLAG_BY),
+            format_func=FLAG_BY.__getitem__,
+            horizontal=True,
+            key=f"{key}_flag_by",
+            help="The threshold flags a row for what it is. The share fills a review queue of known size, whatever the "
+            "level of the scores.",
+        )
+        _say_columns(bundle)
+    if uploaded is None:
+        return
+    with told_in_words(page.title):
+        scored = cached.scored_file(page.workspace, bundle, token, uploaded, flag_by)
+        _show_flags(scored.report)
+        _show_drift(scored.report)
+        _show_rows(scored)
+        _offer_result(scored, PurePath(uploaded.name).stem, key)
+
+
+def _say_columns(bundle: Bundle) -> None:
+    names = bundle.columns
+    few = ", ".join(map(plain, names[:6])) + (f" and {count(len(names) - 6)} more" if len(names) > 6 else "")
+    st.caption(f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored.")
+    if len(names) > 6:
+        with st.popover("All columns", icon=":material/list:"):
+            st.dataframe(pd.DataFrame({"column": names}), hide_index=True)
+
+
+def _show_flags(report: ScoreReport) -> None:
+    quiet = {"delta_color": "off", "delta_arrow": "off", "border": True}
+    cards = st.columns(3, gap="small")
+    cards[0].metric("Rows scored", count(report.rows), "in this file", **quiet)
+    cards[1].metric("Flagged", count(report.flagged), f"{share(report.flag_rate)} of rows", **quiet)
+    cards[2].metric(
+        "Threshold",
+        f"{report.threshold:.4g}",
+        f"flagged {share(report.training_share)} at training",
+        help=meaning("threshold"),
+        **quiet,
+    )
+
+
+def _show_drift(report: ScoreReport) -> None:
+    """The notes in words; the figures of each column one click away."""
+    with st.container(border=True):
+        st.markdown(":material/compare_arrows: **Against the training rows**")
+        for note in report.notes:
+            st.markdown(f"- {plain(note)}")
+        with st.expander("How far each column has moved", icon=":material/table:"):
+            config = {
+                "moved": share_column("Moved", "The share of rows that would have to lie elsewhere to look as before."),
+                "unseen": share_column("Unseen levels", "Values that training did not know, or met too rarely."),
+                "missing": share_column("Missing now", "Empty cells in this file."),
+                "before": share_column("Missing at training", "Empty cells in the training rows."),
+            }
+            st.dataframe(_drift_table(report.drift.columns), hide_index=True, column_config=config)
+
+
+def _drift_table(columns: tuple[ColumnDrift, ...]) -> pd.DataFrame:
+    ordered = sorted(columns, key=lambda column: column.moved, reverse=True)
+    rows = [
+        (each.name, 100 * each.moved, 100 * each.unseen, 100 * each.missing_now, 100 * each.missing_before)
+        for each in ordered
+    ]
+    return pd.DataFrame(rows, columns=["column", "moved", "unseen", "missing", "before"])
+
+
+def _show_rows(scored: ScoredFile) -> None:
+    shown = scored.best(SHOWN)
+    many = f"The {count(len(shown))} highest scores" if scored.report.rows > len(shown) else "All rows"
+    st.caption(f"{many}, the highest first. Flagged rows come with reasons.")
+    config = {
+        "score": st.column_config.NumberColumn(format="%.4f"),
+        "percentile": st.column_config.NumberColumn(format="%.1f"),
+    }
+    st.dataframe(shown, hide_index=True, height=320, column_config=config)
+
+
+def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        form = st.segmented_control(
+            "All rows as",
+            list(NAMES),
+            default="csv",
+            required=True,
+            format_func=NAMES.__getitem__,
+            key=f"{key}_result_form",
+            help="Text that a spreadsheet would run as a formula gets an apostrophe in front; raw cells stay as they "
+            "are.",
+        )
+        suffix, mime = FORMS[str(form)]
+        st.download_button(
+            "Download",
+            lambda: scored.to_bytes(str(form)),
+            file_name=f"{file_stem(stem)}-scored{suffix}",
+            mime=mime,
+            icon=":material/download:",
+            type="primary",
+            on_click="ignore",
+            key=f"{key}_result",
+        )

@@ -1,0 +1,277 @@
+"""The Export page: a chosen model leaves the dashboard and works; files are prepared on a click and kept."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from spu_core.engines.study import Study
+from spu_core.export import load_bundle
+from spu_core.rules import RuleSet
+from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.training import Candidate
+from spu_core.workspace import Threshold, Workspace
+from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
+
+PAGE = "pages/6_export.py"
+CANDIDATES = (
+    Candidate("logistic", name="linear"),
+    Candidate("nearest_neighbors", name=HOSTILE),
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A home with two runs, the first of them the champion; every test gets its own copy."""
+    home = tmp_path_factory.mktemp("trained") / "home"
+    with Workspace.open(home) as workspace:
+        address = bring_sample(workspace)
+        champion = train_quickly(workspace, address, CANDIDATES)[0]
+        workspace.thresholds.save_champion(champion, Threshold("10 % flagged", 0.5, 0.1), {"by": "the analyst"})
+    return home, address
+
+
+@pytest.fixture
+def address(trained, tmp_path, monkeypatch):
+    home, address = trained
+    shutil.copytree(home, tmp_path / "copy")
+    monkeypatch.setenv("SPU_HOME", str(tmp_path / "copy"))
+    return address
+
+
+def run_named(name):
+    with Workspace.open() as workspace:
+        return next(run.id for run in workspace.runs.list() if run.name == name)
+
+
+def new_rows(rows=60, **changes):
+    frame = load_sample("breast_cancer").frame.head(rows).assign(**changes)
+    return frame.to_csv(index=False).encode()
+
+
+def text_of(page):
+    shown = (*page.markdown, *page.caption, *page.subheader, *page.error, *page.warning)
+    return "\n".join(element.value for element in shown).replace("\\", "")
+
+
+def exported(form):
+    """The bytes of the only export of this form."""
+    with Workspace.open() as workspace:
+        [record] = [
+            each for run in workspace.runs.list() for each in workspace.exports.list(run.id) if each.format == form
+        ]
+        return workspace.exports.path(record.id).read_bytes()
+
+
+def test_without_runs_the_page_leads_to_training_and_still_takes_bundles(open_app):
+    with Workspace.open() as workspace:
+        address = bring_sample(workspace)
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert "No models yet." in [element.value for element in page.subheader]
+    assert [each.key for each in page.file_uploader] == ["export_foreign"]
+
+
+def test_without_data_the_page_leads_to_data(open_app):
+    page = open_app(PAGE)
+
+    assert not page.exception
+    assert "No data yet." in [element.value for element in page.subheader]
+
+
+def test_the_champion_comes_first_with_its_figures_and_lineage(open_app, address):
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert not page.error
+    metrics = {metric.label: metric for metric in page.metric}
+    assert 0.5 < float(metrics["AUC_SPU"].value) <= 1.0
+    assert metrics["Flags"].value == "10.0 %"
+    assert metrics["Flags"].delta == "scores above 0.5"
+    assert "logistic on 'Breast cancer'" in text_of(page)
+    assert "rule set 'Breast cancer' version 1" in text_of(page)
+
+
+def test_opening_the_page_prepares_nothing(open_app, address):
+    page = open_app(PAGE, **address)
+
+    assert not page.get("download_button")
+    with Workspace.open() as workspace:
+        assert not any(workspace.exports.list(run.id) for run in workspace.runs.list())
+
+
+def prepared(page, form, variant=None):
+    if variant is not None:
+        control, value = variant
+        page.segmented_control(key=control).set_value(value).run()
+    page.button(key=f"export_prepare_{form}").click().run()
+    assert not page.exception
+    assert not page.error, [each.value for each in page.error]
+    assert f"export_download_{form}" in [each.key for each in page.get("download_button")]
+    return exported(form)
+
+
+def test_each_form_is_prepared_on_a_click_and_is_what_it_says(open_app, address):
+    page = open_app(PAGE, **address)
+
+    bundle = load_bundle(prepared(page, "bundle"))
+    assert bundle.name == "linear"
+    assert bundle.point.threshold == 0.5
+    assert bundle.passport.data_name == "Breast cancer"
+    assert RuleSet.from_json(prepared(page, "rules")) == RuleSet.from_json(load_sample_rules("breast_cancer"))
+    study = Study.from_json(prepared(page, "study"))
+    assert [candidate.name for candidate in study.plan.candidates] == ["linear"]
+    assert study.refine is False
+    assert b"Model card: linear" in prepared(page, "card_html")
+    assert prepared(page, "card_md", ("export_form_card_html", "Markdown")).startswith(b"# Model card: linear")
+    assert prepared(page, "report").lstrip().lower().startswith(b"<!doctype html>")
+    assert "Export :material/check_circle:" in [link.proto.label for link in page.get("page_link")]
+
+
+def test_training_rows_leave_with_out_of_fold_scores(open_app, address):
+    page = open_app(PAGE, **address)
+    scored = pd.read_csv(io.BytesIO(prepared(page, "scores_csv")))
+    bundle = load_bundle(prepared(page, "bundle"))
+    again = pd.read_parquet(io.BytesIO(prepared(page, "scores_parquet", ("export_form_scores_csv", "Parquet"))))
+
+    assert scored["out_of_fold_score"].tolist() == pytest.approx(bundle.run.score.tolist())
+    assert again["out_of_fold_score"].tolist() == bundle.run.score.tolist()
+    assert (scored["flagged"] == (scored["out_of_fold_score"] > 0.5)).all()
+    assert "not those of the bundle" in text_of(page)
+
+
+def test_onnx_is_proven_and_a_model_that_cannot_says_why(open_app, address):
+    pytest.importorskip("onnxruntime")
+    page = open_app(PAGE, **address)
+    assert prepared(page, "onnx")
+    assert "Proven on 569 rows" in text_of(page)
+
+    other = open_app(PAGE, **address, run=run_named(HOSTILE))
+    assert not other.exception
+    assert "cannot become ONNX" in text_of(other)
+    assert "export_prepare_onnx" not in [button.key for button in other.button]
+
+
+def test_a_nearest_neighbour_model_warns_that_it_holds_rows(open_app, address):
+    page = open_app(PAGE, **address, run=run_named(HOSTILE))
+
+    assert not page.exception
+    assert "contain training rows" in page.warning[0].value
+    assert "contain training rows" not in text_of(open_app(PAGE, **address))
+
+
+def test_words_go_into_the_bundle_and_come_back(open_app, address):
+    page = open_app(PAGE, **address)
+    token = page.selectbox[0].value
+    page.text_area(key=f"export_purpose_{token}").set_value("Find *early* cases.").run()
+    page.toggle(key=f"export_keep_{token}").set_value(False).run()
+    bundle = load_bundle(prepared(page, "bundle"))
+
+    assert bundle.passport.purpose == "Find *early* cases."
+    assert not bundle.rows
+    again = open_app(PAGE, **address)
+    assert again.text_area(key=f"export_purpose_{token}").value == "Find *early* cases."
+    assert "export_download_bundle" in [each.key for each in again.get("download_button")]
+
+
+def test_another_operating_point_makes_another_bundle(open_app, address):
+    page = open_app(PAGE, **address)
+    prepared(page, "bundle")
+    with Workspace.open() as workspace:
+        run = workspace.thresholds.champion(address["dataset"]).run
+        workspace.thresholds.save(run, Threshold("5 % flagged", 0.7, 0.05))
+    page = open_app(PAGE, **address)
+
+    assert "export_prepare_bundle" in [button.key for button in page.button]
+    assert load_bundle(prepared(page, "bundle")).point.threshold == 0.7
+
+
+def at_part(open_app, part, **address):
+    page = open_app(PAGE, **address)
+    page.session_state["export_part"] = part
+    return page.run()
+
+
+def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
+    page = at_part(open_app, "Score a new file", **address)
+    page.file_uploader(key="export_rows").upload("new.csv", new_rows(**{"mean_radius": 99.0})).run()
+
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    assert {metric.label: metric.value for metric in page.metric}["Rows scored"] == "60"
+    assert "'mean_radius' has moved strongly" in text_of(page)
+    shown = page.dataframe[-1].value
+    assert shown["rank"].is_monotonic_increasing
+    assert len(shown) == 60
+
+
+def test_a_file_that_does_not_fit_is_refused_in_words(open_app, address):
+    page = at_part(open_app, "Score a new file", **address)
+    page.file_uploader(key="export_rows").upload("new.csv", b"a,b\n1,2\n3,4\n").run()
+
+    assert not page.exception
+    assert "The table lacks" in text_of(page)
+    assert page.metric
+
+
+def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address):
+    page = open_app(PAGE, **address)
+    data = prepared(page, "bundle")
+    page = at_part(open_app, "Bring from elsewhere", **address)
+    page.file_uploader(key="export_foreign").upload("colleague.spu", data).run()
+    assert not page.exception
+    page.button(key="export_keep_run").click().run()
+
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    with Workspace.open() as workspace:
+        kept = workspace.runs.list(address["dataset"])[0]
+        assert (kept.name, kept.job, kept.rule_set) == ("linear", None, address["rules"])
+        assert workspace.thresholds.list(kept.id)[0].threshold == 0.5
+
+
+@pytest.mark.parametrize("cut", [0, 10, 5000])
+def test_a_damaged_bundle_is_refused_and_the_page_lives(open_app, address, cut):
+    page = open_app(PAGE, **address)
+    data = prepared(page, "bundle")
+    page = at_part(open_app, "Bring from elsewhere", **address)
+    page.file_uploader(key="export_foreign").upload("damaged.spu", data[:cut]).run()
+
+    assert not page.exception
+    assert len(page.error) == 1
+    assert page.metric
+
+
+def test_rules_from_elsewhere_are_kept_and_chosen(open_app, address):
+    page = at_part(open_app, "Bring from elsewhere", **address)
+    text = load_sample_rules("breast_cancer")
+    page.file_uploader(key="export_foreign").upload(f"{HOSTILE[:20]}.json", text.encode()).run()
+    page.button(key="export_keep_rules").click().run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert RuleSet.from_json(workspace.rule_sets.list()[0].text) == RuleSet.from_json(text)
+        assert page.query_params["rules"] == workspace.rule_sets.list()[0].id
+
+
+def test_rules_that_are_no_rules_are_refused_in_words(open_app, address):
+    page = at_part(open_app, "Bring from elsewhere", **address)
+    page.file_uploader(key="export_foreign").upload("rules.json", json.dumps({"a": 1}).encode()).run()
+
+    assert not page.exception
+    assert len(page.error) == 1
+
+
+def test_a_damaged_run_is_told_in_words(open_app, address):
+    with Workspace.open() as workspace:
+        path = workspace.runs.path(run_named("linear"))
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert len(page.error) == 1
