@@ -10,6 +10,7 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.shell import Page
 from pages.ui.show import meaning
+from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, plain
 from spu_core.engines.stored import names_apart
 from spu_core.metrics import RocSpu
@@ -61,6 +62,7 @@ def choose_runs(page: Page) -> Choice:
             chosen = _ask_runs(records, names, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
         _say_choice(dataset, chosen, rules)
+    _say_stale(page, [record for record in records if record.id in chosen])
     if not chosen:
         st.info("Choose at least one run.", icon=":material/info:")
         st.stop()
@@ -75,6 +77,16 @@ def _say_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVer
     st.badge(many, icon=":material/check_circle:", color="green")
     by = "the labels alone" if rules is None else f"soft labels of {plain(rules.name)}, version {rules.number}"
     st.caption(f"{count(dataset.n_rows)} rows, out of fold · judged by {by}", width="content")
+
+
+def _say_stale(page: Page, records: Sequence[RunRecord]) -> None:
+    """Runs of older rules must not pass for those of the rules at hand."""
+    current = None if page.rules is None else (page.rules.id, page.rules.number)
+    if current is None or not records or current in {(each.rule_set, each.rule_set_version) for each in records}:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="compare_stale"):
+        st.markdown(":material/history: Your rules have changed since these runs were trained.", width="content")
+        link_to(step_named("Train"), "Train again", page.query)
 
 
 def _ask_runs(records: Sequence[RunRecord], names: Mapping[str, str], page: Page) -> list[str]:

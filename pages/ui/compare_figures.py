@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui import cached
 from pages.ui.compare_choice import Choice
+from pages.ui.compare_perfect import choose_perfect
 from pages.ui.compare_point import Chosen, take_click
 from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
@@ -33,7 +34,7 @@ def show_headline(choice: Choice) -> None:
     cards[0].metric(
         "Best AUC_SPU",
         figure(metrics.auc_spu.estimate),
-        _short(best.name),
+        plain(_short(best.name)),
         icon=":material/trophy:",
         help=meaning("AUC_SPU"),
         **quiet,
@@ -90,10 +91,7 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
     name = chosen.name if chosen is not None else choice.names[0]
     with st.container(horizontal=True):
         banded = st.toggle("Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once.")
-        perfect = choice.views.perfect
-        if perfect is not None:
-            lined = st.toggle("Perfect classifier", key="compare_perfect", help=PERFECT_WORDS)
-            perfect = perfect if lined else None
+        perfect = choose_perfect(choice)
     bands = {name: cached.run_band(*choice.judged(name))} if banded else {}
     chart = roc_chart(
         choice.drawn,
@@ -111,12 +109,6 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
         selection_mode="points",
     )
     st.caption(":material/ads_click: Click a curve to flag the rows above that point.")
-
-
-PERFECT_WORDS = (
-    "What a model that knows the true class would reach, if S did not depend on the columns given the class; made from "
-    "the truth column. A model can lie above it where that assumption fails."
-)
 
 
 def show_leaderboard(choice: Choice) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
+from spu_core.errors import AssumptionError
 from spu_core.metrics import (
     Gains,
     Interval,
@@ -93,11 +94,15 @@ def sketch(curve: RocSpu, points: int = 1000) -> RocSpu:
 
 
 def perfect_link(run: Run) -> ScarLink | None:
-    """How S follows the true class on the judged rows; None where the truth is unknown or of one class only."""
+    """How S follows the true class on the judged rows; None where the truth is unknown, of one class only, or S does
+    not point to the positives."""
     truth = run.basis.of("truth")
-    if truth is None or truth.all() or not truth.any():
+    if truth is None:
         return None
-    return ScarLink.from_truth(run.basis.of("soft_label"), truth)
+    try:
+        return ScarLink.from_truth(run.basis.of("soft_label"), truth)
+    except AssumptionError:
+        return None
 
 
 def run_band(run: Run) -> RocBand:

@@ -135,6 +135,33 @@ def test_the_cheapest_point_is_one_click_away(open_app, address):
     assert [point.detail["by"] for point in points] == ["the lowest expected cost"]
 
 
+def test_a_perfect_classifier_is_drawn_from_the_truth_or_from_what_is_assumed(open_app, address):
+    page = open_app(PAGE, **address)
+    page.toggle(key="compare_perfect").set_value(True).run()
+    assert not page.exception
+    assert "compare_prior" not in [each.key for each in page.number_input]
+
+    with Workspace.open() as workspace:
+        table = workspace.datasets.load(address["dataset"]).with_roles({"malignant": "ignore"})
+        blind = {**address, "dataset": workspace.datasets.save(table, "no truth").id}
+        train_quickly(workspace, blind, [Candidate("rule_score")])
+    page = open_app(PAGE, **blind)
+    page.toggle(key="compare_perfect").set_value(True).run()
+    page.number_input(key="compare_prior").set_value(0.9).run()
+    assert not page.exception
+    assert not page.error
+
+
+def test_changed_rules_are_told(open_app, address):
+    with Workspace.open() as workspace:
+        first = workspace.rule_sets.get(address["rules"])
+        workspace.rule_sets.save(first, first.text.replace('"at_end": 0.8', '"at_end": 0.6'))
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert "Your rules have changed since these runs were trained" in text_of(page)
+
+
 def test_runs_under_other_rules_are_judged_by_one_s(open_app, address):
     with Workspace.open() as workspace:
         first = workspace.rule_sets.get(address["rules"])

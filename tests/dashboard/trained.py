@@ -9,8 +9,8 @@ from spu_core.workspace import Workspace
 
 HOSTILE = "<img src=x onerror=alert(1)> *b* $x$ :red[y] [z](javascript:alert(1))"
 QUICK = (
-    Candidate("logistic", name="linear"),
-    Candidate("labeled_vs_rest", {"learner": "logistic"}, name=HOSTILE),
+    Candidate("logistic", name=HOSTILE),
+    Candidate("labeled_vs_rest", {"learner": "logistic"}, name="linear"),
     Candidate("rule_score"),
 )
 

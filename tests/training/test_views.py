@@ -104,6 +104,7 @@ def test_the_perfect_level_needs_the_truth(run, basis):
 
     assert link.perfect_level == pytest.approx(auc_spu_score(soft_label, truth.astype(float)))
     assert perfect_link(replace(run, basis=replace(basis, truth=None))) is None
+    assert perfect_link(replace(run, basis=replace(basis, truth=~basis.truth))) is None
 
 
 def test_rules_alone_lead_on_the_s_they_made_but_are_no_model(run, basis):
