@@ -128,7 +128,7 @@ def _ask_prior(book: Book, given: float | None) -> None:
     )
     if guess.button("Estimate it", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE):
         found = cached.class_prior(book.page.workspace, book.dataset)
-        _keep_prior(100 * found.prior)
+        _keep_prior(float(f"{100 * found.prior:.3g}"))
         limits = f"{share(found.low)} to {share(found.high)}"
         st.session_state["soft_estimated"] = f"Estimated: {share(found.prior)} (sampling noise {limits}). It errs high."
         st.rerun()

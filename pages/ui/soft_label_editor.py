@@ -30,7 +30,7 @@ from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import plain
 from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.rules import ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
-from spu_core.tables import ColumnType, Role, Table
+from spu_core.tables import ColumnType, Histogram, Role, Table
 
 HIDDEN = (Role.TRUTH, Role.LABEL, Role.ID, Role.WEIGHT)
 SHAPE_WORDS = (
@@ -129,13 +129,23 @@ def take_brush(state: Any, chart: str, keys: Callable[[str], str], choices: Colu
     found = selected_range(_selection(state, chart), choices.histogram)
     low, high = None, None
     if found is not None:
-        ends = (float(choices.histogram.edge[0]), float(choices.histogram.edge[-1]))
         if choices.kind is Kind.DATE:
             low, high = (moment_of(end) for end in found)
         else:
-            low, high = rounded_range(*found, ends, choices.is_whole)
+            low, high = rounded_range(*found, _nearly_ends(choices.histogram), choices.is_whole)
     state[keys("operator")] = RANGE
     state[keys("low")], state[keys("high")] = as_number(low, choices), as_number(high, choices)
+
+
+def _nearly_ends(histogram: Histogram) -> tuple[float, float]:
+    """The ends of the drawn axis, a hair inside: who drags to the edge means everything beyond it."""
+    edge = histogram.edge
+    first, last = float(edge[0]), float(edge[-1])
+    if len(edge) > 3:
+        width = float(edge[2] - edge[1])
+        first, last = max(first, float(edge[1]) - width), min(last, float(edge[-2]) + width)
+    hair = 0.01 * (last - first)
+    return first + hair, last - hair
 
 
 def take_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:

@@ -14,7 +14,7 @@ from spu_core.errors import SpuError
 from spu_core.labels import RulePreview
 from spu_core.rules import RuleSet
 
-FIGURE_WIDTH = 105
+FIGURE_WIDTH = 98
 
 
 def show_changes(book: Book, draft: Draft) -> RulePreview:

@@ -205,6 +205,17 @@ def test_dragging_fills_the_range_and_clearing_empties_it():
     assert (state["low"], state["high"]) == (None, None)
 
 
+def test_dragging_to_the_edge_means_everything_beyond():
+    choices, state = column_choices(some_table(), "gain"), {}
+    edge = choices.histogram.edge
+    state["chart"] = {"selection": {"box": [{"x": [edge[20], edge[-2] + 0.95 * (edge[2] - edge[1])]}]}}
+
+    take_brush(state, "chart", str, choices)
+
+    assert state["low"] == pytest.approx(edge[20], abs=1)
+    assert state["high"] is None
+
+
 def test_dragging_over_dates_gives_days():
     choices, state = column_choices(some_table(), "joined"), {}
     state["chart"] = {"selection": {"box": [{"x": ["2024-03-01 10:00:00", "2024-04-01"]}]}}
