@@ -61,7 +61,17 @@ def _number_or_identifier(values: pd.Series) -> ColumnType:
     return ColumnType.NUMBER
 
 
+def _is_plain_category(values: pd.Series, levels: int) -> bool:
+    """Whether the declared levels alone are few enough, so that nobody needs to count the ones in use."""
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return False
+    declared = len(values.cat.categories)
+    return declared <= levels and max(FEW_ROWS, 2 * declared) <= int(values.count())
+
+
 def _text_type(values: pd.Series, levels: int) -> ColumnType:
+    if _is_plain_category(values, levels):
+        return ColumnType.CATEGORY
     present, distinct = int(values.count()), int(values.nunique())
     if names_an_id(str(values.name)) and distinct == present and distinct:
         return ColumnType.IDENTIFIER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,15 +24,19 @@ class NumberColumn:
     """A column read as numbers, until too many of its cells are none."""
 
     marks: Marks
-    chunks: list[pa.Array] = field(default_factory=list)
+    most_rows: int = 0
+    values: np.ndarray | None = None
+    gaps: bool = False
     present: int = 0
     bad: int = 0
     units: int = 0
     rows: int = 0
     examples: list[tuple[int, str]] = field(default_factory=list)
     words: set[str] = field(default_factory=set)
+    infinite: int = 0
+    largest_whole: int = 0
+    largest_converted: float = 0.0
     forced: bool = False
-    converted: bool = False
     why_text: str | None = None
 
     def add(self, cells: pa.Array) -> None:
@@ -39,14 +44,13 @@ class NumberColumn:
         if self.why_text:
             return
         if not pa.types.is_string(cells.type):
-            self._add_numbers(cells)
+            self._keep(cells, converted=True)
             return
         numbers = to_numbers(cells, self.marks)
         self._note_bad(cells, numbers.bad)
-        self.chunks.append(numbers.values)
         self.units += numbers.units
-        self.rows += len(cells)
-        self.present += len(cells) - cells.null_count
+        self.present += numbers.values.null_count - cells.null_count
+        self._keep(numbers.values)
         if self.forced:
             return
         if numbers.leading_zeros or numbers.huge_integers:
@@ -54,33 +58,54 @@ class NumberColumn:
         elif self.bad > LARGEST_BAD_SHARE * self.present or len(self.words) > MOST_WORDS:
             self._turn_to_text("words")
 
-    def _add_numbers(self, values: pa.Array) -> None:
-        """Take a block that the parser has converted."""
-        self.converted = True
-        self.chunks.append(values)
-        self.rows += len(values)
-        self.present += len(values) - values.null_count
+    def _keep(self, block: pa.Array, *, converted: bool = False) -> None:
+        """Copy a block to its place, and note what a whole pass over the column would be needed for later."""
+        numbers = block.to_numpy(zero_copy_only=False)
+        self.gaps = self.gaps or bool(block.null_count) or pa.types.is_floating(block.type)
+        self._note_size(block, converted=converted)
+        end = self.rows + len(numbers)
+        self._room_for(end, numbers.dtype)[self.rows : end] = numbers
+        self.rows = end
+        self.present += len(block) - block.null_count
+
+    def _room_for(self, rows: int, dtype: np.dtype) -> np.ndarray:
+        """The column's own array; it is made once, since pages that are touched twice cost as much as parsing."""
+        held = self.values if self.values is not None else np.empty(max(self.most_rows, rows), dtype=dtype)
+        kind = np.promote_types(held.dtype, dtype)
+        if held.size < rows or held.dtype != kind:
+            grown = np.empty(max(2 * held.size if held.size < rows else held.size, rows), dtype=kind)
+            grown[: self.rows] = held[: self.rows]
+            held = grown
+        self.values = held
+        return held
+
+    def _note_size(self, block: pa.Array, *, converted: bool) -> None:
+        # Whole numbers with gaps between them would come as floats, already rounded.
+        numbers = (block.drop_null() if block.null_count else block).to_numpy()
+        largest = _largest(numbers)
+        if math.isinf(largest):
+            self.infinite += int(np.isinf(numbers).sum())
+            largest = _largest(numbers[np.isfinite(numbers)])
+        if pa.types.is_integer(block.type):
+            self.largest_whole = max(self.largest_whole, int(largest))
+        elif converted:
+            self.largest_converted = max(self.largest_converted, largest)
 
     def finish(self) -> np.ndarray:
-        """The values as int64, or as float64 with NaN where one is missing; the blocks are given up on the way."""
-        whole = all(pa.types.is_integer(chunk.type) and not chunk.null_count for chunk in self.chunks)
-        dtype = np.int64 if whole and self.chunks else np.float64
-        values, at = np.empty(self.rows, dtype=dtype), 0
-        for position, chunk in enumerate(self.chunks):
-            values[at : at + len(chunk)] = chunk.to_numpy(zero_copy_only=False)
-            at += len(chunk)
-            self.chunks[position] = None
-        return values
+        """The values as int64, or as float64 with NaN where one is missing."""
+        if self.values is None:
+            return np.empty(0)
+        values = self.values[: self.rows]
+        # Blank or rejected lines leave a little room unused; much of it is given back.
+        return values if self.rows >= 0.9 * self.values.size else values.copy()
 
     def loses_digits(self) -> bool:
         """Whether float64, which a column with gaps needs, would round whole numbers of this column."""
-        gaps = any(chunk.null_count or pa.types.is_floating(chunk.type) for chunk in self.chunks)
-        whole = [chunk for chunk in self.chunks if pa.types.is_integer(chunk.type)]
-        return gaps and not self.forced and any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in whole)
+        return self.gaps and not self.forced and self.largest_whole > LARGEST_EXACT_INTEGER
 
     def needs_a_closer_look(self) -> bool:
-        """Whether the parser converted numbers so large that they may have been whole numbers with more digits."""
-        return self.converted and any(_largest(chunk) > LARGEST_EXACT_INTEGER for chunk in self.chunks)
+        """Whether the parser made floats so large that they may have been whole numbers with more digits."""
+        return self.largest_converted > LARGEST_EXACT_INTEGER
 
     def odd_rows(self) -> list[int]:
         """The first rows whose cells are no numbers, if most cells are."""
@@ -88,7 +113,7 @@ class NumberColumn:
 
     def _turn_to_text(self, why: str) -> None:
         self.why_text = why
-        self.chunks = []
+        self.values = None
 
     def _note_bad(self, cells: pa.Array, bad: np.ndarray) -> None:
         rows = np.flatnonzero(bad)
@@ -123,11 +148,16 @@ class TextColumn:
 
     def finish(self) -> pa.ChunkedArray:
         """The whole column: dictionary-encoded if it has few levels, else strings."""
-        if all(pa.types.is_dictionary(chunk.type) for chunk in self.chunks) and self.chunks:
-            whole = pa.chunked_array(self.chunks).unify_dictionaries()
-            if len(whole.chunk(0).dictionary) <= self.levels:
-                return whole
+        if self._has_few_levels():
+            return pa.chunked_array(self.chunks)
         return pa.chunked_array([chunk.cast(pa.string()) for chunk in self.chunks], type=pa.string())
+
+    def _has_few_levels(self) -> bool:
+        if not self.chunks or not all(pa.types.is_dictionary(chunk.type) for chunk in self.chunks):
+            return False
+        if any(len(chunk.dictionary) > self.levels for chunk in self.chunks):
+            return False
+        return len(set().union(*(chunk.dictionary.to_pylist() for chunk in self.chunks))) <= self.levels
 
     def _tidy(self, cells: pa.Array) -> pa.Array:
         """Cells without outer blanks; a blank in front hides a missing mark from the parser."""
@@ -136,12 +166,18 @@ class TextColumn:
 
     def _tidy_levels(self, encoded: pa.DictionaryArray) -> pa.DictionaryArray:
         tidy = self._tidy(encoded.dictionary)
+        if tidy.equals(encoded.dictionary):
+            return encoded
         distinct = tidy.drop_null().unique()
         place = pc.index_in(tidy, value_set=distinct)
         return pa.DictionaryArray.from_arrays(place.take(encoded.indices), distinct)
 
 
-def _largest(chunk: pa.Array) -> float:
-    values = chunk.drop_null().to_numpy()
-    finite = values if values.dtype.kind == "i" or np.isfinite(values.sum()) else values[np.isfinite(values)]
-    return max(abs(int(finite.min())), abs(int(finite.max()))) if finite.size else 0
+def _largest(numbers: np.ndarray) -> float:
+    """The largest absolute value, NaN left out; 0 when there is none."""
+    if not numbers.size:
+        return 0
+    bounds = numbers.min().item(), numbers.max().item()
+    if bounds[0] != bounds[0]:
+        bounds = np.fmin.reduce(numbers).item(), np.fmax.reduce(numbers).item()
+    return max(map(abs, bounds)) if bounds[0] == bounds[0] else 0

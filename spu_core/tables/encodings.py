@@ -39,14 +39,16 @@ def open_text(upload: Upload, encoding: str | None) -> TextSource:
     """The upload as UTF-8; an encoding that is not given is detected."""
     upload.stream.seek(0)
     head = upload.stream.read(_SAMPLE)
-    encoding = encoding or _marked_encoding(head) or _unmarked_encoding(upload, head)
-    nul_bytes = 0 if encoding.startswith(("utf-16", "utf-32")) else _count_nul(upload)
-    if not encoding.startswith(("utf-16", "utf-32")):
-        _refuse_binary(head, upload.name)
-    if encoding in ("utf-8", "utf-8-sig") and not nul_bytes and _is_utf8(upload.stream):
+    encoding = encoding or _marked_encoding(head) or _wide_encoding(head)
+    if encoding and encoding.startswith(("utf-16", "utf-32")):
+        return _transcode(upload, encoding, nul_bytes=0)
+    survey = _survey(upload)
+    encoding = encoding or _narrow_encoding(upload, survey)
+    _refuse_binary(head, upload.name)
+    if encoding in ("utf-8", "utf-8-sig") and not survey.nul_bytes and survey.is_utf8:
         start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         return TextSource(upload.stream, start, upload.size, encoding)
-    return _transcode(upload, encoding, nul_bytes)
+    return _transcode(upload, encoding, survey.nul_bytes)
 
 
 def detect_legacy_encoding(sample: bytes) -> str:
@@ -72,32 +74,51 @@ def _marked_encoding(head: bytes) -> str | None:
     return next((name for mark, name in _BOMS if head.startswith(mark)), None)
 
 
-def _unmarked_encoding(upload: Upload, head: bytes) -> str:
-    """UTF-16 shows as a NUL in every second byte; UTF-8 proves itself; the rest is a judgement."""
+def _wide_encoding(head: bytes) -> str | None:
+    """UTF-16 without a mark shows as a NUL in every second byte."""
     if (len(head) >= 8 and len(head) % 2 == 0) or len(head) == _SAMPLE:
         even, odd = head[0::2].count(0) / (len(head) / 2), head[1::2].count(0) / (len(head) / 2)
         if odd > 0.4 and even < 0.1:
             return "utf-16-le"
         if even > 0.4 and odd < 0.1:
             return "utf-16-be"
-    if _is_utf8(upload.stream) or _is_mostly_utf8(upload.stream):
+    return None
+
+
+def _narrow_encoding(upload: Upload, survey: _Survey) -> str:
+    """UTF-8 proves itself; the rest is a judgement."""
+    if survey.is_utf8 or _is_mostly_utf8(upload.stream):
         return "utf-8"
     return detect_legacy_encoding(_high_sample(upload.stream))
 
 
-def _is_utf8(stream: IO[bytes]) -> bool:
+@dataclass(frozen=True)
+class _Survey:
+    nul_bytes: int
+    is_utf8: bool
+
+
+def _survey(upload: Upload) -> _Survey:
+    """What one pass over all bytes shows."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    stream.seek(0)
+    nul_bytes, is_utf8 = 0, True
+    upload.stream.seek(0)
+    while piece := upload.stream.read(CHUNK):
+        nul_bytes += piece.count(0) if 0 in piece else 0
+        is_utf8 = is_utf8 and _continues(decoder, piece)
+    upload.stream.seek(0)
+    if nul_bytes == upload.size:
+        raise TableError(f"{upload.name!r} holds only NUL bytes: nothing was saved. Restore it from a copy.")
+    return _Survey(nul_bytes, is_utf8 and not decoder.getstate()[0])
+
+
+def _continues(decoder: codecs.IncrementalDecoder, piece: bytes) -> bool:
     try:
-        while piece := stream.read(CHUNK):
-            # ASCII pieces need no decoding, unless a character was cut at the border.
-            if not piece.isascii() or decoder.getstate()[0]:
-                decoder.decode(piece)
-        decoder.decode(b"", final=True)
+        # ASCII pieces need no decoding, unless a character was cut at the border.
+        if not piece.isascii() or decoder.getstate()[0]:
+            decoder.decode(piece)
     except UnicodeDecodeError:
         return False
-    finally:
-        stream.seek(0)
     return True
 
 
@@ -137,16 +158,6 @@ def _decodes(sample: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _count_nul(upload: Upload) -> int:
-    upload.stream.seek(0)
-    total = 0
-    while piece := upload.stream.read(CHUNK):
-        total += piece.count(0)
-    if total == upload.size:
-        raise TableError(f"{upload.name!r} holds only NUL bytes: nothing was saved. Restore it from a copy.")
-    return total
 
 
 def _refuse_binary(head: bytes, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +35,7 @@ def finish_number(name: str, column: NumberColumn, levels: int) -> TypedColumn:
     found = [
         *_bad_cells(name, column),
         *_units(name, column),
-        *_infinite(name, values),
+        *_infinite(name, column),
         *hollow(name, values),
     ]
     return TypedColumn(values, guess_type(values, levels), tuple(found))
@@ -63,7 +64,8 @@ def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType |
 
 def hollow(name: str, values: pd.Series) -> list[Finding]:
     """Findings on columns that say nothing: all missing, or one value everywhere."""
-    if not len(values):
+    # Most columns show two values in their first rows.
+    if not len(values) or values.iloc[:1_000].nunique() > 1:
         return []
     if values.isna().all():
         return [
@@ -86,21 +88,20 @@ def _to_pandas(whole: pa.ChunkedArray, name: str) -> pd.Series:
     if not pa.types.is_dictionary(whole.type):
         return pd.Series(whole.to_pandas(), name=name).astype("str")
     # Levels in the order of the alphabet, so that the order of rows does not show in them.
-    levels = whole.chunk(0).dictionary.to_pylist() if whole.num_chunks else []
-    order = np.argsort(np.array(levels, dtype=object), kind="stable") if levels else np.zeros(0, dtype=np.int64)
-    place = np.empty(len(levels) + 1, dtype=np.int32)
-    place[order], place[-1] = np.arange(len(levels)), -1
-    codes = np.concatenate([_codes(chunk, len(levels)) for chunk in whole.chunks]) if levels else _all_missing(whole)
-    categories = pd.Index([levels[at] for at in order], dtype="str")
-    return pd.Series(pd.Categorical.from_codes(place[codes], categories), name=name)
+    levels = sorted(set().union(*(chunk.dictionary.to_pylist() for chunk in whole.chunks)))
+    place = {level: at for at, level in enumerate(levels)}
+    codes = np.empty(len(whole), dtype=np.min_scalar_type(-max(len(levels), 1)))
+    at = 0
+    for chunk in whole.chunks:
+        codes[at : at + len(chunk)] = _codes(chunk, place, codes.dtype)
+        at += len(chunk)
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(levels, dtype="str")), name=name)
 
 
-def _codes(chunk: pa.DictionaryArray, missing: int) -> np.ndarray:
-    return chunk.indices.fill_null(missing).to_numpy(zero_copy_only=False)
-
-
-def _all_missing(whole: pa.ChunkedArray) -> np.ndarray:
-    return np.full(len(whole), -1)
+def _codes(chunk: pa.DictionaryArray, place: Mapping[str, int], dtype: np.dtype) -> np.ndarray:
+    """The place of each cell's level among all levels, -1 where the cell is missing."""
+    codes = np.array([*map(place.__getitem__, chunk.dictionary.to_pylist()), -1], dtype=dtype)
+    return codes[chunk.indices.fill_null(len(chunk.dictionary)).to_numpy(zero_copy_only=False)]
 
 
 def _as_boolean(values: pd.Series) -> TypedColumn | None:
@@ -109,9 +110,10 @@ def _as_boolean(values: pd.Series) -> TypedColumn | None:
     words = {str(level).lower() for level in values.cat.categories}
     if words not in _TRUE_FALSE:
         return None
-    true = {level: str(level).lower() in ("true", "t") for level in values.cat.categories}
-    flags = values.astype("object").map(true)
-    typed = flags.astype("boolean") if flags.isna().any() else flags.astype("bool")
+    codes = values.cat.codes.to_numpy()
+    flags = np.array([str(level).lower() in ("true", "t") for level in values.cat.categories])[codes]
+    gaps = codes < 0
+    typed = pd.Series(pd.arrays.BooleanArray(flags, gaps) if gaps.any() else flags, name=values.name)
     return TypedColumn(typed, ColumnType.BOOLEAN)
 
 
@@ -120,7 +122,7 @@ def _as_dates(values: pd.Series) -> TypedColumn | None:
     # A look at a few values spares the search in columns of words.
     if not any(looks_like_date(str(value)) for value in few):
         return None
-    codes, levels = pd.factorize(values)
+    codes, levels = _coded(values)
     dates = parse_dates(codes, pd.Series(levels, dtype="object"))
     if dates is None:
         return None
@@ -129,6 +131,12 @@ def _as_dates(values: pd.Series) -> TypedColumn | None:
         text = f"Column {values.name!r}: every date fits day-first and month-first; it was read as {dates.format}."
         found = [Finding("ambiguous_dates", Severity.WARNING, text, "Write dates as YYYY-MM-DD.", str(values.name))]
     return TypedColumn(dates.values.rename(str(values.name)), ColumnType.DATETIME, tuple(found))
+
+
+def _coded(values: pd.Series) -> tuple[np.ndarray, pd.Index]:
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.codes.to_numpy(), values.cat.categories
+    return pd.factorize(values)
 
 
 def _bad_cells(name: str, column: NumberColumn) -> list[Finding]:
@@ -147,13 +155,10 @@ def _units(name: str, column: NumberColumn) -> list[Finding]:
     return [Finding("units_removed", Severity.INFO, text, "Check that all rows use one unit.", name)]
 
 
-def _infinite(name: str, values: pd.Series) -> list[Finding]:
-    if values.dtype.kind != "f":
+def _infinite(name: str, column: NumberColumn) -> list[Finding]:
+    if not column.infinite:
         return []
-    count = int(np.isinf(values.to_numpy()).sum())
-    if not count:
-        return []
-    text = f"Column {name!r} holds {count:,} infinite numbers."
+    text = f"Column {name!r} holds {column.infinite:,} infinite numbers."
     return [Finding("infinite_values", Severity.WARNING, text, "Models need finite numbers; correct these.", name)]
 
 
@@ -171,13 +176,15 @@ def _kept_as_text(name: str, why: str | None) -> list[Finding]:
 
 def _mixed(values: pd.Series, marks: Marks, why: str | None) -> list[Finding]:
     """A text column most of whose cells are numbers is likelier a damaged number column."""
-    levels, counts = _level_counts(values)
-    total = int(counts.sum())
-    if why in _WHY_TEXT or not total:
+    levels = _some_levels(values)
+    if why in _WHY_TEXT or not len(levels):
         return []
     numbers = to_numbers(pa.array(levels, type=pa.string()), marks).values
     numeric = numbers.is_valid().to_numpy(zero_copy_only=False)
-    good = int(counts[numeric].sum())
+    if not numeric.any():
+        return []
+    counts = _level_counts(values, levels)
+    good, total = int(counts[numeric].sum()), int(counts.sum())
     if good < 0.5 * total or good == total:
         return []
     name, bad = str(values.name), total - good
@@ -186,15 +193,22 @@ def _mixed(values: pd.Series, marks: Marks, why: str | None) -> list[Finding]:
     return [Finding("mixed_column", Severity.WARNING, text, "Correct the cells, or read the column as number.", name)]
 
 
-def _level_counts(values: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct values and how often each occurs."""
+# A thousand cells show whether free text is mostly numbers.
+_SOME_CELLS = 1_000
+
+
+def _some_levels(values: pd.Series) -> np.ndarray:
+    """The levels of a category; of free text, the first cells."""
     if isinstance(values.dtype, pd.CategoricalDtype):
-        codes = values.cat.codes.to_numpy()
-        counts = np.bincount(codes[codes >= 0], minlength=len(values.cat.categories))
-        return values.cat.categories.to_numpy(dtype=object), counts
-    # A thousand cells show whether free text is mostly numbers.
-    found = values.dropna().head(1_000).value_counts()
-    return found.index.to_numpy(dtype=object), found.to_numpy()
+        return values.cat.categories.to_numpy(dtype=object)
+    return values.dropna().head(_SOME_CELLS).to_numpy(dtype=object)
+
+
+def _level_counts(values: pd.Series, levels: np.ndarray) -> np.ndarray:
+    if not isinstance(values.dtype, pd.CategoricalDtype):
+        return np.ones(len(levels), dtype=np.int64)
+    codes = values.cat.codes.to_numpy()
+    return np.bincount(codes[codes >= 0], minlength=len(levels))
 
 
 def _soft_marks(values: pd.Series) -> list[Finding]:

@@ -42,7 +42,12 @@ def find_layout(sample: str, separator: str, quote: str, header: bool | None) ->
     >>> layout.names, layout.header.first_line, layout.preamble
     (('name', 'amount'), 3, ('Sales 2024',))
     """
-    records = [record for record in read_records(sample, separator, quote) if any(record.cells)]
+    return layout_of(read_records(sample, separator, quote), separator, header)
+
+
+def layout_of(records: list[Record], separator: str, header: bool | None) -> Layout:
+    """The layout of the table in these records, which start at the top of the file."""
+    records = [record for record in records if any(record.cells)]
     width = usual_width([list(record.cells) for record in records]) or 1
     start = _first_of_table(records, width)
     table = records[start:]
@@ -71,7 +76,7 @@ def read_records(sample: str, separator: str, quote: str) -> list[Record]:
     records, line = [], 0
     try:
         for cells in reader:
-            stripped = tuple(cell.strip() for cell in cells)
+            stripped = tuple(map(str.strip, cells))
             records.append(Record(stripped, line + 1, reader.line_num))
             line = reader.line_num
     except csv.Error:

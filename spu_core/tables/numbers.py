@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ _POINT = re.compile(r"[+-]?(\d+\.(\d{1,2}|\d{4,})|0\.\d+|\d{1,3}([, ' \u00a0\u20
 _GROUPS = re.compile(r"[+-]?[$€£]?\d{1,3}(?:([., '\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?")
 _TWO_GROUPS = re.compile(r"[+-]?\d{1,3}([., '\u00a0\u202f])\d{3}(\1\d{3})+(?:[.,]\d+)?")
 _BLANKS = "\u00a0\u202f"
+_ENOUGH_NUMBERS = 4_000
+_ANY_MARK = re.compile(r"[,.' \u00a0\u202f]")
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,8 @@ def detect_marks(cells: Iterable[str], separator: str) -> Marks:
     >>> detect_marks(["1.234,50", "2,5"], ";"), detect_marks(["1,234.50"], ";"), detect_marks(["1.5"], ",")
     (Marks(decimal=',', thousands='.'), Marks(decimal='.', thousands=','), Marks(decimal='.', thousands=''))
     """
-    numbers = [cell.strip() for cell in cells if len(cell) < 40 and any(mark in cell for mark in ",.' \u00a0\u202f")]
+    marked = (cell.strip() for cell in cells if len(cell) < 40 and _ANY_MARK.search(cell))
+    numbers = list(itertools.islice(marked, _ENOUGH_NUMBERS))
     commas = sum(_COMMA.fullmatch(cell) is not None for cell in numbers)
     points = sum(_POINT.fullmatch(cell) is not None for cell in numbers)
     groups = [match.group(1) for cell in numbers if (match := _GROUPS.fullmatch(cell))]

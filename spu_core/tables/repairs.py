@@ -5,12 +5,18 @@ from __future__ import annotations
 import csv
 import re
 import tempfile
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from array import array
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spu_core.tables.blocks import TextPlan
-from spu_core.tables.reading import RejectedLine
+import numpy as np
+import pyarrow as pa
+
+from spu_core.tables.blocks import TextPlan, record_too_long
+from spu_core.tables.code_cells import CodeCells
+from spu_core.tables.reading import LISTED_LINES, RejectedLine
 from spu_core.tables.sources import CHUNK
 from spu_core.tables.streams import text_of
 
@@ -27,17 +33,24 @@ class Scan:
     lines: int
     header_again: bool
     last_line: str
+    has_quotes: bool
+    has_codes: bool
 
 
 def scan_rows(plan: TextPlan, header_text: str) -> Scan:
-    """Count lines, and look for the header among the rows."""
+    """Count lines, and look for the header and, where the parser converts whole numbers, for codes among the rows."""
     plan.stream.seek(plan.start)
     mark = header_text.encode().strip(b"\r\n")
     feeds = returns = pairs = 0
     again, carry = False, b""
     last = b""
+    codes = CodeCells(plan.dialect.separator or ",", plan.dialect.quote or "")
+    looks = any(map(pa.types.is_integer, plan.shortcuts.values()))
+    quote, quoted = (plan.dialect.quote or "").encode(), False
     while piece := plan.stream.read(CHUNK):
-        feeds += piece.count(b"\n")
+        feeds += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == 10))
+        looks = looks and not codes.look_at(piece)
+        quoted = quoted or (bool(quote) and quote in piece)
         if b"\r" in piece or carry.endswith(b"\r"):
             returns += piece.count(b"\r")
             pairs += piece.count(b"\r\n") + (carry.endswith(b"\r") and piece.startswith(b"\n"))
@@ -46,7 +59,8 @@ def scan_rows(plan: TextPlan, header_text: str) -> Scan:
         last = piece[-_TAIL:] if len(piece) >= _TAIL else (last + piece)[-_TAIL:]
     ended = last.endswith((b"\n", b"\r")) or not last
     tail = re.split(rb"[\r\n]+", last.rstrip(b"\r\n \t"))[-1]
-    return Scan(feeds + returns - pairs + (not ended), again, tail.decode("utf-8", errors="replace"))
+    lines = feeds + returns - pairs + (not ended)
+    return Scan(lines, again, tail.decode("utf-8", errors="replace"), quoted, has_codes=codes.finish())
 
 
 def is_total(last_line: str, plan: TextPlan) -> bool:
@@ -56,35 +70,49 @@ def is_total(last_line: str, plan: TextPlan) -> bool:
     return len(cells) == len(plan.columns) and len(cells) > 1 and _TOTAL.fullmatch(first) is not None
 
 
-def faulty_lines(plan: TextPlan, header_text: str) -> list[RejectedLine]:
-    """Lines that must not be parsed, numbered from the first line of the rows, which is 1."""
-    lines = _lines(plan)
+@dataclass(frozen=True)
+class FaultyLines:
+    """Numbers of all lines that must not be parsed, counted from the first line of the rows, which is 1.
+
+    Eight bytes are kept for each line; words only for the first ones.
+    """
+
+    numbers: array[int] = field(default_factory=lambda: array("q"))
+    listed: tuple[RejectedLine, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def faulty_lines(plan: TextPlan, header_text: str, scan: Scan) -> FaultyLines:
+    """Headers that come again, a total at the end, and lines whose quote never closes.
+
+    Lines stream by: no more of them are held than one record may be long.
+    """
     header = header_text.strip("\r\n")
-    faulty: list[RejectedLine] = []
-    at, last = 0, _last_filled(lines)
-    while at < len(lines):
-        line = lines[at].rstrip("\r\n")
-        if line == header and header:
-            faulty.append(RejectedLine(at + 1, "repeats the header", line[:200]))
-        elif at == last and is_total(line, plan):
-            faulty.append(RejectedLine(at + 1, "sums up the rows above", line[:200]))
-        elif plan.dialect.quote and plan.dialect.quote in line:
-            end = _end_of_record(lines, at, plan)
-            if end is None:
-                faulty.append(RejectedLine(at + 1, "opens a quote that is never closed", line[:200]))
-            else:
-                at = end
-        at += 1
-    return faulty
+    last = _last_filled(plan) if is_total(scan.last_line, plan) else 0
+    numbers, listed = array("q"), list[RejectedLine]()
+    lines = _Lines(plan)
+    while (line := lines.next()) is not None:
+        reason = _fault(line.rstrip("\r\n"), header, lines.number == last, lines, plan)
+        if reason is not None:
+            numbers.append(lines.number)
+            if len(listed) < LISTED_LINES:
+                listed.append(RejectedLine(lines.number, reason, line.rstrip("\r\n")[:200]))
+        elif plan.dialect.quote:
+            lines.skip(_lines_below(line, lines, plan) or 0)
+    return FaultyLines(numbers, tuple(listed))
 
 
-def without_lines(plan: TextPlan, faulty: list[RejectedLine]) -> TextPlan:
+def without_lines(plan: TextPlan, faulty: FaultyLines) -> TextPlan:
     """The plan on a copy of the rows in which these lines are blank, so that all others keep their numbers."""
-    numbers = {rejected.line for rejected in faulty}
     target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on in the plan
-    for number, line in enumerate(_lines(plan), start=1):
-        ending = line[len(line.rstrip("\r\n")) :]
-        target.write((ending if number in numbers else line).encode())
+    lines, gone = _Lines(plan), iter(faulty.numbers)
+    next_gone = next(gone, 0)
+    while (line := lines.next()) is not None:
+        if lines.number == next_gone:
+            line, next_gone = line[len(line.rstrip("\r\n")) :], next(gone, 0)
+        target.write(line.encode())
     return replace(plan, stream=target, start=0)
 
 
@@ -102,36 +130,81 @@ def lines_of_records(plan: TextPlan, records: set[int]) -> dict[int, int]:
     return found
 
 
-def _end_of_record(lines: list[str], start: int, plan: TextPlan) -> int | None:
-    """The last line of the record that starts here; None if its quote swallows whole rows or never closes."""
-    inside = _ends_inside(lines[start], False, plan)
-    at = start
-    while inside:
-        at += 1
-        if at >= len(lines) or at - start > _LONGEST_CELL:
+class _Lines:
+    """The lines of the rows one by one, with a look ahead."""
+
+    def __init__(self, plan: TextPlan) -> None:
+        plan.stream.seek(plan.start)
+        self._text, self._plan = text_of(plan.stream), plan
+        self._ahead: deque[str] = deque()
+        self.number = 0
+
+    def next(self) -> str | None:
+        """The next line, or None at the end."""
+        line = self._ahead.popleft() if self._ahead else self._read()
+        self.number += line is not None
+        return line
+
+    def ahead(self) -> Iterator[str]:
+        """The lines below, which stay to be read."""
+        yield from list(self._ahead)
+        while (line := self._read()) is not None:
+            self._ahead.append(line)
+            yield line
+
+    def skip(self, count: int) -> None:
+        """Pass over lines that were looked at."""
+        for _ in range(count):
+            self.next()
+
+    def _read(self) -> str | None:
+        # A file without line ends must not become one text of gigabytes.
+        line = self._text.readline(self._plan.block_bytes)
+        if len(line) == self._plan.block_bytes:
+            raise record_too_long(self._plan)
+        return line or None
+
+
+def _fault(line: str, header: str, is_last: bool, lines: _Lines, plan: TextPlan) -> str | None:
+    if header and line == header:
+        return "repeats the header"
+    if is_last and is_total(line, plan):
+        return "sums up the rows above"
+    if plan.dialect.quote and _lines_below(line, lines, plan) is None:
+        return "opens a quote that is never closed"
+    return None
+
+
+def _lines_below(line: str, lines: _Lines, plan: TextPlan) -> int | None:
+    """How many lines below belong to this one's record; None if its quote swallows whole rows or never closes."""
+    if not _ends_inside(line, False, plan):
+        return 0
+    size = len(line)
+    for count, below in enumerate(lines.ahead(), start=1):
+        size += len(below)
+        if count > _LONGEST_CELL or size > plan.block_bytes or _is_whole_row(below, plan):
             return None
-        if _is_whole_row(lines[at], plan):
-            return None
-        inside = _ends_inside(lines[at], True, plan)
-    return at
+        if not _ends_inside(below, True, plan):
+            return count
+    return None
 
 
 def _ends_inside(line: str, inside: bool, plan: TextPlan) -> bool:
     """Whether a quote is open at the end of the line, given whether one was open before it."""
     quote, separator = plan.dialect.quote or '"', plan.dialect.separator or ","
-    at, cell_start = 0, True
-    while at < len(line):
-        sign = line[at]
-        if inside:
-            if sign == quote and line[at + 1 : at + 2] == quote:
-                at += 1
-            elif sign == quote:
-                inside = False
-        elif sign == quote and cell_start:
-            inside = True
-        cell_start = not inside and sign == separator
-        at += 1
-    return inside
+    at = 0
+    if not inside and line.startswith(quote):
+        inside, at = True, 1
+    while True:
+        found = line.find(quote if inside else separator + quote, at)
+        if found < 0:
+            return inside
+        if not inside:
+            inside, at = True, found + 2
+        elif line.startswith(quote, found + 1):
+            at = found + 2
+        else:
+            inside, at = False, found + 1
 
 
 def _is_whole_row(line: str, plan: TextPlan) -> bool:
@@ -150,10 +223,9 @@ def _csv_reader(lines: Iterable[str], plan: TextPlan) -> Any:
     return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
 
 
-def _lines(plan: TextPlan) -> list[str]:
-    plan.stream.seek(plan.start)
-    return list(text_of(plan.stream))
-
-
-def _last_filled(lines: list[str]) -> int:
-    return next((at for at in range(len(lines) - 1, -1, -1) if lines[at].strip()), -1)
+def _last_filled(plan: TextPlan) -> int:
+    """The number of the last line that is not blank."""
+    lines, last = _Lines(plan), 0
+    while (line := lines.next()) is not None:
+        last = lines.number if line.strip() else last
+    return last

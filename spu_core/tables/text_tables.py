@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -11,23 +10,29 @@ import pandas as pd
 import pyarrow as pa
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.blocks import BlockReader, ShortcutError, TextPlan
+from spu_core.tables.blocks import BlockReader, LongRecordError, ShortcutError, TextPlan
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.columns import NumberColumn, TextColumn
 from spu_core.tables.encodings import TextSource
 from spu_core.tables.findings import Finding
 from spu_core.tables.finishing import TypedColumn, finish_number, finish_text
-from spu_core.tables.layout import Layout, find_layout, read_records
+from spu_core.tables.layout import Layout, layout_of, read_records
 from spu_core.tables.numbers import Marks, detect_marks
 from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
-from spu_core.tables.repairs import faulty_lines, is_total, lines_of_records, scan_rows, without_lines
+from spu_core.tables.repairs import (
+    FaultyLines,
+    Scan,
+    faulty_lines,
+    is_total,
+    lines_of_records,
+    scan_rows,
+    without_lines,
+)
 from spu_core.tables.shape_findings import shape_findings
-from spu_core.tables.sniffing import Cut, cut_with, looks_like_number, sniff_cut
+from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
+from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
 
 _SAMPLE = 1 << 18
-_SHORTCUT_SAMPLE = 1 << 16
-# A long number without a point may be a code with more digits than a float holds.
-_FRACTION = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d{1,2})?")
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,15 @@ def read_text_table(
     """Read the whole text; `types` overrides what the values of a column suggest."""
     sample = _sample(source)
     cut = _cut(sample, given)
-    layout = find_layout(sample, cut.separator, cut.quote, given.header)
+    records = read_records(sample, cut.separator, cut.quote)
+    layout = layout_of(records, cut.separator, given.header)
     _check_shape(layout, sample, name, limits)
     _check_type_names(types, layout.names)
-    dialect = given.over(_detected(sample, source, cut, layout))
+    rows = [record.cells for record in records if record.first_line > layout.lines_before_rows]
+    dialect = given.over(_detected(rows, source, cut, layout))
     start = source.start + _bytes_of_lines(sample, layout.lines_before_rows)
     plan = TextPlan(name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits)
-    plan = replace(plan, shortcuts=_shortcuts(sample, plan, types))
+    plan = replace(plan, shortcuts=find_shortcuts(rows, plan, types))
     try:
         passed = _read_rows(plan, _line(sample, layout), types)
     except ShortcutError:
@@ -91,30 +98,20 @@ class _Pass:
 
 def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]) -> _Pass:
     scan = scan_rows(plan, header_text)
-    faulty: list[RejectedLine] = []
-    if scan.header_again or is_total(scan.last_line, plan):
-        faulty = faulty_lines(plan, header_text)
-    parsed = without_lines(plan, faulty) if faulty else plan
-    try:
-        reader, slots = _stream(parsed, types)
-        suspicious = bool(plan.dialect.quote) and reader.records != scan.lines
-    except TableError:
-        if not plan.dialect.quote or faulty:
-            raise
-        suspicious = True
-    # Fewer records than lines: cells with line breaks, or quotes that swallow rows.
-    if suspicious and not faulty:
-        faulty = faulty_lines(plan, header_text)
-        parsed = without_lines(plan, faulty) if faulty else plan
-        reader, slots = _stream(parsed, types)
+    plan = replace(plan, has_quotes=scan.has_quotes, most_rows=scan.lines)
+    if scan.has_codes:
+        # The parser would read 007 as 7, so whole numbers go the careful way.
+        plan = replace(plan, shortcuts=without_whole_numbers(plan.shortcuts))
+    parsed = _parse(plan, header_text, scan, types)
+    reader, slots, faulty = parsed.reader, parsed.slots, parsed.faulty
     if not reader.kept:
         raise TableError(f"{plan.name!r} has no rows below its header{_rejected_words(reader)}.")
-    columns = _finish(parsed, slots, reader, types)
-    lines = _line_numbers(parsed, reader, slots, reader.records == scan.lines)
+    columns = _finish(parsed.plan, slots, types)
+    lines = _line_numbers(parsed.plan, reader, slots, reader.records == scan.lines)
     listed = [replace(item, line=lines[item.line]) for item in reader.listed]
-    named = [replace(item, line=item.line + plan.lines_before) for item in faulty]
+    named = [replace(item, line=item.line + plan.lines_before) for item in faulty.listed]
     rejected = tuple(sorted([*listed, *named], key=lambda item: item.line)[:LISTED_LINES])
-    found = shape_findings(parsed, reader, slots, lines, rejected, reader.rejected + len(faulty))
+    found = shape_findings(parsed.plan, reader, slots, lines, rejected, reader.rejected + len(faulty))
     return _Pass(
         columns=columns,
         rejected_rows=reader.rejected + len(faulty),
@@ -122,6 +119,39 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
         empty_lines=len(reader.empty) - len(faulty),
         findings=tuple(found),
     )
+
+
+@dataclass(frozen=True)
+class _Parsed:
+    plan: TextPlan
+    faulty: FaultyLines
+    reader: BlockReader
+    slots: dict[str, NumberColumn | TextColumn]
+
+
+def _parse(plan: TextPlan, header_text: str, scan: Scan, types: Mapping[str, ColumnType]) -> _Parsed:
+    """Stream the rows; where something looks odd, once more without the lines that would damage others."""
+    searched = scan.header_again or is_total(scan.last_line, plan)
+    faulty = faulty_lines(plan, header_text, scan) if searched else FaultyLines()
+    if faulty:
+        return _parse_without(plan, faulty, types)
+    may_repair = scan.has_quotes and not searched
+    try:
+        parsed = _Parsed(plan, faulty, *_stream(plan, types))
+    except LongRecordError:
+        faulty = faulty_lines(plan, header_text, scan) if may_repair else faulty
+        if not faulty:
+            raise
+        return _parse_without(plan, faulty, types)
+    # Fewer records than lines: cells with line breaks, or quotes that swallow rows.
+    if may_repair and parsed.reader.records != scan.lines:
+        faulty = faulty_lines(plan, header_text, scan)
+    return _parse_without(plan, faulty, types) if faulty else parsed
+
+
+def _parse_without(plan: TextPlan, faulty: FaultyLines, types: Mapping[str, ColumnType]) -> _Parsed:
+    rest = without_lines(plan, faulty)
+    return _Parsed(rest, faulty, *_stream(rest, types))
 
 
 def _stream(
@@ -145,14 +175,13 @@ def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> Num
     asked = types.get(name)
     levelled = pa.types.is_dictionary(plan.shortcuts.get(name, pa.string()))
     if (asked is None and not levelled) or asked is ColumnType.NUMBER:
-        return NumberColumn(_marks(plan.dialect), forced=asked is not None)
+        return NumberColumn(_marks(plan.dialect), plan.most_rows, forced=asked is not None)
     return TextColumn(plan.limits.levels, plan.missing_marks)
 
 
 def _finish(
     plan: TextPlan,
     slots: dict[str, NumberColumn | TextColumn],
-    reader: BlockReader,
     types: Mapping[str, ColumnType],
 ) -> list[TypedColumn]:
     late = _late_texts(plan, slots)
@@ -209,10 +238,8 @@ def _cut(sample: str, given: Dialect) -> Cut:
     return cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
 
 
-def _detected(sample: str, source: TextSource, cut: Cut, layout: Layout) -> Dialect:
-    records = read_records(sample, cut.separator, cut.quote)
-    rows = [record.cells for record in records if record.first_line > layout.lines_before_rows][:500]
-    marks = detect_marks((cell for row in rows for cell in row), cut.separator)
+def _detected(rows: list[tuple[str, ...]], source: TextSource, cut: Cut, layout: Layout) -> Dialect:
+    marks = detect_marks((cell for row in rows[:500] for cell in row), cut.separator)
     return Dialect(
         encoding=source.encoding,
         separator=cut.separator,
@@ -221,28 +248,6 @@ def _detected(sample: str, source: TextSource, cut: Cut, layout: Layout) -> Dial
         thousands=marks.thousands,
         header=layout.header is not None,
     )
-
-
-def _shortcuts(sample: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> dict[str, pa.DataType]:
-    """Columns whose cells in the sample are all plain decimal numbers, or words of few levels."""
-    records = read_records(sample[:_SHORTCUT_SAMPLE], plan.dialect.separator or ",", plan.dialect.quote or "")
-    rows = [record.cells for record in records if record.first_line > plan.lines_before]
-    columns = zip(*(row for row in rows if len(row) == len(plan.columns)), strict=True)
-    plain = plan.dialect.decimal == "." and not plan.dialect.thousands
-    found = {}
-    for name, column in zip(plan.columns, columns, strict=False):
-        cells = [cell for cell in column if cell not in plan.missing_marks]
-        if name in types:
-            continue
-        if plain and _are_fractions(cells):
-            found[name] = pa.float64()
-        elif len(cells) > 100 and len(set(cells)) < 0.1 * len(cells) and not any(map(looks_like_number, cells)):
-            found[name] = pa.dictionary(pa.int32(), pa.string())
-    return found
-
-
-def _are_fractions(cells: list[str]) -> bool:
-    return any("." in cell for cell in cells) and all(map(_FRACTION.fullmatch, cells))
 
 
 def _marks(dialect: Dialect) -> Marks:
