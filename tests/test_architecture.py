@@ -20,6 +20,7 @@ ENGINE = ROOT / "spu_core"
 PIPELINE = [
     "errors",
     "checks",
+    "versions",
     "metrics",
     "theory",
     "tables",

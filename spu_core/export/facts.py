@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
-from platform import python_version
 from typing import Any
 
 import numpy as np
@@ -13,8 +11,8 @@ import numpy as np
 from spu_core.errors import BundleError
 from spu_core.export.reading import need_fields
 from spu_core.training import Basis, Candidate, Run, TrainConfig, TuningReport
+from spu_core.versions import library_versions
 
-_PACKAGES = ("numpy", "pandas", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "torch")
 # The parts of a basis that are one value per row, and the kind of number each holds.
 ROW_PARTS = {
     "soft_label": "f",
@@ -145,19 +143,6 @@ def check_rows(rows: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
     if rows and not {"score", "soft_label", "is_labeled", "rule_score", "fold", "judged"} <= set(rows):
         raise BundleError(f"The bundle stores only some parts of its rows: {sorted(rows)}.")
     return dict(rows)
-
-
-def library_versions() -> dict[str, str]:
-    """The versions that decide what a model says, without importing any library."""
-    from spu_core import __version__
-
-    found = {"spu-studio": __version__, "python": python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def plain(value: Any) -> Any:

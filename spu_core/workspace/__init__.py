@@ -28,7 +28,7 @@ from spu_core.workspace.records import (
     RunRecord,
     ThresholdRecord,
 )
-from spu_core.workspace.runs import Lineage, RunDraft, engine_versions
+from spu_core.workspace.runs import Lineage, RunDraft
 from spu_core.workspace.words import QueueFullError, StaleEditError
 from spu_core.workspace.workspace import Workspace
 
@@ -60,7 +60,6 @@ __all__ = [
     "back_up",
     "check",
     "collect_garbage",
-    "engine_versions",
     "in_bytes",
     "list_objects",
     "make_backup",

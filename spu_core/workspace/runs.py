@@ -5,36 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 from typing import Any
 
 from spu_core.errors import WorkspaceError
+from spu_core.versions import library_versions
 from spu_core.workspace import words
 from spu_core.workspace.disk import Writer
 from spu_core.workspace.files import FileDraft, FileStore
 from spu_core.workspace.records import DatasetRecord, FileRecord, RunRecord
 from spu_core.workspace.values import clean_name, new_id, to_json
 
-_PACKAGES = ("numpy", "pandas", "scikit-learn", "lightgbm", "xgboost", "xgboost-cpu", "torch")
 _SELECT = (
     "SELECT runs.*, files.size + coalesce(score_files.size, 0) AS size FROM runs "
     "JOIN files ON files.id = runs.file LEFT JOIN files AS score_files ON score_files.id = runs.scores"
 )
-
-
-def engine_versions() -> dict[str, str]:
-    """The versions that decide what a training gives, without importing any of them."""
-    from spu_core import __version__
-
-    found = {"spu-studio": __version__, "python": python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +35,7 @@ class RunDraft:
     job: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     summary: Mapping[str, Any] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=engine_versions)
+    versions: Mapping[str, str] = field(default_factory=library_versions)
 
     def __post_init__(self) -> None:
         if (self.rule_set is None) != (self.rule_set_version is None):

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import Outcome, RunDraft, StaleEditError, Threshold, Workspace, engine_versions
+from spu_core.versions import library_versions
+from spu_core.workspace import Outcome, RunDraft, StaleEditError, Threshold, Workspace
 from tests.workspace.fakes import FakeTable, draft_of, writes
 
 
@@ -35,7 +36,7 @@ def test_a_run_says_where_it_comes_from(workspace, dataset):
 
 
 def test_the_engine_versions_name_this_program_and_its_libraries():
-    versions = engine_versions()
+    versions = library_versions()
 
     assert {"spu-studio", "python", "numpy", "pandas", "scikit-learn"} <= set(versions)
 
