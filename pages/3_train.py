@@ -1,5 +1,7 @@
 """Train candidates in the background: choose them, see what it will cost, watch them learn."""
 
+import streamlit as st
+
 from pages.ui import cached
 from pages.ui.shell import open_page
 from pages.ui.show import explain_words
@@ -13,8 +15,11 @@ PROMISE = "Pick candidates and honest baselines; they train in the background wh
 with open_page("Train", PROMISE) as page:
     table = cached.table(page.workspace, page.need_dataset())
     has_beliefs = need_something_to_learn(page, table)
-    show_training(page)
+    top = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)
-    options = choose_options(page, table, candidates)
-    start_training(page, table, options)
+    options = choose_options(table, candidates)
+    # Drawn last, shown first: one click trains the set that is chosen already, and its progress appears below it.
+    with top:
+        start_training(page, table, options)
+        show_training(page)
     explain_words("soft label", "AUC_SPU", "ceiling", "share of ceiling", "refined S", "known-positive AUC")

@@ -9,7 +9,7 @@ from pages.ui.compare_choice import Choice
 from pages.ui.compare_point import Chosen, keep
 from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
-from pages.ui.text import plain, share
+from pages.ui.text import count, plain, share
 from spu_core.charts import (
     ReviewCosts,
     calibration_chart,
@@ -24,6 +24,7 @@ from spu_core.charts import (
 )
 from spu_core.metrics import Gains
 
+MOST_FEATURES = 20
 COLUMNS = {
     "auc_spu": "AUC_SPU",
     "share_of_ceiling": "Of ceiling",
@@ -152,8 +153,9 @@ def _features(choice: Choice, chosen: Chosen) -> None:
         return
     if effects is None:
         effects = cached.shuffled(*choice.judged(chosen.name))
-    show_chart(feature_effect_chart(effects, theme=theme()), key="compare_features")
-    st.caption("Columns that go together can stand in for each other, so each may look unimportant alone.")
+    show_chart(feature_effect_chart(effects.head(MOST_FEATURES), theme=theme()), key="compare_features")
+    more = f"The first {MOST_FEATURES} of {count(len(effects))} columns. " if len(effects) > MOST_FEATURES else ""
+    st.caption(f"{more}Columns that go together can stand in for each other, so each may look unimportant alone.")
 
 
 def _segments(choice: Choice, chosen: Chosen) -> None:

@@ -125,7 +125,7 @@ def show_leaderboard(choice: Choice) -> None:
         name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=56)
         for name, (title, words) in numbers.items()
     }
-    config["name"] = st.column_config.TextColumn("Model", width=124)
+    config["name"] = st.column_config.TextColumn("Model", width=150)
     config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=104)
     st.dataframe(
         board[["name", "auc_spu", "share_of_ceiling", *known]],

@@ -32,7 +32,7 @@ CARDS_A_ROW = 3
 def choose_candidates(table: Table, *, has_beliefs: bool) -> tuple[Candidate, ...]:
     """The chosen candidates with their settings, in the order of the registry."""
     st.subheader("Candidates", anchor=False)
-    st.caption("A good set is chosen already: the recommended method, the paper's beside it, and honest baselines.")
+    st.caption("The recommended method, the paper's beside it, and honest baselines. Change the set if you like.")
     reasons = {key: why_not(key, table, has_beliefs=has_beliefs) for key in METHODS}
     _draw_cards(SHORTLIST, reasons, table, has_beliefs)
     with st.expander("More candidates", icon=":material/add_circle:"):

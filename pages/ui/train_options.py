@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from pages.ui.shell import Page
 from pages.ui.show import meaning
 from spu_core.tables import Table
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning, advised_threads
@@ -34,7 +33,7 @@ class TrainOptions:
         return TrainPlan(self.config, self.candidates)
 
 
-def choose_options(page: Page, table: Table, candidates: Sequence[Candidate]) -> TrainOptions:
+def choose_options(table: Table, candidates: Sequence[Candidate]) -> TrainOptions:
     """Sensible defaults, all of them behind one expander."""
     with st.expander("How they are trained and judged", icon=":material/tune:", key="train_options"):
         columns = st.columns(2, gap="large")

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from spu_core.training import Candidate, TrainPlan
 from spu_core.workspace import JobRecord, JobStatus, RunRecord
 
 # Losses that a job keeps of each fit: enough to draw, small enough to write four times a second.
-MOST_LOSSES = 60
+MOST_LOSSES = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class TrainingView:
         plan = TrainPlan.from_json(job.parameters["plan"])
         errors = {error["name"]: error["error"] for error in told.get("errors", [])}
         states = tuple(_state(job, told, candidate, errors) for candidate in plan.candidates)
-        return cls(job, states, tuple(told.get("runs", ())), told.get("losses", {}), told.get("seconds_left"))
+        return cls(job, states, tuple(told.get("runs", ())), filled(told.get("losses", {})), told.get("seconds_left"))
 
 
 def training_jobs(jobs: Sequence[JobRecord], dataset: str) -> tuple[TrainingView, ...]:
@@ -72,18 +73,32 @@ def add_loss(losses: dict[str, list[list[float]]], progress: Any) -> None:
     fits[-1].append(float(progress.loss))
 
 
-def thinned(losses: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, list[list[float]]]:
-    """The same curves with at most MOST_LOSSES points each.
+def thinned(losses: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, Any]:
+    """The same curves with every n-th loss, one n for all, so that none has more than MOST_LOSSES.
 
-    >>> [len(fit) for fit in thinned({"a": [list(range(1000)), [1.0]]})["a"]]
-    [59, 1]
+    >>> kept = thinned({"a": [list(range(1000)), [1.0]]})
+    >>> kept["every"], [len(fit) for fit in kept["fits"]["a"]]
+    (7, [143, 1])
     """
-    return {name: [_every(fit, MOST_LOSSES) for fit in fits] for name, fits in losses.items()}
+    longest = max((len(fit) for fits in losses.values() for fit in fits), default=0)
+    every = max(1, -(-longest // MOST_LOSSES))
+    fits = {name: [[round(loss, 5) for loss in fit[::every]] for fit in fits] for name, fits in losses.items()}
+    return {"every": every, "fits": fits}
 
 
-def _every(fit: Sequence[float], most: int) -> list[float]:
-    step = -(-len(fit) // most)
-    return [round(loss, 5) for loss in fit[:: max(1, step)]]
+def filled(kept: Mapping[str, Any]) -> dict[str, list[list[float]]]:
+    """Curves by round again, straight lines between the losses that were kept.
+
+    >>> filled({"every": 2, "fits": {"a": [[0.8, 0.6], [0.5]]}})
+    {'a': [[0.8, 0.7, 0.6], [0.5]]}
+    """
+    every = int(kept.get("every", 1))
+    return {name: [_between(fit, every) for fit in fits] for name, fits in kept.get("fits", {}).items()}
+
+
+def _between(fit: Sequence[float], every: int) -> list[float]:
+    rounds = np.arange(max(len(fit) - 1, 0) * every + 1)
+    return [round(float(loss), 5) for loss in np.interp(rounds, np.arange(len(fit)) * every, fit)] if fit else []
 
 
 def _state(job: JobRecord, told: Mapping[str, Any], candidate: Candidate, errors: Mapping[str, str]) -> CandidateState:

@@ -79,7 +79,7 @@ def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_pat
         plan = TrainPlan(config, (Candidate("labeled_vs_rest", {"rounds": 5}), Candidate("logistic")))
         parameters = {"dataset": dataset.id, "plan": plan.to_json(), "refine": False}
         done = run_here(workspace, Job(kind="train", parameters=parameters))
-        assert [len(fit) for fit in done.result["losses"]["labeled_vs_rest"]] == [5, 5]
+        assert [len(fit) for fit in TrainingView.of(done).losses["labeled_vs_rest"]] == [5, 5]
 
         again = train(
             SimpleNamespace(workspace=workspace, job=done.id, parameters=parameters, progress=lambda *_: None)
