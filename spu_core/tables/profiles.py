@@ -115,7 +115,7 @@ def histogram(values: np.ndarray, labeled: np.ndarray) -> Histogram | None:
     values, labeled = values[finite], labeled[finite]
     edge = _edges(values)
     bins = edge.size - 1
-    place = np.clip(((values - edge[0]) * (bins / (edge[-1] - edge[0]))).astype(np.int64), 0, bins - 1)
+    place = np.clip(_places(values, edge), 0, bins - 1)
     counts = np.bincount(place, minlength=bins)
     return Histogram(_stretched(edge, values), counts, np.bincount(place[labeled], minlength=bins))
 
@@ -178,11 +178,25 @@ def _edges(values: np.ndarray) -> np.ndarray:
     if high <= low:
         low, high = least, most
     if high <= low:
-        return np.array([low - 0.5, low + 0.5])
+        # Around enormous numbers half a unit is less than the next float.
+        half = max(0.5, 2.0 * np.spacing(abs(low)))
+        return np.array([low - half, low + half])
     whole = most - least < LARGEST_BINS and bool((values == np.floor(values)).all())
     if whole:
         return np.arange(least - 0.5, most + 1.0)
-    return np.linspace(low, high, _BINS + 1)
+    # Weighted ends, since the distance between the largest floats is none.
+    share = np.linspace(0.0, 1.0, _BINS + 1)
+    return low * (1.0 - share) + high * share
+
+
+def _places(values: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """The bin of each value, by arithmetic where the numbers allow it: that is ten times as fast as a search."""
+    with np.errstate(over="ignore", divide="ignore"):
+        scale = (edge.size - 1) / (edge[-1] - edge[0])
+    if not 1e-200 < scale < 1e200:
+        return np.searchsorted(edge, values, side="right") - 1
+    inner = np.clip(values, edge[0], edge[-1])
+    return ((inner - edge[0]) * scale).astype(np.int64)
 
 
 def _stretched(edge: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -185,7 +185,7 @@ def _lines_below(line: str, lines: _Lines, plan: TextPlan) -> int | None:
         if count > _LONGEST_CELL or size > plan.block_bytes or _is_whole_row(below, plan):
             return None
         if not _ends_inside(below, True, plan):
-            return count
+            return count if _closes_a_cell(below, plan) else None
     return None
 
 
@@ -205,6 +205,13 @@ def _ends_inside(line: str, inside: bool, plan: TextPlan) -> bool:
             at = found + 2
         else:
             inside, at = False, found + 1
+
+
+def _closes_a_cell(line: str, plan: TextPlan) -> bool:
+    """Whether the first closing quote ends its cell; one with a word right after it opened another cell."""
+    quote = plan.dialect.quote or '"'
+    rest = line.replace(2 * quote, "").partition(quote)[2]
+    return rest.strip(" \r\n") == "" or rest.lstrip(" ").startswith(plan.dialect.separator or ",")
 
 
 def _is_whole_row(line: str, plan: TextPlan) -> bool:
