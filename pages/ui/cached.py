@@ -5,7 +5,7 @@ Tables are shared and read-only (`cache_resource`); nothing is kept without a bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -265,14 +265,14 @@ class SegmentView:
 
 
 def comparison(
-    workspace: Workspace, dataset: DatasetRecord, runs: tuple[str, ...], rules: RuleSetVersion | None
+    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
 ) -> Comparison:
-    """Runs side by side on one S."""
+    """Runs side by side on one S; `runs` are pairs of id and the name to show."""
     return _comparison(*_judged_key(workspace, dataset, rules), runs, dataset, rules, workspace)
 
 
 def run_views(
-    workspace: Workspace, dataset: DatasetRecord, runs: tuple[str, ...], rules: RuleSetVersion | None
+    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
 ) -> RunViews:
     """The curves of the same runs."""
     return _run_views(*_judged_key(workspace, dataset, rules), runs, dataset, rules, workspace)
@@ -332,12 +332,13 @@ def _comparison(
     dataset: str,
     version: int,
     sha256: str,
-    runs: tuple[str, ...],
+    runs: tuple[tuple[str, str], ...],
     _dataset: DatasetRecord,
     _rules: RuleSetVersion | None,
     _workspace: Workspace,
 ) -> Comparison:
-    return compare_on([_run(folder, token, _workspace) for token in runs], _judges(_workspace, _dataset, _rules))
+    named = [replace(_run(folder, token, _workspace), name=name) for token, name in runs]
+    return compare_on(named, _judges(_workspace, _dataset, _rules))
 
 
 def _judges(workspace: Workspace, dataset: DatasetRecord, rules: RuleSetVersion | None) -> SoftLabels:
@@ -352,7 +353,7 @@ def _run_views(
     dataset: str,
     version: int,
     sha256: str,
-    runs: tuple[str, ...],
+    runs: tuple[tuple[str, str], ...],
     _dataset: DatasetRecord,
     _rules: RuleSetVersion | None,
     _workspace: Workspace,

@@ -56,20 +56,20 @@ def choose_runs(page: Page) -> Choice:
     records = page.workspace.runs.list(dataset.id)
     if not records:
         page.say_empty("No models yet.", "Train some candidates first; on a sample it takes about a minute.", "Train")
-    names = names_apart(records)
     with st.container(horizontal=True, vertical_alignment="center", key="compare_choice"):
         with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
-            chosen = _ask_runs(records, names, page)
+            chosen = _ask_runs(records, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
         _say_choice(dataset, chosen, rules)
     _say_stale(page, [record for record in records if record.id in chosen])
     if not chosen:
         st.info("Choose at least one run.", icon=":material/info:")
         st.stop()
-    comparison = cached.comparison(page.workspace, dataset, tuple(chosen), rules)
-    views = cached.run_views(page.workspace, dataset, tuple(chosen), rules)
-    ids = {names[token]: token for token in chosen}
-    return Choice(page, dataset, comparison, views, ids, rules)
+    names = names_apart([record for record in records if record.id in chosen])
+    named = tuple(names.items())
+    comparison = cached.comparison(page.workspace, dataset, named, rules)
+    views = cached.run_views(page.workspace, dataset, named, rules)
+    return Choice(page, dataset, comparison, views, {name: token for token, name in named}, rules)
 
 
 def _say_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVersion | None) -> None:
@@ -89,16 +89,17 @@ def _say_stale(page: Page, records: Sequence[RunRecord]) -> None:
         link_to(step_named("Train"), "Train again", page.query)
 
 
-def _ask_runs(records: Sequence[RunRecord], names: Mapping[str, str], page: Page) -> list[str]:
+def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     """The runs of the address, else those of the newest training; the choice goes into the address."""
     known = [record.id for record in records]
+    labels = {record.id: f"{record.name} · {record.made:%d %b %H:%M}" for record in records}
     wanted = [token for token in st.query_params.get("runs", "").split(",") if token in known]
-    default = wanted or _newest(records, page)
+    default = wanted or _newest(records)
     chosen = st.multiselect(
         "Runs",
         known,
         default=default,
-        format_func=names.__getitem__,
+        format_func=labels.__getitem__,
         max_selections=MOST_RUNS,
         key=f"compare_runs_{page.dataset.id if page.dataset else ''}",
         help="Only runs on the same folds can be compared; trainings with equal folds and seed share them.",
@@ -108,7 +109,7 @@ def _ask_runs(records: Sequence[RunRecord], names: Mapping[str, str], page: Page
     return list(chosen)
 
 
-def _newest(records: Sequence[RunRecord], page: Page) -> list[str]:
+def _newest(records: Sequence[RunRecord]) -> list[str]:
     """The newest training, and earlier ones of the same rules on the same folds; the newest of each name."""
     first = records[0]
     alike = [each for each in records if _like(each) == _like(first)]

@@ -176,6 +176,19 @@ def test_runs_under_other_rules_are_judged_by_one_s(open_app, address):
     assert "trained under other rules" in text_of(page)
 
 
+def test_a_run_that_was_trained_again_takes_the_place_of_the_older_one(open_app, address):
+    with Workspace.open() as workspace:
+        older = next(run for run in workspace.runs.list() if run.name == "linear")
+        train_quickly(workspace, address, [Candidate("logistic", name="linear")])
+        both = ",".join(run.id for run in workspace.runs.list())
+    page = open_app(PAGE, **address)
+    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score"}
+    assert older.id not in page.multiselect(key=f"compare_runs_{address['dataset']}").value
+
+    page = open_app(PAGE, **address, runs=both)
+    assert set(page.dataframe[0].value["name"]) == {"linear", "linear 2", HOSTILE, "rule_score"}
+
+
 def test_a_damaged_run_is_told_in_words(open_app, address):
     with Workspace.open() as workspace:
         path = workspace.runs.path(workspace.runs.list()[0].id)
