@@ -19,15 +19,15 @@ with open_page("Export", "Take the chosen model to production, and score new fil
         with top:
             page.need_dataset()
             page.say_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
-    model = choose_model(page)
-    show_card(model)
+    chosen = choose_model(page)
+    show_card(chosen)
     take, score, bring = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
     if take.open:
         with take:
-            show_forms(tell_words(model))
+            show_forms(tell_words(chosen))
     if score.open:
         with score:
-            score_new_file(page, model.export.bundle, f"{model.record.id} {model.export.bundle.point}", "export")
+            score_new_file(page, chosen.stored.bundle, f"{chosen.record.id} {chosen.stored.bundle.point}", "export")
     if bring.open:
         with bring:
             bring_from_elsewhere(page)

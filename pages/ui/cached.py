@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from spu_core.engines.exporting import ExportWords, RunExport
 from spu_core.engines.scoring_files import ScoredFile, score_upload
 from spu_core.engines.stored import compare_on, shuffled_columns, soft_labels_by, stored_bundle, stored_runs
+from spu_core.engines.stored_model import ExportWords, StoredModel
 from spu_core.errors import BundleError, RuleError, TrainingError
 from spu_core.export import Bundle, Scoring, load_bundle
 from spu_core.labels import (
@@ -424,12 +424,12 @@ def _shuffled(
 # Exports. A run with its operating point and the analyst's words decides what its files hold.
 
 
-def run_export(workspace: Workspace, dataset: DatasetRecord, record: RunRecord, words: ExportWords) -> RunExport:
+def stored_model(workspace: Workspace, dataset: DatasetRecord, record: RunRecord, words: ExportWords) -> StoredModel:
     """A stored run, ready to be written in any form."""
     points = workspace.thresholds.list(record.id)
     others = tuple((run.id, run.name) for run in workspace.runs.list(dataset.id))
     key = (record.id, points[0].id if points else "", dataset.version)
-    return _run_export(str(workspace.folder), key, others, words, record, dataset, workspace)
+    return _stored_model(str(workspace.folder), key, others, words, record, dataset, workspace)
 
 
 def scored_file(workspace: Workspace, bundle: Bundle, token: str, uploaded: Any, flag_by: str) -> ScoredFile:
@@ -443,7 +443,7 @@ def foreign_bundle(workspace: Workspace, uploaded: Any) -> Bundle | str:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Loading the model …")
-def _run_export(
+def _stored_model(
     folder: str,
     key: tuple[str, str, int],
     others: tuple[tuple[str, str], ...],
@@ -451,8 +451,8 @@ def _run_export(
     _record: RunRecord,
     _dataset: DatasetRecord,
     _workspace: Workspace,
-) -> RunExport:
-    return RunExport(_workspace, _record, table(_workspace, _dataset), words)
+) -> StoredModel:
+    return StoredModel(_workspace, _record, table(_workspace, _dataset), words)
 
 
 # Scored rows lie in a temporary file, which goes with the entry.

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.export_choice import Model
+from pages.ui.export_choice import Chosen
 from pages.ui.show import meaning
 from pages.ui.text import figure, plain, share
-from spu_core.engines.exporting import ExportWords
+from spu_core.engines.stored_model import ExportWords
 
 ROWS_INSIDE = (
     "This model compares new rows with training rows, so **its files contain training rows**. Whoever has one can read "
@@ -25,16 +25,16 @@ ASKED = {
 }
 
 
-def show_card(model: Model) -> None:
+def show_card(chosen: Chosen) -> None:
     """Four figures, where the model comes from, and what to be careful about."""
-    metrics: Mapping[str, Any] = model.record.summary.get("metrics") or {}
-    point, quiet = model.export.bundle.point, {"delta_color": "off", "delta_arrow": "off", "border": True}
+    metrics: Mapping[str, Any] = chosen.record.summary.get("metrics") or {}
+    point, quiet = chosen.stored.bundle.point, {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(4, gap="small")
     cards[0].metric("AUC_SPU", *_bounded(metrics.get("auc_spu")), help=meaning("AUC_SPU"), **quiet)
     reached, ceiling = metrics.get("share_of_ceiling"), metrics.get("ceiling")
     cards[1].metric(
         "Share of the ceiling",
-        "–" if reached is None else f"{reached['estimate']:.0%}",
+        "–" if reached is None else share(reached["estimate"]),
         "no ceiling" if ceiling is None else f"ceiling {figure(ceiling)}",
         help=meaning("share of ceiling"),
         **quiet,
@@ -44,17 +44,17 @@ def show_card(model: Model) -> None:
     cards[3].metric(
         "Flags", share(point.share), f"scores above {point.threshold:.4g}", help=meaning("threshold"), **quiet
     )
-    lineage = plain(model.page.workspace.lineage(model.record.id))
-    st.caption(f":material/account_tree: {lineage} · trained {model.record.made:%Y-%m-%d %H:%M} UTC")
-    if model.export.bundle.keeps_training_rows:
+    lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
+    st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")
+    if chosen.stored.bundle.keeps_training_rows:
         st.warning(ROWS_INSIDE, icon=":material/privacy_tip:")
-    if model.record.candidate.get("method") == "oracle":
+    if chosen.record.candidate.get("method") == "oracle":
         st.warning(ORACLE, icon=":material/warning:")
 
 
-def tell_words(model: Model) -> Model:
+def tell_words(chosen: Chosen) -> Chosen:
     """What the card and the bundle say besides figures; the words of the last export come back."""
-    last = model.export.words
+    last = chosen.stored.words
     with st.expander("Words for the model card, and what the bundle may hold", icon=":material/edit_note:"):
         columns = st.columns(2, gap="medium")
         said = {
@@ -65,7 +65,7 @@ def tell_words(model: Model) -> Model:
                 placeholder=asked,
                 max_chars=2000,
                 height=80,
-                key=f"export_{name}_{model.record.id}",
+                key=f"export_{name}_{chosen.record.id}",
                 persist_state="session",
             )
             .strip()
@@ -74,12 +74,12 @@ def tell_words(model: Model) -> Model:
         keep_rows = st.toggle(
             "Keep scores, soft labels and labels of the training rows in the bundle",
             last.keep_rows,
-            key=f"export_keep_{model.record.id}",
+            key=f"export_keep_{chosen.record.id}",
             persist_state="session",
             help="They allow the run to be compared again elsewhere. Without them the bundle scores just as well.",
         )
     words = ExportWords(**said, keep_rows=keep_rows)
-    return model if words == last else model.with_words(words)
+    return chosen if words == last else chosen.with_words(words)
 
 
 def _bounded(value: Mapping[str, Any] | None) -> tuple[str, str]:

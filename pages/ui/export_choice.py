@@ -9,24 +9,24 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.shell import Page
 from pages.ui.steps import link_to, step_named
-from spu_core.engines.exporting import ExportWords, RunExport
 from spu_core.engines.stored import names_apart
+from spu_core.engines.stored_model import ExportWords, StoredModel
 from spu_core.workspace import DatasetRecord, RunRecord
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Chosen:
     """The run on the page, ready to be exported."""
 
     page: Page
     dataset: DatasetRecord
     record: RunRecord
     is_champion: bool
-    export: RunExport
+    stored: StoredModel
 
-    def with_words(self, words: ExportWords) -> Model:
+    def with_words(self, words: ExportWords) -> Chosen:
         """The same run, exported with other words."""
-        return replace(self, export=cached.run_export(self.page.workspace, self.dataset, self.record, words))
+        return replace(self, stored=cached.stored_model(self.page.workspace, self.dataset, self.record, words))
 
 
 def stored_models(page: Page) -> tuple[RunRecord, ...]:
@@ -34,20 +34,20 @@ def stored_models(page: Page) -> tuple[RunRecord, ...]:
     return () if page.dataset is None else page.workspace.runs.list(page.dataset.id)
 
 
-def choose_model(page: Page) -> Model:
+def choose_model(page: Page) -> Chosen:
     """Ask which run; the champion unless the address or the analyst says otherwise."""
     dataset, records = page.need_dataset(), stored_models(page)
     champion = page.workspace.thresholds.champion(dataset.id)
     first = records[0].id if champion is None else champion.run
     names, known = names_apart(records), [record.id for record in records]
-    aligned = {"horizontal": True, "vertical_alignment": "bottom"}
+    aligned = {"horizontal": True, "vertical_alignment": "center"}
     with st.container(**aligned, key="export_choice"):
         chosen = _ask(dataset, known, names, first)
         is_champion = champion is not None and champion.run == chosen
         _say_rank(page, is_champion, champion is not None)
     record = next(each for each in records if each.id == chosen)
     words = ExportWords.last_said(page.workspace, chosen)
-    return Model(page, dataset, record, is_champion, cached.run_export(page.workspace, dataset, record, words))
+    return Chosen(page, dataset, record, is_champion, cached.stored_model(page.workspace, dataset, record, words))
 
 
 def _ask(dataset: DatasetRecord, known: list[str], names: dict[str, str], first: str) -> str:
@@ -60,7 +60,7 @@ def _ask(dataset: DatasetRecord, known: list[str], names: dict[str, str], first:
         format_func=names.__getitem__,
         key=f"export_run_{dataset.id}",
         width=420,
-        help="The champion chosen on the Compare page comes first; any other run can be taken as well.",
+        label_visibility="collapsed",
     )
     if chosen != default:
         st.query_params["run"] = chosen

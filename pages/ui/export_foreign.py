@@ -12,9 +12,10 @@ from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.show import show_findings
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, figure, plain, share
-from spu_core.engines.foreign import keep_as_run, keep_rules, refusal_to_keep
+from spu_core.engines.foreign import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.export import Bundle, model_card
 from spu_core.rules import RuleSet
+from spu_core.workspace import DatasetRecord
 
 
 def bring_from_elsewhere(page: Page) -> None:
@@ -43,8 +44,7 @@ def _show_rules(page: Page, uploaded: Any) -> None:
             show_findings(rules.check(cached.table(page.workspace, page.dataset)))
         if st.button("Keep them in the workspace", key="export_keep_rules", type="primary"):
             name = uploaded.name.rsplit(".", 1)[0]
-            kept = page.workspace.rule_sets.create(name, rules.to_json(), "came from a file")
-            _say_kept_rules(kept.id)
+            _say_kept_rules(keep_rules(page.workspace, name, rules).id)
 
 
 def _show_bundle(page: Page, uploaded: Any) -> None:
@@ -77,22 +77,25 @@ def _show_passport(bundle: Bundle) -> None:
 
 
 def _offer_keeping(page: Page, bundle: Bundle, uploaded: Any) -> None:
-    refused = None if page.dataset is None else refusal_to_keep(bundle, page.dataset)
-    with st.container(horizontal=True):
-        can_stay = page.dataset is not None and refused is None
-        if can_stay and st.button("Keep as a run of this dataset", key="export_keep_run", type="primary"):
-            assert page.dataset is not None
-            run = keep_as_run(page.workspace, page.dataset, bundle, uploaded.getvalue())
-            st.session_state["export_kept"] = run.id
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if page.dataset is not None:
+            _offer_run(page, page.dataset, bundle, uploaded.getvalue())
         if bundle.recipe is not None and st.button("Keep its rules", key="export_keep_its_rules"):
-            kept = keep_rules(page.workspace, bundle)
-            assert kept is not None
-            _say_kept_rules(kept.id)
+            rules = bundle.recipe.rules.rules
+            _say_kept_rules(keep_rules(page.workspace, f"Rules of {bundle.name}", rules).id)
+
+
+def _offer_run(page: Page, dataset: DatasetRecord, bundle: Bundle, data: bytes) -> None:
+    """A bundle of the same table can stand beside the runs of the dataset; otherwise the reason is said."""
+    refused = refusal_to_keep(bundle, dataset)
     if refused is not None:
         st.caption(f":material/info: {plain(refused)}")
-    if page.dataset is not None and st.session_state.pop("export_kept", None):
-        st.success("Kept as a run; Compare shows it beside the others.", icon=":material/check_circle:")
+    elif kept_before(page.workspace, dataset, data) is not None:
+        st.badge("A run of this dataset", icon=":material/check_circle:", color="green")
         link_to(step_named("Compare"), "Compare models", page.query)
+    elif st.button("Keep as a run of this dataset", key="export_keep_run", type="primary"):
+        keep_as_run(page.workspace, dataset, bundle, data)
+        st.rerun()
 
 
 def _say_kept_rules(token: str) -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.export_choice import Model
+from pages.ui.export_choice import Chosen
 from pages.ui.text import plain, sized
-from spu_core.engines.exporting import FORMS
+from spu_core.engines.export_forms import FORMS, refusal
+from spu_core.engines.exporting import made_before, prepare
 from spu_core.errors import SpuError
 from spu_core.workspace import ExportRecord
 
@@ -76,28 +77,28 @@ CARDS = (
 )
 
 
-def show_forms(model: Model) -> None:
+def show_forms(chosen: Chosen) -> None:
     """Cards in two rows of four; nothing is computed before its button is pressed."""
     for start in (0, 4):
         for column, card in zip(st.columns(4, gap="small"), CARDS[start : start + 4], strict=True):
             with column, st.container(border=True, height="stretch"):
-                _show_form(model, card)
+                _show_form(chosen, card)
 
 
-def _show_form(model: Model, card: Card) -> None:
+def _show_form(chosen: Chosen, card: Card) -> None:
     st.markdown(f"{card.icon} **{card.title}**")
     st.caption(card.words)
     form = _ask_form(card)
-    refused = model.export.refusal(form)
+    refused = refusal(chosen.stored, form)
     if refused is not None:
         st.caption(f":material/block: {plain(refused)}")
         return
-    made = model.export.made_before(form)
+    made = made_before(chosen.stored, form)
     st.space("stretch")
     if made is None:
-        _offer_preparing(model, form)
+        _offer_preparing(chosen, form)
     else:
-        _offer_download(model, made)
+        _offer_download(chosen, made)
 
 
 def _ask_form(card: Card) -> str:
@@ -105,34 +106,34 @@ def _ask_form(card: Card) -> str:
     if len(names) == 1:
         return card.forms[names[0]]
     key = f"export_form_{card.forms[names[0]]}"
-    chosen = st.segmented_control(
+    name = st.segmented_control(
         card.title, names, default=names[0], required=True, key=key, label_visibility="collapsed"
     )
-    return card.forms.get(str(chosen), card.forms[names[0]])
+    return card.forms.get(str(name), card.forms[names[0]])
 
 
-def _offer_preparing(model: Model, form: str) -> None:
+def _offer_preparing(chosen: Chosen, form: str) -> None:
     if not st.button("Prepare", icon=":material/build:", key=f"export_prepare_{form}", width="stretch"):
         return
     try:
         with st.spinner("Preparing …"):
-            model.export.prepare(form)
+            prepare(chosen.stored, form)
     except SpuError as problem:
         st.error(plain(problem), icon=":material/error:")
         return
     st.rerun()
 
 
-def _offer_download(model: Model, made: ExportRecord) -> None:
+def _offer_download(chosen: Chosen, made: ExportRecord) -> None:
     note = made.detail.get("note")
     if note:
         st.caption(f":material/info: {plain(note)}")
-    exports = model.page.workspace.exports
+    exports = chosen.page.workspace.exports
     st.download_button(
         f"Download · {sized(made.size)}",
         lambda: exports.path(made.id).read_bytes(),
         file_name=made.name,
-        mime=FORMS[made.format][1],
+        mime=FORMS[made.format].mime,
         icon=":material/download:",
         type="primary",
         on_click="ignore",

@@ -29,6 +29,7 @@ def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
         uploaded = st.file_uploader(
             "New rows as CSV, TSV, Parquet or Excel, also gzipped", type=FILE_TYPES, key=f"{key}_rows"
         )
+        _say_columns(bundle)
     with says:
         flag_by = st.radio(
             "Flag by",
@@ -39,7 +40,7 @@ def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
             help="The threshold flags a row for what it is. The share fills a review queue of known size, whatever the "
             "level of the scores.",
         )
-        _say_columns(bundle)
+        st.caption(":material/info: Rows that the model was trained on look better here than they are.")
     if uploaded is None:
         return
     with told_in_words(page.title):
@@ -53,10 +54,12 @@ def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
 def _say_columns(bundle: Bundle) -> None:
     names = bundle.columns
     few = ", ".join(map(plain, names[:6])) + (f" and {count(len(names) - 6)} more" if len(names) > 6 else "")
-    st.caption(f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored.")
-    if len(names) > 6:
-        with st.popover("All columns", icon=":material/list:"):
-            st.dataframe(pd.DataFrame({"column": names}), hide_index=True)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        words = f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored."
+        st.caption(words, width="stretch")
+        if len(names) > 6:
+            with st.popover("All", icon=":material/list:"):
+                st.dataframe(pd.DataFrame({"column": names}), hide_index=True)
 
 
 def _show_flags(report: ScoreReport) -> None:
@@ -77,8 +80,7 @@ def _show_drift(report: ScoreReport) -> None:
     """The notes in words; the figures of each column one click away."""
     with st.container(border=True):
         st.markdown(":material/compare_arrows: **Against the training rows**")
-        for note in report.notes:
-            st.markdown(f"- {plain(note)}")
+        st.markdown("\n".join(f"- {plain(note)}" for note in report.notes))
         with st.expander("How far each column has moved", icon=":material/table:"):
             config = {
                 "moved": share_column("Moved", "The share of rows that would have to lie elsewhere to look as before."),

@@ -1,7 +1,8 @@
-"""What comes from elsewhere: bundles that were made of the same table become runs of this workspace."""
+"""What comes from elsewhere: rules become a rule set, bundles that were made of the same table become runs."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from spu_core.export import Bundle
 from spu_core.rules import RuleSet
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunDraft, RunRecord, Threshold, Workspace
 
-NOTE = "came with a bundle"
+NOTE = "came from elsewhere"
 
 
 def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
@@ -25,14 +26,41 @@ def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
     return None
 
 
+def kept_before(workspace: Workspace, dataset: DatasetRecord, data: bytes) -> RunRecord | None:
+    """The run of a dataset whose file has exactly these bytes."""
+    digest = hashlib.sha256(data).hexdigest()
+    return next((run for run in workspace.runs.list(dataset.id) if workspace.runs.sha256(run.id) == digest), None)
+
+
 def keep_as_run(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle, data: bytes) -> RunRecord:
     """Store a bundle that was loaded from `data` as a run, with its rules and its operating point."""
-    refused = refusal_to_keep(bundle, dataset)
+    refused, known = refusal_to_keep(bundle, dataset), kept_before(workspace, dataset, data)
     if refused is not None:
         raise WorkspaceError(refused)
-    rules = keep_rules(workspace, bundle)
-    run = bundle.run
-    draft = RunDraft(
+    if known is not None:
+        return known
+
+    def write(path: Path) -> None:
+        path.write_bytes(data)
+
+    record = workspace.runs.save(_draft(workspace, dataset, bundle), write)
+    if math.isfinite(bundle.point.threshold):
+        point = Threshold("from the bundle", float(bundle.point.threshold), float(bundle.point.share))
+        workspace.thresholds.save(record.id, point, {"by": bundle.point.chosen_by})
+    return record
+
+
+def keep_rules(workspace: Workspace, name: str, rules: RuleSet) -> RuleSetVersion:
+    """Rules as a rule set of the workspace; one whose active rules say the same is taken as it is."""
+    text = rules.active.to_json()
+    same = (known for known in workspace.rule_sets.list() if _active_text(known) == text)
+    return next(same, None) or workspace.rule_sets.create(name, rules.to_json(), NOTE)
+
+
+def _draft(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle) -> RunDraft:
+    recipe, run = bundle.recipe, bundle.run
+    rules = None if recipe is None else keep_rules(workspace, f"Rules of {bundle.name}", recipe.rules.rules)
+    return RunDraft(
         name=bundle.name,
         dataset=dataset.id,
         candidate=run.candidate.to_dict(),
@@ -42,29 +70,11 @@ def keep_as_run(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle, da
         summary=run.to_dict(),
         versions=dict(bundle.facts.versions),
     )
-    record = workspace.runs.save(draft, lambda path: _write(path, data))
-    if math.isfinite(bundle.point.threshold):
-        point = Threshold("from the bundle", float(bundle.point.threshold), float(bundle.point.share))
-        workspace.thresholds.save(record.id, point, {"by": bundle.point.chosen_by})
-    return record
-
-
-def keep_rules(workspace: Workspace, bundle: Bundle) -> RuleSetVersion | None:
-    """The rules of a bundle as a rule set; one that says the same is taken as it is. None without rules."""
-    if bundle.recipe is None:
-        return None
-    text = bundle.recipe.rules.rules.to_json()
-    same = (known for known in workspace.rule_sets.list() if _active_text(known) == text)
-    return next(same, None) or workspace.rule_sets.create(f"Rules of {bundle.name}", text, NOTE)
 
 
 def _active_text(version: RuleSetVersion) -> str | None:
-    """A bundle holds active rules only; a set that cannot be read is like none."""
+    """A bundle holds active rules only; a set that cannot be read equals none."""
     try:
         return RuleSet.from_json(version.text).active.to_json()
     except RuleError:
         return None
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)

@@ -9,6 +9,8 @@ import shutil
 import pandas as pd
 import pytest
 
+from spu_core.engines.export_forms import FORMS
+from spu_core.engines.stored_model import StoredModel
 from spu_core.engines.study import Study
 from spu_core.export import load_bundle
 from spu_core.rules import RuleSet
@@ -33,6 +35,16 @@ def trained(tmp_path_factory):
         champion = train_quickly(workspace, address, CANDIDATES)[0]
         workspace.thresholds.save_champion(champion, Threshold("10 % flagged", 0.5, 0.1), {"by": "the analyst"})
     return home, address
+
+
+@pytest.fixture(scope="module")
+def bundle_file(trained):
+    """The champion as the page would hand it out."""
+    home, address = trained
+    with Workspace.open(home) as workspace:
+        champion = workspace.runs.get(workspace.thresholds.champion(address["dataset"]).run)
+        model = StoredModel(workspace, champion, workspace.datasets.load(champion.dataset))
+        return FORMS["bundle"].make(model).data
 
 
 @pytest.fixture
@@ -199,7 +211,7 @@ def at_part(open_app, part, **address):
 
 def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
     page = at_part(open_app, "Score a new file", **address)
-    page.file_uploader(key="export_rows").upload("new.csv", new_rows(**{"mean_radius": 99.0})).run()
+    page.file_uploader(key="export_rows").upload("new.csv", new_rows(mean_radius=99.0)).run()
 
     assert not page.exception
     assert not page.error, page.error[0].value
@@ -219,11 +231,9 @@ def test_a_file_that_does_not_fit_is_refused_in_words(open_app, address):
     assert page.metric
 
 
-def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address):
-    page = open_app(PAGE, **address)
-    data = prepared(page, "bundle")
+def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address, bundle_file):
     page = at_part(open_app, "Bring from elsewhere", **address)
-    page.file_uploader(key="export_foreign").upload("colleague.spu", data).run()
+    page.file_uploader(key="export_foreign").upload("colleague.spu", bundle_file).run()
     assert not page.exception
     page.button(key="export_keep_run").click().run()
 
@@ -236,11 +246,9 @@ def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address):
 
 
 @pytest.mark.parametrize("cut", [0, 10, 5000])
-def test_a_damaged_bundle_is_refused_and_the_page_lives(open_app, address, cut):
-    page = open_app(PAGE, **address)
-    data = prepared(page, "bundle")
+def test_a_damaged_bundle_is_refused_and_the_page_lives(open_app, address, bundle_file, cut):
     page = at_part(open_app, "Bring from elsewhere", **address)
-    page.file_uploader(key="export_foreign").upload("damaged.spu", data[:cut]).run()
+    page.file_uploader(key="export_foreign").upload("damaged.spu", bundle_file[:cut]).run()
 
     assert not page.exception
     assert len(page.error) == 1
@@ -275,3 +283,84 @@ def test_a_damaged_run_is_told_in_words(open_app, address):
 
     assert not page.exception
     assert len(page.error) == 1
+
+
+def open_export(start_server, open_tab, address, tmp_path, **window):
+    server = start_server(tmp_path / "copy")
+    tab = open_tab(server, **window).open(f"export?dataset={address['dataset']}&rules={address['rules']}")
+    tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+    return tab
+
+
+def click(tab, key):
+    tab.page.locator(f".st-key-{key} button").click()
+    return tab.settle()
+
+
+def download(tab, key):
+    with tab.page.expect_download(timeout=60_000) as waiting:
+        tab.page.locator(f".st-key-{key} button").click()
+    tab.settle()
+    return waiting.value
+
+
+@pytest.mark.browser
+def test_a_downloaded_bundle_loads_and_hostile_names_stay_text(start_server, open_tab, address, tmp_path):
+    tab = open_export(start_server, open_tab, address, tmp_path)
+    click(tab, "export_prepare_bundle")
+    tab.page.wait_for_selector(".st-key-export_download_bundle button")
+    tab.page.reload()
+    tab.settle()
+    file = download(tab, "export_download_bundle")
+
+    assert file.suggested_filename == "linear.spu"
+    assert load_bundle(file.path()).name == "linear"
+
+    tab.open(f"export?dataset={address['dataset']}&rules={address['rules']}&run={run_named(HOSTILE)}")
+    assert "contain training rows" in tab.text
+    assert tab.page.locator(".katex").count() == 0
+    assert tab.page.locator("[data-testid=stApp] a[href^=javascript]").count() == 0
+    click(tab, "export_prepare_card_html")
+    tab.page.wait_for_selector(".st-key-export_download_card_html button")
+    assert "/" not in download(tab, "export_download_card_html").suggested_filename
+
+
+@pytest.mark.browser
+def test_a_new_file_is_scored_and_leaves_safe_for_spreadsheets(start_server, open_tab, address, tmp_path):
+    tab = open_export(start_server, open_tab, address, tmp_path)
+    tab.page.get_by_role("tab", name="Score a new file").click()
+    tab.settle()
+    rows = tmp_path / "new rows.csv"
+    rows.write_bytes(new_rows(mean_radius=99.0, **{"=cmd *x* <b>": "y"}))
+    tab.page.set_input_files(".st-key-export_rows input[type=file]", rows)
+    tab.page.get_by_text("Rows scored").wait_for(timeout=60_000)
+    tab.settle()
+    assert "'=cmd *x* <b>'" in tab.text
+    assert "has moved strongly" in tab.text
+    file = download(tab, "export_result")
+
+    assert file.suggested_filename == "new-rows-scored.csv"
+    scored = pd.read_csv(file.path())
+    assert len(scored) == 60
+    assert {"id", "score", "flagged", "rank", "percentile"} <= set(scored.columns)
+
+
+@pytest.mark.browser
+def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(
+    start_server, open_tab, address, bundle_file, tmp_path
+):
+    tab = open_export(start_server, open_tab, address, tmp_path, width=390, dark=True)
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    data = bytearray(bundle_file)
+    data[len(data) // 2] ^= 1
+    (tmp_path / "damaged.spu").write_bytes(data)
+    tab.page.get_by_role("tab", name="Bring from elsewhere").click()
+    tab.settle()
+    tab.page.set_input_files(".st-key-export_foreign input[type=file]", tmp_path / "damaged.spu")
+    tab.page.locator("[data-testid=stAlert]").wait_for(timeout=60_000)
+    tab.settle()
+
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    tab.page.get_by_role("tab", name="Take it away").click()
+    tab.settle()
+    assert tab.page.locator(".st-key-export_prepare_bundle button").count() == 1
