@@ -127,7 +127,7 @@ def _gains(choice: Choice, chosen: Chosen) -> None:
 def _scores(choice: Choice, chosen: Chosen) -> None:
     run = choice.run(chosen.name)
     log_rows = st.toggle("Log scale", key="compare_log")
-    basis, threshold = run.basis, min(max(chosen.review.point.threshold, -1e300), 1e300)
+    basis, threshold = run.basis, chosen.review.point.threshold
     chart = score_chart(
         run.need_score()[basis.judged],
         basis.of("is_labeled"),
@@ -161,9 +161,8 @@ def _features(choice: Choice, chosen: Chosen) -> None:
 def _segments(choice: Choice, chosen: Chosen) -> None:
     table = cached.table(choice.page.workspace, choice.dataset)
     column = st.selectbox("Column", list(table.frame.columns), key="compare_segment")
-    threshold = min(max(chosen.review.point.threshold, -1e300), 1e300)
     run = choice.run(chosen.name)
-    key = (choice.ids[chosen.name], column, threshold)
+    key = (choice.ids[chosen.name], column, chosen.review.point.threshold)
     found = cached.segments(choice.page.workspace, choice.dataset, run, key, choice.rules)
     overall = run.metrics.auc_spu.estimate if run.metrics is not None else None
     show_chart(segment_chart(found.intervals, overall=overall, theme=theme()), key="compare_segments")

@@ -12,12 +12,13 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.compare_choice import Choice
+from pages.ui.shell import told_in_words
 from pages.ui.show import meaning
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, plain, share
 from spu_core.charts import clicked_threshold
 from spu_core.metrics import OperatingPoint, RocSpu
-from spu_core.training import ReviewPoint, review_point, suggested_model
+from spu_core.training import ReviewPoint, finite_point, review_point, suggested_model
 from spu_core.workspace import Threshold
 
 SOFT_SUM_WORDS = (
@@ -41,7 +42,7 @@ def choose_point(choice: Choice) -> Chosen:
     st.subheader("Operating point", anchor=False, help=meaning("threshold"))
     name = _ask_run(choice)
     curve, token = choice.views.whole[name], choice.ids[name]
-    point = curve.at_threshold(_current(choice, name, curve))
+    point = finite_point(curve, curve.at_threshold(_current(choice, name, curve)))
     low, high = float(curve.score[-1]), float(curve.score[0])
     st.session_state["compare_threshold"] = min(max(point.threshold, low), high)
     st.session_state["compare_rows"] = int(point.flagged)
@@ -85,8 +86,10 @@ def take_click(choice: Choice, chart: go.Figure) -> None:
 
 
 def keep(choice: Choice, name: str, point: OperatingPoint, by: str) -> None:
-    """Store the operating point of a run."""
-    choice.page.workspace.thresholds.save(choice.ids[name], _threshold(point), {"by": by})
+    """Store the operating point of a run; also called before the page runs, so it guards itself."""
+    with told_in_words("Compare"):
+        point = finite_point(choice.views.whole[name], point)
+        choice.page.workspace.thresholds.save(choice.ids[name], _threshold(point), {"by": by})
 
 
 def show_champion(choice: Choice, chosen: Chosen) -> None:

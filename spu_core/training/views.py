@@ -147,6 +147,18 @@ def review_point(total: float, point: OperatingPoint) -> ReviewPoint:
     return ReviewPoint(point, point.tpr * total, total)
 
 
+def finite_point(curve: RocSpu, point: OperatingPoint) -> OperatingPoint:
+    """The same point with a threshold that can be stored: the highest score flags nothing too, and just below the
+    lowest everything is flagged.
+
+    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
+    >>> finite_point(curve, curve.at_budget(0)).threshold, finite_point(curve, curve.at_budget(3)).flagged
+    (0.9, 3.0)
+    """
+    lowest = float(np.nextafter(curve.score[-1], -np.inf))
+    return curve.at_threshold(float(np.clip(point.threshold, lowest, curve.score[0])))
+
+
 def segment_values(values: pd.Series) -> pd.Series:
     """Names of the parts of a table by one of its columns: quarters of a number, the most frequent levels else.
 

@@ -76,6 +76,16 @@ def test_slider_and_budget_move_together_and_are_kept(open_app, address):
     assert metrics(again)["Flagged"] == metrics(page)["Flagged"] != "10.0 %"
 
 
+@pytest.mark.parametrize("rows", [0, 569], ids=["nothing", "everything"])
+def test_flagging_nothing_or_everything_can_be_kept(open_app, address, rows):
+    page = open_app(PAGE, **address)
+    page.number_input(key="compare_rows").set_value(rows).run()
+
+    assert not page.exception
+    assert not page.error
+    assert metrics(page)["Flagged"] == ("0.0 %" if rows == 0 else "100.0 %")
+
+
 def test_the_champion_is_stored_with_its_operating_point(open_app, address):
     page = open_app(PAGE, **address)
     page.selectbox(key="compare_run").select("linear").run()
