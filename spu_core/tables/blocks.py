@@ -18,6 +18,8 @@ from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedL
 from spu_core.tables.streams import Borrowed
 
 _SMALLEST_BLOCK = 4 << 20
+# Each blank line is passed over in Python, so that many of them would take minutes.
+MOST_BLANK_LINES = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class BlockReader:
                     self._check_cells(rows)
                     yield rows if columns is None else rows.select(list(columns))
         except pa.ArrowInvalid as error:
+            self._check_rows()
             if "conversion error" in str(error):
                 raise ShortcutError(str(error)) from error
             raise _in_words(error, plan) from error
@@ -124,6 +127,8 @@ class BlockReader:
         }
 
     def _reject(self, row: arrow_csv.InvalidRow) -> str:
+        if self._has_too_many():
+            return "error"
         if not row.text.strip():
             self.empty.append(row.number)
             return "skip"
@@ -148,17 +153,25 @@ class BlockReader:
         self.empty.extend(_nth_others(self._seen + rows, _numbers(self._gone)).tolist())
         return block.filter(pc.invert(hollow))
 
+    def _has_too_many(self) -> bool:
+        """Whether to stop; blank and rejected lines count as well, since a file of nothing else must end, too."""
+        return self.records > self.plan.limits.rows or len(self.empty) > max(MOST_BLANK_LINES, self.kept)
+
     def _check_rows(self) -> None:
-        # Blank and rejected lines count as well: a file of nothing else must end, too.
+        if not self._has_too_many():
+            return
         if self.records > self.plan.limits.rows:
             raise TableError(
                 f"{self.plan.name!r} has more than {self.plan.limits.rows:,} rows, which is the limit; split it."
             )
+        raise TableError(
+            f"{self.plan.name!r} has more than {MOST_BLANK_LINES:,} blank lines, and fewer rows; remove these lines."
+        )
 
     def _check_cells(self, rows: pa.RecordBatch) -> None:
         limit = self.plan.limits.cell_bytes
         for name, cells in zip(self.plan.columns, rows.columns, strict=True):
-            longest = _longest_cell(cells)
+            longest = longest_cell(cells)
             if longest > limit:
                 raise LongRecordError(
                     f"{self.plan.name!r} has a cell of {longest:,} bytes in column {name!r}; the limit is {limit:,}. "
@@ -174,13 +187,16 @@ def record_too_long(plan: TextPlan) -> LongRecordError:
     )
 
 
-def _longest_cell(cells: pa.Array) -> int:
-    """Bytes of the longest text; 0 for numbers, which cannot be long."""
+def longest_cell(cells: pa.Array) -> int:
+    """Bytes of the longest text; 0 for numbers, which cannot be long.
+
+    >>> longest_cell(pa.array(["a", "ü", None])), longest_cell(pa.array([1, 2]))
+    (2, 0)
+    """
     texts = cells.dictionary if pa.types.is_dictionary(cells.type) else cells
-    if not pa.types.is_string(texts.type) or not len(texts):
+    if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         return 0
-    ends = np.frombuffer(texts.buffers()[1], dtype=np.int32, count=len(texts) + 1, offset=4 * texts.offset)
-    return int(np.diff(ends).max())
+    return int(pc.max(pc.binary_length(texts)).as_py() or 0)
 
 
 def _numbers(records: array[int]) -> np.ndarray:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spu_core.errors import TableError
+from spu_core.tables.blocks import longest_cell
 from spu_core.tables.column_types import ColumnType, guess_type
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.finishing import hollow
@@ -69,8 +70,19 @@ def _read_batches(file: pq.ParquetFile, name: str, limits: ReadLimits) -> pa.Tab
             raise TableError(
                 f"{name!r} unpacks to more than {limits.expanded_bytes:,} bytes, which is the limit; it was stopped."
             )
+        _check_cells(batch, name, limits)
         batches.append(batch)
     return pa.Table.from_batches(batches)
+
+
+def _check_cells(batch: pa.RecordBatch, name: str, limits: ReadLimits) -> None:
+    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
+        longest = longest_cell(cells)
+        if longest > limits.cell_bytes:
+            raise TableError(
+                f"{name!r} has a cell of {longest:,} bytes in column {column!r}; the limit is {limits.cell_bytes:,}. "
+                "Shorten it, or raise the limit 'cell_bytes'."
+            )
 
 
 def _typed(

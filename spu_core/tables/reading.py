@@ -50,8 +50,9 @@ class ReadLimits:
     """The sizes beyond which a file is refused; each is checked while the file streams in.
 
     `expansion` bounds how much a compressed file may grow, once it has grown to `expansion_free` bytes;
-    `sheet_bytes` bounds the unpacked XML of an Excel file; `levels` is the number of distinct texts that still
-    makes a category.
+    `sheet_bytes` bounds the unpacked XML of an Excel file; `rows` counts blank and rejected lines too; `cell_bytes`
+    bounds one text, and a record of a text file must fit in four of them (at least 4 MB); `levels` is the number of
+    distinct texts that still makes a category.
     """
 
     bytes: int = 2 * 1024**3

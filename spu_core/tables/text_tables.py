@@ -33,6 +33,8 @@ from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
 from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
 
 _SAMPLE = 1 << 18
+_LARGEST_SAMPLE = 1 << 22
+_FEWEST_LINES = 10
 
 
 @dataclass(frozen=True)
@@ -224,9 +226,12 @@ def _line_numbers(
 
 def _sample(source: TextSource) -> str:
     source.stream.seek(source.start)
-    head = source.stream.read(_SAMPLE)
+    head, size = source.stream.read(_SAMPLE), _SAMPLE
+    # A header of thousands of names can be longer than the sample; a few rows are needed below it.
+    while len(head) == size < _LARGEST_SAMPLE and head.count(b"\n") + head.count(b"\r") < _FEWEST_LINES:
+        head, size = head + source.stream.read(size), 2 * size
     text = head.decode("utf-8", errors="ignore")
-    if len(head) < _SAMPLE:
+    if len(head) < size:
         return text
     return text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
 

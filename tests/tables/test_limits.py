@@ -136,3 +136,25 @@ def test_many_columns_are_read() -> None:
     frame = pd.DataFrame([range(1_000)] * 3, columns=[f"c{n}" for n in range(1_000)])
 
     assert read_table(frame.to_csv(index=False).encode()).frame.shape == (3, 1_000)
+
+
+def test_a_header_longer_than_the_sample_is_read() -> None:
+    names = ["a long question asked in full? " * 9 + str(n) for n in range(1_200)]
+    content = "\n".join([",".join(names), *[",".join(["1.5"] * len(names))] * 12, ""]).encode()
+    table = read_table(content)
+
+    assert table.frame.shape == (12, 1_200)
+    assert table.reading.rejected_rows == 0
+
+
+def test_a_long_cell_of_a_parquet_file_is_refused() -> None:
+    target = io.BytesIO()
+    pd.DataFrame({"a": ["x" * 300, "y"], "n": [1, 2]}).to_parquet(target)
+
+    with pytest.raises(TableError, match="has a cell of 300 bytes in column 'a'; the limit is 100"):
+        read_table(target.getvalue(), limits=ReadLimits(cell_bytes=100))
+
+
+def test_a_file_of_blank_lines_is_stopped() -> None:
+    with pytest.raises(TableError, match="more than 5,000,000 blank lines"):
+        read_table(b"a,b\n1,2\n" + b"\n" * 9_000_000)

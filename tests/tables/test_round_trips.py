@@ -94,6 +94,17 @@ def test_any_text_gives_a_table_or_a_sentence(text: str) -> None:
     assert isinstance(answer, str) or answer.rows > 0
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.sampled_from(["1,2,x", "3,4,y", "5,6,z", "7,8,x", "1,2", "1,2,3,4", "", ",,", "NA,,"]), max_size=60))
+def test_rows_read_and_rejected_are_all_rows_of_the_file(lines: list[str]) -> None:
+    lines = ["1,2,x"] * len(lines) + lines + ["9,9,w"]
+    reading = read_table("\n".join(["a,b,c", *lines, ""]).encode()).reading
+
+    assert reading.rows == sum(line.count(",") == 2 and line[-1] != "," for line in lines)
+    assert reading.rejected_rows == sum(line in ("1,2", "1,2,3,4") for line in lines)
+    assert reading.rows_in_file + reading.empty_lines == len(lines)
+
+
 @settings(max_examples=20, deadline=None)
 @given(cut=st.integers(min_value=4, max_value=1500), flip=st.integers(min_value=0, max_value=1500))
 def test_a_damaged_parquet_file_gives_a_table_or_a_sentence(cut: int, flip: int) -> None:
