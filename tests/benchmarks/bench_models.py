@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from harness import BenchRow, alternate, print_table
+from tests.benchmarks.harness import BenchRow, alternate, print_table
 
 from spu_core.models import Features, SoftLightGBM
 

@@ -19,7 +19,7 @@ from spu_core.tables.sniffing import sniff_cut
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent))
-from harness import BenchRow, alternate, peak_memory_of, print_table  # noqa: E402
+from tests.benchmarks.harness import BenchRow, alternate, peak_memory_of, print_table  # noqa: E402
 
 
 def rows() -> list[BenchRow]:
@@ -40,7 +40,7 @@ def rows() -> list[BenchRow]:
                 "write": lambda: table.to_parquet(stored),
                 "read again": lambda: Table.from_parquet(stored),
             },
-            repeats=1,
+            repeats=3,
         )
     return [
         BenchRow("read 1e6 × 30, CPU against pandas.read_csv", seconds["ours"] / seconds["pandas"], 1.6, "at most"),
