@@ -20,6 +20,7 @@ from spu_core.export import Bundle, ColumnDrift, ScoreReport
 FLAG_BY = {"threshold": "the stored threshold", "share": "the stored share"}
 NAMES = {"csv": "CSV, safe in spreadsheets", "raw_csv": "CSV, raw cells", "parquet": "Parquet"}
 SHOWN = 200
+FEW, MANY = 6, 300
 
 
 def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
@@ -52,14 +53,11 @@ def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
 
 
 def _say_columns(bundle: Bundle) -> None:
-    names = bundle.columns
-    few = ", ".join(map(plain, names[:6])) + (f" and {count(len(names) - 6)} more" if len(names) > 6 else "")
-    with st.container(horizontal=True, vertical_alignment="center"):
-        words = f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored."
-        st.caption(words, width="stretch")
-        if len(names) > 6:
-            with st.popover("All", icon=":material/list:"):
-                st.dataframe(pd.DataFrame({"column": names}), hide_index=True)
+    """The columns that a file must have: some of them in sight, all of them one hover away."""
+    names = [plain(name) for name in bundle.columns]
+    few = ", ".join(names[:FEW]) + (f" and {count(len(names) - FEW)} more" if len(names) > FEW else "")
+    words = f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored."
+    st.caption(words, help=", ".join(names[:MANY]) if len(names) > FEW else None)
 
 
 def _show_flags(report: ScoreReport) -> None:
@@ -112,7 +110,7 @@ def _show_rows(scored: ScoredFile) -> None:
 
 
 def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         form = st.segmented_control(
             "All rows as",
             list(NAMES),
@@ -120,12 +118,11 @@ def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
             required=True,
             format_func=NAMES.__getitem__,
             key=f"{key}_result_form",
-            help="Text that a spreadsheet would run as a formula gets an apostrophe in front; raw cells stay as they "
-            "are.",
+            label_visibility="collapsed",
         )
         suffix, mime = FORMS[str(form)]
         st.download_button(
-            "Download",
+            "Download all rows",
             lambda: scored.to_bytes(str(form)),
             file_name=f"{file_stem(stem)}-scored{suffix}",
             mime=mime,
@@ -133,4 +130,6 @@ def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
             type="primary",
             on_click="ignore",
             key=f"{key}_result",
+            help="Text that a spreadsheet would run as a formula gets an apostrophe in front; raw cells stay as they "
+            "are.",
         )

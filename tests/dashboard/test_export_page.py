@@ -9,7 +9,9 @@ import shutil
 import pandas as pd
 import pytest
 
+from pages.ui.steps import DONE, STALE, marks_of
 from spu_core.engines.export_forms import FORMS
+from spu_core.engines.exporting import prepare
 from spu_core.engines.stored_model import StoredModel
 from spu_core.engines.study import Study
 from spu_core.export import load_bundle
@@ -201,6 +203,18 @@ def test_another_operating_point_makes_another_bundle(open_app, address):
 
     assert "export_prepare_bundle" in [button.key for button in page.button]
     assert load_bundle(prepared(page, "bundle")).point.threshold == 0.7
+
+
+def test_the_mark_grows_old_when_another_run_becomes_champion(address):
+    with Workspace.open() as workspace:
+        dataset, rules = workspace.datasets.get(address["dataset"]), workspace.rule_sets.get(address["rules"])
+        assert "Export" not in marks_of(workspace, dataset, rules)
+        run = workspace.runs.get(workspace.thresholds.champion(dataset.id).run)
+        prepare(StoredModel(workspace, run, workspace.datasets.load(dataset.id)), "rules")
+        assert marks_of(workspace, dataset, rules)["Export"] == DONE
+
+        workspace.thresholds.save_champion(run_named(HOSTILE), Threshold("5 %", 0.5, 0.05))
+        assert marks_of(workspace, dataset, rules)["Export"] == STALE
 
 
 def at_part(open_app, part, **address):
