@@ -1,0 +1,75 @@
+"""What holds for every page: cold deep links, empty states, failures told in words, text that stays text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from spu_core.workspace import Workspace
+from tests.live import ROOT
+
+PAGES = sorted(path.name for path in (ROOT / "pages").glob("[0-9]_*.py"))
+
+
+@pytest.mark.browser
+def test_every_page_opens_by_a_deep_link_on_a_cold_server(start_server, open_tab):
+    server = start_server()
+
+    for name in PAGES:
+        tab = open_tab(server).open(re.sub(r"^\d_|\.py$", "", name))
+        assert "Page not found" not in tab.text
+        assert tab.page.locator("h1").count() == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_an_empty_workspace_is_no_failure(open_app, name):
+    page = open_app(f"pages/{name}")
+
+    assert not page.exception
+    assert not page.error
+    assert len(page.title) == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_failure_gets_a_reference_and_no_traceback(open_app, monkeypatch, caplog, name):
+    def fail(*_):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr("pages.ui.shell.marks_of", fail)
+    page = open_app(f"pages/{name}")
+
+    assert not page.exception
+    shown = page.error[0].value
+    assert "secret detail" not in shown
+    reference = re.search(r"\*\*([0-9a-f]{8})\*\*", shown).group(1)
+    assert reference in caplog.text
+    assert "secret detail" in caplog.text
+
+
+def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch, tmp_path):
+    """A workspace of a newer version is refused by the engine; the page says its sentence."""
+    import sqlite3
+    from contextlib import closing
+
+    with Workspace.open(tmp_path / "newer"):
+        pass
+    with closing(sqlite3.connect(tmp_path / "newer" / "catalogue.sqlite")) as catalogue:
+        catalogue.execute("PRAGMA user_version = 999")
+    monkeypatch.setenv("SPU_HOME", str(tmp_path / "newer"))
+
+    page = open_app("pages/1_data.py")
+
+    assert not page.exception
+    assert "newer" in page.error[0].value
+
+
+def test_pages_are_numbered_as_the_steps_are():
+    from pages.ui.steps import STEPS
+
+    for step in STEPS:
+        assert Path(step.file).name.startswith(f"{step.number}_")
+    assert set(PAGES) <= {Path(step.file).name for step in STEPS}
+    assert AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run().title[0].value == "SPU Studio"
