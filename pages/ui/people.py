@@ -22,11 +22,20 @@ def workspace_of_this_person() -> Workspace:
     if not login_is_configured():
         return _workspace(home, None, None)
     if not st.user.is_logged_in:
-        st.title("Log in", anchor=False)
-        st.caption("This dashboard keeps the work of each person apart.")
-        st.button("Log in", on_click=st.login, type="primary", icon=":material/login:")
-        st.stop()
-    return _workspace(home, str(st.user.get("iss", "")), str(st.user.get("sub", "")))
+        _ask_to_log_in()
+    return _workspace(home, *identity())
+
+
+def identity() -> tuple[str, str]:
+    """Who is logged in: the issuer of the login and the subject that it names."""
+    return str(st.user.get("iss", "")), str(st.user.get("sub", ""))
+
+
+def _ask_to_log_in() -> None:
+    st.title("Log in", anchor=False)
+    st.caption("This dashboard keeps the work of each person apart.")
+    st.button("Log in", on_click=st.login, type="primary", icon=":material/login:")
+    st.stop()
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
