@@ -130,6 +130,5 @@ def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
             type="primary",
             on_click="ignore",
             key=f"{key}_result",
-            help="Text that a spreadsheet would run as a formula gets an apostrophe in front; raw cells stay as they "
-            "are.",
         )
+    st.caption("Safe: text that a spreadsheet would run as a formula gets an apostrophe. Raw: cells as they are.")
