@@ -32,9 +32,7 @@ def _finishing() -> Job:
 
 def _hanging() -> Job:
     steps = [{"do": "spawn", "seconds": 600, "session": True}, {"do": "hang", "seconds": 600}]
-    return Job(
-        kind="self_test", title="check: cancel", parameters={"steps": steps}, limits=JobLimits(seconds=600)
-    )
+    return Job(kind="self_test", title="check: cancel", parameters={"steps": steps}, limits=JobLimits(seconds=600))
 
 
 def _finishes(workspace: Workspace, token: str, seconds: float) -> Iterator[Problem]:

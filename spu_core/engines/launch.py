@@ -53,9 +53,7 @@ def drop_void_tickets(queue: Queue) -> None:
             queue.drop(ticket)
 
 
-def spawn(
-    module: str, arguments: tuple[str, ...], keep: tuple[int, ...], **options: Any
-) -> subprocess.Popen[bytes]:
+def spawn(module: str, arguments: tuple[str, ...], keep: tuple[int, ...], **options: Any) -> subprocess.Popen[bytes]:
     """A Python process of ours in a session of its own; `keep` are the descriptors that it inherits."""
     environment = options.pop("environment", {})
     path = os.pathsep.join(filter(None, [_ROOT, os.environ.get("PYTHONPATH")]))
@@ -94,9 +92,7 @@ def _start(home: Home, ticket: Ticket, slot: int) -> None:
 
 
 def _launch(workspace: Workspace, attempt: Attempt, keep: tuple[int, int]) -> None:
-    log = os.open(
-        workspace.jobs.log_path(attempt.job), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-    )
+    log = os.open(workspace.jobs.log_path(attempt.job), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     arguments = (str(workspace.home.folder), workspace.place, attempt.job, str(attempt.number))
     try:
         worker = spawn(

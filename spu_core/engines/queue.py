@@ -81,11 +81,7 @@ class Queue:
     def tickets(self) -> list[Ticket]:
         """Who waits, in turn."""
         found = ((path, _TICKET.fullmatch(path.name)) for path in sorted(self.home.queue_folder.glob("*-*")))
-        return [
-            Ticket(int(match[1]), match[2], path.read_text("utf-8"))
-            for path, match in found
-            if match is not None
-        ]
+        return [Ticket(int(match[1]), match[2], path.read_text("utf-8")) for path, match in found if match is not None]
 
     def put(self, job: str, place: str) -> None:
         """A ticket behind all others; numbers, not times, make the order."""

@@ -31,9 +31,7 @@ def _config(config_type: type, settings: Mapping[str, Any]) -> Any:
     for name in settings:
         if name not in known:
             raise WorkspaceError(f"The simulator has no setting {name!r}. {nearest_hint(name, known)}")
-    return config_type(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
-    )
+    return config_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
 
 
 def _anti_cheat(config: simulated.AntiCheatConfig) -> Table:

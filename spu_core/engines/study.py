@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.errors import TrainingError, nearest_hint
+from spu_core.errors import TrainingError
 from spu_core.export import Bundle, Passport, Recipe
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet, parse_json

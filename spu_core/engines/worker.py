@@ -150,15 +150,11 @@ def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
 
 def _death_sentence(code: int) -> str:
     if code >= 0:
-        return (
-            f"The worker ended without a word (exit code {code}); its log may say why. Start the job again."
-        )
+        return f"The worker ended without a word (exit code {code}); its log may say why. Start the job again."
     name = signal.Signals(-code).name
     if -code in _MEMORY_SIGNALS:
         return f"The worker crashed ({name}), as native code does when it gets no memory; {SMALLER}."
-    return (
-        f"The worker was killed ({name}), perhaps because the machine ran out of memory; start the job again."
-    )
+    return f"The worker was killed ({name}), perhaps because the machine ran out of memory; start the job again."
 
 
 def _start_next(home: Home) -> None:

@@ -50,9 +50,7 @@ class SoftLabelAudit:
         return self.mean / self.prior if self.prior else float("nan")
 
 
-def audit_soft_labels(
-    soft_labels: SoftLabels, *, prior: float | None = None, bins: int = BINS
-) -> SoftLabelAudit:
+def audit_soft_labels(soft_labels: SoftLabels, *, prior: float | None = None, bins: int = BINS) -> SoftLabelAudit:
     """Audit soft labels, against an estimate of the class prior where there is one.
 
     >>> audit = audit_soft_labels(SoftLabels.from_values([0.0, 0.0, 0.0, 1.0], [False] * 4), prior=0.2)

@@ -115,9 +115,7 @@ def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
     return bool(n_labeled >= FEW_LABELED and reached[is_labeled].all() and reached.mean() < 0.9)
 
 
-def _suggest_for(
-    matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: float, level: float
-) -> BeliefSuggestion:
+def _suggest_for(matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: float, level: float) -> BeliefSuggestion:
     fired = matrix.fired[:, rule]
     said = float(matrix.belief_of(rule)[fired].mean()) if fired.any() else None
     return suggest_belief(fired, is_labeled, prior=prior, said=said, rule=matrix.names[rule], level=level)
@@ -130,13 +128,9 @@ def _warnings(hits: int, n_labeled: int, fired: np.ndarray, low: float) -> tuple
         return ("The rule never fires, so there is nothing to learn about it.",)
     found = []
     if hits < FEW_HITS:
-        found.append(
-            f"The number of labelled rows that carry this rule is only {hits}; the interval is wide."
-        )
+        found.append(f"The number of labelled rows that carry this rule is only {hits}; the interval is wide.")
     if low > 1.0:
-        found.append(
-            "The labels imply more than 1: the prior is too high, or positives were not labelled at random."
-        )
+        found.append("The labels imply more than 1: the prior is too high, or positives were not labelled at random.")
     return tuple(found)
 
 

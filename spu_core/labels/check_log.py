@@ -45,9 +45,7 @@ class CheckLog:
         for column in ("user", "rule", "outcome"):
             _refuse_missing(frame[column])
         day = frame["day"].to_numpy() if "day" in frame else None
-        return cls(
-            np.asarray(users), user, frame["rule"].to_numpy(dtype=object), _outcomes(frame["outcome"]), day
-        )
+        return cls(np.asarray(users), user, frame["rule"].to_numpy(dtype=object), _outcomes(frame["outcome"]), day)
 
     def __len__(self) -> int:
         return self.user.size
@@ -86,15 +84,11 @@ def _frame(checks: Any) -> pd.DataFrame:
     for name in NEEDED:
         if name not in checks:
             hint = nearest_hint(name, map(str, checks))
-            raise TableError(
-                f"checks has no column {name!r}; it needs user, rule, outcome and, if known, day. {hint}"
-            )
+            raise TableError(f"checks has no column {name!r}; it needs user, rule, outcome and, if known, day. {hint}")
     columns = {name: np.asarray(checks[name]) for name in (*NEEDED, "day") if name in checks}
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise TableError(
-            f"The columns of checks have different lengths: {lengths}; each needs one row per check."
-        )
+        raise TableError(f"The columns of checks have different lengths: {lengths}; each needs one row per check.")
     if not lengths["user"]:
         raise TableError("checks is empty; at least one check is needed.")
     return pd.DataFrame(columns)

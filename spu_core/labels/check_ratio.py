@@ -134,10 +134,6 @@ def _strangers(log: CheckLog, position: np.ndarray) -> tuple[Finding, ...]:
     if known == log.users.size:
         return ()
     severity = "warning" if known == 0 else "info"
-    message = (
-        f"{log.users.size - known:,} of {log.users.size:,} checked users are not among the users to label."
-    )
-    advice = (
-        "Their checks still count in the failure ratios." if known else "Compare how users are named in both."
-    )
+    message = f"{log.users.size - known:,} of {log.users.size:,} checked users are not among the users to label."
+    advice = "Their checks still count in the failure ratios." if known else "Compare how users are named in both."
     return (Finding("unlisted_users", severity, message, advice),)  # type: ignore[arg-type]

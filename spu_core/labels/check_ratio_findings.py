@@ -12,9 +12,7 @@ from spu_core.theory.check_ratio import CheckRatios
 FEWEST_RANDOM_FAILURES = 10
 
 
-def ratio_findings(
-    ratios: CheckRatios, log: CheckLog, *, combine: str, prior: float | None
-) -> tuple[Finding, ...]:
+def ratio_findings(ratios: CheckRatios, log: CheckLog, *, combine: str, prior: float | None) -> tuple[Finding, ...]:
     """All findings about the ratios, the log and the way beliefs are combined."""
     return (
         *_weak_rules(ratios),

@@ -76,9 +76,7 @@ def _flags(values: Any, size: int, name: str) -> np.ndarray:
         return np.zeros(size, dtype=bool)
     flags = check_flags(values, None, name)
     if flags.size != size:
-        raise SoftLabelError(
-            f"{name} has {flags.size} rows, but checks has {size}; both need one row per user."
-        )
+        raise SoftLabelError(f"{name} has {flags.size} rows, but checks has {size}; both need one row per user.")
     return flags
 
 

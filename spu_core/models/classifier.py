@@ -37,9 +37,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
         learner = self._settings.get("learner")
         # What cannot be known here (a method or learner that fit will refuse) has no defaults to tell.
-        told = known is not None and (
-            learner is None or (isinstance(learner, str) and learner in known.learners)
-        )
+        told = known is not None and (learner is None or (isinstance(learner, str) and learner in known.learners))
         defaults = {s.name: s.default for s in known.settings(learner)} if known and told else {}
         return {"method": self.method, **defaults, **self._settings}
 
@@ -105,9 +103,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         posterior = getattr(self.model_, "refined_soft_label", None)
         if posterior is None:
-            raise AttributeError(
-                f"{self.method} has no refined soft label; fit SoftLabelClassifier('fused')."
-            )
+            raise AttributeError(f"{self.method} has no refined soft label; fit SoftLabelClassifier('fused').")
         return posterior
 
     def _labels(self, is_labeled: Any, rows: int) -> np.ndarray:

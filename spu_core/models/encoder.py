@@ -43,9 +43,7 @@ class Encoder:
     def fit(self, frame: pd.DataFrame) -> FittedEncoder:
         """Freeze families, levels and offsets; columns that cannot be encoded are named all at once."""
         if frame.shape[1] == 0:
-            raise TrainingError(
-                "There is no feature column to learn from; give at least one column the role FEATURE."
-            )
+            raise TrainingError("There is no feature column to learn from; give at least one column the role FEATURE.")
         check_memory(len(frame), frame.shape[1], self.memory_limit)
         _refuse_duplicates(frame.columns)
         fitted, problems = [], []
@@ -133,9 +131,7 @@ def series_of(frame: pd.DataFrame) -> dict[str, pd.Series]:
     kinds = set(frame.dtypes)
     if len(kinds) == 1 and isinstance(kind := next(iter(kinds)), np.dtype) and kind.kind in "buif":
         values = frame.to_numpy()
-        return {
-            str(name): pd.Series(values[:, place], copy=False) for place, name in enumerate(frame.columns)
-        }
+        return {str(name): pd.Series(values[:, place], copy=False) for place, name in enumerate(frame.columns)}
     return {str(name): values for name, values in frame.items()}
 
 

@@ -38,9 +38,7 @@ class Evidence:
             name: getattr(self, name)
             for name in ("soft_label", "is_labeled", "rule_score", "truth", "weight", "groups")
         }
-        picked: dict[str, Any] = {
-            name: None if values is None else values[rows] for name, values in own.items()
-        }
+        picked: dict[str, Any] = {name: None if values is None else values[rows] for name, values in own.items()}
         return replace(self, features=self.features.take(rows), **picked)
 
     def without_rule_columns(self) -> Evidence:

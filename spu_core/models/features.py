@@ -110,9 +110,7 @@ class Features:
     def check_same_store(self, other: Features) -> None:
         """Rows to stop on must come from the same encoded matrix as the training rows: they share bins."""
         if self.store is not other.store:
-            raise TrainingError(
-                "The rows for early stopping must be a view of the same encoded table; use take()."
-            )
+            raise TrainingError("The rows for early stopping must be a view of the same encoded table; use take().")
 
     def linear_view(self) -> LinearView:
         """The fitted linear form of these columns; it has seen all rows of the matrix, but only X."""

@@ -51,8 +51,7 @@ class FusedModel:
 
     def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
         columns = [
-            margin(self.parts[at : at + self.folds], features)
-            for at in range(0, len(self.parts) - 1, self.folds)
+            margin(self.parts[at : at + self.folds], features) for at in range(0, len(self.parts) - 1, self.folds)
         ]
         if self.uses_rules:
             columns.append(need_rule_score(rule_score, len(features)))
@@ -121,9 +120,7 @@ def fit_stack(z: np.ndarray, rows: Evidence, *, trust_rules: bool) -> np.ndarray
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         line, off = z @ point[1:] + point[0], point[1:] - prior
-        value = np.sum(row_weight * (np.logaddexp(0.0, line) - target * line)) + 0.5 * np.sum(
-            precision * off**2
-        )
+        value = np.sum(row_weight * (np.logaddexp(0.0, line) - target * line)) + 0.5 * np.sum(precision * off**2)
         pull = row_weight * (expit(line) - target)
         return float(value), np.concatenate([[pull.sum()], pull @ z + precision * off])
 
@@ -132,9 +129,7 @@ def fit_stack(z: np.ndarray, rows: Evidence, *, trust_rules: bool) -> np.ndarray
     return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).x
 
 
-def stack_margin(
-    columns: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
+def stack_margin(columns: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The line of the stack for raw ingredient scores."""
     return np.einsum("ij,j->i", (columns - center) / scale, weight[1:]) + weight[0]
 

@@ -106,9 +106,7 @@ def _normal_scores(present: np.ndarray) -> np.ndarray:
         return np.empty((2, 0))
     middle = (np.cumsum(count) - 0.5 * count) / present.size
     if values.size > GRID:
-        keep = np.unique(
-            np.searchsorted(middle, np.linspace(middle[0], middle[-1], GRID)).clip(0, values.size - 1)
-        )
+        keep = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], GRID)).clip(0, values.size - 1))
         values, middle = values[keep], middle[keep]
     return np.vstack([values, ndtri(middle)])
 

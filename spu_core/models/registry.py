@@ -20,9 +20,7 @@ def method(key: str) -> Method:
 
 
 TREES_FIRST = ("lightgbm", "xgboost", "logistic", "neural_net", "extra_trees", "nearest_neighbors")
-FOLDS = Setting(
-    name="folds", default=4, low=2, high=20, help="Inner folds: a row's own label never makes its target."
-)
+FOLDS = Setting(name="folds", default=4, low=2, high=20, help="Inner folds: a row's own label never makes its target.")
 BAGS = Setting(name="bags", default=20, low=1, high=500, help="Bags to average.")
 BAG_RATIO = Setting(
     name="bag_ratio",
@@ -67,9 +65,7 @@ _ALL = (
                 default=False,
                 help="I am sure of my rules: they keep their weight whatever the labels say; costly if wrong.",
             ),
-            Setting(
-                name="rounds", default=80, low=1, high=5_000, log=True, help="Trees of each small booster."
-            ),
+            Setting(name="rounds", default=80, low=1, high=5_000, log=True, help="Trees of each small booster."),
             THREADS,
         ),
         scores_with_rules=True,
@@ -80,9 +76,7 @@ _ALL = (
         "The paper's method: boosted trees learn S by soft cross-entropy, without the columns the rules read.",
     ),
     _soft("xgboost", "Soft labels, XGBoost", "The paper's method with XGBoost's trees."),
-    _soft(
-        "neural_net", "Soft labels, neural network", "The paper's method with a three-layer neural network."
-    ),
+    _soft("neural_net", "Soft labels, neural network", "The paper's method with a three-layer neural network."),
     _soft(
         "logistic",
         "Soft labels, logistic regression",
@@ -243,9 +237,7 @@ _ALL = (
                 default=(),
                 help="Columns that decide who gets a label; none named means all.",
             ),
-            Setting(
-                name="em_steps", default=50, low=1, high=200, help="Turns of expectation and maximisation."
-            ),
+            Setting(name="em_steps", default=50, low=1, high=200, help="Turns of expectation and maximisation."),
         ),
     ),
     Method(

@@ -116,13 +116,9 @@ def _extremes(matrix: RuleMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _lift(matrix: RuleMatrix, is_labeled: np.ndarray, level: float) -> dict[str, np.ndarray]:
     rows = np.diagonal(matrix.together)
-    labeled_rows = np.array(
-        [np.count_nonzero(matrix.fired[:, j] & is_labeled) for j in range(matrix.n_rules)]
-    )
+    labeled_rows = np.array([np.count_nonzero(matrix.fired[:, j] & is_labeled) for j in range(matrix.n_rules)])
     n_labeled = int(np.count_nonzero(is_labeled))
-    limits = [
-        lift_interval(k, n_labeled, n, len(matrix), level) for k, n in zip(labeled_rows, rows, strict=True)
-    ]
+    limits = [lift_interval(k, n_labeled, n, len(matrix), level) for k, n in zip(labeled_rows, rows, strict=True)]
     lift, low, high = np.array(limits).reshape(-1, 3).T
     return {"labeled_rows": labeled_rows, "lift": lift, "lift_low": low, "lift_high": high}
 

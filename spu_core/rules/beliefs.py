@@ -124,15 +124,11 @@ class Ramp(Belief):
         values = np.sort(values[np.isfinite(values)])
         if not values.size:
             raise RuleError(f"Column {self.column!r} has no finite value, so its quantiles are not known.")
-        knots = np.unique(
-            np.quantile(values, np.linspace(self.start, self.end, QUANTILE_KNOTS), method="nearest")
-        )
+        knots = np.unique(np.quantile(values, np.linspace(self.start, self.end, QUANTILE_KNOTS), method="nearest"))
         below, upto = (np.searchsorted(values, knots, side=side) for side in ("left", "right"))
         rank = (below + upto) / (2 * values.size)
         beliefs = np.interp(rank, (self.start, self.end), (self.at_start, self.at_end))
-        return FrozenRamp(
-            self.column, _floats(knots), _floats(beliefs), below=self.at_start, above=self.at_end
-        )
+        return FrozenRamp(self.column, _floats(knots), _floats(beliefs), below=self.at_start, above=self.at_end)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,9 +93,7 @@ def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
     for name in dict.fromkeys(compared):
         if table.roles[name] is Role.LABEL:
             message = f"Rule {rule.name!r} asks about the label column {name!r}, so S repeats the labels."
-            yield Finding(
-                "reads_label", Severity.WARNING, message, "Confirmed positives get 1 without a rule.", name
-            )
+            yield Finding("reads_label", Severity.WARNING, message, "Confirmed positives get 1 without a rule.", name)
 
 
 def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Columns) -> Iterator[Finding]:
@@ -103,9 +101,7 @@ def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Col
     admitted = outcome.where(np.isin([level_text(level) for level in outcome.levels], belief.admitted))
     forgotten = int(np.count_nonzero(admitted & ~table.is_labeled))
     if forgotten:
-        message = (
-            f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed positives."
-        )
+        message = f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed positives."
         advice = "Let the label column name them: the rule is silent there, since admissions are labels."
         yield Finding("admitted_not_labeled", Severity.WARNING, message, advice, belief.outcome_column)
 

@@ -82,9 +82,7 @@ def column_of(frame: pd.DataFrame, name: str, reader: str = "A rule") -> pd.Seri
         raise RuleError(f"{reader} reads column {name!r}, which the data does not have. {hint}")
     found = frame[name]
     if found.ndim != 1:
-        raise RuleError(
-            f"{reader} reads column {name!r}, which the data has more than once; rename the others."
-        )
+        raise RuleError(f"{reader} reads column {name!r}, which the data has more than once; rename the others.")
     return found
 
 
@@ -175,9 +173,7 @@ def _plain(values: pd.Series) -> pd.Series:
     dtype = values.cat.categories.dtype
     if dtypes.is_datetime64_any_dtype(dtype):
         return values.astype(dtype)
-    return values.astype(
-        np.float64 if dtypes.is_numeric_dtype(dtype) and not dtypes.is_bool_dtype(dtype) else object
-    )
+    return values.astype(np.float64 if dtypes.is_numeric_dtype(dtype) and not dtypes.is_bool_dtype(dtype) else object)
 
 
 def _without_zone(values: pd.Series) -> pd.Series:

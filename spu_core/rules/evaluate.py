@@ -58,11 +58,7 @@ def _compare_ordered(compare: Compare, values: np.ndarray, kind: Kind, negated: 
     wanted = [comparable(value, kind) for value in compare.values]
     sign = OPPOSITE[compare.operator] if negated and compare.operator in OPPOSITE else compare.operator
     if sign == "between":
-        return (
-            (values < wanted[0]) | (values > wanted[1])
-            if negated
-            else (values >= wanted[0]) & (values <= wanted[1])
-        )
+        return (values < wanted[0]) | (values > wanted[1]) if negated else (values >= wanted[0]) & (values <= wanted[1])
     if sign == "in":
         found = np.isin(values, np.array(wanted))
         return ~found & (values == values) if negated else found

@@ -103,9 +103,7 @@ def check_json_number(value: Any, place: str) -> float:
 def check_known(value: str, choices: Iterable[str], place: str) -> str:
     choices = list(choices)
     if value not in choices:
-        raise RuleError(
-            f"{place} must be one of the known words, got {shorten(value)}. {nearest_hint(value, choices)}"
-        )
+        raise RuleError(f"{place} must be one of the known words, got {shorten(value)}. {nearest_hint(value, choices)}")
     return value
 
 

@@ -120,9 +120,7 @@ class FrozenRecords(FrozenBelief):
         checks, passes = columns.ordered(self.checks_column), columns.ordered(self.passes_column)
         rows = np.flatnonzero((checks == checks) & (passes == passes))
         n, k = checks[rows], passes[rows]
-        bad = np.flatnonzero(
-            ~((k >= 0) & (k <= n) & (n < MAX_CHECKS) & (n == np.floor(n)) & (k == np.floor(k)))
-        )
+        bad = np.flatnonzero(~((k >= 0) & (k <= n) & (n < MAX_CHECKS) & (n == np.floor(n)) & (k == np.floor(k))))
         if bad.size:
             raise RuleError(
                 f"Columns {self.checks_column!r} and {self.passes_column!r} must be whole numbers with "
@@ -134,7 +132,5 @@ class FrozenRecords(FrozenBelief):
         """E[θ | k, n], one distinct record at a time: sums over a batch would depend on who else is in it."""
         prior = CheckPrior(np.array(self.grid), np.array(self.density), 0.0, 0, 0.0)
         distinct, position = np.unique(checks * MAX_CHECKS + passes, return_inverse=True)
-        means = [
-            prior.posterior_mean([record // MAX_CHECKS], [record % MAX_CHECKS])[0] for record in distinct
-        ]
+        means = [prior.posterior_mean([record // MAX_CHECKS], [record % MAX_CHECKS])[0] for record in distinct]
         return np.array(means, dtype=np.float64)[position]

@@ -28,9 +28,7 @@ def frozen_as_data(belief: FrozenBelief) -> dict[str, Any]:
     {'kind': 'constant', 'value': 0.5}
     """
     values = {field.name: getattr(belief, field.name) for field in dataclass_fields(belief)}  # type: ignore[arg-type]
-    return {"kind": belief.kind} | {
-        name: _plain(value) for name, value in values.items() if value is not None
-    }
+    return {"kind": belief.kind} | {name: _plain(value) for name, value in values.items() if value is not None}
 
 
 def frozen_of_data(data: Any, place: str) -> FrozenBelief:

@@ -44,9 +44,7 @@ class RuleMatrix:
         belief = np.asarray(belief, dtype=np.float64)
         fired = belief > 0 if fired is None else np.asarray(fired, dtype=bool)
         if belief.ndim != 2 or belief.shape[1] != len(names) or fired.shape != belief.shape:
-            raise RuleError(
-                f"belief must have one column for each of {len(names)} rules, got shape {belief.shape}."
-            )
+            raise RuleError(f"belief must have one column for each of {len(names)} rules, got shape {belief.shape}.")
         if not ((belief >= 0.0) & (belief <= 1.0)).all():
             raise RuleError("belief must lie in [0, 1] in every row and rule.")
         beliefs = tuple(np.where(fired[:, j], belief[:, j], 0.0) for j in range(len(names)))

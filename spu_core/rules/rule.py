@@ -107,9 +107,7 @@ def _check_belief(belief: Any, name: str) -> Belief:
         return belief
     if isinstance(belief, Real) and not isinstance(belief, bool) and 0.0 <= float(belief) <= 1.0:
         return Constant(float(belief))
-    raise RuleError(
-        f"Rule {name!r} needs a belief: a number in [0, 1], a ramp, a column or checks; got {belief!r}."
-    )
+    raise RuleError(f"Rule {name!r} needs a belief: a number in [0, 1], a ramp, a column or checks; got {belief!r}.")
 
 
 def _check_condition(when: Any, name: str) -> Condition | None:

@@ -47,9 +47,7 @@ def _about_rule(name: str, line: pd.Series) -> Iterator[Finding]:
             f"Rule {name!r} has a belief of {line['mean_belief']:.2f}, but the labels do not tell it from chance "
             f"(lift {line['lift_low']:.2f}–{line['lift_high']:.2f})."
         )
-        yield Finding(
-            "rule_not_confirmed", Severity.INFO, message, "Confirm more positives, or lower its belief."
-        )
+        yield Finding("rule_not_confirmed", Severity.INFO, message, "Confirm more positives, or lower its belief.")
 
 
 def _twins(common: pd.DataFrame) -> Iterator[Finding]:
@@ -57,9 +55,7 @@ def _twins(common: pd.DataFrame) -> Iterator[Finding]:
         for second in common.columns[i + 1 :]:
             share = common.loc[first, second]
             if share >= TWIN:
-                message = (
-                    f"Rules {first!r} and {second!r} fire on the same rows ({100 * share:.3g} % in common)."
-                )
+                message = f"Rules {first!r} and {second!r} fire on the same rows ({100 * share:.3g} % in common)."
                 advice = "Keep one of them: noisy-or and log-odds would count the same reason twice."
                 yield _warning("rules_are_twins", message, advice)
 

@@ -57,9 +57,7 @@ class _StrictReader:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise self.error(
-                    f"{self.what} names the key {_short(key)} twice in one object; keep one of them."
-                )
+                raise self.error(f"{self.what} names the key {_short(key)} twice in one object; keep one of them.")
             found[key] = value
         return found
 

@@ -62,9 +62,7 @@ def _one(value: Any, where: Compared) -> Scalar:
 def _ordered(value: Any, where: Compared) -> Scalar:
     value = _one(value, where)
     if isinstance(value, bool) and operator_of(where.operator).is_ordering:
-        raise RuleError(
-            f"{where.column!r} {where.operator} {value_words(value)}: true and false have no order; use =."
-        )
+        raise RuleError(f"{where.column!r} {where.operator} {value_words(value)}: true and false have no order; use =.")
     return value
 
 
@@ -76,9 +74,7 @@ def _two(value: Any, where: Compared) -> tuple[Scalar, ...]:
         raise RuleError(f"{where.column!r} between needs two numbers or two dates, got {low!r} and {high!r}.")
     # Dates are compared as dates when the column is known; here only numbers can be in the wrong order.
     if not isinstance(low, str) and not isinstance(high, str) and low > high:
-        raise RuleError(
-            f"{where.column!r} between {low!r} and {high!r} can never hold; put the smaller value first."
-        )
+        raise RuleError(f"{where.column!r} between {low!r} and {high!r} can never hold; put the smaller value first.")
     return low, high
 
 
@@ -86,9 +82,7 @@ def _several(value: Any, where: Compared) -> tuple[Scalar, ...]:
     if not isinstance(value, list | tuple | set | frozenset) or not value:
         raise RuleError(f"{where.column!r} in needs a list with at least one value, got {str(value)[:60]!r}.")
     if len(value) > MAX_VALUES:
-        raise RuleError(
-            f"{where.column!r} in lists {len(value):,} values, more than the limit of {MAX_VALUES:,}."
-        )
+        raise RuleError(f"{where.column!r} in lists {len(value):,} values, more than the limit of {MAX_VALUES:,}.")
     entries = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
     return tuple(_one(entry, where) for entry in entries)
 

@@ -89,9 +89,7 @@ def distinct_records(checks: np.ndarray, passes: np.ndarray) -> tuple[np.ndarray
     return *_unpacked(key), position
 
 
-def _distinct(
-    checks: np.ndarray, passes: np.ndarray, needs_inverse: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _distinct(checks: np.ndarray, passes: np.ndarray, needs_inverse: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     side = int(checks.max()) + 1
     if side * side > MOST_TABLE_CELLS:
         return np.unique(_packed(checks, passes), return_inverse=True, return_counts=True)
@@ -118,9 +116,7 @@ def _whole_numbers(values: Any, name: str) -> np.ndarray:
         row = int(np.flatnonzero(array < 0)[0])
         raise AssumptionError(f"{name} must not be negative, but row {row} holds {array[row]:g}.")
     if array.max() > LARGEST_COUNT:
-        raise AssumptionError(
-            f"{name} must stay below 2**31, but row {int(array.argmax())} holds {array.max():g}."
-        )
+        raise AssumptionError(f"{name} must stay below 2**31, but row {int(array.argmax())} holds {array.max():g}.")
     whole = array.astype(np.int64)
     if array.dtype.kind == "f" and (whole != array).any():
         row = int(np.flatnonzero(whole != array)[0])

@@ -69,9 +69,7 @@ def newton(problem: PriorProblem, tolerance: float, most_iterations: int = 200) 
     return Solution(mass, problem.certificate(mass, gradient), most_iterations)
 
 
-def exponentiated_gradient(
-    problem: PriorProblem, tolerance: float, most_iterations: int = 100_000
-) -> Solution:
+def exponentiated_gradient(problem: PriorProblem, tolerance: float, most_iterations: int = 100_000) -> Solution:
     """The paper's method: masses times exp(−step · gradient), renormalised; the step adapts until J descends."""
     mass = np.full(problem.cells, 1.0 / problem.cells)
     gradient = problem.gradient(mass)

@@ -130,9 +130,7 @@ def wilson_interval(successes: Any, trials: Any, level: float = 0.95) -> tuple[n
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z * np.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) / (1 + z**2 / trials)
     # Rounding must not push a limit past the estimate itself when nobody or everybody failed.
-    return np.minimum(np.maximum(middle - half, 0.0), share), np.maximum(
-        np.minimum(middle + half, 1.0), share
-    )
+    return np.minimum(np.maximum(middle - half, 0.0), share), np.maximum(np.minimum(middle + half, 1.0), share)
 
 
 def _soft_label(base: np.ndarray, ratio: np.ndarray) -> np.ndarray:
@@ -141,9 +139,7 @@ def _soft_label(base: np.ndarray, ratio: np.ndarray) -> np.ndarray:
     return np.clip(1.0 - quotient, 0.0, 1.0)
 
 
-def _soft_label_interval(
-    limits: tuple[np.ndarray, np.ndarray, np.ndarray], base: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _soft_label_interval(limits: tuple[np.ndarray, np.ndarray, np.ndarray], base: int) -> tuple[np.ndarray, np.ndarray]:
     """MOVER-R limits of base / ratio, turned into limits of the soft label."""
     ratio, low, high = limits
     p0, low0, high0 = ratio[base], low[base], high[base]

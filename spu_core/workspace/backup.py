@@ -118,11 +118,7 @@ def _salvage(aside: Path, target: Path) -> int:
 
 
 def _tables(connection: sqlite3.Connection) -> list[str]:
-    return [
-        name
-        for kind, name, _ in sorted(schema.objects_in(connection))
-        if kind == "table" and name != "workspace"
-    ]
+    return [name for kind, name, _ in sorted(schema.objects_in(connection)) if kind == "table" and name != "workspace"]
 
 
 def _readable_rows(damaged: Path, table: str) -> list[dict[str, object]]:

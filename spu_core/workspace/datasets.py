@@ -114,7 +114,5 @@ def _described(table: Table) -> dict[str, str]:
 
 
 def _same(rows: sqlite3.Connection, fingerprint: str, name: str) -> str | None:
-    found = rows.execute(
-        "SELECT id FROM datasets WHERE fingerprint = ? AND name = ?", (fingerprint, name)
-    ).fetchone()
+    found = rows.execute("SELECT id FROM datasets WHERE fingerprint = ? AND name = ?", (fingerprint, name)).fetchone()
     return None if found is None else found["id"]

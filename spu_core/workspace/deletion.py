@@ -90,6 +90,4 @@ def _delete(rows: sqlite3.Connection, kind: str, token: str) -> DeletionPlan:
 
 
 def _counts(rows: sqlite3.Connection) -> dict[str, int]:
-    return {
-        name: rows.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for name, table in _COUNTED.items()
-    }
+    return {name: rows.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for name, table in _COUNTED.items()}

@@ -102,9 +102,7 @@ class FileStore:
 
     def unlisted(self) -> list[Path]:
         """Files that no row names: a save was cut between rename and commit, or the catalogue is an older one."""
-        known = {
-            row["id"] for row in self.catalogue.rows("SELECT id FROM files UNION SELECT file FROM discarded")
-        }
+        known = {row["id"] for row in self.catalogue.rows("SELECT id FROM files UNION SELECT file FROM discarded")}
         return [path for path in sorted(self.folder.glob("*")) if path.stem not in known]
 
     def remove_unlisted(self) -> int:
@@ -144,9 +142,7 @@ class FileStore:
         old = FileRecord.from_row(found)
         return self._replace(rows, old, file, draft.address) if self.damage(old) else old
 
-    def _replace(
-        self, rows: sqlite3.Connection, old: FileRecord, new: FileRecord, address: str
-    ) -> FileRecord:
+    def _replace(self, rows: sqlite3.Connection, old: FileRecord, new: FileRecord, address: str) -> FileRecord:
         """Saving a dataset again heals a damaged copy."""
         rows.execute("UPDATE files SET address = NULL WHERE id = ?", (old.id,))
         _insert(rows, new, address)
@@ -172,9 +168,7 @@ class FileStore:
         freed = sum(self._remove(self.folder / f"{row['file']}{SUFFIXES[row['kind']]}") for row in rows)
         if rows:
             with self.catalogue.transaction() as connection:
-                connection.executemany(
-                    "DELETE FROM discarded WHERE file = ?", [(row["file"],) for row in rows]
-                )
+                connection.executemany("DELETE FROM discarded WHERE file = ?", [(row["file"],) for row in rows])
         return freed
 
     def _remove(self, path: Path) -> int:

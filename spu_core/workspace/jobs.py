@@ -36,9 +36,7 @@ class Jobs:
     catalogue: Catalogue
     clock: Clock
 
-    def add(
-        self, token: str, kind: str, title: str, parameters: Mapping[str, Any], limits: Mapping[str, Any]
-    ) -> None:
+    def add(self, token: str, kind: str, title: str, parameters: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
         """A new job that waits."""
         with self.catalogue.transaction() as rows:
             rows.execute(
@@ -67,9 +65,7 @@ class Jobs:
 
     def list(self) -> tuple[JobRecord, ...]:
         """All jobs, the newest first."""
-        return tuple(
-            JobRecord.from_row(row) for row in self.catalogue.rows("SELECT * FROM jobs ORDER BY seq DESC")
-        )
+        return tuple(JobRecord.from_row(row) for row in self.catalogue.rows("SELECT * FROM jobs ORDER BY seq DESC"))
 
     def active(self) -> tuple[JobRecord, ...]:
         """Jobs that wait or run, the oldest first."""
@@ -104,9 +100,7 @@ class Jobs:
         )
 
     def finish(self, attempt: Attempt, result: Mapping[str, Any]) -> bool:
-        return self._update(
-            attempt, status="finished", share=1.0, result=to_json(result, "result"), ended=self._now()
-        )
+        return self._update(attempt, status="finished", share=1.0, result=to_json(result, "result"), ended=self._now())
 
     def end(self, attempt: Attempt, status: JobStatus, error: str) -> bool:
         """Failed, cancelled or interrupted; the last progress stays, so that one sees how far it came."""
@@ -127,9 +121,7 @@ class Jobs:
         """A job that is over waits for a new try."""
         job = self.get(token)
         if not job.status.is_over or job.status is JobStatus.FINISHED:
-            raise WorkspaceError(
-                f"Job {job.title!r} is {job.status}; only a job that failed or was stopped restarts."
-            )
+            raise WorkspaceError(f"Job {job.title!r} is {job.status}; only a job that failed or was stopped restarts.")
         with self.catalogue.transaction() as rows:
             rows.execute(
                 "UPDATE jobs SET status = 'waiting', share = 0, message = '', detail = '{}', error = '', "

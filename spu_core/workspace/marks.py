@@ -41,9 +41,7 @@ class Thresholds:
     catalogue: Catalogue
     clock: Clock
 
-    def save(
-        self, run: str, threshold: Threshold, detail: Mapping[str, Any] | None = None
-    ) -> ThresholdRecord:
+    def save(self, run: str, threshold: Threshold, detail: Mapping[str, Any] | None = None) -> ThresholdRecord:
         token = new_id()
         with self.catalogue.transaction() as rows:
             _check_run(rows, run)
@@ -67,9 +65,7 @@ class Thresholds:
         rows = self.catalogue.rows("SELECT * FROM thresholds WHERE run = ? ORDER BY seq DESC", run)
         return tuple(ThresholdRecord.from_row(row) for row in rows)
 
-    def save_champion(
-        self, run: str, threshold: Threshold, detail: Mapping[str, Any] | None = None
-    ) -> ThresholdRecord:
+    def save_champion(self, run: str, threshold: Threshold, detail: Mapping[str, Any] | None = None) -> ThresholdRecord:
         """Choose this run as the champion of its dataset; the one chosen last is the champion."""
         return self.save(run, threshold, {**(detail or {}), "is_champion": True})
 

@@ -75,16 +75,12 @@ class RuleSets:
             raise words.unknown("rule set", token)
         version = RuleSetVersion.from_row(row)
         if not is_whole(version):
-            raise words.damaged_file(
-                "rule set", version.name, f"the text of version {version.number} has changed"
-            )
+            raise words.damaged_file("rule set", version.name, f"the text of version {version.number} has changed")
         return version
 
     def list(self) -> tuple[RuleSetVersion, ...]:
         """The current version of every rule set, the newest rule set first."""
-        rows = self.catalogue.rows(
-            f"{_SELECT} WHERE versions.number = rule_sets.current ORDER BY rule_sets.seq DESC"
-        )
+        rows = self.catalogue.rows(f"{_SELECT} WHERE versions.number = rule_sets.current ORDER BY rule_sets.seq DESC")
         return tuple(RuleSetVersion.from_row(row) for row in rows)
 
     def history(self, token: str) -> tuple[RuleSetVersion, ...]:
@@ -112,9 +108,7 @@ class RuleSets:
         if row["current"] != edited.number:
             raise words.stale_edit("rule set", row["name"], edited.number, row["current"])
 
-    def _insert(
-        self, rows: sqlite3.Connection, place: tuple[str, int, int | None], text: str, note: str
-    ) -> None:
+    def _insert(self, rows: sqlite3.Connection, place: tuple[str, int, int | None], text: str, note: str) -> None:
         rows.execute(
             "INSERT INTO rule_set_versions (rule_set, number, parent, text, sha256, note, made) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -132,9 +126,7 @@ def _hash(text: str) -> str:
 
 
 def _last_number(rows: sqlite3.Connection, token: str) -> int:
-    return int(
-        rows.execute("SELECT max(number) FROM rule_set_versions WHERE rule_set = ?", (token,)).fetchone()[0]
-    )
+    return int(rows.execute("SELECT max(number) FROM rule_set_versions WHERE rule_set = ?", (token,)).fetchone()[0])
 
 
 def _set_current(rows: sqlite3.Connection, token: str, number: int) -> None:

@@ -52,11 +52,7 @@ class Lineage:
     rule_set_text: str | None
 
     def __str__(self) -> str:
-        rules = (
-            f", rule set {self.rule_set_name!r} version {self.run.rule_set_version}"
-            if self.rule_set_name
-            else ""
-        )
+        rules = f", rule set {self.rule_set_name!r} version {self.run.rule_set_version}" if self.rule_set_name else ""
         return (
             f"{self.run.candidate.get('method', 'model')} on {self.dataset.name!r} "
             f"({self.run.dataset_fingerprint[:12]}){rules}, "
@@ -106,9 +102,7 @@ class Runs:
     def scores_path(self, token: str) -> Path:
         record = self.get(token)
         if record.scores is None:
-            raise WorkspaceError(
-                f"Run {record.name!r} was saved without scores; train it again to have them."
-            )
+            raise WorkspaceError(f"Run {record.name!r} was saved without scores; train it again to have them.")
         return self.files.verified(record.scores, "run", record.name)
 
     def rename(self, token: str, name: str) -> RunRecord:
@@ -154,9 +148,7 @@ def _existing_rule_set(rows: sqlite3.Connection, draft: RunDraft) -> str | None:
     key = (draft.rule_set, draft.rule_set_version)
     if (
         draft.rule_set is not None
-        and not rows.execute(
-            "SELECT 1 FROM rule_set_versions WHERE rule_set = ? AND number = ?", key
-        ).fetchone()
+        and not rows.execute("SELECT 1 FROM rule_set_versions WHERE rule_set = ? AND number = ?", key).fetchone()
     ):
         raise words.unknown("rule set", draft.rule_set)
     return draft.rule_set

@@ -38,9 +38,7 @@ def in_words(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise _of_disk(folder, error) from error
     except UnicodeEncodeError as error:
-        raise WorkspaceError(
-            "The text holds half a character, which cannot be stored; paste it again."
-        ) from error
+        raise WorkspaceError("The text holds half a character, which cannot be stored; paste it again.") from error
 
 
 def unknown(kind: str, token: object) -> WorkspaceError:

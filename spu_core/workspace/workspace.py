@@ -55,9 +55,7 @@ class Workspace:
         self.jobs = Jobs(self.catalogue, clock)
 
     @classmethod
-    def open(
-        cls, folder: str | Path | None = None, *, disk: Disk | None = None, clock: Clock = utc_now
-    ) -> Self:
+    def open(cls, folder: str | Path | None = None, *, disk: Disk | None = None, clock: Clock = utc_now) -> Self:
         """The workspace in `folder`, by default that of `SPU_HOME`; made where there is none.
 
         Each opening keeps a backup of the catalogue and sweeps what was deleted or never finished.
@@ -151,9 +149,7 @@ class Workspace:
     def _give_id(self) -> None:
         if self.catalogue.row("SELECT id FROM workspace") is None:
             with self.catalogue.transaction() as rows:
-                rows.execute(
-                    "INSERT INTO workspace (id, made) VALUES (?, ?)", (new_id(), self.clock().isoformat())
-                )
+                rows.execute("INSERT INTO workspace (id, made) VALUES (?, ?)", (new_id(), self.clock().isoformat()))
 
 
 def refuse_orphaned_files(folder: Path) -> None:

@@ -74,8 +74,6 @@ def rows() -> list[BenchRow]:
         BenchRow("A.2: passes over 1e7 users, fit and labels", passes, 40, "at most", "passes"),
         BenchRow("A.2: certificate of the prior", prior.certificate, 1e-8, "at most", ""),
         BenchRow("A.2: fit and labels of 1e7 users", seconds, 30, "at most", "s"),
-        BenchRow(
-            "A.2: counting with all checks, against by hand", cpu["count"] / cpu["by hand"], 3, "at most"
-        ),
+        BenchRow("A.2: counting with all checks, against by hand", cpu["count"] / cpu["by hand"], 3, "at most"),
         BenchRow("Anti-cheat season of 1e6 players", simulation, 30, "at most", "s"),
     ]

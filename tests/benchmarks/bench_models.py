@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from tests.benchmarks.harness import BenchRow, alternate, print_table
 
 from spu_core.models import Features, SoftLightGBM
+from tests.benchmarks.harness import BenchRow, alternate, print_table
 
 ROWS = int(os.environ.get("SPU_BENCH_ROWS", "1000000"))
 COLUMNS = 30
@@ -42,9 +42,7 @@ def _training(X: np.ndarray, soft: np.ndarray) -> BenchRow:
         return lgb.train(params, lgb.Dataset(X, label=(soft > 0.5).astype(float)), ROUNDS)
 
     seconds = alternate({"soft": ours, "hard": hard}, repeats=3)
-    return BenchRow(
-        "soft LightGBM / hard LightGBM, training", seconds["soft"] / seconds["hard"], 1.2, "at most"
-    )
+    return BenchRow("soft LightGBM / hard LightGBM, training", seconds["soft"] / seconds["hard"], 1.2, "at most")
 
 
 def _prediction(X: np.ndarray, soft: np.ndarray) -> BenchRow:
@@ -57,9 +55,7 @@ def _prediction(X: np.ndarray, soft: np.ndarray) -> BenchRow:
         "booster": lambda: model.booster_.predict(frame, num_threads=THREADS, validate_features=False),
     }
     seconds = alternate(calls, repeats=3)
-    return BenchRow(
-        "our predict_proba / the booster's predict", seconds["ours"] / seconds["booster"], 1.1, "at most"
-    )
+    return BenchRow("our predict_proba / the booster's predict", seconds["ours"] / seconds["booster"], 1.1, "at most")
 
 
 def _data() -> tuple[np.ndarray, np.ndarray]:

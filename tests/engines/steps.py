@@ -35,6 +35,6 @@ def is_gone(pid: int) -> bool:
 
 def wait_for_step(workspace, token: str, number: int, seconds: float = 120.0) -> None:
     """Until the job has begun its step of this number."""
-    assert wait_until(
-        lambda: workspace.jobs.get(token).message.startswith((f"step {number} ", "sleeping")), seconds
-    ), workspace.jobs.get(token)
+    assert wait_until(lambda: workspace.jobs.get(token).message.startswith((f"step {number} ", "sleeping")), seconds), (
+        workspace.jobs.get(token)
+    )

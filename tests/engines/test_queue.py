@@ -33,9 +33,7 @@ def started(monkeypatch):
 def test_those_beyond_the_limit_are_refused_in_words(workspace, queue):
     waiting = [start_worker(workspace, job(sleep(1))) for _ in range(2)]
 
-    with pytest.raises(
-        QueueFullError, match="1 jobs run and 2 wait, which is all that this server allows; wait until"
-    ):
+    with pytest.raises(QueueFullError, match="1 jobs run and 2 wait, which is all that this server allows; wait until"):
         start_worker(workspace, job(sleep(1)))
 
     assert [item.status for item in waiting] == [JobStatus.WAITING] * 2
@@ -123,9 +121,7 @@ def test_a_worker_that_cannot_start_says_so(workspace, monkeypatch):
     failed = start_worker(workspace, job(sleep(1)))
 
     assert failed.status is JobStatus.FAILED
-    assert (
-        failed.error == "The worker could not be started (Cannot allocate memory); start the job again later."
-    )
+    assert failed.error == "The worker could not be started (Cannot allocate memory); start the job again later."
 
 
 @pytest.mark.parametrize("limits", [{"running": 0}, {"waiting": -1}, {"running": "2"}, {"running": 5000}])

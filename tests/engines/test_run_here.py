@@ -39,9 +39,7 @@ def test_a_job_that_was_cancelled_or_deleted_stops_at_its_next_report(workspace,
     from spu_core.engines import self_test
 
     monkeypatch.setattr("spu_core.engines.jobs.REPORT_SECONDS", 0.0)
-    monkeypatch.setitem(
-        self_test.STEPS, "sleep", lambda task, step: workspace.jobs.request_cancel(task.job) and None
-    )
+    monkeypatch.setitem(self_test.STEPS, "sleep", lambda task, step: workspace.jobs.request_cancel(task.job) and None)
     assert run_here(workspace, job(sleep(1), sleep(1), sleep(1))).status is JobStatus.CANCELLED
 
     def delete(task, step):

@@ -64,9 +64,7 @@ def test_where_the_labels_say_nothing_the_suggestion_says_so(fired, is_labeled, 
 def test_few_hits_are_mentioned():
     suggestion = suggest_belief(FIRED, flags(1_000, [0, 1], np.arange(500, 550)), prior=0.1)
 
-    assert suggestion.warnings == (
-        "The number of labelled rows that carry this rule is only 2; the interval is wide.",
-    )
+    assert suggestion.warnings == ("The number of labelled rows that carry this rule is only 2; the interval is wide.",)
     assert suggestion.low > 0
 
 
@@ -94,10 +92,7 @@ def test_whoever_knows_how_rows_were_chosen_is_believed():
 
     assert CHOSEN_BY_RULES in suggest_beliefs(matrix, LABELED, prior=0.1, rules_chose_checks=True)[0].warnings
     only_rules = flags(1_000, np.arange(30))
-    assert (
-        CHOSEN_BY_RULES
-        not in suggest_beliefs(matrix, only_rules, prior=0.1, rules_chose_checks=False)[0].warnings
-    )
+    assert CHOSEN_BY_RULES not in suggest_beliefs(matrix, only_rules, prior=0.1, rules_chose_checks=False)[0].warnings
 
 
 @pytest.mark.parametrize("prior", [0, 1, -0.1, float("nan"), "0.1"])

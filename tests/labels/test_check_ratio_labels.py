@@ -114,26 +114,18 @@ def test_where_users_were_checked_again_the_bound_is_stated_for_checks_and_a_fin
 
 
 def test_only_the_first_check_of_a_user_under_a_rule_counts_if_asked():
-    later = pd.DataFrame(
-        {"user": ["jon"] * 2, "rule": ["speed"] * 2, "day": [9, 8], "outcome": ["fail", "pass"]}
-    )
+    later = pd.DataFrame({"user": ["jon"] * 2, "rule": ["speed"] * 2, "day": [9, 8], "outcome": ["fail", "pass"]})
     log = pd.concat([later, LOG])
-    first, every = (
-        check_ratio_labels(log, random_rule="random", repeats=name) for name in ("first", "every")
-    )
+    first, every = (check_ratio_labels(log, random_rule="random", repeats=name) for name in ("first", "every"))
 
     assert label_of(first, "jon") == 0.0
     assert label_of(every, "jon") > 0.0
-    assert (
-        first.ratios.checks.tolist() == check_ratio_labels(LOG, random_rule="random").ratios.checks.tolist()
-    )
+    assert first.ratios.checks.tolist() == check_ratio_labels(LOG, random_rule="random").ratios.checks.tolist()
     assert "repeated_checks" not in codes(first)
 
 
 def test_an_admission_counts_as_a_label_even_if_it_came_after_the_first_check():
-    log = pd.concat(
-        [LOG, pd.DataFrame({"user": ["ann"], "rule": ["random"], "day": [9], "outcome": ["admit"]})]
-    )
+    log = pd.concat([LOG, pd.DataFrame({"user": ["ann"], "rule": ["random"], "day": [9], "outcome": ["admit"]})])
 
     assert label_of(check_ratio_labels(log, random_rule="random", repeats="first"), "ann") == 1.0
 
@@ -148,9 +140,7 @@ def test_rows_that_repeat_user_rule_and_day_are_a_finding():
 
 def test_a_mapping_of_arrays_and_any_spelling_of_outcomes_will_do():
     plain = {name: LOG[name].tolist() for name in ("user", "rule", "outcome")}
-    plain["outcome"] = [
-        {"skip": " Fail-or-Skip", "admit": "ADMITTED"}.get(word, word) for word in plain["outcome"]
-    ]
+    plain["outcome"] = [{"skip": " Fail-or-Skip", "admit": "ADMITTED"}.get(word, word) for word in plain["outcome"]]
 
     expected = check_ratio_labels(LOG, random_rule="random").labels.value
     assert check_ratio_labels(plain, random_rule="random").labels.value.tolist() == expected.tolist()
@@ -161,9 +151,7 @@ def test_the_order_of_the_checks_does_not_matter():
     expected = check_ratio_labels(LOG, random_rule="random", users=users).labels.value
     for seed in range(5):
         shuffled = LOG.sample(frac=1, random_state=seed)
-        assert check_ratio_labels(shuffled, random_rule="random", users=users).labels.value.tolist() == list(
-            expected
-        )
+        assert check_ratio_labels(shuffled, random_rule="random", users=users).labels.value.tolist() == list(expected)
 
 
 @pytest.mark.parametrize(

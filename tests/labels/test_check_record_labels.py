@@ -57,16 +57,11 @@ def test_a_fitted_prior_can_be_used_again_on_other_users():
     result = check_record_labels([10], [2], check_prior=prior)
 
     assert result.prior is prior
-    assert result.labels.value == pytest.approx(
-        check_record_labels(CHECKS, PASSES, penalty=0.01).labels.value[1:2]
-    )
+    assert result.labels.value == pytest.approx(check_record_labels(CHECKS, PASSES, penalty=0.01).labels.value[1:2])
 
 
 def test_the_reading_does_not_promise_a_probability_of_being_positive():
-    assert (
-        "not a proven probability of being positive"
-        in check_record_labels(CHECKS, PASSES, penalty=0.1).reading
-    )
+    assert "not a proven probability of being positive" in check_record_labels(CHECKS, PASSES, penalty=0.1).reading
 
 
 @given(st.lists(st.integers(0, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), max_size=30))

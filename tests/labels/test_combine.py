@@ -139,13 +139,11 @@ def test_certain_and_impossible_rules_together_are_certain():
 
 def test_two_rules_of_four_fifths_by_log_odds():
     """Odds of 4 times 4 are 16: S = 16/17."""
-    assert combiner_of("logit_sum").combine(RuleMatrix.from_arrays(["a", "b"], [[0.8, 0.8]]))[
-        0
-    ] == pytest.approx(16 / 17)
+    assert combiner_of("logit_sum").combine(RuleMatrix.from_arrays(["a", "b"], [[0.8, 0.8]]))[0] == pytest.approx(
+        16 / 17
+    )
 
 
 def test_an_unknown_combiner_is_named():
-    with pytest.raises(
-        SoftLabelError, match=r"combine must be one of 'strongest', 'noisy_or', .*, got 'vote'"
-    ):
+    with pytest.raises(SoftLabelError, match=r"combine must be one of 'strongest', 'noisy_or', .*, got 'vote'"):
         combiner_of("vote")

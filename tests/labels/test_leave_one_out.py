@@ -13,9 +13,7 @@ def test_effects_equal_those_of_soft_labels_made_again_without_the_rule(combine)
     belief, fired = rng.random((300, 4)).round(1), rng.random((300, 4)) < 0.3
     is_labeled = rng.random(300) < 0.1
     table = leave_one_rule_out(RuleMatrix.from_arrays(list("abcd"), belief, fired), is_labeled, combine, 0.01)
-    whole = assign_soft_labels(
-        RuleMatrix.from_arrays(list("abcd"), belief, fired), is_labeled, combine, 0.01
-    ).value
+    whole = assign_soft_labels(RuleMatrix.from_arrays(list("abcd"), belief, fired), is_labeled, combine, 0.01).value
     for place, name in enumerate("abcd"):
         keep = [j for j in range(4) if j != place]
         rest = RuleMatrix.from_arrays([f"{j}" for j in keep], belief[:, keep], fired[:, keep])

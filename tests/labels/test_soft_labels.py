@@ -9,9 +9,7 @@ from spu_core.errors import ScoreError, SoftLabelError
 from spu_core.labels import COMBINERS, SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
 
-MATRIX = RuleMatrix.from_arrays(
-    ["aim", "speed"], [[0.8, 0.5], [0.0, 0.5], [0.0, 0.0], [0.0, 0.0]], columns=["x", "y"]
-)
+MATRIX = RuleMatrix.from_arrays(["aim", "speed"], [[0.8, 0.5], [0.0, 0.5], [0.0, 0.0], [0.0, 0.0]], columns=["x", "y"])
 LABELED = np.array([False, True, False, True])
 
 
@@ -165,9 +163,7 @@ def test_an_explanation_reads_as_a_sentence(row, text):
 
 def test_the_floor_and_ready_made_values_are_explained():
     assert assign_soft_labels(MATRIX, LABELED, floor=0.1).explain(2).text == "S = 0.10: the floor adds 0.10."
-    assert (
-        SoftLabels.from_values([0.3], [False]).explain(0).text == "S = 0.30: the ready-made value gives 0.30."
-    )
+    assert SoftLabels.from_values([0.3], [False]).explain(0).text == "S = 0.30: the ready-made value gives 0.30."
 
 
 def test_an_explanation_is_also_a_table():

@@ -36,9 +36,7 @@ def make_case(rows=600, seed=0):
     sign = truth + rng.normal(size=rows)
     is_labeled = truth & (rng.random(rows) < 0.33)
     rule_score = np.where(sign > 1.0, 0.6, np.where(sign > 0.3, 0.3, 0.0))
-    X = pd.DataFrame(
-        {"income": income, "age": age, "job": job, "sign": sign, "member": rng.random(rows) < 0.5}
-    )
+    X = pd.DataFrame({"income": income, "age": age, "job": job, "sign": sign, "member": rng.random(rows) < 0.5})
     X.loc[::17, "age"] = np.nan
     return Case(X, np.where(is_labeled, 1.0, rule_score), is_labeled, rule_score, truth, ("sign",))
 

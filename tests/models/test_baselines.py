@@ -39,11 +39,7 @@ def rows_of(case):
 
 
 def plain_fit(rows, target):
-    return (
-        SoftLightGBM(**TREES)
-        .fit_rows(rows.features, np.asarray(target, dtype=float))
-        .score_rows(rows.features)
-    )
+    return SoftLightGBM(**TREES).fit_rows(rows.features, np.asarray(target, dtype=float)).score_rows(rows.features)
 
 
 TARGETS_IN_PLAIN_WORDS = {
@@ -97,9 +93,7 @@ def test_elkan_noto_finds_the_share_of_positives_that_were_labelled():
     X = pd.DataFrame({"x": truth + 0.05 * rng.normal(size=3000)})
     labels = truth & (rng.random(3000) < 0.4)
 
-    model = SoftLabelClassifier("elkan_noto", rounds=100, threads=1).fit(
-        X, labels.astype(float), is_labeled=labels
-    )
+    model = SoftLabelClassifier("elkan_noto", rounds=100, threads=1).fit(X, labels.astype(float), is_labeled=labels)
 
     error = np.sqrt(0.4 * 0.6 / truth.sum())
     assert model.model_.divisor == pytest.approx(0.4, abs=3 * error + 0.01)
@@ -164,9 +158,7 @@ def test_soft_bagging_learns_something_from_bags_of_twenty_rows():
     labels = (X["x"] > 1.2).to_numpy() & (rng.random(300) < 0.3)
     soft = np.where(labels, 1.0, expit(X["x"].to_numpy() - 1))
 
-    score = (
-        SoftLabelClassifier("soft_bagging", threads=1).fit(X, soft, is_labeled=labels).predict_proba(X)[:, 1]
-    )
+    score = SoftLabelClassifier("soft_bagging", threads=1).fit(X, soft, is_labeled=labels).predict_proba(X)[:, 1]
 
     assert labels.sum() < 20
     assert np.corrcoef(score, X["x"])[0, 1] > 0.6
@@ -181,9 +173,7 @@ def test_nnpu_risk_equals_its_definition():
     assert NonNegativePu(prior)(margin, target, np.ones(50))[0] == pytest.approx(risk)
 
 
-@pytest.mark.parametrize(
-    "loss", [soft_cross_entropy, NonNegativePu(0.25)], ids=["soft cross-entropy", "nnPU"]
-)
+@pytest.mark.parametrize("loss", [soft_cross_entropy, NonNegativePu(0.25)], ids=["soft cross-entropy", "nnPU"])
 def test_slopes_of_the_losses_match_differences(loss):
     rng = np.random.default_rng(0)
     margin, target, weight = rng.normal(size=8), (rng.random(8) < 0.5).astype(float), rng.random(8) + 0.5
@@ -215,9 +205,7 @@ def test_nnpu_uses_the_prior_among_unlabelled_rows(case):
 
 
 def test_nnpu_refuses_a_prior_below_the_labelled_share(case):
-    with pytest.raises(
-        TrainingError, match="of the rows are labelled already; give a prior above that share"
-    ):
+    with pytest.raises(TrainingError, match="of the rows are labelled already; give a prior above that share"):
         METHODS["nnpu"].fit(rows_of(case), {"prior": 0.01})
 
 
@@ -228,15 +216,11 @@ def test_nnpu_estimates_the_prior_when_none_is_given(case):
 
 
 def test_the_e_step_of_sar_em_is_bayes():
-    assert e_step(np.array([False]), np.array([0.6]), np.array([0.25])) == pytest.approx(
-        0.6 * 0.75 / (1 - 0.15)
-    )
+    assert e_step(np.array([False]), np.array([0.6]), np.array([0.25])) == pytest.approx(0.6 * 0.75 / (1 - 0.15))
 
 
 def test_sar_em_names_a_propensity_column_that_is_not_there(case):
-    with pytest.raises(
-        TrainingError, match=r"Propensity column 'agee' is not a feature\. Did you mean 'age'"
-    ):
+    with pytest.raises(TrainingError, match=r"Propensity column 'agee' is not a feature\. Did you mean 'age'"):
         METHODS["sar_em"].fit(rows_of(case), {"propensity_columns": ("agee",)})
 
 
@@ -260,8 +244,7 @@ def test_soft_as_feature_sees_the_rule_score_and_never_the_soft_label(case):
     other_s = Evidence(rows.features, 1 - case.soft_label, case.is_labeled, case.rule_score)
 
     scores = [
-        METHODS["soft_as_feature"].fit(r, TREES).score_rows(rows.features, case.rule_score)
-        for r in (rows, other_s)
+        METHODS["soft_as_feature"].fit(r, TREES).score_rows(rows.features, case.rule_score) for r in (rows, other_s)
     ]
 
     assert np.array_equal(*scores)

@@ -30,9 +30,7 @@ def test_without_torch_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", no_torch)
     X, soft = stripes(20)
 
-    with pytest.raises(
-        TrainingError, match=r"needs torch, which is not installed; install the extra: pip install"
-    ):
+    with pytest.raises(TrainingError, match=r"needs torch, which is not installed; install the extra: pip install"):
         SoftCnn().fit(X, soft)
 
 

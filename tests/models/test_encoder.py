@@ -66,9 +66,7 @@ def test_columns_that_cannot_be_features_are_named_all_at_once():
     with pytest.raises(TrainingError) as error:
         Encoder().fit(frame)
 
-    assert "Column 'id' looks like an identifier or free text (200 different values in 200 rows)" in str(
-        error.value
-    )
+    assert "Column 'id' looks like an identifier or free text (200 different values in 200 rows)" in str(error.value)
     assert "Column 'odd' mixes kinds of values" in str(error.value)
 
 
@@ -170,9 +168,7 @@ def test_the_linear_view_comes_back_from_its_arrays():
 def test_rows_are_taken_once_and_in_order():
     features = Encoder().fit(TABLE).transform(TABLE)
 
-    with pytest.raises(
-        TrainingError, match="increasing order and once each; use weights to count a row twice"
-    ):
+    with pytest.raises(TrainingError, match="increasing order and once each; use weights to count a row twice"):
         features.take([1, 1])
 
 

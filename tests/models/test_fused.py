@@ -56,9 +56,7 @@ def test_a_wrong_rule_loses_its_weight_and_is_never_turned_around(case):
 def test_trusted_rules_keep_their_weight(case):
     rows = rows_with(case, np.random.default_rng(0).choice([0.0, 0.6], len(case.X)))
 
-    doubted, trusted = (
-        METHODS["fused"].fit(rows, {**FAST, "trust_rules": on}).weight[5] for on in (False, True)
-    )
+    doubted, trusted = (METHODS["fused"].fit(rows, {**FAST, "trust_rules": on}).weight[5] for on in (False, True))
 
     assert trusted > doubted + 0.1
 

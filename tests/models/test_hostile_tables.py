@@ -132,6 +132,4 @@ def test_refusals_say_what_is_wrong(table, key, words):
     X, labels, rule = TABLES[table]()
 
     with pytest.raises(SpuError, match=words):
-        SoftLabelClassifier(key).fit(
-            X, np.where(labels, 1.0, rule), is_labeled=labels, rule_score=rule, truth=labels
-        )
+        SoftLabelClassifier(key).fit(X, np.where(labels, 1.0, rule), is_labeled=labels, rule_score=rule, truth=labels)

@@ -13,9 +13,7 @@ from spu_core.models import (
     SoftXGBoost,
 )
 
-ROWS_ARE_RANKED = (
-    "the encoder ranks rows without their weights, so a row of weight 2 is not two rows to the bit"
-)
+ROWS_ARE_RANKED = "the encoder ranks rows without their weights, so a row of weight 2 is not two rows to the bit"
 LEAF_COUNTS_ROWS = "leaf sizes and bins count rows, so a row of weight 2 is not two rows to the bit"
 NEIGHBOURS_COUNT_ROWS = "k neighbours are k rows, whatever their weights"
 
@@ -33,9 +31,7 @@ def expected_failures(estimator):
     reason = WEIGHTS_ARE_NOT_COPIES[getattr(estimator, "key", "lightgbm")]
     failures = {"check_sample_weight_equivalence_on_dense_data": reason}
     if isinstance(estimator, SoftLabelClassifier):
-        failures["check_fit_score_takes_y"] = (
-            "the second argument is a belief and is called soft_label, not y"
-        )
+        failures["check_fit_score_takes_y"] = "the second argument is a belief and is called soft_label, not y"
     return failures
 
 

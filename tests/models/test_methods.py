@@ -128,9 +128,7 @@ def test_states_bring_back_every_model_to_the_bit_in_a_fresh_process(case, fast_
     subprocess.run([sys.executable, "-c", FRESH_PROCESS, str(tmp_path)], check=True)
 
     differing = [
-        key
-        for key in fast_settings
-        if not np.array_equal(np.load(tmp_path / f"{key}.again.npy"), expected[key])
+        key for key in fast_settings if not np.array_equal(np.load(tmp_path / f"{key}.again.npy"), expected[key])
     ]
     assert differing == []
 
@@ -142,9 +140,7 @@ def test_an_unknown_kind_of_state_is_named():
 
 def test_rule_columns_are_dropped_for_soft_labels_and_kept_for_baselines(case):
     soft = SoftLabelClassifier("lightgbm", rounds=5, threads=1).fit(case.X, case.soft_label, **case.beliefs)
-    labels = SoftLabelClassifier("labeled_vs_rest", rounds=5, threads=1).fit(
-        case.X, case.soft_label, **case.beliefs
-    )
+    labels = SoftLabelClassifier("labeled_vs_rest", rounds=5, threads=1).fit(case.X, case.soft_label, **case.beliefs)
 
     sign = list(case.X).index("sign")
     assert sign not in soft.model_.active_
@@ -162,9 +158,7 @@ def test_a_model_without_rule_columns_scores_rows_that_lack_them(case):
 
 @pytest.mark.parametrize("key", ["fused", "labeled_vs_rest", "elkan_noto", "bagging_pu", "nnpu", "sar_em"])
 def test_methods_of_labels_ask_for_labels_and_do_not_guess_them(key, case):
-    with pytest.raises(
-        TrainingError, match=r"learns from labels: pass is_labeled=\. A soft label of 1 is not taken"
-    ):
+    with pytest.raises(TrainingError, match=r"learns from labels: pass is_labeled=\. A soft label of 1 is not taken"):
         SoftLabelClassifier(key).fit(case.X, case.soft_label)
 
 
@@ -179,9 +173,7 @@ def test_methods_that_read_the_rules_ask_for_the_rule_score_of_new_rows(key, cas
 def test_an_unknown_method_or_setting_gets_the_nearest_name():
     with pytest.raises(TrainingError, match=r"There is no method 'lightgmb'\. Did you mean 'lightgbm'"):
         method("lightgmb")
-    with pytest.raises(
-        TrainingError, match=r"Method 'fused' has no setting 'trust_rule'\. Did you mean 'trust_rules'"
-    ):
+    with pytest.raises(TrainingError, match=r"Method 'fused' has no setting 'trust_rule'\. Did you mean 'trust_rules'"):
         METHODS["fused"].complete({"trust_rule": True})
 
 
@@ -220,9 +212,7 @@ def test_classes_of_other_dtypes_keep_their_names(case):
 
 def test_baselines_take_any_learner(case):
     for learner in ("xgboost", "logistic", "nearest_neighbors"):
-        model = SoftLabelClassifier("labeled_vs_rest", learner=learner).fit(
-            case.X, case.soft_label, **case.beliefs
-        )
+        model = SoftLabelClassifier("labeled_vs_rest", learner=learner).fit(case.X, case.soft_label, **case.beliefs)
         assert roc_auc_score(case.truth, scores(model, case)) > 0.6
 
 

@@ -86,9 +86,7 @@ BELIEFS = st.one_of(
         failed=st.just(("fail", "skip")),
         admitted=st.lists(st.sampled_from(["admit", "caught"]), unique=True).map(tuple),
     ),
-    st.builds(
-        CheckRecord, checks_column=ANY_NAME, passes_column=ANY_NAME, penalty=st.none() | st.floats(0, 10)
-    ),
+    st.builds(CheckRecord, checks_column=ANY_NAME, passes_column=ANY_NAME, penalty=st.none() | st.floats(0, 10)),
 )
 
 RULE_SETS = st.lists(
@@ -136,9 +134,7 @@ def frame_of(rows):
             "day": pd.to_datetime(pd.Series(column["day"], dtype="object"), format="ISO8601"),
             "flag": pd.array(column["flag"], dtype="boolean"),
             "text": pd.array(column["text"], dtype="str"),
-            "level": pd.Categorical(
-                column["level"], categories=["", "A", "__import__('os')", "a", "ab", "b"]
-            ),
+            "level": pd.Categorical(column["level"], categories=["", "A", "__import__('os')", "a", "ab", "b"]),
         }
     )
 

@@ -83,11 +83,7 @@ def test_precision_is_added_where_the_truth_is_known():
 
 
 def test_a_rule_that_never_fires_has_unknown_shares_and_no_warning(recwarn):
-    line = (
-        matrix_of(np.zeros((4, 1)), np.zeros((4, 1), dtype=bool))
-        .summary([1, 0, 0, 0], [1, 0, 0, 0])
-        .loc["r0"]
-    )
+    line = matrix_of(np.zeros((4, 1)), np.zeros((4, 1), dtype=bool)).summary([1, 0, 0, 0], [1, 0, 0, 0]).loc["r0"]
 
     assert line["coverage"] == 0
     assert line[["mean_belief", "redundancy", "lift", "precision", "precision_low"]].isna().all()

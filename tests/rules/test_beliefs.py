@@ -88,9 +88,7 @@ def test_a_ready_made_column_is_silent_where_it_is_missing_or_zero():
 
 
 def test_a_ready_made_column_out_of_range_names_the_row():
-    with pytest.raises(
-        RuleError, match=r"Column 's' is used as a belief and must lie in \[0, 1\], but row 1 holds 7"
-    ):
+    with pytest.raises(RuleError, match=r"Column 's' is used as a belief and must lie in \[0, 1\], but row 1 holds 7"):
         beliefs_of(ReadyMade("s"), pd.DataFrame({"s": [0.5, 7.0]}))
 
 
@@ -129,9 +127,7 @@ def test_check_rules_and_outcomes_may_be_numbers():
 def test_a_missing_random_rule_is_named_with_the_rule_that_needs_it():
     frame = pd.DataFrame({"by": ["aim"], "how": ["fail"]})
 
-    with pytest.raises(
-        RuleError, match="Rule 'r' cannot be fitted: No check comes from the random rule 'R0'"
-    ):
+    with pytest.raises(RuleError, match="Rule 'r' cannot be fitted: No check comes from the random rule 'R0'"):
         beliefs_of(CheckRatio(rule_column="by", outcome_column="how", random_rule="R0"), frame)
 
 
@@ -183,9 +179,7 @@ def test_impossible_records_name_the_row(n, k):
             "end of a ramp must be one finite number, got inf",
         ),
         (
-            lambda: CheckRatio(
-                rule_column="a", outcome_column="b", random_rule="c", failed=("x",), admitted=("x",)
-            ),
+            lambda: CheckRatio(rule_column="a", outcome_column="b", random_rule="c", failed=("x",), admitted=("x",)),
             "A check ends in one way",
         ),
         (

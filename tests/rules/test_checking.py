@@ -52,9 +52,7 @@ def assert_error(comparison, code, message):
 def test_a_comparison_that_the_values_cannot_answer_says_why(comparison, held, problem):
     asked, column = Compare(*comparison).words, comparison[0]
 
-    assert_error(
-        comparison, "wrong_type", f"Rule 'r' asks {asked}, but column {column!r} holds {held}: {problem}"
-    )
+    assert_error(comparison, "wrong_type", f"Rule 'r' asks {asked}, but column {column!r} holds {held}: {problem}")
 
 
 def test_a_missing_column_points_to_the_nearest():

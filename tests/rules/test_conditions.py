@@ -58,9 +58,7 @@ def test_values_are_kept_as_plain_json_values(value, kept):
 
 @pytest.mark.parametrize("value", [None, float("nan"), float("inf"), object(), {}, [1], b"a", 10**400])
 def test_other_values_are_refused(value):
-    with pytest.raises(
-        RuleError, match="'x' = needs a finite number, a text, true or false, or a date as text, got"
-    ):
+    with pytest.raises(RuleError, match="'x' = needs a finite number, a text, true or false, or a date as text, got"):
         Compare("x", "=", value)
 
 
@@ -68,9 +66,7 @@ def test_a_set_of_values_has_one_order():
     assert Compare("x", "in", {"b", "a"}) == Compare("x", "in", frozenset({"a", "b"}))
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: AllOf(("age > 30",)), lambda: Not("age > 30"), lambda: AnyOf((AGE, 1))]
-)
+@pytest.mark.parametrize("make", [lambda: AllOf(("age > 30",)), lambda: Not("age > 30"), lambda: AnyOf((AGE, 1))])
 def test_parts_must_be_conditions(make):
     with pytest.raises(RuleError, match="must hold conditions, got"):
         make()
@@ -81,7 +77,5 @@ def test_a_deep_tree_from_python_is_refused_without_recursion():
     for _ in range(100_000):
         condition = Not(condition)
 
-    with pytest.raises(
-        RuleError, match=r"The condition of rule 'deep' is nested deeper than 16 levels; flatten it."
-    ):
+    with pytest.raises(RuleError, match=r"The condition of rule 'deep' is nested deeper than 16 levels; flatten it."):
         Rule("deep", 0.5, condition)

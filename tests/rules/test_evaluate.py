@@ -68,9 +68,7 @@ def test_dates_with_a_zone_are_compared_in_utc():
 
 def test_levels_that_are_whole_numbers_match_with_and_without_decimals():
     """A chunk with a gap turns whole numbers into floats; the level must keep its name."""
-    columns = Columns(
-        pd.DataFrame({"code": pd.Series(["7", 7, 7.0, None], dtype=object)}), {"code": Kind.TEXT}
-    )
+    columns = Columns(pd.DataFrame({"code": pd.Series(["7", 7, 7.0, None], dtype=object)}), {"code": Kind.TEXT})
 
     assert holds(Compare("code", "=", 7), columns).tolist() == [True, True, True, False]
 

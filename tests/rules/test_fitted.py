@@ -49,14 +49,8 @@ def test_any_partition_of_the_rows_gives_the_whole_bit_for_bit(cuts):
     edges = [0, *sorted(cuts), N]
     parts = [FITTED.apply(FRAME.iloc[start:end]) for start, end in pairwise(edges)]
 
-    assert (
-        np.concatenate([part.fired for part in parts]).tobytes()
-        == np.ascontiguousarray(WHOLE.fired).tobytes()
-    )
-    assert (
-        np.concatenate([part.belief for part in parts]).tobytes()
-        == np.ascontiguousarray(WHOLE.belief).tobytes()
-    )
+    assert np.concatenate([part.fired for part in parts]).tobytes() == np.ascontiguousarray(WHOLE.fired).tobytes()
+    assert np.concatenate([part.belief for part in parts]).tobytes() == np.ascontiguousarray(WHOLE.belief).tobytes()
 
 
 def test_rows_in_another_order_and_extra_columns_change_nothing():
@@ -93,9 +87,7 @@ def test_the_callers_frame_is_not_changed():
 
 
 def test_a_missing_column_is_named_with_its_rule():
-    with pytest.raises(
-        RuleError, match=r"Rule 'constant' reads column 'city', which the data does not have\."
-    ):
+    with pytest.raises(RuleError, match=r"Rule 'constant' reads column 'city', which the data does not have\."):
         FITTED.apply(FRAME.drop(columns="city"))
 
 
@@ -108,9 +100,7 @@ def test_a_constant_column_has_quantiles_too():
     frame = pd.DataFrame({"x": [7.0, 7.0, 7.0]})
     ramp = Ramp(column="x", start=0, end=1, scale="quantile")
 
-    assert (
-        RuleSet((Rule("r", ramp),)).fit(Table.from_frame(frame)).apply(frame).belief.tolist() == [[0.5]] * 3
-    )
+    assert RuleSet((Rule("r", ramp),)).fit(Table.from_frame(frame)).apply(frame).belief.tolist() == [[0.5]] * 3
 
 
 def damaged(**changes):
@@ -169,9 +159,7 @@ def test_damaged_fitted_rules_are_refused_in_words(text, message):
 def test_a_column_that_comes_twice_is_refused():
     twice = pd.concat([FRAME, FRAME[["city"]]], axis=1)
 
-    with pytest.raises(
-        RuleError, match=r"reads column 'city', which the data has more than once; rename the others\."
-    ):
+    with pytest.raises(RuleError, match=r"reads column 'city', which the data has more than once; rename the others\."):
         FITTED.apply(twice)
 
 

@@ -58,9 +58,7 @@ ANYTHING = st.recursive(
 def places_of(value, path=()):
     """The path to every value inside a JSON value."""
     yield path
-    entries = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in entries:
         yield from places_of(inner, (*path, key))
 

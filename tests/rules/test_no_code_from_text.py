@@ -39,11 +39,7 @@ def calls_that_run_text(tree):
             name, owner = node.func.attr, getattr(node.func.value, "id", None)
         texts = [*node.args[:1], *(keyword.value for keyword in node.keywords)]
         # Without any argument there is no text to run: `network.eval()` switches a mode.
-        if (
-            name in RUNS_TEXT
-            and (owner, name) not in HARMLESS
-            and not all(isinstance(t, ast.Constant) for t in texts)
-        ):
+        if name in RUNS_TEXT and (owner, name) not in HARMLESS and not all(isinstance(t, ast.Constant) for t in texts):
             yield f"line {node.lineno}: {name}"
 
 

@@ -40,9 +40,7 @@ def test_every_rule_reads_as_one_line(rules):
 
 
 def test_json_names_every_field_and_uses_ascii_operators():
-    rule = Rule(
-        "Investor", 0.5, AllOf((Compare("gain", "≥", 1), Compare("sex", "is missing"))), note="seen twice"
-    )
+    rule = Rule("Investor", 0.5, AllOf((Compare("gain", "≥", 1), Compare("sex", "is missing"))), note="seen twice")
 
     assert json.loads(RuleSet((rule,)).to_json()) == {
         "schema_version": 1,
@@ -118,9 +116,7 @@ def test_a_ramp_is_written_and_read():
         (rule_with(belief={"kind": []}), "belief.kind must be text, got a list of 0."),
         (rule_with(belief={"kind": "ramp", "column": "x"}), "belief lacks the field 'start'."),
         (
-            rule_with(
-                belief={"kind": "ramp", "column": "x", "start": 2, "end": 1, "at_start": 0, "at_end": 1}
-            ),
+            rule_with(belief={"kind": "ramp", "column": "x", "start": 2, "end": 1, "at_start": 0, "at_end": 1}),
             "belief: A ramp must start before it ends, got 2 and 1",
         ),
         (

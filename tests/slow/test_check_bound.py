@@ -50,9 +50,7 @@ def two_rules(rng, copy):
 def test_the_strongest_rule_keeps_the_lower_bound(copy):
     rng = np.random.default_rng(0)
     picks, truth = two_rules(rng, copy)
-    result = check_ratio_labels(
-        one_check_each(picks, truth, rng), random_rule="random", users=np.arange(USERS)
-    )
+    result = check_ratio_labels(one_check_each(picks, truth, rng), random_rule="random", users=np.arange(USERS))
 
     assert max(shortfalls(result, truth).values()) < 3
 

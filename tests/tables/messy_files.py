@@ -53,7 +53,14 @@ def dialects() -> list[Messy]:
     text = "name{s}amount\nAnn{s}1.5\nBob{s}2.5\nEve{s}-3.0\n"
     separated = [
         Messy(f"separator {word}", text.format(s=s).encode(), PLAIN, dialect={"separator": s})
-        for s, word in ((",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "pipe"), ("^", "caret"), ("~", "tilde"))
+        for s, word in (
+            (",", "comma"),
+            (";", "semicolon"),
+            ("\t", "tab"),
+            ("|", "pipe"),
+            ("^", "caret"),
+            ("~", "tilde"),
+        )
     ]
     return [
         *separated,

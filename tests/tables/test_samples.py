@@ -85,9 +85,7 @@ def test_the_suggested_rules_keep_some_features_and_never_read_label_or_truth(na
 
 def test_the_log_of_checks_gives_soft_labels_by_both_methods_of_the_appendix():
     players, checks = load_sample("anti_cheat"), load_sample_checks()
-    by_ratio = check_ratio_labels(
-        checks, random_rule="random", users=players.frame["player"], repeats="first"
-    )
+    by_ratio = check_ratio_labels(checks, random_rule="random", users=players.frame["player"], repeats="first")
     record = players.frame[["checked_days", "passed_days"]].to_numpy().T
     by_record = check_record_labels(*record, admitted=players.is_labeled)
 

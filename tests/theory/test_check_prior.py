@@ -77,9 +77,7 @@ def test_both_methods_reach_the_same_prior(penalty):
     assert paper.certificate <= 1e-8
     assert fast.iterations < 25
     assert fast.density == pytest.approx(paper.density, abs=2e-3)
-    assert fast.posterior_mean(checks, passes) == pytest.approx(
-        paper.posterior_mean(checks, passes), abs=1e-5
-    )
+    assert fast.posterior_mean(checks, passes) == pytest.approx(paper.posterior_mean(checks, passes), abs=1e-5)
 
 
 @given(RECORDS, st.sampled_from([0.0, 1e-6, 1e-2, 1.0, 1e3]))
@@ -97,9 +95,7 @@ def test_the_certificate_is_at_least_the_distance_to_the_optimum():
     checks, passes = mixed_users(500)
     optimum = fit_check_prior(checks, passes, penalty=0.01, grid_size=40, tolerance=1e-12)
     rough = fit_check_prior(checks, passes, penalty=0.01, grid_size=40, tolerance=1e-2)
-    distance = objective(rough.density, checks, passes, 0.01) - objective(
-        optimum.density, checks, passes, 0.01
-    )
+    distance = objective(rough.density, checks, passes, 0.01) - objective(optimum.density, checks, passes, 0.01)
 
     assert 0 < distance <= rough.certificate <= 1e-2
 
@@ -197,9 +193,7 @@ def test_a_prior_from_counts_equals_the_prior_from_users():
     for chunk in np.array_split(np.arange(500), 7):
         streamed = streamed.update(checks[chunk], passes[chunk])
 
-    assert fit_check_prior_to_counts(streamed).density == pytest.approx(
-        fit_check_prior(checks, passes).density
-    )
+    assert fit_check_prior_to_counts(streamed).density == pytest.approx(fit_check_prior(checks, passes).density)
 
 
 @pytest.mark.parametrize(

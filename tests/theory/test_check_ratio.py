@@ -88,9 +88,7 @@ def test_wilson_limits_equal_those_of_scipy():
 
     for position, successes in enumerate([0, 3, 17, 20]):
         scipy_limits = binomtest(successes, 20).proportion_ci(0.9, method="wilson")
-        assert (low[position], high[position]) == pytest.approx(
-            (scipy_limits.low, scipy_limits.high), abs=1e-12
-        )
+        assert (low[position], high[position]) == pytest.approx((scipy_limits.low, scipy_limits.high), abs=1e-12)
 
 
 def test_rule_names_may_be_numbers_and_missing_names_mean_no_check():
@@ -101,9 +99,7 @@ def test_rule_names_may_be_numbers_and_missing_names_mean_no_check():
 
 
 def test_checks_without_the_random_rule_are_refused():
-    with pytest.raises(
-        AssumptionError, match=r"No check comes from the random rule 'randon'.*Did you mean 'random'"
-    ):
+    with pytest.raises(AssumptionError, match=r"No check comes from the random rule 'randon'.*Did you mean 'random'"):
         fit_check_ratios(["random", "aim"], [0, 1], [0, 0], "randon")
 
 

@@ -46,9 +46,7 @@ def test_a_full_disk_keeps_what_was_saved_and_works_again_when_space_is_back(sma
     filler = small_disk / "filler"
     with Workspace.open(small_disk) as workspace:
         saved = [workspace.datasets.save(FakeTable(b"kept", "kept"))]
-        with pytest.raises(
-            WorkspaceError, match=r"is full; nothing was saved.*spu workspace gc.*delete old runs"
-        ):
+        with pytest.raises(WorkspaceError, match=r"is full; nothing was saved.*spu workspace gc.*delete old runs"):
             save_tables(workspace, saved)
         with pytest.raises(OSError, match="No space"):
             fill(filler)
@@ -68,9 +66,7 @@ def test_a_read_only_disk_is_refused_in_words_and_unchanged(small_disk):
         workspace.rule_sets.create("rules", "{}")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
-    with pytest.raises(
-        WorkspaceError, match="cannot be written; make it writable, or choose another with SPU_HOME"
-    ):
+    with pytest.raises(WorkspaceError, match="cannot be written; make it writable, or choose another with SPU_HOME"):
         Workspace.open(small_disk)
 
     subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)

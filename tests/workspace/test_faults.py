@@ -42,9 +42,7 @@ def test_a_death_at_any_act_loses_nothing_acknowledged_and_lists_nothing_half_ma
 def test_work_goes_on_in_the_same_folder_after_every_death(tmp_path):
     acknowledged: list[str] = []
     for number in range(1, 60, 3):
-        acknowledged += in_a_process(
-            lambda say, number=number: work(tmp_path, FaultyDisk(number, "exit after"), say)
-        )
+        acknowledged += in_a_process(lambda say, number=number: work(tmp_path, FaultyDisk(number, "exit after"), say))
         gone = {line.split()[1] for line in acknowledged if line.startswith("deleting")}
         verify(tmp_path, [line for line in acknowledged if line.split()[1] not in gone])
 
@@ -57,9 +55,7 @@ def test_a_full_disk_says_so_and_gives_the_half_written_bytes_back(tmp_path):
     disk = FaultyDisk()
     with Workspace.open(tmp_path, disk=disk) as workspace:
         disk.fail_at, disk.fault = len(disk.acts) + 1, "disk full"
-        with pytest.raises(
-            WorkspaceError, match="is full; nothing was saved, and what was saved before is whole"
-        ):
+        with pytest.raises(WorkspaceError, match="is full; nothing was saved, and what was saved before is whole"):
             workspace.datasets.save(FakeTable())
 
         assert not list(workspace.files.drafts.iterdir())

@@ -63,9 +63,7 @@ def test_a_running_job_is_interrupted_exactly_when_nobody_holds_its_lock(workspa
 
 
 def test_a_finished_or_living_job_does_not_restart(workspace, job):
-    with pytest.raises(
-        WorkspaceError, match="'Train 3 candidates' is waiting; only a job that failed or was stopped"
-    ):
+    with pytest.raises(WorkspaceError, match="'Train 3 candidates' is waiting; only a job that failed or was stopped"):
         workspace.jobs.wait_again(job)
     workspace.jobs.finish(workspace.jobs.begin(job), {})
     with pytest.raises(WorkspaceError, match="is finished; only a job that failed"):

@@ -134,9 +134,7 @@ def test_without_a_good_backup_nothing_is_touched(tmp_path):
     (tmp_path / "files").mkdir()
     (tmp_path / "catalogue.sqlite").write_bytes(b"garbage" * 1000)
 
-    with pytest.raises(
-        WorkspaceError, match="has no good backup of its catalogue; its stored files are untouched"
-    ):
+    with pytest.raises(WorkspaceError, match="has no good backup of its catalogue; its stored files are untouched"):
         check(tmp_path, repair=True)
     assert (tmp_path / "catalogue.sqlite").exists()
 

@@ -43,9 +43,7 @@ def test_an_edit_of_an_old_version_is_told_so_and_overwrites_nothing(workspace):
     opened_in_both_tabs = workspace.rule_sets.create("fraud", "one")
     workspace.rule_sets.save(opened_in_both_tabs, "from the first tab")
 
-    with pytest.raises(
-        StaleEditError, match=r"you edited version 1, version 2 is the saved one\. Nothing was over"
-    ):
+    with pytest.raises(StaleEditError, match=r"you edited version 1, version 2 is the saved one\. Nothing was over"):
         workspace.rule_sets.save(opened_in_both_tabs, "from the second tab")
     assert workspace.rule_sets.get(opened_in_both_tabs.id).text == "from the first tab"
 

@@ -54,9 +54,7 @@ def test_a_run_on_a_deleted_dataset_or_rule_set_is_refused(workspace, dataset):
 
 def test_a_run_survives_the_deletion_of_its_candidate_and_job(workspace, dataset):
     candidate = workspace.candidates.save("boosted", "lightgbm", {"rounds": 10})
-    draft = RunDraft(
-        name="x", dataset=dataset.id, candidate=candidate.settings, candidate_id=candidate.id, job="no"
-    )
+    draft = RunDraft(name="x", dataset=dataset.id, candidate=candidate.settings, candidate_id=candidate.id, job="no")
     run = workspace.runs.save(draft, writes(b"run"))
     assert run.candidate_id == candidate.id
 
@@ -143,9 +141,7 @@ def test_an_outcome_outside_the_table_refuses_the_whole_batch(workspace, dataset
 def test_roles_and_settings_tell_a_stale_edit(workspace, dataset):
     newer = workspace.datasets.save_roles(FakeTable(roles={"age": "ignore"}), dataset)
     assert newer.roles == {"age": "ignore"}
-    with pytest.raises(
-        StaleEditError, match=r"The dataset 'claims\.csv' was changed elsewhere: you edited version 1"
-    ):
+    with pytest.raises(StaleEditError, match=r"The dataset 'claims\.csv' was changed elsewhere: you edited version 1"):
         workspace.datasets.save_roles(FakeTable(), dataset)
 
     candidate = workspace.candidates.save("boosted", "lightgbm", {"rounds": 10})
@@ -183,9 +179,7 @@ def test_a_plan_that_has_become_untrue_is_not_carried_out(workspace, dataset, ru
     plan = workspace.plan_deletion("dataset", dataset.id)
     workspace.runs.save(draft_of(dataset), writes(b"later run"))
 
-    with pytest.raises(
-        StaleEditError, match=r"has changed since you looked, so nothing was deleted\. Now it would be"
-    ):
+    with pytest.raises(StaleEditError, match=r"has changed since you looked, so nothing was deleted\. Now it would be"):
         workspace.delete(plan)
     assert len(workspace.runs.list()) == 2
 

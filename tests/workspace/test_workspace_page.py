@@ -9,9 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_examples_of_the_page_run():
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "workspace.md").read_text("utf-8"), re.DOTALL
-    )
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "workspace.md").read_text("utf-8"), re.DOTALL)
     assert len(blocks) >= 3
 
     done = subprocess.run([sys.executable, "-c", "\n".join(blocks)], cwd=ROOT, capture_output=True, text=True)

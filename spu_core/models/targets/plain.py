@@ -45,9 +45,7 @@ def above_threshold(rows: Evidence, options: Options) -> np.ndarray:
 def truth(rows: Evidence, options: Options) -> np.ndarray:
     """The real class."""
     if rows.truth is None:
-        raise TrainingError(
-            "The oracle learns from the truth: give a column the role TRUTH, or leave this method out."
-        )
+        raise TrainingError("The oracle learns from the truth: give a column the role TRUTH, or leave this method out.")
     if rows.truth.all() or not rows.truth.any():
         raise TrainingError("The truth is the same in every row, so the oracle has nothing to tell apart.")
     return rows.truth.astype(np.float64)

@@ -46,9 +46,7 @@ def _propensity_matrix(rows: Evidence, names: tuple[str, ...]) -> np.ndarray:
     features = rows.features
     for name in names:
         if name not in features.names:
-            raise TrainingError(
-                f"Propensity column {name!r} is not a feature. {nearest_hint(name, features.names)}"
-            )
+            raise TrainingError(f"Propensity column {name!r} is not a feature. {nearest_hint(name, features.names)}")
     if names:
         features = features.without([name for name in features.names if name not in names])
     return features.linear_view().transform_rows(features)

@@ -57,9 +57,7 @@ def simulate_ads(config: AdsConfig | None = None) -> Table:
     converts = rng.random(config.users) < config.conversion_rate
     frame = _features(config, converts, rng)
     is_tracked = frame["tracking"].to_numpy() == "tracked"
-    frame["conversion_seen"] = (converts & is_tracked & (rng.random(config.users) < config.reported)).astype(
-        int
-    )
+    frame["conversion_seen"] = (converts & is_tracked & (rng.random(config.users) < config.reported)).astype(int)
     frame["converted"] = converts.astype(int)
     return table_of(frame, "ads_conversion", ROLES)
 

@@ -49,9 +49,7 @@ def _kinds(config: AntiCheatConfig, size: int, rng: np.random.Generator) -> np.n
     return np.where(cheats, np.where(is_hardened, HARDENED, CASUAL), INNOCENT)
 
 
-def _behaviour(
-    config: AntiCheatConfig, kind: np.ndarray, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _behaviour(config: AntiCheatConfig, kind: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Chances to admit and to fail or skip; people differ, and their means are the config's parameters."""
     admit = np.array([0.0, config.casual_admission, config.hardened_admission])[kind]
     passes = np.where(kind == INNOCENT, 1.0 - config.innocent_failure, config.cheater_pass)
@@ -70,15 +68,9 @@ def _features(kind: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
             "account_age_days": np.clip(age, 1, 4000).astype(int),
             "hours_per_day": np.clip(hours, 0.05, 18).round(2),
             "night_share": squashed(-1.5 + 0.6 * casual + 0.5 * noise()).round(3),
-            "headshot_rate": squashed(
-                -1.4 + 0.45 * skill + 0.2 * casual + 1.0 * hardened + 0.4 * noise()
-            ).round(3),
-            "reaction_ms": (260 - 18 * skill - 6 * casual - 38 * hardened + 24 * noise())
-            .round(0)
-            .astype(int),
-            "kill_death_ratio": np.exp(
-                0.1 + 0.35 * skill + 0.2 * casual + 0.5 * hardened + 0.3 * noise()
-            ).round(2),
+            "headshot_rate": squashed(-1.4 + 0.45 * skill + 0.2 * casual + 1.0 * hardened + 0.4 * noise()).round(3),
+            "reaction_ms": (260 - 18 * skill - 6 * casual - 38 * hardened + 24 * noise()).round(0).astype(int),
+            "kill_death_ratio": np.exp(0.1 + 0.35 * skill + 0.2 * casual + 0.5 * hardened + 0.3 * noise()).round(2),
             "win_rate": squashed(0.3 * skill + 0.2 * casual + 0.4 * hardened + 0.25 * noise()).round(3),
             "input_regularity": squashed(-1.0 + 1.6 * casual + 0.6 * hardened + 0.8 * noise()).round(3),
             "complaints": rng.poisson(0.9 * hours * np.exp(0.5 * skill + 0.3 * casual + 0.5 * hardened)),

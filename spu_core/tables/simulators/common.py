@@ -22,9 +22,7 @@ def squashed(values: np.ndarray) -> np.ndarray:
     return 1.0 / (1.0 + np.exp(-values))
 
 
-def category(
-    levels: Sequence[str], chances: Sequence[float], size: int, rng: np.random.Generator
-) -> pd.Series:
+def category(levels: Sequence[str], chances: Sequence[float], size: int, rng: np.random.Generator) -> pd.Series:
     """Independent levels with these chances."""
     return pd.Series(np.array(levels, dtype=object)[rng.choice(len(levels), size, p=chances)], dtype="str")
 

@@ -83,12 +83,8 @@ def _features(ill: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
             "education_years": education.round(0).astype(int),
             "apoe4_alleles": rng.binomial(2, 0.14 + 0.18 * ill),
             "family_history": (rng.random(size) < 0.2 + 0.15 * ill).astype(int),
-            "recall_words": np.clip(7.2 - 2.0 * ill - 0.03 * (age - 70) + 1.6 * noise(), 0, 10)
-            .round(0)
-            .astype(int),
-            "walking_speed": np.clip(1.15 - 0.12 * ill - 0.008 * (age - 70) + 0.18 * noise(), 0.2, 2).round(
-                2
-            ),
+            "recall_words": np.clip(7.2 - 2.0 * ill - 0.03 * (age - 70) + 1.6 * noise(), 0, 10).round(0).astype(int),
+            "walking_speed": np.clip(1.15 - 0.12 * ill - 0.008 * (age - 70) + 0.18 * noise(), 0.2, 2).round(2),
             "hippocampus_ml": (6.6 - 0.7 * ill - 0.03 * (age - 70) + 0.6 * noise()).round(2),
             "systolic_pressure": (135 + 2 * ill + 15 * noise()).round(0).astype(int),
             "body_mass_index": np.clip(26 - 0.7 * ill + 3.5 * noise(), 15, 50).round(1),
