@@ -59,10 +59,13 @@ class StoredModel:
     def bundle(self) -> Bundle:
         """The bundle under that name, with the current operating point and the analyst's words."""
         found = stored_bundle(self.workspace, self.record.id)
-        said = {name: text for name, text in asdict(self.words).items() if name != "keep_rows"}
         # The catalogue knows the fingerprint; to compute it again would read the whole table.
-        known = {"data_name": self.table.name, "fingerprint": self.record.dataset_fingerprint}
-        passport = Passport(id_column=self.table.column_with(Role.ID), **known, **said)
+        known = Passport(
+            id_column=self.table.column_with(Role.ID),
+            data_name=self.table.name,
+            fingerprint=self.record.dataset_fingerprint,
+        )
+        passport = replace(known, **{name: text for name, text in asdict(self.words).items() if name != "keep_rows"})
         return replace(found, facts=replace(found.facts, name=self.name)).with_passport(passport)
 
     @property
