@@ -14,6 +14,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 
 # The only functions that a job may name. A new kind of job is a new line here.
 JOBS: dict[str, str] = {
+    "score": "spu_core.engines.score:score",
     "self_test": "spu_core.engines.self_test:self_test",
     "simulate": "spu_core.engines.simulate:simulate",
     "train": "spu_core.engines.train:train",
