@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from spu_core.errors import WorkspaceError
@@ -12,15 +14,21 @@ from tests.workspace.scenario import in_a_process
 PROCESSES, SAVES = 8, 200
 
 
-def save_many(folder, process, say):
+def save_many(folder, process):
     """Alternately a dataset and a version of a rule set that all processes edit."""
     with Workspace.open(folder) as workspace:
         for number in range(SAVES):
             if number % 2:
                 content = f"table {process} {number}"
-                say(f"dataset {workspace.datasets.save(FakeTable(content.encode(), content)).id} {content}")
+                print(f"dataset {workspace.datasets.save(FakeTable(content.encode(), content)).id} {content}")
             else:
-                say(f"version {save_version(workspace, f'{process} {number}')} {process} {number}")
+                print(f"version {save_version(workspace, f'{process} {number}')} {process} {number}")
+
+
+def save_the_same(folder, process):
+    """One table, whoever saves it."""
+    with Workspace.open(folder) as workspace:
+        print(workspace.datasets.save(FakeTable(b"the same", "name")).id)
 
 
 def save_version(workspace, text):
@@ -33,24 +41,22 @@ def save_version(workspace, text):
             continue
 
 
-def in_processes(count, do):
-    """Run `do(process, say)` in that many forks at once; returns what each said."""
-    pipes: dict[int, int] = {}
-    for process in range(count):
-        theirs, ours = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            try:
-                os.close(theirs)
-                do(process, lambda line, ours=ours: os.write(ours, f"{line}\n".encode()))
-            finally:
-                os._exit(0)
-        os.close(ours)
-        pipes[pid] = theirs
-    said = [Path(f"/dev/fd/{pipe}").read_text().splitlines() for pipe in pipes.values()]
-    for pid, pipe in pipes.items():
-        os.close(pipe)
-        os.waitpid(pid, 0)
+def in_processes(count, task, folder):
+    """Run a function of this file in that many fresh interpreters at once; returns what each printed.
+
+    A fork of the test runner would take along the threads' locks of whatever was tested before.
+    """
+    name = f"tests.workspace.{Path(__file__).stem}"
+    code = f"import sys; from {name} import {task.__name__} as task; task(sys.argv[1], sys.argv[2])"
+    root = Path(__file__).resolve().parents[2]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(folder), str(process)], cwd=root, stdout=subprocess.PIPE, text=True
+        )
+        for process in range(count)
+    ]
+    said = [process.communicate(timeout=300)[0].splitlines() for process in running]
+    assert [process.returncode for process in running] == [0] * count
     return said
 
 
@@ -58,7 +64,7 @@ def test_eight_processes_save_two_hundred_times_each_and_all_saves_are_there(tmp
     with Workspace.open(tmp_path) as workspace:
         shared = workspace.rule_sets.create("shared", "start")
 
-    said = in_processes(PROCESSES, lambda process, say: save_many(tmp_path, process, say))
+    said = in_processes(PROCESSES, save_many, tmp_path)
 
     with Workspace.open(tmp_path) as workspace:
         contents = {item.id: item.name for item in workspace.datasets.list()}
@@ -74,11 +80,7 @@ def test_eight_processes_save_two_hundred_times_each_and_all_saves_are_there(tmp
 def test_the_same_table_saved_by_many_at_once_is_one_copy(tmp_path):
     Workspace.open(tmp_path).close()
 
-    def save(process, say):
-        with Workspace.open(tmp_path) as workspace:
-            say(workspace.datasets.save(FakeTable(b"the same", "name")).id)
-
-    said = in_processes(6, save)
+    said = in_processes(6, save_the_same, tmp_path)
 
     assert len({token for lines in said for token in lines}) == 1
     assert len(list((tmp_path / "files").iterdir())) == 1
