@@ -11,6 +11,7 @@ SpuError (ValueError)        everything the caller can fix
 │   ├── NewerCatalogueError  the workspace was written by a newer version
 │   ├── QueueFullError       too many jobs wait already
 │   └── StaleEditError       somebody saved another version meanwhile
+├── EngineError              where the work runs has failed: a lost worker, a silent scheduler
 └── BundleError              an exported model cannot be trusted or read
 """
 
@@ -50,6 +51,10 @@ class TrainingError(SpuError):
 
 class WorkspaceError(SpuError):
     """Something stored cannot be found, read or written."""
+
+
+class EngineError(SpuError):
+    """The place where work runs has failed, not the work: a lost worker, a silent scheduler, a busy port."""
 
 
 class BundleError(SpuError):

@@ -121,7 +121,8 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
             f"the other rows ({figures['unlabeled_mean']:.3f}).",
             "Check the direction of the rules and which value of the label means confirmed.",
         )
-    if soft_labels.matrix is not None and labels_follow_rules(soft_labels.matrix, soft_labels.is_labeled):
+    follows = getattr(soft_labels, "labels_follow_rules", False)
+    if follows or (soft_labels.matrix is not None and labels_follow_rules(soft_labels.matrix, soft_labels.is_labeled)):
         yield Finding("labels_follow_rules", Severity.INFO, CHOSEN_BY_RULES, "Check some rows at random.")
 
 

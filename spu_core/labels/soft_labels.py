@@ -13,7 +13,7 @@ from spu_core.errors import SoftLabelError
 from spu_core.labels.combine import combiner_of
 from spu_core.labels.explain import Explanation, explain_row
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
-from spu_core.tables import Table
+from spu_core.tables import Table, TableFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ def assign_soft_labels(
     return SoftLabels(value, rule_score, is_labeled, matrix.columns, combiner.name, floor, matrix)
 
 
-def soft_labels_for(table: Table, rules: RuleSet | FittedRules) -> SoftLabels:
+def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) -> SoftLabels:
     """The soft labels that a rule set gives a table, combined as the set says; unfitted rules are fitted to it.
 
     >>> import pandas as pd
@@ -108,6 +108,10 @@ def soft_labels_for(table: Table, rules: RuleSet | FittedRules) -> SoftLabels:
     >>> soft_labels_for(table, RuleSet((Rule("rich", 0.5, Compare("gain", ">", 5)),))).value.tolist()
     [0.0, 0.5, 0.0, 1.0]
     """
+    if isinstance(table, TableFolder):
+        from spu_core.labels.folder_labels import soft_labels_for_folder
+
+        return soft_labels_for_folder(table, rules)
     fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
     recipe = fitted.rules
     return assign_soft_labels(fitted.apply(table.frame), table.is_labeled, recipe.combine, recipe.floor)

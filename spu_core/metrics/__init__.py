@@ -23,6 +23,7 @@ from spu_core.metrics.companions import (
     soft_log_loss,
     unlabeled_prior,
 )
+from spu_core.metrics.external import ExternalScores
 from spu_core.metrics.histogram import BoundedAuc, ScoreHistogram
 from spu_core.metrics.influence import Influence, auc_spu_influence, standard_error
 from spu_core.metrics.intervals import (
@@ -48,6 +49,7 @@ from spu_core.metrics.thinning import ThinCurve
 __all__ = [
     "BoundedAuc",
     "Difference",
+    "ExternalScores",
     "Gains",
     "Influence",
     "Interval",

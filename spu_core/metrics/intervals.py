@@ -62,7 +62,7 @@ def auc_spu_interval(
     rows = _Rows.check(soft_label, score, level, sample_weight, groups)
     influence = influence_of(rows.masses, rows.score)
     error = standard_error(influence.value, rows.groups)
-    low, high = _logit_bounds(influence.auc, error, rows)
+    low, high = logit_bounds(influence.auc, error, rows.level, rows.effective_masses())
     return Interval(influence.auc, low, high, error, rows.level, rows.warning)
 
 
@@ -81,7 +81,9 @@ def auc_spu_ceiling_interval(
     rows = _Rows.check(soft_label, soft_label, level, sample_weight, groups)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     error = standard_error(ceiling.value, rows.groups)
-    low, high = _logit_bounds(ceiling.auc, error, rows) if ceiling.auc < 1.0 else (1.0, 1.0)
+    low, high = (1.0, 1.0)
+    if ceiling.auc < 1.0:
+        low, high = logit_bounds(ceiling.auc, error, rows.level, rows.effective_masses())
     return Interval(ceiling.auc, low, high, error, rows.level, rows.warning)
 
 
@@ -168,10 +170,9 @@ class _Rows:
 
     @property
     def warning(self) -> str | None:
-        positive, negative = self.effective_masses()
-        if min(positive, negative) < ENOUGH_MASS:
-            few, what = (positive, "positives (ΣS)") if positive <= negative else (negative, "negatives (Σ(1−S))")
-            return f"Only {few:.1f} expected {what}; below {ENOUGH_MASS:g} such intervals tend to be too narrow."
+        few = few_masses(*self.effective_masses())
+        if few is not None:
+            return few
         if self.groups is not None and (count := int(self.groups.max()) + 1) < ENOUGH_GROUPS:
             return f"Only {count} groups; below {ENOUGH_GROUPS} such intervals tend to be too narrow."
         return None
@@ -184,11 +185,20 @@ def _difference(estimate: float, influence: np.ndarray, rows: _Rows) -> Differen
     return Difference(estimate, interval.low, interval.high, error, rows.level, rows.warning, p_value)
 
 
-def _logit_bounds(auc: float, error: float, rows: _Rows) -> tuple[float, float]:
+def few_masses(positive: float, negative: float) -> str | None:
+    """What to say where there are too few expected positives or negatives; None where there are enough."""
+    if min(positive, negative) >= ENOUGH_MASS:
+        return None
+    few, what = (positive, "positives (ΣS)") if positive <= negative else (negative, "negatives (Σ(1−S))")
+    return f"Only {few:.1f} expected {what}; below {ENOUGH_MASS:g} such intervals tend to be too narrow."
+
+
+def logit_bounds(auc: float, error: float, level: float, masses: tuple[float, float]) -> tuple[float, float]:
+    """Limits of an AUC on the logit scale; `masses` are ΣS and Σ(1−S) as equally weighted rows would have them."""
     if 0.0 < auc < 1.0:
-        reach = rows.quantile * error / (auc * (1.0 - auc))
+        reach = float(ndtri(0.5 + 0.5 * level)) * error / (auc * (1.0 - auc))
         return float(expit(logit(auc) - reach)), float(expit(logit(auc) + reach))
     # Perfect order leaves no spread to measure. The rule of three still applies: a share p of pairs out of order
     # stays unseen in n rows with probability (1−p)^n.
-    unseen = 1.0 - (0.5 - 0.5 * rows.level) ** (1.0 / max(1.0, min(rows.effective_masses())))
+    unseen = 1.0 - (0.5 - 0.5 * level) ** (1.0 / max(1.0, min(masses)))
     return (1.0 - unseen, 1.0) if auc >= 1.0 else (0.0, unseen)

@@ -126,7 +126,11 @@ class Ramp(Belief):
             raise RuleError(f"Column {self.column!r} has no finite value, so its quantiles are not known.")
         knots = np.unique(np.quantile(values, np.linspace(self.start, self.end, QUANTILE_KNOTS), method="nearest"))
         below, upto = (np.searchsorted(values, knots, side=side) for side in ("left", "right"))
-        rank = (below + upto) / (2 * values.size)
+        return self.frozen(knots, below, upto, values.size)
+
+    def frozen(self, knots: np.ndarray, below: np.ndarray, upto: np.ndarray, count: int) -> FrozenBelief:
+        """The ramp through these quantiles, given how many of all values are smaller, and how many not larger."""
+        rank = (below + upto) / (2 * count)
         beliefs = np.interp(rank, (self.start, self.end), (self.at_start, self.at_end))
         return FrozenRamp(self.column, _floats(knots), _floats(beliefs), below=self.at_start, above=self.at_end)
 

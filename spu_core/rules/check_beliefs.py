@@ -15,7 +15,7 @@ from spu_core.rules.columns import Columns, Kind, level_text
 from spu_core.rules.frozen import FrozenBelief, FrozenRatios, FrozenRecords
 from spu_core.rules.values import one_line
 from spu_core.theory.check_prior import CheckPrior, fit_check_prior
-from spu_core.theory.check_ratio import CheckRatios, fit_check_ratios
+from spu_core.theory.check_ratio import CheckRatios, check_ratios_of_counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,20 +52,35 @@ class CheckRatio(Belief):
 
     def ratios(self, columns: Columns) -> CheckRatios:
         """How often the checks of each rule fail, and the soft label that this gives, each with its interval."""
+        checks, failures, admissions = self.counts(columns)
+        if not checks:
+            raise self.no_checks()
+        return check_ratios_of_counts(checks, failures, admissions, self.random_rule)
+
+    def counts(self, columns: Columns) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+        """Checks, failures and admissions of each rule that asked for checks; those of parts add up."""
         rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
         checked = (rule.codes >= 0) & (outcome.codes >= 0)
-        if not checked.any():
-            raise RuleError(
-                f"No row has both {self.rule_column!r} and {self.outcome_column!r}, so no check can be counted."
-            )
         outcomes = [level_text(level) for level in outcome.levels]
-        is_failed = outcome.where(np.isin(outcomes, self.failed))[checked]
-        is_admitted = outcome.where(np.isin(outcomes, self.admitted))[checked]
-        names = np.array([level_text(level) for level in rule.levels], dtype=object)[rule.codes[checked]]
-        return fit_check_ratios(names, is_failed, is_admitted, self.random_rule)
+        names = [level_text(level) for level in rule.levels]
+        flags = (
+            checked,
+            checked & outcome.where(np.isin(outcomes, self.failed)),
+            checked & outcome.where(np.isin(outcomes, self.admitted)),
+        )
+        checks, failures, admissions = (_count_by_name(names, rule.codes[rows]) for rows in flags)
+        return checks, failures, admissions
+
+    def no_checks(self) -> RuleError:
+        return RuleError(
+            f"No row has both {self.rule_column!r} and {self.outcome_column!r}, so no check can be counted."
+        )
 
     def freeze(self, columns: Columns) -> FrozenBelief:
-        ratios = self.ratios(columns)
+        return self.frozen(self.ratios(columns))
+
+    def frozen(self, ratios: CheckRatios) -> FrozenBelief:
+        """The belief with these ratios written down."""
         values = dict(zip(ratios.names, ratios.value.tolist(), strict=True))
         return FrozenRatios(self.rule_column, self.outcome_column, self.failed, values)
 
@@ -98,10 +113,21 @@ class CheckRecord(Belief):
         return fit_check_prior(checks, passes, penalty=self.penalty)
 
     def freeze(self, columns: Columns) -> FrozenBelief:
-        prior = self.prior(columns)
+        return self.frozen(self.prior(columns))
+
+    def frozen(self, prior: CheckPrior) -> FrozenBelief:
+        """The belief with this prior written down."""
         return FrozenRecords(
             self.checks_column, self.passes_column, tuple(prior.grid.tolist()), tuple(prior.density.tolist())
         )
+
+
+def _count_by_name(names: list[str], codes: np.ndarray) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, count in zip(names, np.bincount(codes, minlength=len(names)).tolist(), strict=True):
+        if count:
+            found[name] = found.get(name, 0) + count
+    return found
 
 
 def _texts(values: Any, name: str) -> tuple[str, ...]:

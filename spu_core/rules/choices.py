@@ -13,6 +13,7 @@ from spu_core.rules.checking import check_kinds, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of, kind_of
 from spu_core.rules.rule import Rule
 from spu_core.tables import Histogram, Table
+from spu_core.tables.moments import stamps
 from spu_core.tables.profiles import histogram
 from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
@@ -72,8 +73,7 @@ def _numbers(values: pd.Series, kind: Kind) -> np.ndarray:
         return values.to_numpy(dtype=np.float64, na_value=np.nan)
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         values = values.dt.tz_convert("UTC").dt.tz_localize(None)
-    stamps = values.dt.as_unit("ns").astype("int64").to_numpy().astype(np.float64)
-    return np.where(values.isna().to_numpy(), np.nan, stamps)
+    return stamps(values)
 
 
 def _levels(values: pd.Series, kind: Kind, is_labeled: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:

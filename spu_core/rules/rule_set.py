@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from spu_core.checks import check_choice, check_share
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.rules.rule import Rule
-from spu_core.tables import Finding, Table
+from spu_core.tables import Finding, Table, TableFolder
 
 if TYPE_CHECKING:
     from spu_core.rules.fitted import FittedRules
@@ -113,16 +113,24 @@ class RuleSet:
         """
         return replace(self, combine=combine, floor=floor)
 
-    def check(self, table: Table) -> tuple[Finding, ...]:
+    def check(self, table: Table | TableFolder) -> tuple[Finding, ...]:
         """What is wrong between the active rules and a table, as findings: columns, types, levels."""
         from spu_core.rules.checking import check_rules
 
+        if isinstance(table, TableFolder):
+            from spu_core.rules.folder_fit import check_rules_on_folder
+
+            return check_rules_on_folder(self.active, table)
         return check_rules(self.active, table)
 
-    def fit(self, table: Table) -> FittedRules:
+    def fit(self, table: Table | TableFolder) -> FittedRules:
         """Freeze what the active rules learn from a table (quantiles, ratios, priors) as numbers."""
         from spu_core.rules.fitted import fit_rules
 
+        if isinstance(table, TableFolder):
+            from spu_core.rules.folder_fit import fit_rules_on_folder
+
+            return fit_rules_on_folder(self.active, table)
         return fit_rules(self.active, table)
 
     def to_json(self) -> str:

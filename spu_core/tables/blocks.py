@@ -15,6 +15,7 @@ import pyarrow.csv as arrow_csv
 from spu_core.errors import TableError
 from spu_core.tables.numbers import MISSING_MARKS
 from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
+from spu_core.tables.scratch import Scratch
 from spu_core.tables.streams import Borrowed
 
 _SMALLEST_BLOCK = 4 << 20
@@ -40,6 +41,7 @@ class TextPlan:
     shortcuts: Mapping[str, pa.DataType] = field(default_factory=dict)
     has_quotes: bool = True
     most_rows: int = 0
+    scratch: Scratch | None = None
 
     @property
     def block_bytes(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from enum import StrEnum
 
 import pandas as pd
@@ -73,11 +74,21 @@ def _text_type(values: pd.Series, levels: int) -> ColumnType:
     if _is_plain_category(values, levels):
         return ColumnType.CATEGORY
     present, distinct = int(values.count()), int(values.nunique())
-    if names_an_id(str(values.name)) and distinct == present and distinct:
+    return type_of_text(str(values.name), present, distinct, levels, lambda: _is_one_word(values))
+
+
+def type_of_text(name: str, present: int, distinct: int, levels: int, one_word: Callable[[], bool]) -> ColumnType:
+    """The type of a text column, from its counts; `one_word` says whether its first values are single words.
+
+    >>> type_of_text("city", 1_000, 12, 1_000, lambda: True), type_of_text("user", 1_000, 999, 1_000, lambda: True)
+    (<ColumnType.CATEGORY: 'category'>, <ColumnType.IDENTIFIER: 'identifier'>)
+    """
+    if names_an_id(name) and distinct == present and distinct:
         return ColumnType.IDENTIFIER
     if present < FEW_ROWS or (distinct <= levels and distinct <= 0.5 * present):
         return ColumnType.CATEGORY
-    one_word = not values.dropna().head(1_000).astype(str).str.contains(r"\s").any()
-    if one_word and distinct >= 0.9 * present:
-        return ColumnType.IDENTIFIER
-    return ColumnType.TEXT
+    return ColumnType.IDENTIFIER if distinct >= 0.9 * present and one_word() else ColumnType.TEXT
+
+
+def _is_one_word(values: pd.Series) -> bool:
+    return not values.dropna().head(1_000).astype(str).str.contains(r"\s").any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,6 +39,7 @@ class NumberColumn:
     largest_converted: float = 0.0
     forced: bool = False
     why_text: str | None = None
+    room: Callable[..., np.ndarray] = np.empty
 
     def add(self, cells: pa.Array) -> None:
         """Take the next block; once the column is known to be text, blocks are passed over."""
@@ -70,10 +72,10 @@ class NumberColumn:
 
     def _room_for(self, rows: int, dtype: np.dtype) -> np.ndarray:
         """The column's own array; it is made once, since pages that are touched twice cost as much as parsing."""
-        held = self.values if self.values is not None else np.empty(max(self.most_rows, rows), dtype=dtype)
+        held = self.values if self.values is not None else self.room(max(self.most_rows, rows), dtype=dtype)
         kind = np.promote_types(held.dtype, dtype)
         if held.size < rows or held.dtype != kind:
-            grown = np.empty(max(2 * held.size if held.size < rows else held.size, rows), dtype=kind)
+            grown = self.room(max(2 * held.size if held.size < rows else held.size, rows), dtype=kind)
             grown[: self.rows] = held[: self.rows]
             held = grown
         self.values = held
@@ -97,7 +99,7 @@ class NumberColumn:
             return np.empty(0)
         values = self.values[: self.rows]
         # Blank or rejected lines leave a little room unused; much of it is given back.
-        return values if self.rows >= 0.9 * self.values.size else values.copy()
+        return values if self.rows >= 0.9 * self.values.size or self.room is not np.empty else values.copy()
 
     def loses_digits(self) -> bool:
         """Whether float64, which a column with gaps needs, would round whole numbers of this column."""
@@ -130,7 +132,7 @@ class TextColumn:
 
     levels: int
     marks: tuple[str, ...] = MISSING_MARKS
-    chunks: list[pa.Array] = field(default_factory=list)
+    chunks: MutableSequence[pa.Array] = field(default_factory=list)
     rows: int = 0
     why: str | None = None
     odd: list[int] = field(default_factory=list)
@@ -149,7 +151,7 @@ class TextColumn:
     def finish(self) -> pa.ChunkedArray:
         """The whole column: dictionary-encoded if it has few levels, else strings."""
         if self._has_few_levels():
-            return pa.chunked_array(self.chunks)
+            return pa.chunked_array(list(self.chunks))
         return pa.chunked_array([chunk.cast(pa.string()) for chunk in self.chunks], type=pa.string())
 
     def _has_few_levels(self) -> bool:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 from pandas.api import types as kinds
 
+from spu_core.tables.moments import moment_bits
+
 
 def fingerprint(frame: pd.DataFrame) -> str:
     """sha256 over column names, kinds and values, in order.
@@ -20,12 +22,13 @@ def fingerprint(frame: pd.DataFrame) -> str:
     digest = hashlib.sha256(json.dumps([list(frame.columns), len(frame)]).encode())
     for name in frame.columns:
         values = frame[name]
-        digest.update(_kind(values).encode())
-        digest.update(np.ascontiguousarray(_bits(values)).data)
+        digest.update(kind_of_values(values).encode())
+        digest.update(np.ascontiguousarray(column_bits(values)).data)
     return digest.hexdigest()
 
 
-def _kind(values: pd.Series) -> str:
+def kind_of_values(values: pd.Series) -> str:
+    """What a column holds, whatever form it is kept in."""
     if kinds.is_bool_dtype(values.dtype):
         return "boolean"
     if kinds.is_datetime64_any_dtype(values.dtype):
@@ -33,10 +36,11 @@ def _kind(values: pd.Series) -> str:
     return "number" if kinds.is_numeric_dtype(values.dtype) else "text"
 
 
-def _bits(values: pd.Series) -> np.ndarray:
-    kind = _kind(values)
+def column_bits(values: pd.Series) -> np.ndarray:
+    """Bits of each cell that depend on nothing but the cell, so that parts of a column can follow each other."""
+    kind = kind_of_values(values)
     if kind == "datetime":
-        return values.dt.as_unit("ns").astype("int64").to_numpy()
+        return moment_bits(values)
     if kind == "number" and isinstance(values.dtype, np.dtype):
         # One bit pattern for every NaN and for both zeros.
         return values.to_numpy() if values.dtype.kind in "iu" else _canonical(values.to_numpy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,14 @@ import pandas as pd
 
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.folder import TableFolder
 from spu_core.tables.leakage import FEWEST_POSITIVES, find_leaks
+from spu_core.tables.moments import stamps
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
+EDGE_SHARES = (0.001, 0.999)
 LARGEST_BINS = 60
 _BINS = 40
 _TOP = 20
@@ -103,7 +107,7 @@ def profile_table(table: Table) -> TableProfile:
     """
     columns = tuple(_profile_column(table, name) for name in table.frame.columns)
     leaks = tuple(leak.as_finding() for leak in find_leaks(table))
-    own = (*_label_findings(table), *_missing_findings(columns), *leaks)
+    own = (*label_findings(table), *missing_findings(columns), *leaks)
     return TableProfile(len(table), int(table.is_labeled.sum()), columns, (*table.findings, *own))
 
 
@@ -114,15 +118,20 @@ def histogram(values: np.ndarray, labeled: np.ndarray) -> Histogram | None:
         return None
     values, labeled = values[finite], labeled[finite]
     edge = _edges(values)
+    counts, hits = counts_between(edge, values, labeled)
+    return Histogram(stretched(edge, float(values.min()), float(values.max())), counts, hits)
+
+
+def counts_between(edge: np.ndarray, values: np.ndarray, labeled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and labelled rows of each bin; those of parts add up."""
     bins = edge.size - 1
     place = np.clip(_places(values, edge), 0, bins - 1)
-    counts = np.bincount(place, minlength=bins)
-    return Histogram(_stretched(edge, values), counts, np.bincount(place[labeled], minlength=bins))
+    return np.bincount(place, minlength=bins), np.bincount(place[labeled], minlength=bins)
 
 
 def _profile_column(table: Table, name: str) -> ColumnProfile:
     values, kind = table.frame[name], table.types[name]
-    numbers = _numbers(values)
+    numbers = as_numbers(values)
     present = None if numbers is None else numbers[np.isfinite(numbers)]
     quantiles = {} if present is None or not present.size else dict(zip(QUANTILES, _quantiles(present), strict=True))
     levels, distinct = _levels(values, table.is_labeled) if numbers is None else ((), _distinct(values))
@@ -139,11 +148,10 @@ def _profile_column(table: Table, name: str) -> ColumnProfile:
     )
 
 
-def _numbers(values: pd.Series) -> np.ndarray | None:
+def as_numbers(values: pd.Series) -> np.ndarray | None:
     """Numbers and dates on one scale; None for levels, flags and text."""
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
-        stamps = values.dt.as_unit("ns").astype("int64").to_numpy().astype(np.float64)
-        return np.where(values.isna().to_numpy(), np.nan, stamps)
+        return stamps(values)
     if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
         return None
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -162,27 +170,36 @@ def _levels(values: pd.Series, labeled: np.ndarray) -> tuple[tuple[Level, ...], 
     present = codes >= 0
     counts = np.bincount(codes[present], minlength=len(levels))
     hits = np.bincount(codes[present & labeled], minlength=len(levels))
+    return top_levels([str(level) for level in levels], counts, hits, len(values)), len(levels)
+
+
+def top_levels(names: list[str], counts: np.ndarray, hits: np.ndarray, rows: int) -> tuple[Level, ...]:
+    """The most frequent levels, from the rows and labelled rows of each."""
     # Equally frequent levels keep the order of the alphabet, so that the order of rows does not show.
-    names = np.array([str(level) for level in levels[:]], dtype=object) if len(levels) <= 5_000 else None
-    order = np.lexsort((names.astype(str), -counts)) if names is not None else np.argsort(-counts, kind="stable")
-    top = tuple(
-        Level(str(levels[at])[:200], int(counts[at]), counts[at] / len(values), hits[at] / counts[at])
+    by_name = len(names) <= 5_000
+    order = np.lexsort((np.array(names, dtype=str), -counts)) if by_name else np.argsort(-counts, kind="stable")
+    return tuple(
+        Level(names[at][:200], int(counts[at]), counts[at] / rows, hits[at] / counts[at])
         for at in order[:_TOP].tolist()
     )
-    return top, len(levels)
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    low, high = np.quantile(values, (0.001, 0.999), method="nearest").tolist()
+    low, high = np.quantile(values, EDGE_SHARES, method="nearest").tolist()
     least, most = float(values.min()), float(values.max())
+    return edges_between((low, high), (least, most), lambda: bool((values == np.floor(values)).all()))
+
+
+def edges_between(inner: tuple[float, float], outer: tuple[float, float], are_whole: Callable[[], bool]) -> np.ndarray:
+    """The edges of a histogram, from the 0.1 % and 99.9 % quantiles and the extremes of the finite values."""
+    (low, high), (least, most) = inner, outer
     if high <= low:
         low, high = least, most
     if high <= low:
         # Around enormous numbers half a unit is less than the next float.
         half = max(0.5, 2.0 * np.spacing(abs(low)))
         return np.array([low - half, low + half])
-    whole = most - least < LARGEST_BINS and bool((values == np.floor(values)).all())
-    if whole:
+    if most - least < LARGEST_BINS and are_whole():
         return np.arange(least - 0.5, most + 1.0)
     # Weighted ends, since the distance between the largest floats is none.
     share = np.linspace(0.0, 1.0, _BINS + 1)
@@ -199,13 +216,15 @@ def _places(values: np.ndarray, edge: np.ndarray) -> np.ndarray:
     return ((inner - edge[0]) * scale).astype(np.int64)
 
 
-def _stretched(edge: np.ndarray, values: np.ndarray) -> np.ndarray:
-    stretched = edge.copy()
-    stretched[0], stretched[-1] = min(edge[0], float(values.min())), max(edge[-1], float(values.max()))
-    return stretched
+def stretched(edge: np.ndarray, least: float, most: float) -> np.ndarray:
+    """The same edges, the outer ones moved out to the extremes."""
+    moved = edge.copy()
+    moved[0], moved[-1] = min(edge[0], least), max(edge[-1], most)
+    return moved
 
 
-def _label_findings(table: Table) -> list[Finding]:
+def label_findings(table: Table | TableFolder) -> list[Finding]:
+    """Labels that are everywhere, or too few."""
     column = table.column_with(Role.LABEL)
     if column is None:
         return []
@@ -219,7 +238,8 @@ def _label_findings(table: Table) -> list[Finding]:
     return []
 
 
-def _missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:
+def missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:
+    """Features that most rows lack."""
     return [
         Finding(
             "mostly_missing",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,9 @@ from spu_core.tables.parquet_files import read_parquet
 from spu_core.tables.reading import Dialect, Reading, ReadLimits
 from spu_core.tables.role_guesses import guess_roles
 from spu_core.tables.roles import Role
+from spu_core.tables.scratch import Scratch
 from spu_core.tables.sources import Upload, as_upload, expand_gzip, open_upload
+from spu_core.tables.streams import watched
 from spu_core.tables.table import Table
 from spu_core.tables.text_tables import read_text_table
 
@@ -27,6 +29,7 @@ class _Wishes:
     dialect: Dialect
     limits: ReadLimits
     types: Mapping[str, ColumnType]
+    scratch: Scratch | None = None
 
 
 def read_table(
@@ -36,10 +39,14 @@ def read_table(
     dialect: Dialect | None = None,
     limits: ReadLimits | None = None,
     types: Mapping[str, ColumnType | str] | None = None,
+    scratch: Scratch | None = None,
+    on_bytes: Callable[[int], None] | None = None,
 ) -> Table:
     """A table from a path, bytes or a file object: CSV and its kin, gzip, parquet or Excel, judged by content.
 
     `dialect` overrides what is detected, `types` what the values of a column suggest; `limits` bound what is read.
+    With a `scratch` folder the columns of a text file are kept in files there while it streams in.
+    `on_bytes` hears how many bytes were read so far; text is passed over about three times.
 
     >>> table = read_table(b"name;amount\\nAnn;1,5\\nBob;2,5\\n", name="sales")
     >>> table.reading.describe()
@@ -48,8 +55,10 @@ def read_table(
     [1.5, 2.5]
     """
     asked = {column: _column_type(column, kind) for column, kind in (types or {}).items()}
-    wishes = _Wishes(dialect or Dialect(), limits or ReadLimits(), asked)
+    wishes = _Wishes(dialect or Dialect(), limits or ReadLimits(), asked, scratch)
     upload = open_upload(source, name, wishes.limits)
+    if on_bytes is not None:
+        upload = replace(upload, stream=watched(upload.stream, on_bytes))
     try:
         return _read(upload, wishes)
     finally:
@@ -68,7 +77,7 @@ def _read(upload: Upload, wishes: _Wishes) -> Table:
 
 def _read_text(upload: Upload, wishes: _Wishes) -> Table:
     source = open_text(upload, wishes.dialect.encoding)
-    text = read_text_table(source, upload.name, wishes.dialect, wishes.limits, wishes.types)
+    text = read_text_table(source, upload.name, wishes.dialect, wishes.limits, wishes.types, wishes.scratch)
     reading = Reading(
         source=upload.name,
         format="text",

@@ -1,8 +1,9 @@
-"""A binary stream lent to a reader that would otherwise close it."""
+"""Binary streams that are lent to a reader which would otherwise close them, or watched while they are read."""
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import IO
 
 
@@ -29,3 +30,41 @@ def text_of(stream: IO[bytes], encoding: str = "utf-8") -> io.TextIOWrapper:
     ['a\\r\\n', 'b']
     """
     return io.TextIOWrapper(Borrowed(stream), encoding=encoding, errors="replace", newline="")  # type: ignore[arg-type]
+
+
+def watched(stream: IO[bytes], told: Callable[[int], None]) -> IO[bytes]:
+    """The same stream, which says after each piece how many bytes were read so far, over all passes.
+
+    >>> said = []
+    >>> with watched(io.BytesIO(b"abc"), said.append) as stream:
+    ...     stream.read(), stream.seek(1), stream.read(1)
+    (b'abc', 1, b'b')
+    >>> said[0]
+    3
+    """
+    return io.BufferedReader(_Watched(stream, told), 1 << 20)  # type: ignore[type-var]
+
+
+class _Watched(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], told: Callable[[int], None]) -> None:
+        self._stream, self._told, self._read = stream, told, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._stream.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray, /) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._read += len(data)
+        self._told(self._read)
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

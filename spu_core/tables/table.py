@@ -92,7 +92,7 @@ class Table:
         copies = copies_of(self.frame, self.features, self._answers)
         if not copies:
             return self
-        found = tuple(_copy_finding(name, answer) for name, answer in copies.items())
+        found = tuple(copy_finding(name, answer) for name, answer in copies.items())
         roles = {**self.roles, **dict.fromkeys(copies, Role.IGNORE)}
         return replace(self, roles=roles, findings=(*self.findings, *found))
 
@@ -169,9 +169,9 @@ class Table:
         """
         parsed = parse_roles(changes, list(self.frame.columns))
         check_role_changes(self.roles, parsed)
-        roles = {**self.roles, **_vacated(self.roles, parsed), **parsed}
-        same_label = self.column_with(Role.LABEL) == _holder(roles, Role.LABEL)
-        same_truth = self.column_with(Role.TRUTH) == _holder(roles, Role.TRUTH)
+        roles = {**self.roles, **vacated(self.roles, parsed), **parsed}
+        same_label = self.column_with(Role.LABEL) == holder_of(roles, Role.LABEL)
+        same_truth = self.column_with(Role.TRUTH) == holder_of(roles, Role.TRUTH)
         changed = replace(
             self,
             roles=roles,
@@ -232,10 +232,11 @@ class Table:
 
     def _settle_values(self, attribute: str, role: Role) -> None:
         column, given = self.column_with(role), getattr(self, attribute)
-        object.__setattr__(self, attribute, () if column is None else _settled(self.frame[column], given, role))
+        object.__setattr__(self, attribute, () if column is None else settled(self.frame[column], given, role))
 
 
-def _settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
+def settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
+    """The positive values of a label or truth column: the given ones in its form, else good guesses."""
     if not (isinstance(given, tuple) and given == ()):
         return check_positive_values(given, values)
     guessed = guess_positive_values(values)
@@ -248,18 +249,20 @@ def _settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
     return guessed
 
 
-def _copy_finding(name: str, answer: str) -> Finding:
+def copy_finding(name: str, answer: str) -> Finding:
+    """What is said of a feature that repeats an answer."""
     text = f"Column {name!r} is a copy of the column {answer!r}: a model would only repeat it, so it is ignored."
     return Finding("copy_ignored", Severity.WARNING, text, "Nothing needs to be done.", name)
 
 
-def _vacated(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
+def vacated(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
     """Former holders of single roles that move to another column."""
     moving = {role for role in changes.values() if role in SINGLE_ROLES}
     return {name: Role.IGNORE for name, held in before.items() if held in moving}
 
 
-def _holder(roles: Mapping[str, Role], role: Role) -> str | None:
+def holder_of(roles: Mapping[str, Role], role: Role) -> str | None:
+    """The column that has a role."""
     return next((name for name, held in roles.items() if held is role), None)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableSequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -28,6 +30,7 @@ from spu_core.tables.repairs import (
     scan_rows,
     without_lines,
 )
+from spu_core.tables.scratch import Scratch
 from spu_core.tables.shape_findings import shape_findings
 from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
 from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
@@ -52,9 +55,14 @@ class TextTable:
 
 
 def read_text_table(
-    source: TextSource, name: str, given: Dialect, limits: ReadLimits, types: Mapping[str, ColumnType]
+    source: TextSource,
+    name: str,
+    given: Dialect,
+    limits: ReadLimits,
+    types: Mapping[str, ColumnType],
+    scratch: Scratch | None = None,
 ) -> TextTable:
-    """Read the whole text; `types` overrides what the values of a column suggest."""
+    """Read the whole text; `types` overrides what the values of a column suggest, `scratch` keeps columns in files."""
     sample = _sample(source)
     cut = _cut(sample, given)
     records = read_records(sample, cut.separator, cut.quote)
@@ -64,7 +72,9 @@ def read_text_table(
     rows = [record.cells for record in records if record.first_line > layout.lines_before_rows]
     dialect = given.over(_detected(rows, source, cut, layout))
     start = source.start + _bytes_of_lines(sample, layout.lines_before_rows)
-    plan = TextPlan(name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits)
+    plan = TextPlan(
+        name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits, scratch=scratch
+    )
     plan = replace(plan, shortcuts=find_shortcuts(rows, plan, types))
     try:
         passed = _read_rows(plan, _line(sample, layout), types)
@@ -167,7 +177,7 @@ def _stream(
             slot = slots[name]
             slot.add(cells)
             if first and isinstance(slot, NumberColumn) and slot.why_text == "words":
-                slots[name] = TextColumn(plan.limits.levels, plan.missing_marks, why="words", odd=slot.odd_rows())
+                slots[name] = _text_slot(plan, why="words", odd=slot.odd_rows())
                 slots[name].add(cells)
         first = first and block.num_rows == 0
     return reader, slots
@@ -177,8 +187,14 @@ def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> Num
     asked = types.get(name)
     levelled = pa.types.is_dictionary(plan.shortcuts.get(name, pa.string()))
     if (asked is None and not levelled) or asked is ColumnType.NUMBER:
-        return NumberColumn(_marks(plan.dialect), plan.most_rows, forced=asked is not None)
-    return TextColumn(plan.limits.levels, plan.missing_marks)
+        room = np.empty if plan.scratch is None else plan.scratch.array
+        return NumberColumn(_marks(plan.dialect), plan.most_rows, forced=asked is not None, room=room)
+    return _text_slot(plan)
+
+
+def _text_slot(plan: TextPlan, **facts: Any) -> TextColumn:
+    chunks: MutableSequence[pa.Array] = [] if plan.scratch is None else plan.scratch.chunks()
+    return TextColumn(plan.limits.levels, plan.missing_marks, chunks, **facts)
 
 
 def _finish(
@@ -194,7 +210,8 @@ def _finish(
             column = finish_number(name, slot, plan.limits.levels)
         else:
             column = finish_text(name, slot, _marks(plan.dialect), types.get(name))
-        columns.append(column)
+            slot.chunks.clear()
+        columns.append(column if plan.scratch is None else replace(column, values=plan.scratch.kept(column.values)))
     return columns
 
 
@@ -205,7 +222,7 @@ def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> 
     late = {}
     for name, slot in slots.items():
         if isinstance(slot, NumberColumn) and (slot.why_text or slot.loses_digits()):
-            late[name] = TextColumn(plan.limits.levels, plan.missing_marks, why=slot.why_text or "huge_integers")
+            late[name] = _text_slot(plan, why=slot.why_text or "huge_integers")
     if late:
         for block in BlockReader(replace(plan, shortcuts={})).blocks(tuple(late)):
             for name, cells in zip(late, block.columns, strict=True):

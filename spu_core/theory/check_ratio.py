@@ -7,6 +7,7 @@ ratio of a rule is failed / all its checks, so admitted and passed checks both c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,14 +89,38 @@ def fit_check_ratios(
     random_rule = str(random_rule)
     codes, names = _coded_rules(rule_name)
     failed, admitted = _outcomes(failed, admitted, codes.size)
+    checks, failures, admissions = (
+        np.bincount(codes[rows], minlength=len(names)) for rows in (np.ones_like(failed), failed, admitted)
+    )
+    return _ratios(names, (checks, failures, admissions), random_rule, level)
+
+
+def check_ratios_of_counts(
+    checks: Mapping[str, int],
+    failures: Mapping[str, int],
+    admissions: Mapping[str, int],
+    random_rule: str,
+    *,
+    level: float = 0.95,
+) -> CheckRatios:
+    """The same from counts by name of rule, which a stream or a cluster collects in one pass over the checks.
+
+    >>> check_ratios_of_counts({"random": 10, "aim": 10}, {"random": 2, "aim": 8}, {}, "random").value.tolist()
+    [0.75, 0.0]
+    """
+    check_share(level, "level")
+    names = sorted(name for name, count in checks.items() if count)
+    counts = tuple(np.array([part.get(name, 0) for name in names]) for part in (checks, failures, admissions))
+    return _ratios(names, counts, str(random_rule), level)
+
+
+def _ratios(names: list[str], counts: tuple[np.ndarray, ...], random_rule: str, level: float) -> CheckRatios:
     if random_rule not in names:
         raise AssumptionError(
             f"No check comes from the random rule {random_rule!r}, so innocent failures cannot be told apart. "
             f"{nearest_hint(random_rule, names)}"
         )
-    checks, failures, admissions = (
-        np.bincount(codes[rows], minlength=len(names)) for rows in (np.ones_like(failed), failed, admitted)
-    )
+    checks, failures, admissions = counts
     ratio = failures / checks
     low, high = wilson_interval(failures, checks, level)
     base = names.index(random_rule)

@@ -1,0 +1,166 @@
+"""Exact AUC_SPU of more scores than fit into memory: an external sort, with the interval from the same pass.
+
+Scores are written to a file as they come. To rank them, they are dealt to buckets of neighbouring scores, so that each
+bucket fits into memory; equal scores share a bucket, hence every tie is seen whole.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
+from spu_core.errors import ScoreError, SoftLabelError
+from spu_core.metrics.intervals import Interval, few_masses, logit_bounds
+
+BUCKET_ROWS = 1 << 21
+_BLOCK = 1 << 17
+_SAMPLE = 1 << 16
+
+
+@dataclass(eq=False)
+class ExternalScores:
+    """Rows of (soft label, score, weight) on disk; `add` them in any pieces, then ask for `auc` or `interval`.
+
+    >>> with ExternalScores() as rows:
+    ...     rows.add([1.0, 0.5], [0.9, 0.4])
+    ...     rows.add([0.0], [0.1])
+    ...     rows.auc()
+    0.9444...
+    """
+
+    bucket_rows: int = BUCKET_ROWS
+    rows: int = 0
+    positive: float = 0.0
+    negative: float = 0.0
+    weight_squared: float = 0.0
+    _folder: tempfile.TemporaryDirectory[str] = field(
+        default_factory=lambda: tempfile.TemporaryDirectory(prefix="spu-scores-", ignore_cleanup_errors=True),
+        repr=False,
+    )
+
+    def __enter__(self) -> ExternalScores:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._folder.cleanup()
+
+    def add(self, soft_label: Any, score: Any, *, sample_weight: Any = None) -> None:
+        """Count these rows too."""
+        soft_label = check_soft_label(soft_label)
+        score = check_score(score, soft_label.size)
+        weight = np.ones(score.size) if sample_weight is None else check_sample_weight(sample_weight, score.size)
+        with self._all.open("ab") as stream:
+            stream.write(np.column_stack([score + 0.0, soft_label, weight]).tobytes())
+        self.rows += score.size
+        self.positive += float((weight * soft_label).sum())
+        self.negative += float((weight * (1.0 - soft_label)).sum())
+        self.weight_squared += float((weight * weight).sum())
+
+    def auc(self) -> float:
+        """AUC_SPU of all rows, exactly."""
+        return self._moments().auc
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """AUC_SPU with the confidence interval that `auc_spu_interval` gives to the same rows in memory."""
+        level = check_share(level, "level", ScoreError)
+        found = self._moments()
+        error = float(np.sqrt(self.rows / max(self.rows - 1, 1) * found.sum_of_squares))
+        scale = (self.positive + self.negative) / self.weight_squared
+        masses = (self.positive * scale, self.negative * scale)
+        low, high = logit_bounds(found.auc, error, level, masses)
+        return Interval(found.auc, low, high, error, level, few_masses(*masses))
+
+    @property
+    def _all(self) -> Path:
+        return Path(self._folder.name) / "rows"
+
+    def _moments(self) -> _Moments:
+        if not (self.positive > 0.0 and self.negative > 0.0):
+            raise SoftLabelError(
+                "The rows counted so far have no positive mass, or no negative mass; AUC_SPU needs both."
+            )
+        moments = _Moments(self.positive, self.negative)
+        for bucket in self._buckets():
+            moments.add(bucket[np.argsort(bucket[:, 0], kind="stable")])
+        return moments
+
+    def _buckets(self) -> Iterator[np.ndarray]:
+        """Rows in pieces of rising scores, each small enough to be sorted in memory."""
+        if self.rows <= self.bucket_rows:
+            yield np.fromfile(self._all).reshape(-1, 3)
+            return
+        edges = self._edges()
+        paths = [Path(self._folder.name) / f"bucket-{number}" for number in range(edges.size + 1)]
+        for block in self._blocks():
+            place = np.searchsorted(edges, block[:, 0], side="right")
+            for number in np.unique(place):
+                with paths[number].open("ab") as stream:
+                    stream.write(block[place == number].tobytes())
+        for path in paths:
+            if path.exists():
+                bucket = np.fromfile(path).reshape(-1, 3)
+                path.unlink()
+                yield bucket
+
+    def _blocks(self) -> Iterator[np.ndarray]:
+        with self._all.open("rb") as stream:
+            while (block := np.fromfile(stream, count=3 * _BLOCK)).size:
+                yield block.reshape(-1, 3)
+
+    def _edges(self) -> np.ndarray:
+        """Scores that cut all rows into about equal buckets, by a sample; a tie larger than a bucket stays whole."""
+        step = max(1, self.rows // _SAMPLE)
+        sample = np.sort(np.concatenate([block[::step, 0] for block in self._blocks()]))
+        count = 2 * self.rows // self.bucket_rows + 1
+        return np.unique(sample[np.linspace(0, sample.size - 1, count + 1).astype(np.int64)[1:-1]])
+
+
+@dataclass(eq=False)
+class _Moments:
+    """Sums over sorted rows, from which AUC_SPU and the sum of its squared influence values follow."""
+
+    positive: float
+    negative: float
+    below_positive: float = 0.0
+    below_negative: float = 0.0
+    area: float = 0.0
+    # Σ of (p², pn, n²) times powers of (share beaten − ½) and (share beating − ½).
+    sums: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+
+    @property
+    def auc(self) -> float:
+        return self.area
+
+    @property
+    def sum_of_squares(self) -> float:
+        """Σ (p (b − A) / P + n (c − A) / N)²; centred at ½, so that little is lost where they cancel."""
+        shift = self.area - 0.5
+        pp, pn, nn = self.sums
+        of_positive = pp[2] - 2 * shift * pp[1] + shift**2 * pp[0]
+        of_both = pn[2] - shift * pn[1] + shift**2 * pn[0]
+        of_negative = nn[2] - 2 * shift * nn[1] + shift**2 * nn[0]
+        whole = of_positive / self.positive**2 + 2 * of_both / (self.positive * self.negative)
+        return max(0.0, float(whole + of_negative / self.negative**2))
+
+    def add(self, rows: np.ndarray) -> None:
+        """The next rows, in order of score; no score of theirs comes again."""
+        score, soft_label, weight = rows.T
+        p, n = weight * soft_label, weight * (1.0 - soft_label)
+        start = np.flatnonzero(np.append(True, np.diff(score) > 0.0))
+        positive, negative = np.add.reduceat(p, start), np.add.reduceat(n, start)
+        beaten = (self.below_negative + np.cumsum(negative) - 0.5 * negative) / self.negative
+        beating = 1.0 - (self.below_positive + np.cumsum(positive) - 0.5 * positive) / self.positive
+        self.area += float((positive * beaten).sum()) / self.positive
+        self.below_positive += float(positive.sum())
+        self.below_negative += float(negative.sum())
+        b, c = beaten - 0.5, beating - 0.5
+        for place, (mass, first, second) in enumerate(((p * p, b, b), (p * n, b, c), (n * n, c, c))):
+            by_score = np.add.reduceat(mass, start)
+            linear = by_score * (first + second) / (1.0 if place == 1 else 2.0)
+            self.sums[place] += by_score.sum(), linear.sum(), (by_score * first * second).sum()

@@ -1,0 +1,214 @@
+"""What must be known of a column to type it and guess its role, in a form that merges over parts of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spu_core.tables.column_types import FEW_ROWS, ColumnType, names_an_id, type_of_text
+
+# Up to this many distinct values are counted exactly; beyond, the count is an estimate good to about 0.6 %.
+MOST_HASHES = 1 << 15
+_FEW_VALUES = 64
+_FIRST_TEXTS = 1_000
+# An estimate within 2 % of the rows (more than three standard errors) counts as "all different".
+_ALMOST_ALL = 0.98
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnFacts:
+    """Rows, gaps, extremes, the smallest hashes of distinct values, and how often each value occurs while few do.
+
+    `few` maps values, in order of first appearance, to their rows; None once there are more than `most_few`.
+    """
+
+    name: str
+    kind: pa.DataType
+    rows: int = 0
+    missing: int = 0
+    low: Any = None
+    high: Any = None
+    hashes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.uint64), repr=False)
+    few: dict[Any, int] | None = field(default_factory=dict, repr=False)
+    first_texts: int = 0
+    one_word: bool = True
+    most_few: int = _FEW_VALUES
+    counts_decimals: bool = False
+
+    @classmethod
+    def empty(cls, name: str, kind: pa.DataType, levels: int) -> ColumnFacts:
+        return cls(name, kind, most_few=max(levels, FEW_ROWS) if pa.types.is_string(kind) else _FEW_VALUES)
+
+    def add(self, values: pa.Array) -> ColumnFacts:
+        """These facts and those of the next rows."""
+        if not len(values):
+            return self
+        present = _present(values)
+        few, found = self._more_values(present)
+        low, high = _extremes(found)
+        return replace(
+            self,
+            rows=self.rows + len(values),
+            missing=self.missing + len(values) - len(present),
+            low=_least(self.low, low),
+            high=_most(self.high, high),
+            hashes=_smallest(self.hashes, _hashes(found)) if self.counts_distinct else self.hashes,
+            few=few,
+            **self._texts(values),
+        )
+
+    @property
+    def counts_distinct(self) -> bool:
+        """Many decimals are counted on only where asked for: nothing is guessed from how many there are."""
+        return self.hashes.size < MOST_HASHES or self.counts_decimals or not pa.types.is_floating(self.kind)
+
+    @property
+    def present(self) -> int:
+        return self.rows - self.missing
+
+    @property
+    def distinct(self) -> int:
+        """Distinct values: exact up to 32,768, an estimate from the smallest hashes beyond."""
+        if self.hashes.size < MOST_HASHES:
+            return self.hashes.size
+        return min(self.present, int((MOST_HASHES - 1) / (float(self.hashes[-1]) / 2.0**64)))
+
+    @property
+    def distinct_is_exact(self) -> bool:
+        return self.hashes.size < MOST_HASHES
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether no value occurs twice; by an estimate where there are too many to be counted."""
+        return self.distinct == self.present if self.distinct_is_exact else self.distinct >= _ALMOST_ALL * self.present
+
+    def type(self, levels: int) -> ColumnType:
+        """The type that the values of all rows suggest: what `guess_type` says of the whole column."""
+        if pa.types.is_boolean(self.kind):
+            return ColumnType.BOOLEAN
+        if pa.types.is_timestamp(self.kind):
+            return ColumnType.DATETIME
+        if pa.types.is_string(self.kind) or pa.types.is_null(self.kind):
+            distinct = self.present if self.all_differ else self.distinct
+            return type_of_text(self.name, self.present, distinct, levels, lambda: self.one_word)
+        whole = pa.types.is_integer(self.kind) and not self.missing
+        is_id = whole and names_an_id(self.name) and self.rows > 0 and self.all_differ
+        return ColumnType.IDENTIFIER if is_id else ColumnType.NUMBER
+
+    def stand_in(self) -> pd.Series:
+        """A short column that answers as the long one: its few values in order of frequency, extremes, gaps, repeats.
+
+        Roles and positive values are guessed from it, so that no guess needs all rows at once.
+        """
+        values = self._shown()
+        if values and not self.all_differ:
+            values += values[-1:]
+        share = self.missing / self.rows if self.rows else 0.0
+        gaps = 0 if not self.missing else len(values) or 1 if share >= 0.5 else 1
+        if gaps == 1 and len(values) == 1 and share < 0.5:
+            values *= 2
+        return _as_series(self.name, self.kind, values, gaps)
+
+    def _shown(self) -> list[Any]:
+        if self.few is None:
+            return [self.low, self.high, _between(self.low, self.high)]
+        ranks = {count: place for place, count in enumerate(sorted(set(self.few.values())), start=1)}
+        most = 50 if len(self.few) > _FEW_VALUES else len(ranks)
+        return [value for value, count in self.few.items() for _ in range(min(ranks[count], most))]
+
+    def _more_values(self, present: pa.Array) -> tuple[dict[Any, int] | None, pa.Array]:
+        """The rows of each value while they are few, and the values to hash: each once where that is cheap."""
+        if self.few is None:
+            return None, present.unique() if pa.types.is_string(self.kind) else present
+        found = present.value_counts()
+        distinct = found.field("values")
+        if len(distinct) > self.most_few:
+            return None, distinct
+        few = dict(self.few)
+        for value, count in zip(distinct.to_pylist(), found.field("counts").to_pylist(), strict=True):
+            few[value] = few.get(value, 0) + count
+        return (few if len(few) <= self.most_few else None), distinct
+
+    def _texts(self, values: pa.Array) -> dict[str, Any]:
+        """Whether the first thousand texts are single words."""
+        if not (pa.types.is_dictionary(values.type) or pa.types.is_string(values.type)):
+            return {}
+        left = _FIRST_TEXTS - self.first_texts
+        if left <= 0:
+            return {}
+        first = values.drop_null()[:left]
+        texts = pd.Series(first.cast(pa.string()).to_pylist(), dtype="str")
+        spaced = bool(len(texts)) and bool(texts.str.contains(r"\s").any())
+        return {"first_texts": self.first_texts + len(first), "one_word": self.one_word and not spaced}
+
+
+def _present(values: pa.Array) -> pa.Array:
+    """The values that are there, texts as texts; one zero, since what counts as a value must not depend on its bits."""
+    if pa.types.is_dictionary(values.type):
+        return values.drop_null().cast(pa.string())
+    if pa.types.is_floating(values.type):
+        numbers = pc.drop_null(values).to_numpy(zero_copy_only=False) + 0.0
+        return pa.array(numbers[~np.isnan(numbers)])
+    return values.drop_null()
+
+
+def _extremes(distinct: pa.Array) -> tuple[Any, Any]:
+    if not len(distinct) or pa.types.is_null(distinct.type):
+        return None, None
+    found = pc.min_max(distinct.cast(pa.int8()) if pa.types.is_boolean(distinct.type) else distinct)
+    return found["min"].as_py(), found["max"].as_py()
+
+
+def _hashes(distinct: pa.Array) -> np.ndarray:
+    if pa.types.is_string(distinct.type):
+        return pd.util.hash_array(np.array(distinct.to_pylist(), dtype=object), categorize=False)
+    if pa.types.is_timestamp(distinct.type):
+        distinct = distinct.cast(pa.int64())
+    elif pa.types.is_boolean(distinct.type) or pa.types.is_null(distinct.type):
+        distinct = distinct.cast(pa.int8())
+    return pd.util.hash_array(distinct.to_numpy(zero_copy_only=False))
+
+
+def _smallest(held: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """The smallest distinct hashes of both: their density tells how many there are in all."""
+    if held.size == MOST_HASHES:
+        more = more[more < held[-1]]
+        if not more.size:
+            return held
+    return np.unique(np.concatenate([held, more]))[:MOST_HASHES]
+
+
+def _least(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _most(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _between(low: Any, high: Any) -> Any:
+    """A third value, so that a column of many values never looks like one of two."""
+    if isinstance(low, str):
+        return f"{low} …"
+    if isinstance(low, int | float):
+        return low + (high - low) / 2 if np.isfinite(high - low) else 0.5 * low + 0.5 * high
+    return low + (high - low) / 2
+
+
+def _as_series(name: str, kind: pa.DataType, values: list[Any], gaps: int) -> pd.Series:
+    padded = [*values, *[None] * gaps]
+    if pa.types.is_boolean(kind):
+        flags = [None if value is None else bool(value) for value in padded]
+        return pd.Series(flags, name=name, dtype="boolean" if gaps else "bool")
+    if pa.types.is_string(kind) or pa.types.is_null(kind):
+        return pd.Series(padded, name=name, dtype="str")
+    if pa.types.is_timestamp(kind):
+        return pd.Series(pa.array(padded, type=kind).to_pandas(), name=name)
+    if pa.types.is_integer(kind) and not gaps:
+        return pd.Series([int(value) for value in padded], name=name, dtype=kind.to_pandas_dtype())
+    return pd.Series(padded, name=name, dtype=np.float64)

@@ -1,0 +1,191 @@
+"""The parquet files of a folder: which they are, one type for each column over all of them, and their batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spu_core.errors import TableError
+from spu_core.tables.findings import Finding, Severity
+
+# A multiple of the block sizes of the learners, so that batches and whole tables score alike to the bit.
+BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """One file, with the rows and bytes it had when the folder was opened."""
+
+    path: Path
+    rows: int
+    size: int
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
+    """The parquet files below a folder in order of name; hidden ones and those that start with `_` are passed over."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise TableError(f"{str(folder)!r} is no folder; give the folder that holds the parquet files.")
+    found = sorted(each for each in folder.rglob("*.parquet") if each.is_file())
+    kept = [each for each in found if not any(part[:1] in "._" for part in each.relative_to(folder).parts)]
+    if not kept:
+        raise TableError(f"{str(folder)!r} holds no .parquet file; convert a text file with `spu convert` first.")
+    return tuple(kept)
+
+
+def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str, pa.DataType], tuple[Finding, ...]]:
+    """The files, one type for each usable column in order of first appearance, and findings on what differs."""
+    files, schemas = [], []
+    for path in paths:
+        with reading(path) as file:
+            files.append(FolderFile(path, file.metadata.num_rows, path.stat().st_size))
+            schemas.append(file.schema_arrow)
+    if not any(file.rows for file in files):
+        raise TableError(f"The {len(files)} parquet files in {str(paths[0].parent)!r} have no rows.")
+    # A file without rows is often written with made-up types; only its names count.
+    telling = [(file, schema) for file, schema in zip(files, schemas, strict=True) if file.rows]
+    types: dict[str, pa.DataType] = {}
+    homes: dict[str, str] = {}
+    for file, schema in telling:
+        for field in schema:
+            types[field.name] = _joined(field.name, types.get(field.name), _plain(field.type), homes, file.name)
+            homes.setdefault(field.name, file.name)
+    findings = [*_left_out(types), *_absent(types, telling)]
+    usable = {name: kind for name, kind in types.items() if not _is_unusable(kind)}
+    if not usable:
+        raise TableError(f"The files in {str(paths[0].parent)!r} have no column of numbers, dates or text.")
+    return tuple(files), usable, tuple(findings)
+
+
+def batches_of(
+    file: FolderFile, types: dict[str, pa.DataType], rows: int = BATCH_ROWS
+) -> Iterator[dict[str, pa.Array]]:
+    """The rows of a file, each column in its type over all files; columns that the file lacks are all missing."""
+    with reading(file.path) as opened:
+        if opened.metadata.num_rows != file.rows:
+            raise TableError(f"{file.name!r} has changed since the folder was opened; open the folder again.")
+        present = [name for name in types if name in opened.schema_arrow.names]
+        for batch in opened.iter_batches(batch_size=rows, columns=present, use_threads=False):
+            held = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield {name: _cast(name, held.get(name), kind, batch.num_rows, file) for name, kind in types.items()}
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[pq.ParquetFile]:
+    """An open parquet file; damage of any kind becomes a sentence that names the file."""
+    try:
+        texts = [field.name for field in pq.read_schema(path) if _is_text(field.type)]
+        # Without pre_buffer=False every part that was read stays in memory until the end.
+        with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
+            yield file
+    except (pa.ArrowException, OSError, OverflowError) as error:
+        words = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        raise TableError(
+            f"{path.name!r} in the folder is a damaged parquet file: {words}. Write it anew, or remove it."
+        ) from error
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The form that a column is kept in, whatever its file says."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
+        return pa.float64()
+    if pa.types.is_time(kind) or pa.types.is_duration(kind) or _is_text(kind):
+        return pa.string()
+    return pa.timestamp("s") if pa.types.is_date(kind) else kind
+
+
+def _joined(name: str, one: pa.DataType | None, other: pa.DataType, homes: dict[str, str], file: str) -> pa.DataType:
+    """One type that holds the values of both; numbers meet in the wider one, dates in the finer one."""
+    if one is None or one.equals(other) or pa.types.is_null(one):
+        return other
+    if pa.types.is_null(other):
+        return one
+    if _is_number(one) and _is_number(other):
+        return _joined_numbers(one, other)
+    if pa.types.is_timestamp(one) and pa.types.is_timestamp(other) and (one.tz is None) is (other.tz is None):
+        unit = max(one.unit, other.unit, key=("s", "ms", "us", "ns").index)
+        return pa.timestamp(unit, one.tz if one.tz == other.tz else "UTC")
+    raise TableError(
+        f"Column {name!r} holds {one} in {homes[name]!r} and {other} in {file!r}; write all files with one type, "
+        "or leave the column out of them."
+    )
+
+
+def _joined_numbers(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    try:
+        merged = (
+            pa.unify_schemas([pa.schema([("x", one)]), pa.schema([("x", other)])], promote_options="permissive")
+            .field("x")
+            .type
+        )
+    except pa.ArrowException:
+        return pa.float64()
+    return pa.float64() if pa.types.is_decimal(merged) else merged
+
+
+def _cast(name: str, values: pa.Array | None, kind: pa.DataType, rows: int, file: FolderFile) -> pa.Array:
+    if values is None:
+        return pa.nulls(rows, kind)
+    if values.type.equals(kind) or (pa.types.is_dictionary(values.type) and pa.types.is_string(kind)):
+        return values
+    try:
+        return values.cast(kind)
+    except pa.ArrowException as error:
+        words = str(error).splitlines()[0][:120]
+        raise TableError(f"Column {name!r} of {file.name!r} cannot be read as {kind}: {words}.") from error
+
+
+def _left_out(types: dict[str, pa.DataType]) -> list[Finding]:
+    advice = "Flatten it before writing the files."
+    return [
+        Finding(
+            "nested_column",
+            Severity.WARNING,
+            f"Column {name!r} holds {kind}, not one value per row; it was left out.",
+            advice,
+            name,
+        )
+        for name, kind in types.items()
+        if _is_unusable(kind)
+    ]
+
+
+def _absent(types: dict[str, pa.DataType], telling: list[tuple[FolderFile, pa.Schema]]) -> list[Finding]:
+    found = []
+    for name in types:
+        lacking = [file.name for file, schema in telling if name not in schema.names]
+        if lacking:
+            text = f"Column {name!r} is absent from {len(lacking)} of {len(telling)} files (first: {lacking[0]!r})."
+            found.append(
+                Finding("absent_column", Severity.WARNING, text, "Its rows there count as missing values.", name)
+            )
+    return found
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _is_unusable(kind: pa.DataType) -> bool:
+    return (
+        pa.types.is_nested(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )

@@ -1,0 +1,33 @@
+"""The profile of a folder is the profile of the same table in memory."""
+
+import numpy as np
+import pytest
+
+from spu_core.tables import open_folder
+from spu_core.tables.folder_profile import folder_histogram
+from tests.tables.folders import mixed_frame, write_folder
+
+
+@pytest.mark.parametrize("cuts", [[], [37, 37, 120]], ids=["one file", "cut"])
+def test_a_profile_does_not_depend_on_where_the_rows_lie(tmp_path, cuts):
+    folder = open_folder(write_folder(mixed_frame(200), tmp_path / "f", cuts, varied=True))
+
+    ours, theirs = folder.profile(), folder.read().profile()
+
+    assert (ours.rows, ours.labeled) == (theirs.rows, theirs.labeled)
+    assert [finding.message for finding in ours.findings] == [finding.message for finding in theirs.findings]
+    for one, other in zip(ours.columns, theirs.columns, strict=True):
+        for name in ("name", "type", "role", "rows", "missing", "distinct", "quantiles", "top_levels"):
+            assert getattr(one, name) == getattr(other, name), (one.name, name)
+        if other.histogram is None:
+            assert one.histogram is None
+            continue
+        for name in ("edge", "count", "labeled"):
+            assert np.array_equal(getattr(one.histogram, name), getattr(other.histogram, name)), (one.name, name)
+
+
+def test_the_histogram_of_a_column_is_there_for_the_rule_editor(tmp_path):
+    folder = open_folder(write_folder(mixed_frame(90), tmp_path / "f", [45]))
+
+    assert folder_histogram(folder, "x").count.sum() == 90
+    assert folder_histogram(folder, "city") is None
