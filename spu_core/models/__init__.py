@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from spu_core.models.classifier import SoftLabelClassifier
 from spu_core.models.encoder import Encoder, FittedEncoder
+from spu_core.models.encoder_statistics import EncoderStatistics
 from spu_core.models.evidence import Evidence, StopRule, inner_folds
 from spu_core.models.features import Features
+from spu_core.models.hedge import Selection
 from spu_core.models.learners import (
     LEARNERS,
     SoftCnn,
@@ -21,13 +23,14 @@ from spu_core.models.method import Method, Need
 from spu_core.models.registry import METHODS, method
 from spu_core.models.settings import Setting
 from spu_core.models.state import Model, State, model_from_state
-from spu_core.models.watch import EarlyStop, Progress, Watch, soft_log_loss
+from spu_core.models.watch import EarlyStop, Progress, Watch
 
 __all__ = [
     "LEARNERS",
     "METHODS",
     "EarlyStop",
     "Encoder",
+    "EncoderStatistics",
     "Evidence",
     "Features",
     "FittedEncoder",
@@ -35,6 +38,7 @@ __all__ = [
     "Model",
     "Need",
     "Progress",
+    "Selection",
     "Setting",
     "SoftCnn",
     "SoftForest",
@@ -51,5 +55,4 @@ __all__ = [
     "inner_folds",
     "method",
     "model_from_state",
-    "soft_log_loss",
 ]

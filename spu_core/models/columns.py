@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.tables.moments import stamps
+
 LARGEST = float(np.finfo(np.float32).max)
 DAY_NS = 86_400 * 10**9
 
@@ -88,9 +90,7 @@ def family_of(values: pd.Series) -> Family:
 def as_numbers(values: pd.Series, family: Family) -> np.ndarray:
     """Numbers as they are, booleans as 0 and 1, dates as days since 1970 (UTC); all as float64."""
     if family is Family.DATE:
-        moment = pd.to_datetime(values, utc=True).dt.as_unit("ns")
-        days = moment.astype("int64").to_numpy() / DAY_NS
-        return np.where(values.isna().to_numpy(), np.nan, days)
+        return stamps(pd.to_datetime(values, utc=True)) / DAY_NS
     if values.dtype == object or isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype("Float64")
     number = values.to_numpy(dtype=np.float64, na_value=np.nan)

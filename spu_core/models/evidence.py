@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from spu_core.errors import TrainingError
+from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
-from spu_core.models.watch import soft_log_loss
+from spu_core.models.watch import Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class StopRule:
 
     rows: Evidence
     patience: int = 20
-    loss: Callable[[np.ndarray, np.ndarray, np.ndarray | None], float] = soft_log_loss
+    loss: Loss = soft_log_loss
 
 
 def inner_folds(is_labeled: np.ndarray, groups: np.ndarray | None, folds: int, seed: int) -> np.ndarray:
@@ -94,7 +94,10 @@ def inner_folds(is_labeled: np.ndarray, groups: np.ndarray | None, folds: int, s
 
 
 def _grouped_folds(is_labeled: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Groups in random order, those with most labels first, each to the fold with fewest labels, then fewest rows."""
+    """Groups in random order, those with most labels first, each to the fold with fewest labels, then fewest rows.
+
+    Groups without labels follow, each to the fold with fewest rows: by labels, one fold would get all of them.
+    """
     names, code = np.unique(groups, return_inverse=True)
     if names.size < folds:
         if names.size < 2:
@@ -108,6 +111,6 @@ def _grouped_folds(is_labeled: np.ndarray, groups: np.ndarray, folds: int, seed:
     load = np.zeros((folds, 2))
     home = np.empty(names.size, dtype=np.int64)
     for group in order:
-        home[group] = np.lexsort((load[:, 1], load[:, 0]))[0]
+        home[group] = np.lexsort((load[:, 1], load[:, 0]))[0] if labels[group] else load[:, 1].argmin()
         load[home[group]] += labels[group], rows[group]
     return home[code]

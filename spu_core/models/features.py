@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from spu_core.errors import TrainingError
 from spu_core.models.columns import Column, Family
 from spu_core.models.linear_view import LinearView
+from spu_core.models.matrix_file import MatrixFile, row_sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,7 @@ class Features:
     active: np.ndarray
 
     @classmethod
-    def of(cls, matrix: np.ndarray, columns: Sequence[Column] | None = None) -> Features:
+    def of(cls, matrix: np.ndarray | MatrixFile, columns: Sequence[Column] | None = None) -> Features:
         """All rows and columns of a matrix; without `columns` they are numbers called x0…xn."""
         if columns is None:
             columns = [Column(f"x{place}", Family.NUMBER) for place in range(matrix.shape[1])]
@@ -59,11 +60,22 @@ class Features:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The chosen rows and columns; not copied when everything is chosen."""
+        """The chosen rows and columns; not copied when everything is chosen, read into memory where it is a file."""
         matrix = self.store.matrix
+        if isinstance(matrix, MatrixFile):
+            return matrix.read(self.rows, self.active)
         if self.active.size < matrix.shape[1]:
             matrix = matrix[:, self.active]
         return matrix if self.rows is None else matrix[self.rows]
+
+    def blocks(self) -> Iterator[Features]:
+        """The same view in pieces that fit into memory: itself, unless its matrix is a file."""
+        matrix = self.store.matrix
+        if not isinstance(matrix, MatrixFile):
+            yield self
+            return
+        for block in matrix.blocks(self.rows):
+            yield Features(FeatureStore(block, self.store.columns), None, self.active)
 
     def take(self, rows: Any) -> Features:
         """Only these rows: a boolean mask or increasing positions within this view."""
@@ -121,10 +133,14 @@ class Features:
 class FeatureStore:
     """The encoded matrix itself, with what has been derived from it so far."""
 
-    matrix: np.ndarray
+    matrix: Any  # an array, or a MatrixFile, which answers to indices like one
     columns: tuple[Column, ...]
     _bins: dict[tuple[int, bytes], Any] = field(default_factory=dict, repr=False)
     _views: dict[bytes, LinearView] = field(default_factory=dict, repr=False)
+
+    def __reduce__(self) -> tuple[type[FeatureStore], tuple[Any, tuple[Column, ...]]]:
+        """A copy sent to another process derives its own bins: those of a library cannot travel."""
+        return FeatureStore, (self.matrix, self.columns)
 
     def bins(self, max_bin: int, view: Features) -> Any:
         """The LightGBM Dataset of all rows; made once for each `max_bin` and choice of columns."""
@@ -135,13 +151,18 @@ class FeatureStore:
             # feature_pre_filter off: min_child_samples may differ between candidates that share these bins.
             params = {"max_bin": max_bin, "feature_pre_filter": False, "verbosity": -1, "data_random_seed": 1}
             self._bins[key] = lgb.Dataset(
-                np.ascontiguousarray(replace(view, rows=None).matrix),
+                self._rows_to_bin(view),
                 label=np.zeros(self.matrix.shape[0]),
                 feature_name=view.model_names,
                 categorical_feature=np.flatnonzero(view.is_category).tolist(),
                 params=params,
             ).construct()
         return self._bins[key]
+
+    def _rows_to_bin(self, view: Features) -> Any:
+        if isinstance(self.matrix, MatrixFile):
+            return row_sequence(self.matrix, view.active)
+        return np.ascontiguousarray(replace(view, rows=None).matrix)
 
     def linear_view(self, active: np.ndarray) -> LinearView:
         key = active.tobytes()

@@ -13,6 +13,7 @@ from scipy.special import expit, logit
 from spu_core.models.composite import need_rule_score
 from spu_core.models.evidence import Evidence
 from spu_core.models.features import Features
+from spu_core.models.hedge import Selection, rule_line, selection_of
 from spu_core.models.learners import LEARNERS, SoftLearner
 from spu_core.models.state import Blob, Model, State, loads, pack, unpack
 from spu_core.models.targets.elkan_noto import hidden_positive, label_frequency
@@ -25,16 +26,20 @@ PRECISION = 8.0
 TRUSTED_WEIGHT = 0.5
 TRUSTED_PRECISION = 100.0
 EDGE = 1e-6
+SMALLEST_SPREAD = 1e-3
+# 80 trees of 8 leaves split 560 times at most: offering each tree all of ten thousand columns would take minutes.
+COLUMNS_PER_TREE = 500
 
 
 @loads("fused")
 @dataclass(frozen=True, eq=False)
 class FusedModel:
-    """z(stack) + z(refit) on a logistic scale.
+    """z(stack) + z(refit) on a logistic scale, and `hedge` times the rules' line where the labels look selected.
 
     `parts` holds, for each learnt ingredient, one model per inner fold, and last the refit. `center` and `scale`
     standardise the ingredients, `ends` the stack and the refit; all are stored from training, so a row's score does not
-    depend on the rows that come with it. `refined_soft_label` is the posterior q of the training rows.
+    depend on the rows that come with it. `refined_soft_label` is the posterior q of the training rows, `selection` what
+    the hedge was decided by; neither is stored.
     """
 
     parts: tuple[Model, ...]
@@ -43,7 +48,9 @@ class FusedModel:
     scale: np.ndarray
     weight: np.ndarray
     ends: np.ndarray
+    hedge: float = 0.0
     refined_soft_label: np.ndarray | None = field(default=None, repr=False)
+    selection: Selection | None = None
 
     @property
     def uses_rules(self) -> bool:
@@ -55,18 +62,20 @@ class FusedModel:
         ]
         if self.uses_rules:
             columns.append(need_rule_score(rule_score, len(features)))
-        stack = stack_margin(np.column_stack(columns), self.center, self.scale, self.weight)
-        return expit(blend(stack, margin(self.parts[-1:], features), self.ends))
+        z = (np.column_stack(columns) - self.center) / self.scale
+        tilt = self.hedge * rule_line(z)
+        return expit(blend(stack_margin(z, self.weight), margin(self.parts[-1:], features), tilt, self.ends))
 
     def to_state(self) -> State:
         description, blobs = pack(self.parts)
         numbers = {name: getattr(self, name).tolist() for name in ("center", "scale", "weight", "ends")}
-        return {"kind": "fused", "folds": self.folds, **numbers, **description}, blobs
+        return {"kind": "fused", "folds": self.folds, "hedge": self.hedge, **numbers, **description}, blobs
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> FusedModel:
-        numbers = {name: np.array(description[name]) for name in ("center", "scale", "weight", "ends")}
-        return cls(parts=tuple(unpack(description, blobs)), folds=description["folds"], **numbers)
+        numbers: dict[str, Any] = {name: np.array(description[name]) for name in ("center", "scale", "weight", "ends")}
+        hedge = float(description.get("hedge", 0.0))
+        return cls(parts=tuple(unpack(description, blobs)), folds=description["folds"], hedge=hedge, **numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,30 +90,22 @@ class Ingredient:
 
 def fused(rows: Evidence, trainer: Trainer) -> Model:
     """Cross-fit the ingredients, stack them on the label flag, refit on the posterior, keep both."""
-    ingredients = _ingredients(rows, trainer)
-    fold_list = list(splits(rows, trainer.options["folds"], trainer.seed))
-    total = len(ingredients) * len(fold_list) + 1
-    parts: list[Model] = []
-    columns = []
-    for ingredient in ingredients:
-        score = np.empty(len(rows))
-        for _, inside, outside in fold_list:
-            model = _fit(ingredient, inside, trainer, stage=len(parts) + 1, of=total)
-            score[outside] = margin([model], ingredient.rows.features.take(outside))
-            parts.append(model)
-        columns.append(score)
-    if _has_rules(rows):
-        columns.append(need_rule_score(rows.rule_score, len(rows)))
-    table = np.column_stack(columns)
+    parts, table, folds = _cross_fitted(rows, trainer)
     center, scale = table.mean(axis=0), np.maximum(table.std(axis=0), EDGE)
-    weight = fit_stack((table - center) / scale, rows, trust_rules=trainer.options["trust_rules"])
-    stack = stack_margin(table, center, scale, weight)
+    z = (table - center) / scale
+    weight = fit_stack(z, rows, trust_rules=trainer.options["trust_rules"])
+    stack = stack_margin(z, weight)
     g = expit(stack)
     posterior = hidden_positive(rows.is_labeled, g, label_frequency(rows, g))
     refit = Ingredient("lightgbm", small_trees(rows, trainer), posterior, rows)
-    parts.append(_fit(refit, np.ones(len(rows), dtype=bool), trainer, stage=total, of=total))
-    ends = _ends(stack, margin(parts[-1:], rows.features), posterior)
-    return FusedModel(tuple(parts), len(fold_list), center, scale, weight, ends, posterior)
+    everything = np.ones(len(rows), dtype=bool)
+    parts.append(_fit(refit, everything, trainer, stage=len(parts) + 1, of=len(parts) + 1))
+    refitted = margin(parts[-1:], rows.features)
+    selection = selection_of(z, rows) if _has_rules(rows) else None
+    hedge = 0.0 if selection is None else selection.share * _spread(stack, refitted) / max(rule_line(z).std(), EDGE)
+    ends = _ends(stack, refitted, hedge * rule_line(z), posterior)
+    numbers: dict[str, Any] = {"center": center, "scale": scale, "weight": weight, "ends": ends, "hedge": hedge}
+    return FusedModel(tuple(parts), folds, **numbers, refined_soft_label=posterior, selection=selection)
 
 
 def fit_stack(z: np.ndarray, rows: Evidence, *, trust_rules: bool) -> np.ndarray:
@@ -129,9 +130,9 @@ def fit_stack(z: np.ndarray, rows: Evidence, *, trust_rules: bool) -> np.ndarray
     return minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 500}).x
 
 
-def stack_margin(columns: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The line of the stack for raw ingredient scores."""
-    return np.einsum("ij,j->i", (columns - center) / scale, weight[1:]) + weight[0]
+def stack_margin(z: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The line of the stack for standardised ingredients."""
+    return np.einsum("ij,j->i", z, weight[1:]) + weight[0]
 
 
 def margin(models: Any, features: Features) -> np.ndarray:
@@ -140,10 +141,10 @@ def margin(models: Any, features: Features) -> np.ndarray:
     return np.mean(odds, axis=0)
 
 
-def blend(stack: np.ndarray, refit: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """z(stack) + z(refit), stretched and shifted by the stored numbers."""
+def blend(stack: np.ndarray, refit: np.ndarray, tilt: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """z(stack) + z(refit) + tilt, stretched and shifted by the stored numbers."""
     stack_mean, stack_sd, refit_mean, refit_sd, stretch, shift = ends
-    return stretch * ((stack - stack_mean) / stack_sd + (refit - refit_mean) / refit_sd) + shift
+    return stretch * ((stack - stack_mean) / stack_sd + (refit - refit_mean) / refit_sd + tilt) + shift
 
 
 def small_trees(rows: Evidence, trainer: Trainer) -> dict[str, Any]:
@@ -153,12 +154,31 @@ def small_trees(rows: Evidence, trainer: Trainer) -> dict[str, Any]:
         "learning_rate": 0.05,
         "num_leaves": 8 if rows.is_labeled.sum() >= 100 else 4,
         "reg_lambda": 1.0,
-        "colsample_bytree": 0.7,
+        "colsample_bytree": min(0.7, COLUMNS_PER_TREE / rows.features.active.size),
         "subsample": 0.7,
         "max_bin": 63,
         "seed": trainer.seed,
         "threads": trainer.options["threads"],
     }
+
+
+def _cross_fitted(rows: Evidence, trainer: Trainer) -> tuple[list[Model], np.ndarray, int]:
+    """(a model for each ingredient and inner fold, their out-of-fold scores with the rules last, inner folds)."""
+    ingredients = _ingredients(rows, trainer)
+    fold_list = list(splits(rows, trainer.options["folds"], trainer.seed))
+    total = len(ingredients) * len(fold_list) + 1
+    parts: list[Model] = []
+    columns = []
+    for ingredient in ingredients:
+        score = np.empty(len(rows))
+        for _, inside, outside in fold_list:
+            model = _fit(ingredient, inside, trainer, stage=len(parts) + 1, of=total)
+            score[outside] = margin([model], ingredient.rows.features.take(outside))
+            parts.append(model)
+        columns.append(score)
+    if _has_rules(rows):
+        columns.append(need_rule_score(rows.rule_score, len(rows)))
+    return parts, np.column_stack(columns), len(fold_list)
 
 
 def _ingredients(rows: Evidence, trainer: Trainer) -> list[Ingredient]:
@@ -190,11 +210,21 @@ def _fit(ingredient: Ingredient, inside: np.ndarray, trainer: Trainer, *, stage:
     return learner.fit_rows(ingredient.rows.features.take(inside), ingredient.target[inside], weight, watch)
 
 
-def _ends(stack: np.ndarray, refit: np.ndarray, posterior: np.ndarray) -> np.ndarray:
+def _spread(stack: np.ndarray, refit: np.ndarray) -> float:
+    """The standard deviation of z(stack) + z(refit): a hedge of share 1 weighs as much as both together."""
+    return float((stack / max(stack.std(), EDGE) + refit / max(refit.std(), EDGE)).std())
+
+
+def _usable(spread: float) -> float:
+    """A half that says the same of all training rows has no say: divided by almost nothing, it would drown all else."""
+    return float(spread) if spread > SMALLEST_SPREAD else 1.0 / EDGE
+
+
+def _ends(stack: np.ndarray, refit: np.ndarray, tilt: np.ndarray, posterior: np.ndarray) -> np.ndarray:
     """Mean and sd of both halves, a stretch that keeps the stack's spread, a shift that gives scores the mean of q."""
-    parts = [stack.mean(), max(stack.std(), EDGE), refit.mean(), max(refit.std(), EDGE)]
-    stretch = 0.5 * parts[1]
-    line = blend(stack, refit, np.array([*parts, stretch, 0.0]))
+    parts = [stack.mean(), _usable(stack.std()), refit.mean(), _usable(refit.std())]
+    stretch = 0.5 * max(float(stack.std()), EDGE)
+    line = blend(stack, refit, tilt, np.array([*parts, stretch, 0.0]))
     wanted = float(np.clip(posterior.mean(), EDGE, 1 - EDGE))
     shift = brentq(lambda move: expit(line + move).mean() - wanted, -50 - line.max(), 50 - line.min())
     return np.array([*parts, stretch, shift])

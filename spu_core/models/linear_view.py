@@ -51,7 +51,11 @@ class LinearView:
 
     @property
     def width(self) -> int:
-        return sum(1 for _ in self._columns(np.empty((0, int(self.active.max()) + 1))))
+        own = (
+            codes.size if category else min(grid.size, 1)
+            for category, codes, grid in zip(self.is_category, self.levels, self.grids, strict=True)
+        )
+        return int(self.flag_missing.sum()) + sum(own)
 
     def transform(self, matrix: np.ndarray) -> np.ndarray:
         """Rows of an encoded matrix (all its columns) as a float64 matrix without missing values."""
@@ -96,7 +100,9 @@ class LinearView:
             if self.is_category[k]:
                 yield from ((column == code).astype(np.float64) for code in self.levels[k])
             elif self.grids[k].size:
-                yield np.nan_to_num(np.interp(column, *self.grids[k]), nan=0.0)
+                score = np.interp(column, *self.grids[k])
+                score[np.isnan(column)] = 0.0
+                yield score
 
 
 def _normal_scores(present: np.ndarray) -> np.ndarray:

@@ -45,10 +45,10 @@ class Method:
     learner_defaults: tuple[tuple[str, Any], ...] = ()
     scores_with_rules: bool = False
 
-    @property
-    def stops_early(self) -> bool:
-        """Whether a fit can be stopped by held-out rows: one fit, one target."""
-        return self.target is not None and bool(self.learners)
+    def stops_early(self, learner: str | None = None) -> bool:
+        """Whether held-out rows can stop a fit with this learner: one target, one fit, grown in rounds."""
+        learner = learner or (self.learners[0] if self.learners else None)
+        return self.target is not None and learner is not None and LEARNERS[learner].stops_early
 
     def options(self) -> tuple[Setting, ...]:
         """Settings of the method itself, whatever the learner."""
@@ -101,13 +101,21 @@ class Method:
         if not settings["keep_rule_columns"]:
             rows = rows.without_rule_columns()
         trainer = self._trainer(settings, watch or Watch())
+        if stop is not None and not self.stops_early(trainer.learner):
+            raise TrainingError(f"{self.why_not_stopped(trainer.learner)} Fit it without early stopping.")
+        return self._fit_target(rows, trainer, stop) if self.source is None else self.source(rows, trainer)
+
+    def why_not_stopped(self, learner: str | None = None) -> str:
+        """In words, why held-out rows cannot stop a fit with this learner.
+
+        >>> from spu_core.models import METHODS
+        >>> METHODS["logistic"].why_not_stopped()
+        'logistic cannot be stopped early: Logistic regression has no rounds that build on each other.'
+        """
         if self.source is not None:
-            if stop is not None:
-                raise TrainingError(
-                    f"{self.key} fits several models, so held-out rows cannot stop it early; set its rounds instead."
-                )
-            return self.source(rows, trainer)
-        return self._fit_target(rows, trainer, stop)
+            return f"{self.key} cannot be stopped early: it is not one fit that grows in rounds."
+        title = LEARNERS[learner or self.learners[0]].title
+        return f"{self.key} cannot be stopped early: {title} has no rounds that build on each other."
 
     def _fit_target(self, rows: Evidence, trainer: Trainer, stop: StopRule | None) -> Model:
         assert self.target is not None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
+from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
 
 
@@ -26,29 +29,26 @@ class Progress:
         return (self.stage - 1 + self.iteration / self.iterations) / self.stages
 
 
-def soft_log_loss(target: np.ndarray, score: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """Mean of −[s ln g + (1−s) ln(1−g)]; scores are kept 1e-15 away from 0 and 1.
+class Loss(Protocol):
+    """What early stopping watches: lower is better."""
 
-    >>> round(soft_log_loss(np.array([0.5]), np.array([0.5])), 6)
-    0.693147
-    """
-    score = np.clip(score, 1e-15, 1 - 1e-15)
-    loss = -(target * np.log(score) + (1.0 - target) * np.log1p(-score))
-    return float(np.average(loss, weights=weight))
+    def __call__(self, target: np.ndarray, score: np.ndarray, /, *, sample_weight: np.ndarray | None = None) -> float:
+        """One number for the held-out rows."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class EarlyStop:
-    """Stop when `loss(target, score, weight)` has not improved on these rows for `patience` rounds; keep the best."""
+    """Stop when `loss` has not improved on these rows for `patience` rounds; keep the best."""
 
     features: Features
     target: np.ndarray
     weight: np.ndarray | None = None
     patience: int = 20
-    loss: Callable[[np.ndarray, np.ndarray, np.ndarray | None], float] = soft_log_loss
+    loss: Loss = soft_log_loss
 
     def __call__(self, score: np.ndarray) -> float:
-        return self.loss(self.target, score, self.weight)
+        return self.loss(self.target, score, sample_weight=self.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,22 @@ class Watch:
     def report(self, iteration: int, iterations: int, loss: float | None = None) -> None:
         if self.on_progress is not None:
             self.on_progress(Progress(iteration, iterations, self.stage, self.stages, loss))
+
+
+@dataclass
+class Pulse:
+    """For rounds that take long: call it as often as you like, the watcher hears it four times a second."""
+
+    watch: Watch
+    iterations: int
+    heard: float = field(default_factory=time.monotonic)
+
+    def __call__(self, finished: int) -> None:
+        """`finished` rounds are done, the next one is under way."""
+        now = time.monotonic()
+        if now - self.heard >= 0.25:
+            self.heard = now
+            self.watch.report(finished, self.iterations)
 
 
 @dataclass

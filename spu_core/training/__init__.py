@@ -13,6 +13,7 @@ from spu_core.training.figures import Figure
 from spu_core.training.folds import Part, Split
 from spu_core.training.judging import RunMetrics
 from spu_core.training.pairs import Pair
+from spu_core.training.parts import Here, Place
 from spu_core.training.progress import TrainingCancelled, TrainProgress
 from spu_core.training.refined import RefinedLabels, refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
@@ -48,8 +49,10 @@ __all__ = [
     "EarlyStopping",
     "Figure",
     "FittedCandidate",
+    "Here",
     "Pair",
     "Part",
+    "Place",
     "RefinedLabels",
     "ReviewPoint",
     "Run",

@@ -147,6 +147,8 @@ def _notes(finished: Sequence[Run]) -> tuple[str, ...]:
     cut = [repr(run.name) for run in finished if run.is_cut]
     if cut:
         notes.append(f"The tuning of {', '.join(cut)} was cut by its time budget and cannot be repeated to the bit.")
+    own = [(run.name, note) for run in finished for note in (run.stopping_note, run.selection_note) if note]
+    notes += [f"{name!r}: {note}" for name, note in own]
     notes += _level_notes(finished)
     interval = finished[0].metrics.auc_spu if finished[0].metrics else None
     if interval is not None and interval.warning:

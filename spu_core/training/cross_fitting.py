@@ -7,24 +7,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spu_core.errors import SpuError
+from spu_core.errors import EngineError, SpuError
 from spu_core.labels import SoftLabels
 from spu_core.labels.beliefs import labels_follow_rules
-from spu_core.models import Evidence
-from spu_core.tables import Table
+from spu_core.tables import Table, TableFolder
 from spu_core.training.basis import FOLLOWS_RULES, FROM_LABELS, Basis
 from spu_core.training.candidate import Candidate, named_apart
 from spu_core.training.config import TrainConfig
-from spu_core.training.fitting import Fit, Fitter
 from spu_core.training.folds import Split
-from spu_core.training.progress import Reporter, Span, TrainingCancelled, TrainProgress
-from spu_core.training.rows import TrainingRows, analyst_value, prepare_rows
-from spu_core.training.run import Run, evidence_for
-from spu_core.training.tuning import TuningReport, tune_settings
+from spu_core.training.parts import Fits, Here, PartFit, Place
+from spu_core.training.progress import Reporter, TrainingCancelled, TrainProgress
+from spu_core.training.rows import TrainingRows, analyst_value
+from spu_core.training.run import Run
 
 
 def cross_fit(
-    table: Table,
+    table: Table | TableFolder,
     soft_labels: SoftLabels,
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
@@ -50,7 +48,7 @@ def cross_fit(
 
 
 def iter_cross_fit(
-    table: Table,
+    table: Table | TableFolder,
     soft_labels: SoftLabels,
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
@@ -58,14 +56,15 @@ def iter_cross_fit(
     split: Split | None = None,
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    place: Place | None = None,
 ) -> Iterator[Run]:
-    """The same, each run as soon as it is finished."""
-    config, listed = config or TrainConfig(), named_apart(candidates)
-    rows = prepare_rows(table, soft_labels, config, split)
+    """The same, each run as soon as it is finished; `place` decides where the fits are done (here, one by one)."""
+    config, listed, place = config or TrainConfig(), named_apart(candidates), place or Here()
+    rows = place.prepare(table, soft_labels, config, split)
     work = _Work(rows, basis_of(rows, soft_labels, config), config, getattr(soft_labels, "is_refined", False))
     parts = len(list(rows.split.parts()))
     reporter = Reporter([candidate.name for candidate in listed], parts, on_progress, should_stop)
-    return _runs(work, listed, reporter)
+    return _runs(work, listed, reporter, place.fits(rows, listed, config))
 
 
 def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -> Basis:
@@ -99,11 +98,13 @@ class _Work:
     on_refined: bool
 
 
-def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter) -> Iterator[Run]:
+def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter, fits: Fits) -> Iterator[Run]:
     for place, candidate in enumerate(candidates):
         reporter.begin(place)
         try:
-            run = _cross_fit_one(work, candidate, reporter)
+            run = _cross_fit_one(work, candidate, fits(candidate, reporter))
+        except EngineError:
+            raise  # the place has failed, not the candidate
         except Exception as problem:
             # A failing library must not cost the other candidates; what the caller raised is not a failure.
             if reporter.raised is not None:
@@ -112,22 +113,11 @@ def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter) ->
         yield replace(run, seconds=reporter.finish())
 
 
-def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run:
-    evidence, parts = evidence_for(candidate, work.rows), list(work.rows.split.parts())
-    score = np.empty(len(evidence))
-    rounds: list[int] = []
-    curves: list[tuple[float, ...]] = []
-    tunings: list[TuningReport] = []
-    for place, part in enumerate(parts):
-        reporter.fold = part.number
-        fitter = Fitter(candidate, work.config, reporter)
-        fit, tuned = _fit_part(fitter, evidence.take(part.train), Span().part(place, len(parts)))
-        unseen = evidence.take(part.score)
-        score[part.score] = fit.model.score_rows(unseen.features, unseen.rule_score)
-        # The models themselves are let go: those of all folds together may outweigh the table.
-        rounds += [] if fit.rounds is None else [fit.rounds]
-        curves += [fit.losses] if fit.losses else []
-        tunings += [] if tuned is None else [tuned]
+def _cross_fit_one(work: _Work, candidate: Candidate, fits: Iterable[PartFit]) -> Run:
+    done = list(fits)
+    score = np.empty(work.rows.split.fold.size)
+    for part, fit in zip(work.rows.split.parts(), done, strict=True):
+        score[part.score] = fit.score
     score.setflags(write=False)
     run = Run(
         name=candidate.name,
@@ -135,21 +125,14 @@ def _cross_fit_one(work: _Work, candidate: Candidate, reporter: Reporter) -> Run
         config=work.config,
         basis=work.basis,
         score=score,
-        learning_curve=tuple(curves),
-        rounds=tuple(rounds),
-        tunings=tuple(tunings),
+        learning_curve=tuple(fit.losses for fit in done if fit.losses),
+        rounds=tuple(fit.rounds for fit in done if fit.rounds is not None),
+        tunings=tuple(fit.tuning for fit in done if fit.tuning is not None),
+        selections=tuple(fit.selection for fit in done if fit.selection is not None),
         trained_on_refined=work.on_refined,
         rows=work.rows,
     )
     return run.judged_by(work.basis)
-
-
-def _fit_part(fitter: Fitter, rows: Evidence, span: Span) -> tuple[Fit, TuningReport | None]:
-    """One fit on the rows of a training part, tuned inside them where the candidate asks for it."""
-    if fitter.candidate.tuning is None:
-        return fitter.fit(rows, span), None
-    tuned = tune_settings(fitter, rows, span.part(0, 2))
-    return fitter.with_changes(tuned.settings).fit(rows, span.part(1, 2)), tuned
 
 
 def _words(problem: Exception) -> str:
@@ -163,7 +146,8 @@ def _words(problem: Exception) -> str:
 
 def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:
     matrix = getattr(soft_labels, "matrix", None)
-    follows = matrix is not None and labels_follow_rules(matrix, np.asarray(soft_labels.is_labeled))
+    follows = getattr(soft_labels, "labels_follow_rules", False)
+    follows = follows or (matrix is not None and labels_follow_rules(matrix, np.asarray(soft_labels.is_labeled)))
     if config.rules_chose_checks or follows:
         return FOLLOWS_RULES
     return FROM_LABELS if config.beliefs_from_labels else None

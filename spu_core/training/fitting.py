@@ -10,9 +10,9 @@ import numpy as np
 
 from spu_core.errors import SoftLabelError, TrainingError
 from spu_core.metrics import auc_spu_score, soft_log_loss
-from spu_core.models import LEARNERS, Evidence, Model, StopRule
+from spu_core.models import Evidence, Model, StopRule
 from spu_core.training.candidate import Candidate
-from spu_core.training.config import TrainConfig
+from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.folds import assign_folds, strata_of
 from spu_core.training.progress import Reporter, Span
 
@@ -42,10 +42,10 @@ class Fitter:
         return {**settings_from(self.config, self.candidate), **self.candidate.settings, **self.changes}
 
     @property
-    def grows_by_rounds(self) -> bool:
-        """Whether early stopping applies: one fit, by a learner that grows round by round."""
-        entry = self.candidate.entry
-        return entry.stops_early and LEARNERS[self._learner].has_rounds
+    def stopping(self) -> EarlyStopping | None:
+        """The config's early stopping, where the method can be stopped at all."""
+        stops = self.candidate.entry.stops_early(self.settings.get("learner"))
+        return self.config.early_stopping if stops else None
 
     def with_changes(self, changes: Mapping[str, Any]) -> Fitter:
         return Fitter(self.candidate, self.config, self.reporter, {**self.changes, **changes})
@@ -55,7 +55,7 @@ class Fitter:
         losses: list[float] = []
         watch = self.reporter.watch(span, step, losses)
         self.reporter.report(span.low, step)
-        stopping = self.config.early_stopping if self.grows_by_rounds else None
+        stopping = self.stopping
         if stopping is None:
             model = self.candidate.entry.fit(rows, self.settings, watch=watch)
         else:
@@ -69,10 +69,6 @@ class Fitter:
         """Train on all these rows without early stopping: the rounds are in the settings."""
         model = self.candidate.entry.fit(rows, self.settings, watch=self.reporter.watch(span, step))
         return Fit(model, self.settings, getattr(model, "rounds_", None))
-
-    @property
-    def _learner(self) -> str:
-        return str(self.settings.get("learner", self.candidate.entry.learners[0]))
 
 
 def settings_from(config: TrainConfig, candidate: Candidate) -> dict[str, Any]:
@@ -92,17 +88,13 @@ def _inner_split(rows: Evidence, share: float, seed: int) -> tuple[Evidence, Evi
     return rows.take(fold != 0), rows.take(fold == 0)
 
 
-def _auc_loss(target: np.ndarray, score: np.ndarray, weight: np.ndarray | None) -> float:
+def _auc_loss(target: np.ndarray, score: np.ndarray, *, sample_weight: np.ndarray | None = None) -> float:
     try:
-        return 1.0 - auc_spu_score(target, score, sample_weight=weight)
+        return 1.0 - auc_spu_score(target, score, sample_weight=sample_weight)
     except SoftLabelError as problem:
         raise TrainingError(
             f"The inner split cannot stop on AUC_SPU: {problem} Stop on soft_log_loss, or give more labels."
         ) from None
 
 
-def _log_loss(target: np.ndarray, score: np.ndarray, weight: np.ndarray | None) -> float:
-    return soft_log_loss(target, score, sample_weight=weight)
-
-
-LOSSES = {"soft_log_loss": _log_loss, "auc_spu": _auc_loss}
+LOSSES = {"soft_log_loss": soft_log_loss, "auc_spu": _auc_loss}

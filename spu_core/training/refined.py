@@ -10,7 +10,7 @@ import numpy as np
 
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.tables import Table
+from spu_core.tables import Table, TableFolder
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.fitting import Fitter
@@ -30,7 +30,7 @@ class RefinedLabels(SoftLabels):
 
 
 def refine_soft_labels(
-    table: Table,
+    table: Table | TableFolder,
     soft_labels: SoftLabels,
     config: TrainConfig | None = None,
     *,

@@ -14,7 +14,7 @@ from spu_core.checks import check_countable, check_flags, check_groups, check_sa
 from spu_core.errors import TrainingError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, Evidence, Features, FittedEncoder
-from spu_core.tables import ColumnType, Table
+from spu_core.tables import ColumnType, Table, TableFolder
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import Split, split_rows, strata_of
 
@@ -40,10 +40,14 @@ class TrainingRows:
 
 
 def prepare_rows(
-    table: Table, soft_labels: SoftLabels, config: TrainConfig, split: Split | None = None
+    table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: Split | None = None
 ) -> TrainingRows:
     """Check that table, soft labels and config fit together, encode the features and make the split."""
-    _check_lengths(table, soft_labels)
+    if isinstance(table, TableFolder):
+        from spu_core.training.folder_rows import prepare_folder
+
+        return prepare_folder(table, soft_labels, config, split)
+    check_lengths(table, soft_labels)
     weight = None if table.sample_weight is None else check_sample_weight(table.sample_weight, len(table))
     soft_label = np.asarray(soft_labels.value, dtype=np.float64)
     is_labeled = np.asarray(soft_labels.is_labeled, dtype=bool)
@@ -60,7 +64,7 @@ def prepare_rows(
         groups=groups,
         rule_columns=tuple(soft_labels.rule_columns),
     )
-    split = make_split(table, soft_labels, config) if split is None else _check_split(split, len(table))
+    split = make_split(table, soft_labels, config) if split is None else check_split(split, len(table))
     return TrainingRows(evidence, encoder, split, _random_checks(table, config), lambda: table.fingerprint)
 
 
@@ -115,7 +119,8 @@ def _random_checks(table: Table, config: TrainConfig) -> np.ndarray | None:
     return None if checked is None else check_flags(checked, len(table), "random_check_column")
 
 
-def _check_lengths(table: Table, soft_labels: SoftLabels) -> None:
+def check_lengths(table: Table | TableFolder, soft_labels: SoftLabels) -> None:
+    """One soft label for each row."""
     if len(soft_labels.value) != len(table):
         raise TrainingError(
             f"There are {len(soft_labels.value):,} soft labels, but the table has {len(table):,} rows; "
@@ -123,7 +128,8 @@ def _check_lengths(table: Table, soft_labels: SoftLabels) -> None:
         )
 
 
-def _check_split(split: Split, rows: int) -> Split:
+def check_split(split: Split, rows: int) -> Split:
+    """A fold for each row."""
     if split.fold.size != rows:
         raise TrainingError(f"The split describes {split.fold.size:,} rows, but the table has {rows:,}.")
     return split

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TrainingError
-from spu_core.models import Evidence, FittedEncoder, Model
+from spu_core.models import Evidence, FittedEncoder, Model, Selection
 from spu_core.training.basis import Basis
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
@@ -64,6 +64,7 @@ class Run:
     learning_curve: tuple[tuple[float, ...], ...] = ()
     rounds: tuple[int, ...] = ()
     tunings: tuple[TuningReport, ...] = ()
+    selections: tuple[Selection, ...] = ()
     trained_on_refined: bool = False
     rows: TrainingRows | None = field(default=None, repr=False)
 
@@ -74,6 +75,28 @@ class Run:
     @property
     def is_cut(self) -> bool:
         return any(report.is_cut for report in self.tunings)
+
+    @property
+    def stopping_note(self) -> str | None:
+        """Says so where early stopping was asked for and this method cannot be stopped; None otherwise."""
+        entry, learner = self.candidate.entry, self.candidate.settings.get("learner")
+        if self.config.early_stopping is None or entry.stops_early(learner):
+            return None
+        return f"{entry.why_not_stopped(learner)} It was trained in full."
+
+    @property
+    def selection_note(self) -> str | None:
+        """A warning where, in most folds, fused found that the labels look selected; None for all other methods."""
+        seen = [selection for selection in self.selections if selection.share > 0]
+        if 2 * len(seen) <= len(self.selections):
+            return None
+        labels, rules = (sum(getattr(s, name) for s in seen) / len(seen) for name in ("label_auc", "rule_auc"))
+        return (
+            "The labels may be selected: who is labelled is foreseen far better from the labels than from the rules "
+            f"(known-positive AUC {labels:.2f} against {rules:.2f}), although the rules are borne out, so they were "
+            "given more say. Known-positive AUC favours whoever repeats such a selection; rows checked at random would "
+            "tell."
+        )
 
     @property
     def is_built_from_refined(self) -> bool:
@@ -138,7 +161,7 @@ class Run:
         if self.candidate.tuning is not None:
             report = tune_settings(fitter, evidence, span.part(0, 2))
             fitter, span = fitter.with_changes(report.settings), span.part(1, 2)
-        if self.config.early_stopping is not None and fitter.grows_by_rounds and self.rounds:
+        if fitter.stopping is not None and self.rounds:
             # median_low is a number of rounds that some fold has kept.
             fitter = fitter.with_changes({"rounds": median_low(self.rounds)})
         return fitter.fit_as_is(evidence, span, "refitting"), report

@@ -129,6 +129,17 @@ def test_inner_folds_keep_groups_together_and_spread_the_labels():
     assert np.ptp(np.bincount(fold[labels])) <= 5
 
 
+@pytest.mark.parametrize("labeled_groups", [3, 4, 5, 7])
+def test_groups_without_labels_are_spread_evenly_however_many_have_one(labeled_groups):
+    groups = np.repeat(np.arange(100), 3)
+    labels = groups < labeled_groups
+
+    fold = inner_folds(labels, groups, 4, seed=0)
+
+    assert np.ptp(np.bincount(fold, minlength=4)) <= 3
+    assert np.ptp(np.bincount(fold[labels], minlength=4)) <= 3
+
+
 def test_one_group_alone_cannot_be_split():
     with pytest.raises(TrainingError, match="All rows belong to one group"):
         inner_folds(np.array([True, False]), np.array([7, 7]), 2, seed=0)

@@ -1,12 +1,13 @@
 """The convolutional network for pixel columns; its tests need the extra `vision`."""
 
 import builtins
+import time
 
 import numpy as np
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.models import Features, SoftCnn, model_from_state
+from spu_core.models import METHODS, Evidence, Features, SoftCnn, StopRule, Watch, model_from_state
 
 
 def stripes(count=160, side=8):
@@ -34,6 +35,7 @@ def test_without_torch_it_says_what_to_install(monkeypatch):
         SoftCnn().fit(X, soft)
 
 
+@pytest.mark.vision
 def test_it_learns_repeats_itself_and_comes_back_from_its_state():
     pytest.importorskip("torch")
     X, soft = stripes()
@@ -48,8 +50,48 @@ def test_it_learns_repeats_itself_and_comes_back_from_its_state():
     assert np.array_equal(loaded.score_rows(Features.of(X.astype(np.float32))), score)
 
 
+@pytest.mark.vision
 def test_columns_that_make_no_image_are_refused():
     pytest.importorskip("torch")
 
     with pytest.raises(TrainingError, match="10 pixel columns make no square image"):
         SoftCnn().fit(np.zeros((20, 10)), np.linspace(0, 1, 20))
+
+
+@pytest.mark.vision
+def test_it_stops_early_and_keeps_the_best_round():
+    pytest.importorskip("torch")
+    X, soft = stripes()
+    rows = Evidence(Features.of(X.astype(np.float32)), soft, np.zeros(len(soft), dtype=bool))
+    losses = []
+    watch = Watch(on_progress=lambda progress: losses.append(progress.loss))
+    settings = {"rounds": 12, "batch_rows": 16, "first_stride": 1, "learning_rate": 0.1}
+
+    stop = StopRule(rows.take(np.arange(120, 160)), patience=2)
+    model = METHODS["cnn"].fit(rows.take(np.arange(120)), settings, watch=watch, stop=stop)
+
+    told = [loss for loss in losses if loss is not None]
+    assert model.rounds_ == int(np.argmin(told)) + 1
+    assert len(told) == min(12, model.rounds_ + 2)
+
+
+@pytest.mark.vision
+def test_a_wish_to_stop_is_heard_inside_a_pass():
+    """One pass of this takes many seconds; the caller is asked four times a second."""
+    pytest.importorskip("torch")
+    X, soft = stripes(3000, side=28)
+    started = time.monotonic()
+
+    class EnoughError(Exception):
+        pass
+
+    def tired(progress):
+        assert progress.iteration == 0
+        raise EnoughError
+
+    with pytest.raises(EnoughError):
+        SoftCnn(rounds=1, width=64, batch_rows=16, first_stride=1).fit_rows(
+            Features.of(X.astype(np.float32)), soft, watch=Watch(on_progress=tired)
+        )
+
+    assert time.monotonic() - started < 20

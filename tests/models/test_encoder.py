@@ -177,3 +177,21 @@ def test_dropping_every_column_is_told():
 
     with pytest.raises(TrainingError, match="No column is left to learn from: the rules read all of 'age'"):
         features.without(["age"])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_table_of_plain_floats_is_encoded_as_its_columns_are_one_by_one(dtype):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(50, 3)).astype(dtype), columns=["a", "b", "c"])
+    frame.iloc[0, 0], frame.iloc[1, 1], frame.iloc[2, 2] = np.nan, np.inf, -np.inf
+    if dtype is np.float64:
+        frame.iloc[3, 0] = 1e300
+    before = frame.copy()
+    fitted = Encoder().fit(frame)
+
+    matrix = fitted.transform(frame[["c", "a", "b"]]).matrix
+
+    one_by_one = np.column_stack([column.encode(frame[column.name]) for column in fitted.columns]).astype(np.float32)
+    np.testing.assert_array_equal(matrix, one_by_one)
+    assert matrix.flags["C_CONTIGUOUS"]
+    pd.testing.assert_frame_equal(frame, before)

@@ -1,11 +1,15 @@
 """Fused: rules are used where labels bear them out, set aside where not, and never needed."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from spu_core.models import METHODS, Encoder, Evidence, SoftLabelClassifier
+from spu_core.models import METHODS, Encoder, Evidence, SoftLabelClassifier, model_from_state
 from spu_core.models.fused import fit_stack
+from spu_core.models.hedge import Selection
 
 FAST = {"rounds": 20, "threads": 1}
 
@@ -79,3 +83,56 @@ def test_scores_have_the_mean_of_the_posterior_on_training_rows_or_near(case):
 
     mean = model.score_rows(rows.features, case.rule_score).mean()
     assert mean == pytest.approx(model.refined_soft_label.mean(), abs=0.05)
+
+
+def selected_world(*, by_age, rule, seed=0, rows=1500):
+    """Columns a…d know the class, `age` knows nothing of it; labels are a share of the positives, or the old ones."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(rows) < 0.3
+    X = pd.DataFrame(rng.normal(size=(rows, 4)) + 0.6 * truth[:, None], columns=list("abcd"))
+    X["age"] = rng.random(rows)
+    chance = 0.8 * X["age"] ** 6 if by_age else 0.15
+    labels = truth & (rng.random(rows) < chance)
+    sign = {"right": 1, "wrong": -1}[rule]
+    score = np.where(sign * X["a"] > 0.8, 0.6, 0.0)
+    features = Encoder().fit(X).transform(X)
+    soft = np.where(labels, 1.0, score)
+    return Evidence(features, soft, labels, score, rule_columns=("a",)), truth
+
+
+@pytest.mark.parametrize(
+    ("by_age", "rule", "hedged"),
+    [(True, "right", True), (False, "right", False), (True, "wrong", False), (False, "wrong", False)],
+)
+def test_rules_get_a_say_of_their_own_only_where_labels_look_selected_and_the_rules_are_borne_out(by_age, rule, hedged):
+    model = METHODS["fused"].fit(selected_world(by_age=by_age, rule=rule)[0], FAST)
+
+    assert (model.hedge > 0) == hedged
+    assert (model.selection.share > 0) == hedged
+
+
+def test_the_hedge_helps_under_selected_labels():
+    rows, truth = selected_world(by_age=True, rule="right")
+    model = METHODS["fused"].fit(rows, FAST)
+    unhedged = replace(model, hedge=0.0)
+
+    gain = np.subtract(*(roc_auc_score(truth, m.score_rows(rows.features, rows.rule_score)) for m in (model, unhedged)))
+
+    assert gain > 0.02
+
+
+def test_a_hedged_model_comes_back_from_its_state_and_an_older_state_has_no_hedge():
+    rows, _ = selected_world(by_age=True, rule="right")
+    model = METHODS["fused"].fit(rows, FAST)
+    description, blobs = model.to_state()
+    older = {name: value for name, value in description.items() if name != "hedge"}
+
+    score = model.score_rows(rows.features, rows.rule_score)
+
+    assert np.array_equal(model_from_state((description, blobs)).score_rows(rows.features, rows.rule_score), score)
+    assert model_from_state((older, blobs)).hedge == 0.0
+
+
+def test_few_labels_bear_out_less_than_many():
+    assert not Selection(0.9, 0.62, labels=15).borne_out
+    assert Selection(0.9, 0.62, labels=60).borne_out

@@ -1,5 +1,7 @@
 """Tables that break careless code: each method works on them or says in one sentence why it cannot."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,15 +104,31 @@ def test_a_hostile_table_is_learnt_from_or_refused_in_a_sentence(table, any_meth
     assert sentence.endswith(".")
 
 
-@pytest.mark.parametrize("key", ["lightgbm", "xgboost", "logistic", "extra_trees"])
+@pytest.mark.parametrize("key", ["lightgbm", "xgboost", "logistic", "extra_trees", "fused"])
 def test_ten_thousand_columns_are_no_obstacle(key, fast_settings):
     X, labels, rule = wide()
     settings = {**fast_settings[key], "rounds": 3} if "rounds" in fast_settings[key] else fast_settings[key]
+    settings = {**settings, "folds": 2} if key == "fused" else settings
 
     model = SoftLabelClassifier(key, **settings)
     model.fit(X, np.where(labels, 1.0, rule), is_labeled=labels, rule_score=rule)
 
     assert np.isfinite(model.predict_proba(X, rule_score=rule)).all()
+
+
+@pytest.mark.parametrize("key", ["fused", "logistic", "neural_net", "nearest_neighbors"])
+def test_a_table_whose_linear_form_does_not_fit_gets_a_sentence(key, fast_settings, monkeypatch):
+    """The encoded table needs 20 MB and fits; its linear form, in double precision, does not."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(2000, 2500)).astype(np.float32), columns=[f"w{k}" for k in range(2500)])
+    labels = rng.random(2000) < 0.1
+    free = SimpleNamespace(available=30 * 2**20)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: free)
+
+    with pytest.raises(SpuError, match=r"The linear form of the table needs \d+ MB .* but the limit is 24 MB"):
+        SoftLabelClassifier(key, **{**fast_settings[key], "rounds": 1} if key == "fused" else fast_settings[key]).fit(
+            X, labels.astype(float), is_labeled=labels
+        )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from spu_core.training import (
     EarlyStopping,
     TrainConfig,
     TrainingCancelled,
+    compare_runs,
     cross_fit,
     iter_cross_fit,
 )
@@ -126,6 +128,34 @@ def test_cancelling_is_heard_within_a_second_and_leaves_nothing_behind(tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
+SLOW = {
+    "lightgbm": {"rounds": 20_000},
+    "xgboost": {"rounds": 20_000},
+    "neural_net": {"rounds": 1, "batch_rows": 1, "hidden": 512},
+    "extra_trees": {"rounds": 5_000},
+    "nearest_neighbors": {"neighbors": 500},
+    "fused": {"rounds": 5_000},
+}
+
+
+@pytest.mark.parametrize("key", SLOW)
+def test_a_wish_to_stop_is_heard_within_a_second_inside_long_fits_and_while_scoring(key):
+    """The slowest gap between two moments at which the caller is asked; one pass or forest alone takes longer."""
+    table, soft_labels = make_world(20_000 if key == "nearest_neighbors" else 4_000)
+    asked = [time.thread_time()]
+
+    def after_a_while():
+        asked.append(time.thread_time())
+        return asked[-1] - asked[0] > 1.5
+
+    with suppress(TrainingCancelled):
+        cross_fit(
+            table, soft_labels, [Candidate(key, SLOW[key])], TrainConfig(folds=2, threads=1), should_stop=after_a_while
+        )
+
+    assert max(np.diff(asked)) < 1.0
+
+
 @pytest.mark.parametrize("key", ["fused", "neural_net", "xgboost", "two_stage", "bagging_pu", "sar_em"])
 def test_every_kind_of_method_hears_the_wish_to_stop(key, world, quick):
     table, soft_labels = world
@@ -161,13 +191,29 @@ def test_early_stopping_keeps_few_rounds_and_the_refit_takes_their_median(world,
         assert int(np.argmin(curve)) + 1 == rounds
 
 
-def test_methods_that_cannot_stop_early_train_in_full(world, quick):
-    table, soft_labels = world
-    config = replace(quick, early_stopping=EarlyStopping())
-    runs = cross_fit(table, soft_labels, [Candidate("fused", SMALL), "logistic", "rule_score"], config)
+UNSTOPPED = [Candidate("extra_trees", SMALL), "nearest_neighbors", "logistic", Candidate("fused", SMALL), "rule_score"]
 
-    assert [run.error for run in runs] == [None, None, None]
-    assert all(run.learning_curve == () for run in runs)
+
+@pytest.mark.parametrize("candidate", UNSTOPPED, ids=lambda candidate: getattr(candidate, "name", candidate))
+def test_methods_that_cannot_stop_early_train_in_full_and_say_so(candidate, world, quick):
+    """In full: on all rows of a part, none set aside for a stop that never comes."""
+    table, soft_labels = world
+    plain = cross_fit(table, soft_labels, [candidate], quick)[0]
+    asked = cross_fit(table, soft_labels, [candidate], replace(quick, early_stopping=EarlyStopping()))[0]
+
+    np.testing.assert_array_equal(asked.score, plain.score)
+    assert asked.learning_curve == ()
+    assert plain.stopping_note is None
+    assert asked.stopping_note.startswith(f"{asked.name} cannot be stopped early: ")
+    assert asked.stopping_note.endswith("It was trained in full.")
+    assert f"{asked.name!r}: {asked.stopping_note}" in compare_runs([asked]).notes
+
+
+def test_a_method_that_is_stopped_early_has_no_note(world, quick):
+    table, soft_labels = world
+    config = replace(quick, early_stopping=EarlyStopping(patience=5))
+
+    assert cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], config)[0].stopping_note is None
 
 
 def test_rule_columns_are_dropped_by_soft_label_methods_and_kept_by_baselines(world, quick):

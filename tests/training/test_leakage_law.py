@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from spu_core.labels import SoftLabels
 from spu_core.models import METHODS
+from spu_core.tables import Table
 from spu_core.training import Candidate, EarlyStopping, Split, TrainConfig, Tuning, cross_fit, make_split
 from tests.training.worlds import make_world
 
+PIXEL_ROLES = {"label": "label", "truth": "truth", **{f"p{place}": "feature" for place in range(64)}}
 FEW = {"rounds": 5, "bags": 3, "max_iterations": 20, "iterations": 2}
 CONFIG = TrainConfig(folds=2, threads=1)
 
@@ -42,11 +44,20 @@ def scores(table, soft_labels, candidate, split, config=CONFIG):
     return run.need_score()
 
 
-@pytest.mark.parametrize("key", METHODS)
+def with_pixels(table):
+    """The same rows as small images: column a, which the rules read, and 8 × 8 pixels."""
+    rng = np.random.default_rng(2)
+    pixels = pd.DataFrame(rng.normal(size=(len(table), 64)), columns=[f"p{place}" for place in range(64)])
+    pixels["p0"] = table.frame["b"]
+    return Table.from_frame(pd.concat([table.frame[["a", "label", "truth"]], pixels], axis=1), roles=PIXEL_ROLES)
+
+
+@pytest.mark.parametrize("key", [pytest.param(key, marks=[pytest.mark.vision] * (key == "cnn")) for key in METHODS])
 def test_labels_soft_labels_and_truth_of_a_fold_do_not_touch_its_own_scores(key):
-    if key == "cnn" and find_spec("torch") is None:
-        pytest.skip("the convolutional network needs torch, which is not installed")
     table, soft_labels = make_world(160)
+    if key == "cnn":
+        pytest.importorskip("torch")
+        table = with_pixels(table)
     split = make_split(table, soft_labels, CONFIG)
     rows = split.fold == 1
     changed = with_other_fold(table, soft_labels, rows)

@@ -24,12 +24,14 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
 
     `fit` takes a table or matrix and y: floats in [0, 1] are soft labels, every other dtype is two classes.
     `fit_rows` is the same for rows that are already encoded; training uses it to share encoding and bins.
+    `stops_early` says whether it grows in rounds that held-out rows can end; the trees of a forest do not build on
+    each other, so a forest has no best round.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]]
-    has_rounds: ClassVar[bool] = False
+    stops_early: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         frame = as_frame(self, X, reset=True)
@@ -60,7 +62,8 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
 
     def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
         """One score in [0, 1] per encoded row."""
-        return self._score(features.select(self.active_))
+        scores = [self._score(block) for block in features.select(self.active_).blocks()]
+        return scores[0] if len(scores) == 1 else np.concatenate([np.empty(0), *scores])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

@@ -14,7 +14,7 @@ from spu_core.models.features import Features
 from spu_core.models.learners.base import SoftLearner
 from spu_core.models.settings import SEED, Setting
 from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import BestRound, Watch
+from spu_core.models.watch import BestRound, Pulse, Watch
 
 BLOCK = 512
 
@@ -29,7 +29,7 @@ class SoftCnn(SoftLearner):
 
     key = "cnn"
     title = "Convolutional network"
-    has_rounds = True
+    stops_early = True
     settings = (
         Setting(name="rounds", default=4, low=1, high=1_000, log=True, help="Passes over the images."),
         Setting(
@@ -88,7 +88,7 @@ class SoftCnn(SoftLearner):
 
     def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, watch: Watch) -> None:
         torch = _torch()
-        images = torch.from_numpy(self._images(features.matrix))
+        images = self._images(features.matrix)
         target_, weight_ = (
             torch.from_numpy(target.astype(np.float32)),
             torch.from_numpy(weight.astype(np.float32)),
@@ -99,17 +99,21 @@ class SoftCnn(SoftLearner):
             optimiser, self.learning_rate, total_steps=steps * self.rounds + 1, pct_start=0.25
         )
         best, kept = BestRound(watch.stop.patience if watch.stop else 0), None
-        rng = np.random.default_rng(self.seed)
+        rng, pulse = np.random.default_rng(self.seed), Pulse(watch, self.rounds)
         for done in range(1, self.rounds + 1):
             self.network_.train()
             for batch in np.array_split(rng.permutation(target.size), steps):
-                shown = images[batch].flip(3) if self.flip and rng.random() < 0.5 else images[batch]
+                shown = images[batch]
+                if self.flip:
+                    mirrored = torch.from_numpy(rng.random(batch.size) < 0.5)
+                    shown[mirrored] = shown[mirrored].flip(3)
                 margin = self.network_(shown)[:, 0]
                 losses = torch.nn.functional.binary_cross_entropy_with_logits(margin, target_[batch], reduction="none")
                 optimiser.zero_grad()
                 ((losses * weight_[batch]).sum() / weight_[batch].sum()).backward()
                 optimiser.step()
                 cycle.step()
+                pulse(done - 1)
             watched = None
             if watch.stop is not None:
                 watched = watch.stop(self._score(watch.stop.features.select(features.active)))
@@ -132,16 +136,18 @@ class SoftCnn(SoftLearner):
                 # Blocks of one size: the scores of a row must not depend on how many come with it.
                 block = np.zeros((BLOCK, part.shape[1]), dtype=np.float32)
                 block[: len(part)] = part
-                margins.append(self.network_(torch.from_numpy(self._images(block)))[: len(part), 0].numpy())
+                margins.append(self.network_(self._images(block))[: len(part), 0].numpy())
         return expit(np.concatenate(margins).astype(np.float64))
 
-    def _images(self, matrix: np.ndarray) -> np.ndarray:
+    def _images(self, matrix: np.ndarray) -> Any:
+        """Batch × channels × height × width; stored channels last as the columns are, which convolves faster."""
         side, _, channels = self.shape_
         filled = np.nan_to_num((matrix.astype(np.float32) - self.center_) / self.scale_, nan=0.0)
-        return np.ascontiguousarray(filled.reshape(-1, side, side, channels).transpose(0, 3, 1, 2), dtype=np.float32)
+        return _torch().from_numpy(filled.astype(np.float32).reshape(-1, side, side, channels)).permute(0, 3, 1, 2)
 
     def _network(self, start: float) -> Any:
-        nn = _torch().nn
+        torch = _torch()
+        nn = torch.nn
         sizes = (self.shape_[2], self.width, 2 * self.width, 4 * self.width)
         layers: list[Any] = []
         for depth, (a, b) in enumerate(pairwise(sizes)):
@@ -151,7 +157,8 @@ class SoftCnn(SoftLearner):
             layers += [] if first else [nn.MaxPool2d(2, ceil_mode=True)]
         head = nn.Linear(sizes[-1], 1)
         nn.init.constant_(head.bias, start)
-        return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)
+        network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)
+        return network.to(memory_format=torch.channels_last)
 
     def to_state(self) -> State:
         """Plain arrays of all layers."""

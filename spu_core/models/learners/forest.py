@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,7 +24,6 @@ class SoftForest(SoftLearner):
 
     key = "extra_trees"
     title = "Extra trees / random forest"
-    has_rounds = True
     settings = (
         Setting(name="rounds", default=200, low=1, high=5_000, log=True, help="Trees to grow."),
         Setting(
@@ -78,7 +78,10 @@ class SoftForest(SoftLearner):
         self.trees_["start"] = np.cumsum([0] + [tree.node_count for tree in trees])
 
     def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> Any:
-        """Grow a tenth of the trees at a time, so that progress can be told and the fit cancelled."""
+        """Grow as many trees at a time as take a moment, so that progress can be told and the fit cancelled.
+
+        scikit-learn draws the seeds of all trees in one row, so the forest does not depend on the steps.
+        """
         from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
         kind = ExtraTreesRegressor if self.splits == "random" else RandomForestRegressor
@@ -90,9 +93,13 @@ class SoftForest(SoftLearner):
             n_jobs=self.threads,
             warm_start=True,
         )
-        for done in np.unique(np.linspace(0, self.rounds, 11).round().astype(int))[1:]:
-            forest.set_params(n_estimators=int(done)).fit(matrix, target, sample_weight=weight)
-            watch.report(int(done), self.rounds)
+        done, step = 0, self.threads
+        while done < self.rounds:
+            started = time.monotonic()
+            done = min(done + step, self.rounds)
+            forest.set_params(n_estimators=done).fit(matrix, target, sample_weight=weight)
+            watch.report(done, self.rounds)
+            step = 2 * step if time.monotonic() - started < 0.2 else step
         return forest
 
     def _score(self, features: Features) -> np.ndarray:

@@ -31,7 +31,7 @@ class SoftLightGBM(SoftLearner):
 
     key = "lightgbm"
     title = "LightGBM"
-    has_rounds = True
+    stops_early = True
     settings = (
         Setting(name="rounds", default=200, low=1, high=20_000, log=True, help="Trees to grow."),
         Setting(
@@ -134,7 +134,7 @@ class SoftLightGBM(SoftLearner):
             held_out = stop.features.select(features.active).binned(self.max_bin, stop.target, stop.weight)
             evaluation = {"valid_sets": [held_out], "feval": lambda score, _: ("loss", stop(score), False)}
             callbacks.append(lgb.early_stopping(stop.patience, verbose=False))
-        booster = lgb.train(self._params(len(features)), data, self.rounds, callbacks=callbacks, **evaluation)
+        booster = lgb.train(self.params(len(features)), data, self.rounds, callbacks=callbacks, **evaluation)
         self.rounds_ = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
         # The text form drops what training leaves behind: a reference to the bins, the rounds after the best.
         self._load(booster.model_to_string(num_iteration=max(self.rounds_, 1)))
@@ -143,7 +143,8 @@ class SoftLightGBM(SoftLearner):
         score = self.booster_.predict(features.matrix, num_threads=useful_threads(self.threads, len(features)))
         return np.asarray(score, dtype=np.float64)
 
-    def _params(self, rows: int) -> dict[str, Any]:
+    def params(self, rows: int) -> dict[str, Any]:
+        """The library's own parameters for a fit on so many rows."""
         smallest_leaf = int(np.clip(rows // 25, 3, 20)) if self.min_child_samples is None else self.min_child_samples
         return {
             "objective": self.objective,

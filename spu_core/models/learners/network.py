@@ -14,7 +14,7 @@ from spu_core.models.learners.network_parts import Adam, Layers, Loss, NonNegati
 from spu_core.models.linear_view import LinearView
 from spu_core.models.settings import SEED, Setting
 from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import BestRound, Watch
+from spu_core.models.watch import BestRound, Pulse, Watch
 
 BLOCK = 4096
 
@@ -25,7 +25,7 @@ class SoftNetwork(SoftLearner):
 
     key = "neural_net"
     title = "Neural network"
-    has_rounds = True
+    stops_early = True
     settings: ClassVar[tuple[Setting, ...]] = (
         Setting(name="rounds", default=30, low=1, high=10_000, log=True, help="Passes over the rows."),
         Setting(
@@ -85,7 +85,7 @@ class SoftNetwork(SoftLearner):
         adam = Adam(self.layers_, self.learning_rate, self.weight_decay)
         loss = self._loss(target, weight)
         best = BestRound(watch.stop.patience if watch.stop else 0)
-        kept = self.layers_
+        kept, pulse = self.layers_, Pulse(watch, self.rounds)
         for done in range(1, self.rounds + 1):
             # The rate falls to zero along a half cosine, so that the last steps settle instead of wandering.
             adam.rate = self.learning_rate * 0.5 * (1 + np.cos(np.pi * (done - 1) / self.rounds))
@@ -93,6 +93,7 @@ class SoftNetwork(SoftLearner):
                 outputs = self.layers_.forward(rows[batch])
                 _, slope = loss(outputs[-1][:, 0].astype(np.float64), target[batch], weight[batch])
                 adam.update(self.layers_.backward(outputs, slope))
+                pulse(done - 1)
             watched = None
             if watch.stop is not None:
                 watched = watch.stop(self._score(watch.stop.features.select(features.active)))

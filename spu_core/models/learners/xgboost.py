@@ -9,6 +9,7 @@ import numpy as np
 
 from spu_core.models.features import Features
 from spu_core.models.learners.base import SoftLearner, useful_threads
+from spu_core.models.learners.row_iterator import quantile_matrix
 from spu_core.models.settings import SEED, THREADS, Setting
 from spu_core.models.state import Blob, State, loads
 from spu_core.models.watch import BestRound, Watch
@@ -20,7 +21,7 @@ class SoftXGBoost(SoftLearner):
 
     key = "xgboost"
     title = "XGBoost"
-    has_rounds = True
+    stops_early = True
     settings = (
         Setting(name="rounds", default=200, low=1, high=20_000, log=True, help="Trees to grow."),
         Setting(
@@ -91,15 +92,19 @@ class SoftXGBoost(SoftLearner):
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
         import xgboost as xgb
 
-        data = xgb.QuantileDMatrix(
-            features.matrix, label=target, weight=weight, max_bin=self.max_bin, **self._schema(features)
-        )
+        data = quantile_matrix(features, target, weight, self.max_bin, self._schema(features))
         held_out = None
         if watch.stop is not None:
             matrix = watch.stop.features.select(features.active).matrix
             held_out = xgb.DMatrix(matrix, **self._schema(features))
         hook = _hook(watch, self.rounds, held_out)
-        booster = xgb.train(self._params(target, weight), data, self.rounds, callbacks=[hook], verbose_eval=False)
+        booster = xgb.train(
+            self.params(float(np.average(target, weights=weight)), target.size),
+            data,
+            self.rounds,
+            callbacks=[hook],
+            verbose_eval=False,
+        )
         self.rounds_ = hook.best.iteration if watch.stop is not None else self.rounds
         self._load(booster[: self.rounds_].save_raw("ubj"))
 
@@ -118,12 +123,12 @@ class SoftXGBoost(SoftLearner):
             "nthread": useful_threads(self.threads, len(features)),
         }
 
-    def _params(self, target: np.ndarray, weight: np.ndarray | None) -> dict[str, Any]:
-        # A start at exactly 0 or 1 has an infinite logit.
-        start = float(np.clip(np.average(target, weights=weight), 1e-6, 1 - 1e-6))
+    def params(self, mean: float, rows: int) -> dict[str, Any]:
+        """The library's own parameters for a fit on so many rows, whose target has this mean."""
         return {
             "objective": "binary:logistic",
-            "base_score": start,
+            # A start at exactly 0 or 1 has an infinite logit.
+            "base_score": float(np.clip(mean, 1e-6, 1 - 1e-6)),
             "tree_method": "hist",
             "learning_rate": self.learning_rate,
             "max_depth": self.max_depth,
@@ -133,7 +138,7 @@ class SoftXGBoost(SoftLearner):
             "subsample": self.subsample,
             "max_bin": self.max_bin,
             "seed": self.seed,
-            "nthread": useful_threads(self.threads, target.size),
+            "nthread": useful_threads(self.threads, rows),
             "disable_default_eval_metric": True,
             "verbosity": 0,
         }
