@@ -17,43 +17,77 @@ from spu_core.charts.leaderboard import (
 )
 from spu_core.charts.learning import learning_curve_chart
 from spu_core.charts.operating import ReviewCosts, cost_chart, gains_chart, gains_lift_chart
+from spu_core.charts.outcomes import label_delay_chart, outcome_ratio_chart, outcome_time_chart
+from spu_core.charts.paper_bounds import convergence_chart, noisy_link_chart
+from spu_core.charts.paper_figures import check_flow_chart, roc_loss_chart
+from spu_core.charts.paper_maps import winner_map_chart
+from spu_core.charts.paper_tables import PrintedFigure, reproduction_chart
+from spu_core.charts.paper_theorems import ceiling_noise_chart, ordering_chart, scar_line_chart
 from spu_core.charts.roc import clicked_threshold, roc_chart
 from spu_core.charts.rule_analysis import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart
 from spu_core.charts.scores import calibration_chart, feature_effect_chart, score_chart
 from spu_core.charts.theme import DARK, LIGHT, Theme
+from spu_core.charts.trust_audit import audit_chart, outlook_chart, strata_chart
+from spu_core.charts.trust_bias import bias_chart
+from spu_core.charts.trust_echo import echo_chart
+from spu_core.charts.trust_prior import prior_chart
+from spu_core.charts.trust_sensitivity import rule_influence_chart, sensitivity_chart
+from spu_core.charts.trust_what_if import what_if_chart
 
 __all__ = [
     "DARK",
     "LIGHT",
+    "PrintedFigure",
     "ReviewCosts",
     "RuleBand",
     "Theme",
     "alt_text",
+    "audit_chart",
+    "bias_chart",
     "brush_chart",
     "calibration_chart",
     "category_chart",
+    "ceiling_noise_chart",
+    "check_flow_chart",
     "check_prior_chart",
     "clicked_threshold",
+    "convergence_chart",
     "cost_chart",
     "coverage_chart",
     "difference_chart",
+    "echo_chart",
     "failure_ratio_chart",
     "feature_effect_chart",
     "gains_chart",
     "gains_lift_chart",
     "implied_auc_chart",
+    "label_delay_chart",
     "label_rate_chart",
     "leaderboard_chart",
     "learning_curve_chart",
     "leave_one_out_chart",
     "missing_chart",
+    "noisy_link_chart",
+    "ordering_chart",
+    "outcome_ratio_chart",
+    "outcome_time_chart",
+    "outlook_chart",
     "overlap_chart",
+    "prior_chart",
+    "reproduction_chart",
     "roc_chart",
+    "roc_loss_chart",
+    "rule_influence_chart",
     "rule_lift_chart",
+    "scar_line_chart",
     "score_chart",
     "segment_chart",
     "selected_levels",
     "selected_range",
+    "sensitivity_chart",
     "share_of_ceiling_chart",
     "soft_label_chart",
+    "strata_chart",
+    "what_if_chart",
+    "winner_map_chart",
 ]

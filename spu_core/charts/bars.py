@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from spu_core.charts.words import compact, label
 from spu_core.tables import Histogram
+from spu_core.tables.moments import day_of
 
 NANOSECONDS_PER_MILLISECOND = 1e6
 
@@ -76,7 +77,7 @@ class Bars:
         return f"{self._words(low)} to {self._words(high)}"
 
     def _words(self, value: float) -> str:
-        return str(np.datetime64(int(value), "ns").astype("datetime64[D]")) if self.dates else compact(value)
+        return day_of(value) if self.dates else compact(value)
 
 
 def set_value_axis(figure: go.Figure, bars: Bars, column: str) -> None:

@@ -14,6 +14,7 @@ from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothi
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.charts.words import count, label, one_line, percent, plain
 from spu_core.tables import Histogram
+from spu_core.tables.moments import stamp_of
 
 MOST_LEVELS = 30
 # Names of neighbouring bands take turns on so many lines.
@@ -150,7 +151,7 @@ def _place(data: Any) -> int | None:
 def _position(value: Any) -> float:
     """A number, or the date that Plotly writes for one."""
     if isinstance(value, str):
-        return float(np.datetime64(value.replace(" ", "T"), "ns").astype(np.int64))
+        return stamp_of(value)
     return float(value)
 
 

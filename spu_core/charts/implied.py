@@ -39,15 +39,15 @@ def implied_auc_chart(
         colorscale=_scale(theme),
         zsmooth="best",
         hoverongaps=False,
-        colorbar=_color_bar(theme),
+        colorbar=map_color_bar(theme),
         hovertemplate=(
             "prior %{x:.1%}, S_P %{y:.2f}<br>implied true AUC %{z:.3f}<br>above 1 refutes the assumption<extra></extra>"
         ),
     )
-    _add_border(figure, region, theme)
+    add_border(figure, region, theme)
     if (implied > 1.0).any():
-        _write(figure, "assumption refuted", (0.02, 0.03), theme.warn)
-    _write(figure, "not possible", (0.98, 0.97), theme.muted)
+        write_in_corner(figure, "assumption refuted", (0.02, 0.03), theme.warn)
+    write_in_corner(figure, "not possible", (0.98, 0.97), theme.muted)
     if chosen is not None:
         _add_chosen(figure, chosen, auc_spu, theme)
     figure.update_xaxes(tickformat=".0%", range=[0, 1], showgrid=False, fixedrange=True, automargin=False)
@@ -61,7 +61,8 @@ def implied_auc_chart(
     return figure
 
 
-def _add_border(figure: go.Figure, region: AdmissibleRegion, theme: Theme) -> None:
+def add_border(figure: go.Figure, region: AdmissibleRegion, theme: Theme) -> None:
+    """Where E[S] allows no larger S_P."""
     priors = np.linspace(region.mean, 1.0, 80)[:-1]
     figure.add_scatter(
         x=light(priors),
@@ -94,7 +95,8 @@ def _scale(theme: Theme) -> list[tuple[float, str]]:
     return [*((place * end, color) for place, color in theme.scale), (end, warning), (1.0, warning)]
 
 
-def _color_bar(theme: Theme) -> dict[str, Any]:
+def map_color_bar(theme: Theme, title: str = "implied true AUC") -> dict[str, Any]:
+    """The colours of a map, above it."""
     return {
         "orientation": "h",
         "y": 1.02,
@@ -102,14 +104,14 @@ def _color_bar(theme: Theme) -> dict[str, Any]:
         "thickness": 8,
         "len": 1.0,
         "outlinewidth": 0,
-        "title": {"text": "implied true AUC", "side": "top"},
+        "title": {"text": title, "side": "top"},
         "tickvals": [0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
         "tickformat": ".1f",
         "tickfont": {"color": theme.muted, "size": TEXT_SIZE - 1},
     }
 
 
-def _write(figure: go.Figure, words: str, corner: tuple[float, float], color: str) -> None:
+def write_in_corner(figure: go.Figure, words: str, corner: tuple[float, float], color: str) -> None:
     """Words in a corner of the plot."""
     x, y = corner
     figure.add_annotation(

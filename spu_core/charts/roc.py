@@ -29,6 +29,7 @@ def roc_chart(
     curves: Mapping[str, RocSpu],
     ceiling: RocSpu,
     *,
+    areas: Mapping[str, float] | None = None,
     bands: Mapping[str, RocBand] | None = None,
     perfect: ScarLink | None = None,
     operating_point: OperatingPoint | None = None,
@@ -37,12 +38,15 @@ def roc_chart(
 ) -> go.Figure:
     """ROC_SPU curves under the ceiling curve, the region above it shaded as unattainable.
 
-    `perfect` adds the curve of a perfect classifier under the assumption of Theorem 2. `zoom` is "full", "low" (FPR up
-    to 10 %) or "log". A click on a curve returns its threshold: see `clicked_threshold`.
+    `areas` are the AUC_SPU to write beside the names, where they are not those of the curves: a leaderboard averages
+    within folds, a curve pools them. `perfect` adds the curve of a perfect classifier under the assumption of
+    Theorem 2. `zoom` is "full", "low" (FPR up to 10 %) or "log". A click on a curve returns its threshold: see
+    `clicked_threshold`.
     """
     check_choice(zoom, ZOOMS, "zoom")
     view = RocView.of(zoom, [*curves.values(), ceiling])
-    figure = canvas(theme, _alt(curves, ceiling, operating_point), height=440)
+    areas = {name: curve.auc for name, curve in curves.items()} | dict(areas or {})
+    figure = canvas(theme, _alt({name: areas[name] for name in curves}, ceiling, operating_point), height=440)
     _add_unattainable(figure, ceiling, view, theme)
     for name, band in (bands or {}).items():
         _add_band(figure, band, theme.color(list(curves).index(name) if name in curves else 0))
@@ -51,7 +55,8 @@ def roc_chart(
     if perfect is not None:
         _add_perfect(figure, perfect, view, theme)
     for place, (name, curve) in enumerate(curves.items()):
-        _add_curve(figure, name, curve, view, theme.color(place), 2.6 if place == 0 else 1.6)
+        words = f"{label(name)}  {decimals(areas[name])}"
+        _add_curve(figure, (name, words), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
     if operating_point is not None:
         _add_operating_point(figure, operating_point, theme)
     _set_axes(figure, view)
@@ -150,7 +155,8 @@ def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: The
     )
 
 
-def _add_curve(figure: go.Figure, name: str, curve: RocSpu, view: RocView, color: str, width: float) -> None:
+def _add_curve(figure: go.Figure, names: tuple[str, str], curve: RocSpu, view: RocView, line: dict[str, Any]) -> None:
+    """`names` are that of the run, and what the legend says."""
     x, y, data = view.of_curve(curve)
     figure.add_scatter(
         x=light(x),
@@ -159,9 +165,9 @@ def _add_curve(figure: go.Figure, name: str, curve: RocSpu, view: RocView, color
         mode="lines+markers",
         # Invisible markers give every point of the line something to click on.
         marker={"size": 9, "color": "rgba(0,0,0,0)"},
-        name=f"{label(name)}  {decimals(curve.auc)}",
-        line={"color": color, "width": width},
-        hovertemplate=_CURVE_HOVER.format(name=plain(name)),
+        name=names[1],
+        line=line,
+        hovertemplate=_CURVE_HOVER.format(name=plain(names[0])),
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
     )
@@ -203,11 +209,11 @@ def _set_legend(figure: go.Figure, entries: int, view: RocView, theme: Theme) ->
     figure.update_layout(legend={"bgcolor": see_through(theme.background, 0.8), "itemwidth": 30, **place})
 
 
-def _alt(curves: Mapping[str, RocSpu], ceiling: RocSpu, point: OperatingPoint | None) -> str:
-    areas = listed(f"{name} {decimals(curve.auc)}" for name, curve in curves.items())
+def _alt(areas: Mapping[str, float], ceiling: RocSpu, point: OperatingPoint | None) -> str:
+    written = listed(f"{name} {decimals(area)}" for name, area in areas.items())
     chosen = (
         ""
         if point is None
         else (f" The operating point has TPR_SPU {percent(point.tpr)} at FPR_SPU {percent(point.fpr)}.")
     )
-    return f"ROC_SPU curves under a ceiling of AUC_SPU {decimals(ceiling.auc)}: {areas}.{chosen}"
+    return f"ROC_SPU curves under a ceiling of AUC_SPU {decimals(ceiling.auc)}: {written}.{chosen}"

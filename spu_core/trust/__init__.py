@@ -2,20 +2,100 @@
 
 from __future__ import annotations
 
+from spu_core.trust.assumptions import AssumptionReport, check_assumptions
+from spu_core.trust.audit_estimate import AuditEstimate, AuditFigure, estimate_audit
+from spu_core.trust.audit_list import review_list
+from spu_core.trust.audit_outlook import Outlook, outlook, outlook_table
+from spu_core.trust.audit_plan import AuditPlan, plan_audit
+from spu_core.trust.audit_population import Population
+from spu_core.trust.audit_targets import TARGETS
+from spu_core.trust.audit_verdicts import TREATMENTS, Verdict, read_verdicts
+from spu_core.trust.bias import BiasMap, selection_bias
 from spu_core.trust.echo import EchoReport, beyond_rules, echo_check
+from spu_core.trust.feedback import Feedback, FeedbackPlan, feed_back
+from spu_core.trust.feedback_beliefs import BeliefBound, belief_bounds
+from spu_core.trust.feedback_columns import RowChecks
+from spu_core.trust.holdout import HoldoutReport, SplitBalance, assign_arms, measure_on_holdout, split_balance
+from spu_core.trust.leaks import history_leaks
+from spu_core.trust.outcomes import ArmRatios, Checks, clustered_ratio, outcome_ratios, ratio_table
+from spu_core.trust.outcomes_compare import ArmComparison, compare_arms, detectable_difference
+from spu_core.trust.outcomes_file import OutcomeFile, OutcomeLine, read_outcomes
+from spu_core.trust.outcomes_time import LabelDelay, label_delay, ratios_over_time
+from spu_core.trust.prior import PriorReport, compare_priors
+from spu_core.trust.queue import Queue, QueuePlan, fill_queue
+from spu_core.trust.queue_disagreement import Disagreement, disagreement
 from spu_core.trust.sensitivity import (
+    RuleInfluence,
     Sensitivity,
     belief_sensitivity,
     retrained_sensitivity,
+    rule_influence,
     shifted_labels,
 )
+from spu_core.trust.what_if import Implied, Marker, WhatIf
 
 __all__ = [
+    "TARGETS",
+    "TREATMENTS",
+    "ArmComparison",
+    "ArmRatios",
+    "AssumptionReport",
+    "AuditEstimate",
+    "AuditFigure",
+    "AuditPlan",
+    "BeliefBound",
+    "BiasMap",
+    "Checks",
+    "Disagreement",
     "EchoReport",
+    "Feedback",
+    "FeedbackPlan",
+    "HoldoutReport",
+    "Implied",
+    "LabelDelay",
+    "Marker",
+    "OutcomeFile",
+    "OutcomeLine",
+    "Outlook",
+    "Population",
+    "PriorReport",
+    "Queue",
+    "QueuePlan",
+    "RowChecks",
+    "RuleInfluence",
     "Sensitivity",
+    "SplitBalance",
+    "Verdict",
+    "WhatIf",
+    "assign_arms",
+    "belief_bounds",
     "belief_sensitivity",
     "beyond_rules",
+    "check_assumptions",
+    "clustered_ratio",
+    "compare_arms",
+    "compare_priors",
+    "detectable_difference",
+    "disagreement",
     "echo_check",
+    "estimate_audit",
+    "feed_back",
+    "fill_queue",
+    "history_leaks",
+    "label_delay",
+    "measure_on_holdout",
+    "outcome_ratios",
+    "outlook",
+    "outlook_table",
+    "plan_audit",
+    "ratio_table",
+    "ratios_over_time",
+    "read_outcomes",
+    "read_verdicts",
     "retrained_sensitivity",
+    "review_list",
+    "rule_influence",
+    "selection_bias",
     "shifted_labels",
+    "split_balance",
 ]

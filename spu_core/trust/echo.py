@@ -71,11 +71,19 @@ def echo_check(
     candidate: Candidate | str,
     config: TrainConfig | None = None,
     *,
+    most_rows: int | None = None,
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> EchoReport:
-    """Cross-fit a candidate with and without the rule columns and compare both with the rules."""
+    """Cross-fit a candidate with and without the rule columns and compare both with the rules.
+
+    With `most_rows`, on that many rows drawn at random where there are more.
+    """
     candidate = Candidate(candidate) if isinstance(candidate, str) else candidate
+    if most_rows is not None and len(table) > most_rows:
+        rows = np.sort(np.random.default_rng(0).choice(len(table), most_rows, replace=False))
+        table = replace(table, frame=table.frame.iloc[rows].reset_index(drop=True))
+        soft_labels = soft_labels.take(rows)
     _check_rules(table, soft_labels)
     twins = [_with_columns(candidate, True), _with_columns(candidate, False)]
     kept, dropped = cross_fit(table, soft_labels, twins, config, on_progress=on_progress, should_stop=should_stop)

@@ -107,20 +107,94 @@ def retrained_sensitivity(
     return Sensitivity(names, np.array(aucs), spread, retrained=True, is_cut=len(aucs) < draws)
 
 
+@dataclass(frozen=True, eq=False)
+class RuleInfluence:
+    """What shifting one rule at a time does, down and up by `shift` on the log-odds scale.
+
+    `table` has a line per rule, the most influential first: the AUC_SPU of the leader at both ends, the largest change
+    of its lead over the runner-up, and who leads at each end.
+    """
+
+    table: pd.DataFrame
+    leader: str
+    shift: float
+
+    @property
+    def sentence(self) -> str:
+        if self.table.empty:
+            return "No rule fires with a belief that could be shifted."
+        first = self.table.iloc[0]
+        turned = self.table[(self.table["leads_down"] != self.leader) | (self.table["leads_up"] != self.leader)]
+        most = (
+            f"Rule {first['rule']!r} matters most: shifting it moves the figures by up to {first['change']:.3f} AUC_SPU"
+        )
+        if turned.empty:
+            return f"{most}; no single rule takes the lead from {self.leader!r}."
+        names = ", ".join(repr(name) for name in turned["rule"][:3])
+        return f"{most}; shifting {names} alone would take the lead from {self.leader!r}."
+
+
+def rule_influence(
+    runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0, should_stop: Callable[[], bool] | None = None
+) -> RuleInfluence:
+    """Which single rule matters most: each is shifted alone, down and up, and the stored scores are judged anew."""
+    finished = [run for run in runs if run.score is not None]
+    if not finished:
+        raise TrainingError("No run has scores, so there is nothing to judge.")
+    if check_number(shift, "shift", TrainingError) <= 0:
+        raise TrainingError(f"shift must be above 0, got {shift:g}.")
+    matrix, combine = _rules_of(soft_labels)
+    ranked, names = [_FoldRanks.of(run) for run in finished], [run.name for run in finished]
+
+    def judged(moves: np.ndarray) -> np.ndarray:
+        if should_stop is not None and should_stop():
+            raise TrainingCancelled("The sensitivity check was cancelled.")
+        labels = assign_soft_labels(_shifted(matrix, moves), soft_labels.is_labeled, combine, floor=soft_labels.floor)
+        return np.array([ranks.auc_spu(labels.value) for ranks in ranked])
+
+    now = judged(np.zeros(matrix.n_rules))
+    lines = []
+    for place, rule in enumerate(matrix.names):
+        moves = np.zeros(matrix.n_rules)
+        moves[place] = shift
+        lines.append(_influence_line(rule, names, now, judged(-moves), judged(moves)))
+    table = pd.DataFrame(lines).sort_values("change", ascending=False, kind="stable", ignore_index=True)
+    return RuleInfluence(table, names[int(now.argmax())], shift)
+
+
+def _influence_line(
+    rule: str, names: Sequence[str], now: np.ndarray, down: np.ndarray, up: np.ndarray
+) -> dict[str, object]:
+    leader = int(now.argmax())
+    return {
+        "rule": rule,
+        "now": float(now[leader]),
+        "down": float(down[leader]),
+        "up": float(up[leader]),
+        "change": float(max(np.abs(down - now).max(), np.abs(up - now).max())),
+        "leads_down": names[int(down.argmax())],
+        "leads_up": names[int(up.argmax())],
+    }
+
+
 def shifted_labels(soft_labels: SoftLabels, *, draws: int, spread: float, seed: int = 0) -> Iterator[SoftLabels]:
     """Soft labels under draws of the rules' beliefs; each rule moves as a whole."""
     check_whole(draws, "draws", 1)
     if check_number(spread, "spread", TrainingError) <= 0:
         raise TrainingError(f"spread must be above 0, got {spread:g}.")
-    matrix, combine = soft_labels.matrix, soft_labels.combine
-    if matrix is None or combine is None:
-        raise TrainingError(
-            "These soft labels came ready-made, so there are no beliefs to shift; assign them from rules."
-        )
+    matrix, combine = _rules_of(soft_labels)
     rng = np.random.default_rng(seed)
     for _ in range(draws):
         shifted = _shifted(matrix, rng.normal(0.0, spread, matrix.n_rules))
         yield assign_soft_labels(shifted, soft_labels.is_labeled, combine, floor=soft_labels.floor)
+
+
+def _rules_of(soft_labels: SoftLabels) -> tuple[RuleMatrix, str]:
+    if soft_labels.matrix is None or soft_labels.combine is None:
+        raise TrainingError(
+            "These soft labels came ready-made, so there are no beliefs to shift; assign them from rules."
+        )
+    return soft_labels.matrix, soft_labels.combine
 
 
 def _shifted(matrix: RuleMatrix, shift: np.ndarray) -> RuleMatrix:

@@ -34,6 +34,8 @@ from spu_core.theory import AdmissibleRegion, ScarLink
 from spu_core.theory.check_prior import fit_check_prior
 from spu_core.theory.check_ratio import fit_check_ratios
 from spu_core.training.pairs import Pair
+from tests.charts.gallery_outcomes import OUTCOME_EXAMPLES
+from tests.charts.gallery_trust import TRUST_EXAMPLES
 
 ROWS = 4000
 NOISE = {"Gradient boosting": 0.55, "Random forest": 0.7, "MLP": 0.72, "Soft logistic": 0.95, "Naive Bayes": 1.9}
@@ -137,6 +139,38 @@ def _segments():
 PAIRS, RATIOS, SEGMENTS = _pairs(), _ratios(), _segments()
 PRIOR = fit_check_prior([10] * 100 + [5] * 60, [9] * 70 + [1] * 20 + [5] * 10 + [5] * 50 + [0] * 10, penalty=0.003)
 COUNTRIES = _levels(DATA["country"])
+FALLING = np.array([0.9, 0.8, 0.7, 0.6])
+NOISE_SERIES = {"noise": [0.0, 0.1, 1.0, 3.0], "curves": {"uniform": {"ceiling": 0.9, "auc_spu": FALLING.tolist()}}}
+LINE_SERIES = {
+    "common": {"true_auc": [0.5, 0.7, 0.9], "auc_spu": [0.5, 0.56, 0.62], "spread": [0.01] * 3, "line": [0.5, 0.65]}
+}
+ORDER_SERIES = {"auc_spu": FALLING.tolist(), "auc": [0.8, 0.75, 0.79, 0.6], "pair": [0.7, 0.8, 0.79, 0.75]}
+BOUND_SERIES = {"noise": [0.001, 0.01], "loss": [1e-5, 1e-3], "printed": [8e-6, 8e-4], "corrected": [4e-5, 4e-3]}
+GAP_SERIES = {"sizes": [250, 1000, 4000], "learners": {"LightGBM": {"gap": [0.1, 0.04, 0.01], "error": [0.01] * 3}}}
+ROC_SERIES = {
+    "fpr": [0.0, 0.2, 1.0],
+    "optimal": [0.0, 0.7, 1.0],
+    "by_spu": [0.0, 0.6, 1.0],
+    "optimal_auc": 0.75,
+    "by_spu_auc": 0.7,
+}
+FLOWS = [
+    {"from": "All players", "to": "Picked by a rule", "players": 30, "cheaters": 9},
+    {"from": "All players", "to": "Never picked", "players": 70, "cheaters": 2},
+    {"from": "Picked by a rule", "to": "Permanent restriction: label 1", "players": 30, "cheaters": 9},
+]
+WINNERS = [
+    {"labels": labels, "bias": bias, "target − feature": gap, "winner": winner}
+    for labels, bias, gap, winner in [
+        (10, 0.0, 0.03, "target"),
+        (900, 0.0, -0.02, "feature"),
+        (10, 2.0, 0.0, "undecided"),
+    ]
+]
+PRINTED = [
+    charts.PrintedFigure("Adult, LightGBM", 0.863, 0.861, 0.002, "soft labels"),
+    charts.PrintedFigure("Adult, LightGBM", 0.833, 0.845, None, "baseline"),
+]
 
 Example = Callable[[Theme], go.Figure]
 EXAMPLES: dict[str, Example] = {
@@ -179,6 +213,17 @@ EXAMPLES: dict[str, Example] = {
     "implied_auc": lambda theme: charts.implied_auc_chart(
         AdmissibleRegion(0.28), 0.66, chosen=ScarLink.from_mean(0.28, 0.3, 0.7), theme=theme
     ),
+    "ceiling_noise": lambda theme: charts.ceiling_noise_chart(NOISE_SERIES, theme=theme),
+    "scar_line": lambda theme: charts.scar_line_chart(LINE_SERIES, theme=theme),
+    "ordering": lambda theme: charts.ordering_chart(ORDER_SERIES, "convex: η³", theme=theme),
+    "noisy_link": lambda theme: charts.noisy_link_chart(BOUND_SERIES, 0.95, theme=theme),
+    "convergence": lambda theme: charts.convergence_chart(GAP_SERIES, theme=theme),
+    "roc_loss": lambda theme: charts.roc_loss_chart(ROC_SERIES, theme=theme),
+    "check_flow": lambda theme: charts.check_flow_chart(FLOWS, theme=theme),
+    "winner_map": lambda theme: charts.winner_map_chart(WINNERS, theme=theme),
+    "reproduction": lambda theme: charts.reproduction_chart(PRINTED, "true AUC", theme=theme),
+    **OUTCOME_EXAMPLES,
+    **TRUST_EXAMPLES,
     "nothing": lambda theme: charts.leaderboard_chart({}, theme=theme),
 }
 

@@ -98,7 +98,7 @@ def test_json_knows_no_infinity(name):
     figure = EXAMPLES[name](LIGHT)
     for trace in figure.data:
         for key in ("x", "y", "customdata"):
-            values = trace[key]
+            values = getattr(trace, key, None)
             if values is not None and np.asarray(values).dtype.kind == "f":
                 assert np.isfinite(np.asarray(values)).all(), key
 

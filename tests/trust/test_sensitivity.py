@@ -8,7 +8,13 @@ import pytest
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.training import Candidate, TrainConfig, TrainingCancelled, cross_fit, runs_on
-from spu_core.trust import Sensitivity, belief_sensitivity, retrained_sensitivity, shifted_labels
+from spu_core.trust import (
+    Sensitivity,
+    belief_sensitivity,
+    retrained_sensitivity,
+    rule_influence,
+    shifted_labels,
+)
 from tests.training.worlds import make_world
 
 CONFIG = TrainConfig(folds=3, threads=1)
@@ -92,3 +98,26 @@ def test_what_cannot_be_shifted_says_why(trained):
         belief_sensitivity(runs, soft_labels, spread=0.0)
     with pytest.raises(TrainingCancelled, match="was cancelled"):
         belief_sensitivity(runs, soft_labels, should_stop=lambda: True)
+
+
+def test_each_rule_is_shifted_alone_and_the_most_influential_comes_first(trained):
+    _, soft_labels, runs = trained
+    found = rule_influence(runs, soft_labels, shift=1.0)
+    now = {run.name: run.metrics.auc_spu.estimate for run in runs}
+
+    assert sorted(found.table["rule"]) == sorted(soft_labels.matrix.names)
+    assert found.table["change"].is_monotonic_decreasing
+    assert found.leader == max(now, key=now.get)
+    assert found.table["now"].iloc[0] == pytest.approx(max(now.values()))
+    assert f"Rule {found.table['rule'].iloc[0]!r} matters most" in found.sentence
+
+
+def test_rules_that_cannot_be_shifted_are_said_so(trained):
+    _, soft_labels, runs = trained
+    ready_made = SoftLabels.from_values(soft_labels.value, soft_labels.is_labeled)
+    with pytest.raises(TrainingError, match="came ready-made"):
+        rule_influence(runs, ready_made)
+    with pytest.raises(TrainingError, match="shift must be above 0, got 0"):
+        rule_influence(runs, soft_labels, shift=0)
+    with pytest.raises(TrainingError, match="No run has scores"):
+        rule_influence([], soft_labels)

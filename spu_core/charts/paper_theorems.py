@@ -1,0 +1,143 @@
+"""Theorems 1 to 3 as figures: the ceiling, the straight line, and the order of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import plotly.graph_objects as go
+
+from spu_core.charts.canvas import canvas, light, top_legend
+from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
+from spu_core.charts.words import decimals, listed, one_line, plain
+
+Series = Mapping[str, Any]
+
+
+def ceiling_noise_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
+    """Theorem 1: AUC_SPU of S with ever more noise, under the ceiling of each kind of soft labels.
+
+    `series` has `noise` and `curves`: name → {"ceiling", "auc_spu"}.
+    """
+    curves = series["curves"]
+    words = listed((f"{name} {decimals(curve['ceiling'])}" for name, curve in curves.items()), most=5)
+    figure = canvas(theme, f"AUC_SPU falls from its ceiling as noise is added to S; the ceilings: {words}.", height=380)
+    for place, (name, curve) in enumerate(curves.items()):
+        color = theme.color(place)
+        figure.add_scatter(
+            x=light(series["noise"]),
+            y=light(curve["auc_spu"]),
+            mode="lines",
+            name=plain(name),
+            line={"color": color, "width": 2.2},
+            hovertemplate=f"<b>{plain(name)}</b><br>noise %{{x:.2f}}: AUC_SPU %{{y:.3f}}<extra></extra>",
+        )
+        figure.add_scatter(
+            x=[0.0, float(series["noise"][-1])],
+            y=[curve["ceiling"]] * 2,
+            mode="lines",
+            line={"color": see_through(color, 0.75), "width": 1.2, "dash": "6px,4px"},
+            hovertemplate=f"ceiling of {plain(name)}: {decimals(curve['ceiling'])}<extra></extra>",
+            showlegend=False,
+        )
+    figure.update_xaxes(title_text="noise added to S (standard deviation)", fixedrange=True, nticks=7)
+    figure.update_yaxes(title_text="AUC_SPU", fixedrange=True, range=[0.48, 1.02], nticks=6)
+    top_legend(figure)
+    return figure
+
+
+def scar_line_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
+    """Theorem 2: measured (true AUC, AUC_SPU) of scores of rising strength, on the line that the theorem gives.
+
+    `series` maps a setting to {"true_auc", "auc_spu", "spread", "line"}; `line` holds AUC_SPU at true AUC ½ and 1.
+    """
+    alt = f"Measured AUC_SPU beside the predicted line, in {len(series)} settings: {'; '.join(map(one_line, series))}."
+    figure = canvas(theme, alt, height=380)
+    for place, (name, setting) in enumerate(series.items()):
+        color = theme.color(place)
+        figure.add_scatter(
+            x=[0.5, 1.0],
+            y=setting["line"],
+            mode="lines",
+            line={"color": see_through(color, 0.7), "width": 1.5},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        figure.add_scatter(
+            x=light(setting["true_auc"]),
+            y=light(setting["auc_spu"]),
+            mode="markers",
+            name=plain(name),
+            marker={"size": 8, "color": color},
+            error_y={"array": light(setting["spread"]), "color": color, "thickness": 1.2, "width": 0},
+            hovertemplate=f"<b>{plain(name)}</b><br>true AUC %{{x:.3f}}, AUC_SPU %{{y:.3f}}<extra></extra>",
+        )
+    figure.update_xaxes(title_text="true AUC", fixedrange=True, range=[0.48, 1.01], nticks=7)
+    figure.update_yaxes(title_text="AUC_SPU", fixedrange=True, nticks=6)
+    top_legend(figure)
+    return figure
+
+
+def ordering_chart(series: Series, link: str, *, theme: Theme = LIGHT) -> go.Figure:
+    """Theorem 3: many imperfect scores under one link; an arrow where AUC_SPU rises while the true AUC falls.
+
+    `series` has `auc_spu`, `auc` and `pair` (AUC_SPU before and after, AUC before and after; empty without one).
+    """
+    pair = series["pair"]
+    told = (
+        f"from ({decimals(pair[0])}, {decimals(pair[2])}) to ({decimals(pair[1])}, {decimals(pair[3])}) AUC_SPU rises "
+        "while the true AUC falls"
+        if pair
+        else "both rise and fall together"
+    )
+    figure = canvas(theme, f"AUC_SPU and true AUC of imperfect scores under {link}: {told}.", height=380)
+    figure.add_scatter(
+        x=light(series["auc_spu"]),
+        y=light(series["auc"]),
+        mode="markers",
+        marker={"size": 6, "color": see_through(theme.model, 0.55)},
+        hovertemplate="AUC_SPU %{x:.3f}, true AUC %{y:.3f}<extra></extra>",
+        showlegend=False,
+    )
+    if pair:
+        _add_arrow(figure, pair, theme)
+    figure.update_xaxes(title_text="AUC_SPU", fixedrange=True, nticks=7)
+    figure.update_yaxes(title_text="true AUC", fixedrange=True, nticks=6)
+    return figure
+
+
+def _add_arrow(figure: go.Figure, pair: list[float], theme: Theme) -> None:
+    spu_before, spu_after, before, after = pair
+    figure.add_scatter(
+        x=[spu_before, spu_after],
+        y=[before, after],
+        mode="markers",
+        marker={"size": 11, "color": theme.warn, "line": {"color": theme.background, "width": 1.5}},
+        hovertemplate="AUC_SPU %{x:.3f}, true AUC %{y:.3f}<extra></extra>",
+        showlegend=False,
+    )
+    figure.add_annotation(
+        x=spu_after,
+        y=after,
+        ax=spu_before,
+        ay=before,
+        axref="x",
+        ayref="y",
+        standoff=7,
+        startstandoff=7,
+        arrowhead=2,
+        arrowwidth=2,
+        arrowcolor=theme.warn,
+        text="",
+    )
+    figure.add_annotation(
+        text="AUC_SPU rises,<br>true AUC falls",
+        x=spu_after,
+        y=after,
+        xanchor="left",
+        xshift=12,
+        showarrow=False,
+        align="left",
+        bgcolor=see_through(theme.background, 0.85),
+        font={"color": theme.warn, "size": TEXT_SIZE},
+    )

@@ -1,0 +1,32 @@
+"""Every source of the class prior beside the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from spu_core.charts.lines import Line, whisker_chart
+from spu_core.charts.theme import LIGHT, Theme
+from spu_core.charts.words import interval, listed, percent, plain
+
+if TYPE_CHECKING:
+    from spu_core.trust.prior import PriorReport, Source
+
+_COLORS = {"BBE": "model", "Elkan–Noto": "model", "E[S]": "belief", "Audit": "text", "Truth": "text"}
+
+
+def prior_chart(report: PriorReport, *, theme: Theme = LIGHT) -> go.Figure:
+    """One line per source: an estimate, with its band where it has one."""
+    lines = [_line(source, theme) for source in report.sources]
+    said = listed((f"{source.name} {percent(source.prior)}" for source in report.sources), 6)
+    figure = whisker_chart(lines, theme, f"Share of positives by source: {said}.", "share of positives π")
+    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
+    return figure
+
+
+def _line(source: Source, theme: Theme) -> Line:
+    band = "" if source.low is None else f" ({interval(source.low, source.high, percent)})"
+    hover = f"<b>{plain(source.name)}</b><br>{percent(source.prior)}{band}<br>{plain(source.words)}"
+    color = getattr(theme, _COLORS.get(source.name, "text"))
+    return Line(source.name, source.prior, hover, percent(source.prior), color, source.low, source.high)

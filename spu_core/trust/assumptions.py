@@ -1,0 +1,238 @@
+"""The paper's assumptions, tested on audited rows by the chances with which they were drawn.
+
+An unweighted test would be wrong here: rows were drawn by score and S, which are what the assumptions speak about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
+
+from spu_core.theory import MeanGap, MonotoneBound, MonotoneLink, estimate_monotone_link
+from spu_core.trust.audit_estimate import AuditEstimate
+from spu_core.trust.audit_targets import TARGETS
+from spu_core.trust.audit_totals import Audited, expectation, stratum_totals
+
+FEWEST_OF_A_CLASS = 5
+LINK_BANDS = 10
+LINK_POINTS = 1000
+SCORE = "the score"
+# Below this ε the link is monotone for all that audits of this size can see.
+ALMOST_MONOTONE = 0.005
+ILLUSTRATION = "An illustration: both sides were estimated, through the score alone."
+
+
+@dataclass(frozen=True, eq=False)
+class AssumptionReport:
+    """What the verdicts say about each assumption; None where there are too few of a class to say anything.
+
+    `dependence` has a line for each class and each of score and columns: the rank correlation with S within the class,
+    with its p-value (Holm's, over all lines). `link` and `bound` are an illustration: both sides are estimated, from
+    the score alone.
+    """
+
+    separation: MeanGap | None
+    dependence: pd.DataFrame
+    link: MonotoneLink | None
+    bound: MonotoneBound | None
+    level: float
+
+    @property
+    def is_independence_refuted(self) -> bool:
+        """Whether S depends on the score (or a column) within a class, so that Theorem 2 does not hold."""
+        return bool((self.dependence["holm"] < 1.0 - self.level).any())
+
+    @property
+    def is_score_refuted(self) -> bool:
+        """The same for the score alone, which is what the implied true AUC needs."""
+        lines = self.dependence[self.dependence["with"] == SCORE]
+        return bool((lines["holm"] < 1.0 - self.level).any())
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence per assumption."""
+        return (self._separation_words(), self._dependence_words(), self._link_words())
+
+    def _separation_words(self) -> str:
+        if self.separation is None:
+            return f"Assumption 1: fewer than {FEWEST_OF_A_CLASS} verdicts of a class; nothing can be said."
+        gap = f"S_P − S_N = {self.separation.estimate:.3f} ({self.separation.low:.3f} to {self.separation.high:.3f})"
+        if self.separation.is_shown:
+            return f"Assumption 1 holds on these rows: {gap}. Soft labels point to the positives."
+        return (
+            f"Assumption 1 is not shown: {gap}. Either the soft labels do not point to the positives, or rows are few."
+        )
+
+    def _dependence_words(self) -> str:
+        if self.dependence.empty:
+            return f"Assumption 2: fewer than {FEWEST_OF_A_CLASS} verdicts of a class; nothing can be said."
+        worst = self.dependence.sort_values("holm", kind="stable").iloc[0]
+        found = f"within true {worst['class']}s S goes with {worst['with']} (correlation {worst['correlation']:.2f})"
+        if self.is_score_refuted:
+            return f"Assumption 2 is refuted for this score: {found}. The implied true AUC must not be believed."
+        if self.is_independence_refuted:
+            return f"Assumption 2 is refuted: {found}. It was not for the score itself; read implied figures with care."
+        return (
+            "Assumption 2 is not refuted by these rows: within each class no dependence of S on the score or a column "
+            "was seen. That is no proof; few rows see only strong dependence."
+        )
+
+    def _link_words(self) -> str:
+        if self.link is None or self.bound is None:
+            return "Assumptions 3 and 4: too few verdicts to follow E[S|X] against P(Y=1|X)."
+        rough = f"ε = {self.link.noise:.3f}, C_h = {self.link.slope:.3f}, M = {self.link.density:.1f}"
+        lost = self.bound.auc_loss
+        loss = f"at most {lost:.3f} AUC" if lost < 0.5 else "any amount (the bound is void)"
+        if self.link.noise < ALMOST_MONOTONE:
+            return (
+                f"Assumption 3 agrees with these rows: E[S|score] rises with P(Y=1|score) ({rough}). By the corrected "
+                f"Theorem 4 the best score by S loses {loss}. {ILLUSTRATION}"
+            )
+        return f"Assumption 4 with {rough}: by the corrected Theorem 4 the best score by S loses {loss}. {ILLUSTRATION}"
+
+
+def check_assumptions(estimate: AuditEstimate, columns: Mapping[str, Any] | None = None) -> AssumptionReport:
+    """Test what can be tested on the audited rows; `columns` are values of all rows of the population by name."""
+    audited, level = estimate.audited, estimate.plan.level
+    positives = float(audited.verdict.sum()) + float(audited.population.is_known.sum())
+    negatives = float((1.0 - audited.verdict).sum())
+    if min(positives, negatives) < FEWEST_OF_A_CLASS:
+        return AssumptionReport(None, _empty(), None, None, level)
+    link = _link(audited)
+    return AssumptionReport(
+        _separation(audited, level),
+        _dependence(audited, columns or {}),
+        link,
+        None if link is None else link.bound(),
+        level,
+    )
+
+
+def _separation(audited: Audited, level: float) -> MeanGap:
+    """S_P − S_N with the error of the drawing."""
+    positive, negative = TARGETS["positive_mean"], TARGETS["negative_mean"]
+    population = audited.population
+    totals = stratum_totals(audited, population.soft_label, expectation(audited))
+    sums = totals.whole
+    means = [float(target.value(*sums, population)) for target in (positive, negative)]
+    slopes = np.subtract(positive.slopes(*sums, population), negative.slopes(*sums, population))
+    error = float(np.sqrt(max(0.0, slopes @ totals.covariance.sum(axis=0) @ slopes)))
+    gap, reach = means[0] - means[1], float(ndtri(0.5 + 0.5 * level)) * error
+    p_value = float(ndtr(-gap / error)) if error > 0.0 else float(gap <= 0.0)
+    return MeanGap(means[0], means[1], gap - reach, gap + reach, error, p_value, level)
+
+
+def _dependence(audited: Audited, columns: Mapping[str, Any]) -> pd.DataFrame:
+    population = audited.population
+    tested: dict[str, Any] = {SCORE: population.score, **columns}
+    # Ranks among the rows that are looked at: a million others would be sorted for nothing.
+    looked_at = np.union1d(audited.place, np.flatnonzero(population.is_known))
+    lines = []
+    for name, column in tested.items():
+        ranks = _ranks(pd.Series(column).iloc[looked_at])
+        if ranks is None or np.ptp(ranks) == 0.0:
+            continue
+        values = np.zeros(population.size)
+        values[looked_at] = ranks
+        for word, share in (("positive", audited.verdict), ("negative", 1.0 - audited.verdict)):
+            found = _correlation(audited, values, share, word == "positive")
+            if found is not None:
+                lines.append({"class": word, "with": name, "correlation": found[0], "p_value": found[1]})
+    if not lines:
+        return _empty()
+    table = pd.DataFrame(lines)
+    table["holm"] = holm(table["p_value"].to_numpy())
+    return table
+
+
+def _correlation(
+    audited: Audited, values: np.ndarray, share: np.ndarray, with_known: bool
+) -> tuple[float, float] | None:
+    """Correlation of S with ranked values within a class, and the p-value of its covariance being zero.
+
+    Centring by estimated means changes the covariance only to second order, so its error is that of a total. The
+    assumption speaks of how S comes about, not of these rows alone: even if all were checked, their covariance would
+    not be exactly zero. So the spread over such sets of rows is added to that of the drawing.
+    """
+    population = audited.population
+    known = population.is_known if with_known else np.zeros(population.size, dtype=bool)
+    if float(share.sum()) + known.sum() < FEWEST_OF_A_CLASS:
+        return None
+    # Without a second look at known rows, S = 1 of labelled rows is part of S as it is used.
+    place = np.concatenate([audited.place, np.flatnonzero(known)])
+    mass = np.concatenate([audited.weight * share, np.ones(int(known.sum()))])
+    soft = population.soft_label[place] - np.average(population.soft_label[place], weights=mass)
+    other = values[place] - np.average(values[place], weights=mass)
+    scale = np.sqrt((mass * soft**2).sum() * (mass * other**2).sum())
+    if scale <= 0.0:
+        return None
+    drawn = (soft * other)[: audited.place.size] * share
+    of_rows = float((mass * (soft * other) ** 2).sum())
+    error = float(np.sqrt(_error_of_total(audited, drawn) ** 2 + of_rows))
+    covariance = float((mass * soft * other).sum())
+    p_value = 2.0 * float(ndtr(-abs(covariance) / error)) if error > 0.0 else 1.0
+    return covariance / scale, p_value
+
+
+def _error_of_total(audited: Audited, values: np.ndarray) -> float:
+    strata, checked, sizes = audited.row_stratum, audited.checked, audited.sizes
+    mean = np.bincount(strata, weights=values, minlength=audited.strata) / np.maximum(checked, 1)
+    squares = np.bincount(strata, weights=(values - mean[strata]) ** 2, minlength=audited.strata)
+    factor = sizes**2 * (1.0 - checked / np.maximum(sizes, 1)) / np.maximum(checked * (checked - 1), 1)
+    return float(np.sqrt((factor * squares).sum()))
+
+
+def _link(audited: Audited) -> MonotoneLink | None:
+    """h from E[S|score], seen on all rows, against P(Y=1|score), seen on the audited ones and made monotone."""
+    from sklearn.isotonic import isotonic_regression
+
+    population = audited.population
+    edges = np.unique(np.quantile(population.score[audited.place], np.linspace(0.0, 1.0, LINK_BANDS + 1)[1:-1]))
+    band = np.searchsorted(edges, population.score, side="left")
+    at, weight = band[audited.place], audited.weight
+    known = np.bincount(band[population.is_known], minlength=edges.size + 1)
+    mass = np.bincount(at, weights=weight, minlength=edges.size + 1) + known
+    positive = np.bincount(at, weights=weight * audited.verdict, minlength=edges.size + 1) + known
+    if edges.size < 3 or (mass == 0).any():
+        return None
+    truth = isotonic_regression(positive / mass, sample_weight=mass, y_min=0.0, y_max=1.0)
+    size = np.bincount(band, minlength=edges.size + 1)
+    soft = np.bincount(band, weights=population.soft_label, minlength=edges.size + 1) / np.maximum(size, 1)
+    if np.ptp(truth) == 0.0:
+        return None
+    # Between the middles of the bands both sides are drawn straight: steps would pile all rows on a few values.
+    middle = (np.cumsum(size) - 0.5 * size) / population.size
+    points = np.linspace(0.0, 1.0, LINK_POINTS)
+    return estimate_monotone_link(np.interp(points, middle, soft), np.interp(points, middle, truth))
+
+
+def _ranks(values: Any) -> np.ndarray | None:
+    """Ranks of numbers; a column of words or levels by how often its level occurs; None where all are missing."""
+    column = pd.Series(values).reset_index(drop=True)
+    if column.isna().all():
+        return None
+    if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
+        column = column.astype(str).map(column.astype(str).value_counts()).astype(np.float64)
+    return column.fillna(column.median()).rank().to_numpy(dtype=np.float64)
+
+
+def holm(p_values: np.ndarray) -> np.ndarray:
+    """p-values that stay honest when the smallest of many is looked at.
+
+    >>> holm(np.array([0.01, 0.04, 0.5])).round(3).tolist()
+    [0.03, 0.08, 0.5]
+    """
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.maximum.accumulate(p_values[order] * np.arange(order.size, 0, -1)).clip(max=1.0)
+    found = np.empty_like(adjusted)
+    found[order] = adjusted
+    return found
+
+
+def _empty() -> pd.DataFrame:
+    return pd.DataFrame({"class": [], "with": [], "correlation": [], "p_value": [], "holm": []})

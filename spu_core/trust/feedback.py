@@ -1,0 +1,174 @@
+"""From outcomes back to data: confirmed positives, records of checks, and the rules that read them.
+
+Nothing is changed in place: a new table and, where they change, new rules come out, with the figures before and after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.errors import SpuError, TableError
+from spu_core.labels import SoftLabels, soft_labels_for
+from spu_core.labels.check_log import FAILED
+from spu_core.metrics import auc_spu_ceiling
+from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleSet, from_checks
+from spu_core.tables import Finding, Table
+from spu_core.theory.check_ratio import CheckRatios
+from spu_core.trust.feedback_beliefs import BeliefBound, belief_bounds, raised
+from spu_core.trust.feedback_columns import HistoryColumns, RowChecks, check_belief, with_history, with_labels
+from spu_core.trust.leaks import history_leaks
+
+RULE_NAME = "Failed the latest check"
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedbackPlan:
+    """What is fed back: outcomes up to the day `until`, and positives of the random holdout only if it is given up.
+
+    `raise_beliefs` lifts the fixed beliefs of rules that random checks prove to be too low.
+    """
+
+    until: str = ""
+    use_holdout: bool = False
+    raise_beliefs: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """A new table and its rules, with what they were made from."""
+
+    before: Table
+    table: Table
+    rules: RuleSet
+    old_rules: RuleSet | None
+    checks: RowChecks
+    confirmed: int
+    withheld: int
+    bounds: tuple[BeliefBound, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def rules_changed(self) -> bool:
+        return self.old_rules is None or self.rules.to_json() != self.old_rules.to_json()
+
+    @property
+    def ratios(self) -> pd.DataFrame:
+        """Appendix A.1 before and after: failure ratio and soft label of each rule that asked for checks."""
+        belief = check_belief(self.rules, CheckRatio)
+        if belief is None:
+            return pd.DataFrame(columns=["rule", "checks", "failure_ratio", "soft_label"])
+        after = _ratio_lines(_ratios(belief, self.table))
+        before = _ratio_lines(_ratios(belief, self.before))
+        joined = after.merge(before, on="rule", how="outer", suffixes=("", "_before"))
+        return joined.sort_values("soft_label", ascending=False, ignore_index=True)
+
+    @property
+    def summary(self) -> dict[str, float]:
+        """Figures before and after, by the old and the new rules."""
+        old, new = self.soft_labels(self.before, self.old_rules), self.soft_labels(self.table, self.rules)
+        return {
+            "checks": len(self.checks),
+            "confirmed": self.confirmed,
+            "withheld": self.withheld,
+            "labelled_before": int(self.before.is_labeled.sum()),
+            "labelled_after": int(self.table.is_labeled.sum()),
+            "mean_before": old.mean,
+            "mean_after": new.mean,
+            "ceiling_before": _ceiling(old),
+            "ceiling_after": _ceiling(new),
+            "changed_rows": int((np.abs(old.value - new.value) > 1e-12).sum()),
+        }
+
+    @staticmethod
+    def soft_labels(table: Table, rules: RuleSet | None) -> SoftLabels:
+        """S of a table; where no rule can be fitted, that of the labels alone."""
+        if rules is None or not rules.active.rules:
+            return SoftLabels.from_values(np.zeros(len(table)), table.is_labeled)
+        return soft_labels_for(table, rules)
+
+
+def feed_back(table: Table, rules: RuleSet | None, checks: RowChecks, plan: FeedbackPlan | None = None) -> Feedback:
+    """Put outcomes into a table: labels of who admitted, the latest check and the record of who was checked.
+
+    The columns are those that the rules of Appendix A read, or new ones with the role *ignore*: models must not see
+    them. Without such a rule one is added. Random checks count in the failure ratios of A.1; their positives are not
+    labelled, unless the plan gives the holdout up.
+
+    >>> frame = pd.DataFrame({"user": list("abcdef"), "speed": [9, 8, 7, 1, 2, 3], "label": [1, 0, 0, 0, 0, 0]})
+    >>> table = Table.from_frame(frame, roles={"user": "id", "label": "label"})
+    >>> day = np.full(5, np.datetime64("NaT", "D"))
+    >>> arm = np.array(["model", "model", "random", "random", "random"], dtype=object)
+    >>> found = feed_back(table, None, RowChecks(np.arange(1, 6), arm, np.array([2, 1, 0, 0, 1]), day))
+    >>> found.confirmed, found.table.is_labeled.tolist()
+    (1, [True, True, False, False, False, False])
+    >>> found.ratios[["rule", "failure_ratio", "soft_label"]].round(2).values.tolist()
+    [['model', 0.5, 0.33], ['random', 0.33, 0.0]]
+    """
+    plan = plan or FeedbackPlan()
+    checks = _until(checks, plan.until)
+    if not len(checks):
+        raise TableError("No outcome was recorded up to this day, so there is nothing to learn from yet.")
+    places = HistoryColumns.of(rules)
+    history = with_history(table, checks, places, use_holdout=plan.use_holdout)
+    updated, confirmed, withheld = with_labels(history, checks, use_holdout=plan.use_holdout)
+    proposed = _with_rule(rules or RuleSet(), updated, places)
+    bounds = belief_bounds(proposed, table, checks.row, checks.outcome, checks.is_random)
+    proposed = raised(proposed, bounds) if plan.raise_beliefs else proposed
+    leaks = history_leaks(updated, checks.row, checks.day, history=places.names)
+    return Feedback(table, updated, proposed, rules, checks, confirmed, withheld, bounds, leaks)
+
+
+def _until(checks: RowChecks, until: str) -> RowChecks:
+    if not until:
+        return checks
+    return checks.only(np.isnat(checks.day) | (checks.day <= np.datetime64(until, "D")))
+
+
+def _with_rule(rules: RuleSet, table: Table, places: HistoryColumns) -> RuleSet:
+    """The rules with one that reads checks: A.1 where random checks tell what innocent users do, else A.2."""
+    if check_belief(rules, CheckRatio) or check_belief(rules, CheckRecord):
+        return rules
+    failed = (places.words[FAILED],)
+    ratio = CheckRatio(rule_column=places.rule, outcome_column=places.outcome, random_rule=places.random, failed=failed)
+    candidates: tuple[Any, ...] = (ratio, CheckRecord(checks_column=places.count, passes_column=places.passes))
+    for belief in candidates:
+        proposed = rules.add(Rule(_free(RULE_NAME, rules.names), belief, note="From the outcomes of checks."))
+        try:
+            proposed.fit(table)
+        except SpuError:
+            continue
+        return proposed
+    return rules
+
+
+def _free(name: str, taken: tuple[str, ...]) -> str:
+    return next(each for each in (name, *(f"{name} ({n})" for n in range(2, 1_000))) if each not in taken)
+
+
+def _ratios(belief: CheckRatio, table: Table) -> CheckRatios | None:
+    try:
+        found = from_checks(belief, table)
+    except SpuError:
+        return None
+    assert isinstance(found, CheckRatios)
+    return found
+
+
+def _ratio_lines(ratios: CheckRatios | None) -> pd.DataFrame:
+    names = ("checks", "failure_ratio", "value", "value_low", "value_high")
+    if ratios is None:
+        return pd.DataFrame(columns=["rule", *names]).rename(columns=_S)
+    return pd.DataFrame({"rule": list(ratios.names), **{name: getattr(ratios, name) for name in names}}).rename(
+        columns=_S
+    )
+
+
+_S = {"value": "soft_label", "value_low": "soft_label_low", "value_high": "soft_label_high"}
+
+
+def _ceiling(labels: SoftLabels) -> float:
+    return float(auc_spu_ceiling(labels.value)) if 0.0 < labels.mean < 1.0 else float("nan")

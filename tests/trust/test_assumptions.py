@@ -1,0 +1,69 @@
+"""The paper's assumptions on audited rows: seen where they are broken, left alone where they hold."""
+
+import numpy as np
+import pytest
+
+from spu_core.trust import Population, Verdict, check_assumptions, estimate_audit, plan_audit
+from spu_core.trust.assumptions import SCORE, holm
+
+SIZE = 4000
+
+
+def audited(seed, *, dependent=False, useless=False):
+    """A world in which S follows the class alone, or the score too, or nothing."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(SIZE) < 0.3
+    score = truth + rng.normal(size=SIZE)
+    soft_label = np.where(truth, 0.6, 0.2) + rng.normal(0, 0.08, SIZE)
+    if dependent:
+        soft_label += 0.08 * (score - score.mean())
+    if useless:
+        soft_label = 0.4 + rng.normal(0, 0.1, SIZE)
+    population = Population.of(score, soft_label.clip(0, 1), threshold=1.5)
+    plan = plan_audit(population, 500, "prior", seed=seed)
+    verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
+    columns = {"noise": rng.normal(size=SIZE), "level": rng.choice(["a", "b"], SIZE), "gone": np.full(SIZE, np.nan)}
+    return check_assumptions(estimate_audit(population, plan, verdicts), columns)
+
+
+def test_soft_labels_that_follow_the_class_alone_pass():
+    found = [audited(seed) for seed in range(10)]
+    assert all(report.separation.is_shown for report in found)
+    refuted = sum(report.is_independence_refuted for report in found)
+    assert refuted <= 3  # at level .05 with Holm; 4 or more of 10 has a chance of .001
+
+
+def test_soft_labels_that_follow_the_score_are_refuted_and_the_sentence_says_what_that_means():
+    report = audited(1, dependent=True)
+    assert report.is_score_refuted
+    assert "must not be believed" in report.sentences[1]
+    assert set(report.dependence["with"]) == {SCORE, "noise", "level"}
+
+
+def test_soft_labels_that_know_nothing_do_not_show_assumption_one():
+    report = audited(2, useless=True)
+    assert not report.separation.is_shown
+    assert "Assumption 1 is not shown" in report.sentences[0]
+
+
+def test_the_link_has_a_bound_and_says_that_it_is_an_illustration():
+    report = audited(3)
+    assert report.bound.auc_loss >= 0
+    assert report.link.slope > 0
+    assert "Assumption" in report.sentences[2]
+
+
+def test_few_of_a_class_say_nothing():
+    population = Population.of(np.linspace(0, 1, 100), np.linspace(0, 1, 100), threshold=0.5)
+    plan = plan_audit(population, 20)
+    report = check_assumptions(estimate_audit(population, plan, [Verdict(row, "negative") for row in plan.rows]))
+    assert all("nothing can be said" in words or "too few" in words for words in report.sentences)
+    assert report.dependence.empty
+
+
+def test_holm_never_falls_below_and_never_reorders():
+    values = np.array([0.2, 0.001, 0.03, 0.9])
+    adjusted = holm(values)
+    assert (adjusted >= values).all()
+    assert np.argsort(adjusted, kind="stable").tolist() == np.argsort(values, kind="stable").tolist()
+    assert adjusted[1] == pytest.approx(0.004)

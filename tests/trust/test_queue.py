@@ -1,0 +1,163 @@
+"""Queues: the budget is kept, the top is flagged, chance has its share, and a user never changes the arm."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spu_core.errors import TableError
+from spu_core.trust import Checks, QueuePlan, assign_arms, disagreement, fill_queue, measure_on_holdout, split_balance
+from spu_core.trust.holdout import hash_shares
+from spu_core.trust.queue_disagreement import MODEL_ABOVE, RULES_ABOVE
+
+USERS = np.array([f"u{number}" for number in range(2_000)], dtype=object)
+SCORE = np.random.default_rng(0).random(2_000)
+
+
+def test_each_model_flags_the_top_of_its_own_users():
+    other = 1 - SCORE
+    queue = fill_queue(USERS, {"a": SCORE, "b": other}, QueuePlan(budget=100, random_share=0.2))
+    arms = assign_arms(USERS, ["a", "b"], random_share=0.2)
+
+    for name, score in (("a", SCORE), ("b", other)):
+        mine = np.flatnonzero(arms == name)
+        expected = mine[np.argsort(-score[mine])][:40]
+        assert set(queue.row[queue.arm == name]) == set(expected)
+    assert (queue.arm == "random").sum() == 20
+
+
+def test_chance_does_not_look_at_the_score():
+    queue = fill_queue(USERS, {"a": SCORE}, QueuePlan(budget=400, random_share=0.5))
+    random_rows = queue.row[queue.arm == "random"]
+
+    assert abs(SCORE[random_rows].mean() - 0.5) < 4 * SCORE.std() / np.sqrt(random_rows.size)
+
+
+def test_the_holdout_stays_the_same_whatever_the_models_and_the_round():
+    first = assign_arms(USERS, ["a"], random_share=0.1)
+    second = assign_arms(USERS[::-1], ["new", "old"], random_share=0.1)[::-1]
+
+    assert np.array_equal(first == "random", second == "random")
+
+
+def test_a_larger_holdout_contains_the_smaller():
+    small, large = (assign_arms(USERS, ["a"], random_share=share) == "random" for share in (0.1, 0.3))
+
+    assert (small <= large).all()
+
+
+def test_another_round_draws_other_users_by_chance_but_the_same_arms():
+    first, second = (
+        fill_queue(USERS, {"a": SCORE}, QueuePlan(budget=100, random_share=0.5, turn=turn)) for turn in (1, 2)
+    )
+
+    assert set(first.row[first.arm == "random"]) != set(second.row[second.arm == "random"])
+    assert set(first.row[first.arm == "a"]) == set(second.row[second.arm == "a"])
+
+
+def test_a_user_with_many_rows_is_checked_once_for_the_best_of_them():
+    users = np.repeat(["x", "y", "z"], 4)
+    score = np.arange(12) / 12
+    queue = fill_queue(users, {"a": score}, QueuePlan(budget=12, random_share=0.0))
+
+    assert sorted(queue.user.tolist()) == ["x", "y", "z"]
+    assert sorted(queue.row.tolist()) == [3, 7, 11]
+
+
+def test_ties_are_broken_by_the_hash_and_not_by_the_order_of_the_file():
+    same = np.zeros(2_000)
+    queue = fill_queue(USERS, {"a": same}, QueuePlan(budget=50, random_share=0.0))
+    turned = fill_queue(USERS[::-1], {"a": same}, QueuePlan(budget=50, random_share=0.0))
+
+    assert set(queue.user) == set(turned.user)
+    assert queue.row.max() > 1_000
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    budget=st.integers(1, 60), share=st.sampled_from([0.0, 0.1, 0.5]), models=st.integers(1, 3), seed=st.integers(0, 5)
+)
+def test_the_budget_is_never_exceeded_and_closed_rows_are_never_chosen(budget, share, models, seed):
+    is_open = np.arange(200) % 3 > 0
+    scores = {f"m{number}": SCORE[:200] for number in range(models)}
+    queue = fill_queue(USERS[:200], scores, QueuePlan(budget=budget, random_share=share, seed=seed), is_open=is_open)
+
+    assert len(queue) <= budget
+    assert is_open[queue.row].all()
+    assert len(set(queue.user)) == len(queue)
+    assert [plan.checks for plan in queue.plans] == [int((queue.arm == plan.arm).sum()) for plan in queue.plans]
+
+
+def test_the_hash_is_the_one_that_any_program_can_compute():
+    import hashlib
+
+    digest = hashlib.sha256(b"7:arm:ann").digest()
+
+    assert hash_shares(["ann"], 7)[0] == int.from_bytes(digest[:8], "big") / 2**64
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[False]), "Nobody is left to check"),
+        (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[True, True]), "is_open has 2 rows"),
+        (lambda: assign_arms(["a"], ["m", "m"]), "The arms need distinct models"),
+        (lambda: assign_arms(["a"], ["random"]), "none of them called 'random'"),
+        (lambda: assign_arms([None], ["m"]), "Row 0 has no user"),
+        (lambda: QueuePlan(budget=5, random_share=0.95), "random_share must be at most 0.9"),
+    ],
+)
+def test_queues_that_cannot_be_filled_are_refused(act, message):
+    with pytest.raises(TableError, match=message):
+        act()
+
+
+def test_a_split_that_lost_users_is_suspicious():
+    arms = np.array(["a"] * 500 + ["b"] * 350)
+    found = split_balance(arms, {"a": 0.5, "b": 0.5}, {"age": np.r_[np.zeros(500), np.ones(350)]})
+
+    assert found.is_suspicious
+    assert "find out why" in found.sentence
+    assert (found.of, round(found.largest_gap, 1)) == ("age", 2.0)
+
+
+def test_the_holdout_measures_a_score_by_random_checks_only():
+    checks = Checks.read(
+        {"user": range(4), "arm": ["random"] * 3 + ["a"], "outcome": ["admit", "pass", "fail", "pass"]}
+    )
+
+    with pytest.raises(TableError, match="Only random checks speak for everybody"):
+        measure_on_holdout([1, 2, 3, 4], checks, 2)
+    found = measure_on_holdout([0.9, 0.1, 0.5], checks.of("random"), 0.4)
+    assert (found.flagged, found.surrender.estimate, found.pass_.estimate) == (2, 0.5, 0.0)
+    assert found.admission_auc.estimate == 1.0
+    assert measure_on_holdout([0.9], checks.of("random").only([0]), 0.95).surrender is None
+
+
+def test_disagreement_finds_both_kinds_with_the_largest_gap_first():
+    score = np.array([0.99, 0.9, 0.5, 0.4, 0.01, 0.02])
+    rules = np.array([0.0, 0.0, 0.4, 0.5, 0.9, 0.0])
+    found = disagreement(score, rules, budget=3)
+
+    assert found.row.tolist() == [4, 0, 1]
+    assert found.side.tolist() == [RULES_ABOVE, MODEL_ABOVE, MODEL_ABOVE]
+    assert (np.diff(found.gap) <= 0).all()
+
+
+def test_rows_of_which_the_rules_say_nothing_are_not_suspected_by_them():
+    found = disagreement([0.1, 0.2, 0.3, 0.9], [0.0, 0.0, 0.0, 0.5], budget=4, side="rules")
+
+    assert len(found) == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (([0.1], [0.1, 0.2], "both"), "score has 1 rows, but rule_score has 2"),
+        (([0.1, 0.2], [0.1, 0.1], "both"), "The rules say the same of every row"),
+        (([0.1, 0.2], [0.1, 0.2], "up"), "side must be one of"),
+    ],
+)
+def test_disagreements_that_cannot_be_are_refused(values, message):
+    with pytest.raises(TableError, match=message):
+        disagreement(values[0], values[1], side=values[2])
