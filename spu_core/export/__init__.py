@@ -8,7 +8,7 @@ from spu_core.export.flagging import FlagPoint
 from spu_core.export.folder import standalone_script, write_folder
 from spu_core.export.onnx_export import OnnxModel, export_onnx, onnx_inputs
 from spu_core.export.passport import Passport, Recipe, recipe_of
-from spu_core.export.score_report import ScoreReport, ScoreTable, Scoring
+from spu_core.export.score_report import ScoreProgress, ScoreReport, ScoreTable, Scoring
 from spu_core.export.spreadsheet import safe_frame, to_csv
 from spu_core.export.storage import bundle_bytes, load_bundle, save_bundle
 from spu_core.export.tracking import log_to_mlflow
@@ -23,6 +23,7 @@ __all__ = [
     "Passport",
     "Recipe",
     "ScoreDrift",
+    "ScoreProgress",
     "ScoreReport",
     "ScoreTable",
     "Scoring",

@@ -22,6 +22,7 @@ from spu_core.training import FittedCandidate, Run, TrainPlan
 
 if TYPE_CHECKING:
     from spu_core.export.score_report import ScoreReport, ScoreTable, Scoring
+    from spu_core.export.score_work import OnProgress
 
 PROBE_TOLERANCE = 1e-6
 
@@ -125,12 +126,18 @@ class Bundle:
         return score_rows(self, source, scoring)
 
     def score_file(
-        self, source: Any, target: str | os.PathLike[str], scoring: Scoring | None = None, *, raw: bool = False
+        self,
+        source: Any,
+        target: str | os.PathLike[str],
+        scoring: Scoring | None = None,
+        *,
+        raw: bool = False,
+        on_progress: OnProgress | None = None,
     ) -> ScoreReport:
         """The same from file to file, for tables larger than memory."""
         from spu_core.export.scoring import score_file
 
-        return score_file(self, source, target, scoring, raw=raw)
+        return score_file(self, source, target, scoring, raw=raw, on_progress=on_progress)
 
     def predict(self, frame: pd.DataFrame, rule_score: np.ndarray | None = None) -> np.ndarray:
         """The bare scores of a frame that has the columns; equal to `run.fit_all().score(…)` to the bit."""

@@ -37,19 +37,23 @@ _NUMBERS = {
 }
 
 
-def model_card(bundle: Bundle, comparison: Comparison | None = None) -> str:
-    """The card as Markdown; with `comparison` it tells what the run was chosen from."""
-    return to_markdown(_title(bundle), card_sections(bundle, comparison))
+def model_card(bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "") -> str:
+    """The card as Markdown; with `comparison` it tells what the run was chosen from.
+
+    `onnx_note` is what must be known of the ONNX model that goes with the card.
+    """
+    return to_markdown(_title(bundle), card_sections(bundle, comparison, onnx_note))
 
 
-def model_card_html(bundle: Bundle, comparison: Comparison | None = None) -> str:
+def model_card_html(bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "") -> str:
     """The card as one HTML page."""
-    return to_html(_title(bundle), card_sections(bundle, comparison))
+    return to_html(_title(bundle), card_sections(bundle, comparison, onnx_note))
 
 
-def card_sections(bundle: Bundle, comparison: Comparison | None = None) -> list[Section]:
+def card_sections(bundle: Bundle, comparison: Comparison | None = None, onnx_note: str = "") -> list[Section]:
     """The parts of the card, as a document."""
     return [
+        Section("In short", _summary(bundle)),
         Section("Purpose", _purpose(bundle)),
         Section("Data", _data(bundle)),
         Section("Rules and soft labels", _rules(bundle)),
@@ -57,7 +61,7 @@ def card_sections(bundle: Bundle, comparison: Comparison | None = None) -> list[
         Section("How good it is", _figures(bundle)),
         Section("How it was chosen", _chosen(bundle, comparison)),
         Section("Threshold and workload", _threshold(bundle)),
-        Section("How to score", _scoring(bundle)),
+        Section("How to score", (*_scoring(bundle), *([f"The ONNX model: {onnx_note}"] if onnx_note else []))),
         Section("Limits", (Bullets((*LIMITS, *_own_limits(bundle))),)),
         Section("Changes", (Bullets(bundle.passport.history) if bundle.passport.history else "First version.",)),
     ]
@@ -82,6 +86,20 @@ _COMPARED = ("auc_spu", "share_of_ceiling", "known_positive_auc")
 
 def _title(bundle: Bundle) -> str:
     return f"Model card: {bundle.name}"
+
+
+def _summary(bundle: Bundle) -> tuple[Block, ...]:
+    """What somebody must know who reads no further."""
+    facts, metrics = bundle.facts, bundle.facts.metrics
+    title = bundle.fitted.candidate.entry.title
+    lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed positives"]
+    if metrics is not None:
+        reached = (metrics.get("share_of_ceiling") or {}).get("estimate")
+        of_ceiling = "" if reached is None else f"; that is {reached:.0%} of what these soft labels allow"
+        lines.append(f"AUC_SPU {_bounded(metrics['auc_spu'])}{of_ceiling}")
+        lines.append(f"Known-positive AUC {_bounded(metrics.get('known_positive_auc'))}")
+    lines.append(f"Flags about {1_000 * bundle.point.share:,.1f} of every 1,000 rows")
+    return (Bullets(tuple(lines)),)
 
 
 def _purpose(bundle: Bundle) -> tuple[Block, ...]:

@@ -106,7 +106,8 @@ def _html_block(block: Block) -> str:
     if isinstance(block, Code):
         return f"<pre>{html.escape(block.text)}</pre>"
     if isinstance(block, Chart):
-        return f'<figure role="img" aria-label="{html.escape(block.words)}">{block.html}</figure>'
+        words = html.escape(block.words)
+        return f'<figure role="img" aria-label="{words}">{block.html}<figcaption>{words}</figcaption></figure>'
     return f"<p>{html.escape(block)}</p>"
 
 
@@ -116,10 +117,16 @@ _POLICY = (
     "form-action 'none'; base-uri 'none'"
 )
 _STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;color:#1c2430;background:#fff;margin:0}"
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;color:#1c2430;background:#fff;margin:0}"
     "main{max-width:980px;margin:0 auto;padding:2rem 1.25rem}h1{font-size:1.7rem}h2{font-size:1.2rem;margin-top:2.2rem;"
     "border-bottom:1px solid #dde3ea;padding-bottom:.3rem}.grid{overflow-x:auto}table{border-collapse:collapse;"
     "font-variant-numeric:tabular-nums;font-size:.92rem}th,td{text-align:left;padding:.35rem .7rem;"
     "border-bottom:1px solid #e6eaef}th{color:#5a6675;font-weight:600}pre{background:#f5f7f9;padding:.8rem;"
-    "overflow-x:auto}figure{margin:1rem 0}@media print{main{max-width:none}}"
+    "overflow-x:auto}p,li,h1,h2{overflow-wrap:anywhere}figure{margin:1rem 0;overflow-x:auto}"
+    "figcaption{font-size:.85rem;color:#5a6675}"
+    "@media print{main{max-width:none}}"
+    # Charts are drawn for a light page; in the dark they keep a light sheet of their own.
+    "@media screen and (prefers-color-scheme:dark){body{color:#e3e6ea;background:#14181d}h2{border-color:#333b45}"
+    "th{color:#a4afbc}th,td{border-color:#2a313a}pre{background:#1d232a}figure{background:#fff;border-radius:8px;"
+    "padding:.5rem;color-scheme:light}}"
 )

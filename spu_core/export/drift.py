@@ -126,10 +126,13 @@ class DriftCounter:
     encoder: FittedEncoder
     rows: int = 0
     _counts: list[np.ndarray] = field(default_factory=list)
+    _edges: list[np.ndarray] = field(default_factory=list)
     _missing: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         self._counts = [np.zeros(_bins(column), dtype=np.int64) for column in self.profile.columns]
+        # Quantiles are values that occurred, so float32, the type of encoded rows, holds them exactly.
+        self._edges = [_edges(column)[0].astype(np.float32) for column in self.profile.columns]
         self._missing = np.zeros(len(self._counts), dtype=np.int64)
 
     def add(self, matrix: np.ndarray, places: np.ndarray) -> None:
@@ -137,6 +140,13 @@ class DriftCounter:
         self.rows += len(matrix)
         for place in places:
             self._count(int(place), matrix[:, place])
+
+    def merge(self, other: DriftCounter) -> DriftCounter:
+        """What both have counted, of one profile."""
+        merged = DriftCounter(self.profile, self.encoder, self.rows + other.rows)
+        merged._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
+        merged._missing = self._missing + other._missing
+        return merged
 
     def report(self, places: np.ndarray, ordered_score: np.ndarray) -> DriftReport:
         """The drift of the columns at `places`, and of the scores, which come sorted."""
@@ -150,7 +160,7 @@ class DriftCounter:
         self._missing[place] += values.size - present.size
         bins = self._counts[place].size
         if column.quantiles:
-            at = np.searchsorted(_edges(column)[0], present, side="left")
+            at = np.searchsorted(self._edges[place], present, side="left")
         else:
             at = present.astype(np.int64).clip(0, bins - 1)
         self._counts[place] += np.bincount(at, minlength=bins)[:bins]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from spu_core.errors import BundleError
 from spu_core.export.reading import need_fields
+from spu_core.models import Selection
 from spu_core.training import Basis, Candidate, Run, TrainConfig, TuningReport
 from spu_core.versions import library_versions
 
@@ -35,6 +36,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "rounds": list,
     "learning_curve": list,
     "tunings": list,
+    "selections": list,
     "trained_on_refined": bool,
     "labels_note": (str, type(None)),
     "rows": int,
@@ -55,6 +57,7 @@ class RunFacts:
     rounds: tuple[int, ...]
     learning_curve: tuple[tuple[float | None, ...], ...]
     tunings: tuple[TuningReport, ...]
+    selections: tuple[Selection, ...]
     trained_on_refined: bool
     labels_note: str | None
     rows: int
@@ -73,6 +76,7 @@ class RunFacts:
             rounds=run.rounds,
             learning_curve=tuple(tuple(plain(list(curve))) for curve in run.learning_curve),
             tunings=run.tunings,
+            selections=run.selections,
             trained_on_refined=run.trained_on_refined,
             labels_note=basis.labels_note,
             rows=basis.soft_label.size,
@@ -82,11 +86,16 @@ class RunFacts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        own = {name: plain(getattr(self, name)) for name in _FIELDS if name not in ("config", "tunings")}
-        return {**own, "config": self.config.to_dict(), "tunings": [tuning_to_dict(one) for one in self.tunings]}
+        made = {
+            "config": self.config.to_dict(),
+            "tunings": [tuning_to_dict(one) for one in self.tunings],
+            "selections": [asdict(one) for one in self.selections],
+        }
+        return {**{name: plain(getattr(self, name)) for name in _FIELDS if name not in made}, **made}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
+        found = {"selections": [], **found}  # unknown to schema 1
         need_fields(found, _FIELDS, "record of the run")
         _check_metrics(found["metrics"] or {})
         changed = {
@@ -94,9 +103,17 @@ class RunFacts:
             "rounds": tuple(int(count) for count in found["rounds"]),
             "learning_curve": tuple(tuple(curve) for curve in found["learning_curve"]),
             "tunings": tuple(tuning_from_dict(one) for one in found["tunings"]),
+            "selections": tuple(_selection(one) for one in found["selections"]),
             "versions": {str(name): str(value) for name, value in found["versions"].items()},
         }
         return cls(**{**found, **changed})
+
+
+def _selection(found: Any) -> Selection:
+    if not isinstance(found, Mapping):
+        raise BundleError("The bundle's record of the run lists a selection that is no object.")
+    need_fields(found, {"label_auc": (int, float), "rule_auc": (int, float), "labels": int}, "selection of labels")
+    return Selection(**found)
 
 
 def row_parts(run: Run) -> dict[str, np.ndarray]:
@@ -127,6 +144,7 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
         ),
         rounds=facts.rounds,
         tunings=facts.tunings,
+        selections=facts.selections,
         trained_on_refined=facts.trained_on_refined,
     )
     return run.judged_by(basis)

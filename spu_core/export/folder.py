@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 from pathlib import Path
+from textwrap import wrap
 
 import pandas as pd
 
@@ -54,10 +55,12 @@ def _files(bundle: Bundle, onnx_rows: pd.DataFrame | None) -> dict[str, bytes]:
     data = bundle_bytes(bundle)
     members, _ = open_members(data, BundleLimits())
     found = {f"contents/{name}": member for name, member in members.items()}
-    texts = {"model_card.md": model_card(bundle), "model_card.html": model_card_html(bundle), "README.txt": _README}
+    note, texts = "", {"README.txt": _README}
     if onnx_rows is not None:
         translated = export_onnx(bundle, onnx_rows)
-        found["model.onnx"] = translated.data
-        note = f"\n{translated.note}\n" if translated.note else ""
-        texts |= {"score.py": standalone_script(), "README.txt": _README + _ONNX_README + note}
+        found["model.onnx"], note = translated.data, translated.note
+        about = _ONNX_README + ("\n" + "\n".join(wrap(note, 100)) + "\n" if note else "")
+        texts = {"score.py": standalone_script(), "README.txt": _README + about}
+    texts["model_card.md"] = model_card(bundle, onnx_note=note)
+    texts["model_card.html"] = model_card_html(bundle, onnx_note=note)
     return {"bundle.spu": data, **found, **{name: text.encode() for name, text in texts.items()}}

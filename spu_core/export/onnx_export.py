@@ -19,20 +19,20 @@ from spu_core.export.conform import check_names, conform
 from spu_core.export.onnx_columns import column_values, describe_inputs, encode_column
 from spu_core.export.onnx_graph import Graph, need_onnx
 from spu_core.export.onnx_models import add_model, translatable
+from spu_core.export.onnx_refit import refit_note
 from spu_core.export.parts import active_columns
 from spu_core.models import Model
 from spu_core.models.columns import Column
 
 TOLERANCE = 1e-6
 OPSET, ML_OPSET, IR_VERSION = 21, 5, 10
-REFIT_ONLY = "This is the refit of fused alone: one model that needs no rules; its scores are not those of the bundle."
 
 
 @dataclass(frozen=True)
 class OnnxModel:
     """A translated model: its bytes, the rows it was proven on, and the largest difference that was found there.
 
-    `note` says where its scores are not those of the bundle (fused gives its refit alone).
+    `note` says where its scores are not those of the bundle, and how far from them (fused gives its refit alone).
     """
 
     data: bytes
@@ -55,7 +55,8 @@ def export_onnx(bundle: Bundle, frame: pd.DataFrame) -> OnnxModel:
     columns = _columns_of(bundle, model)
     data = _build(bundle, model, columns)
     worst = _prove(bundle, model, columns, data, frame)
-    return OnnxModel(data, len(frame), worst, "" if model is bundle.fitted.model else REFIT_ONLY)
+    note = "" if model is bundle.fitted.model else refit_note(bundle, model, frame)
+    return OnnxModel(data, len(frame), worst, note)
 
 
 def onnx_inputs(bundle: Bundle, frame: pd.DataFrame) -> dict[str, np.ndarray]:

@@ -51,7 +51,7 @@ def top_reasons(found: Contributions, features: Features, most: int) -> list[tup
 
 def _rows_of(features: Features) -> np.ndarray:
     """The rows of a view with all encoded columns."""
-    matrix = features.store.matrix
+    matrix = np.asarray(features.store.matrix)
     return matrix if features.rows is None else matrix[features.rows]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,9 +12,11 @@ import pandas as pd
 from spu_core.checks import check_choice
 from spu_core.errors import BundleError
 from spu_core.export.conform import ColumnCheck
-from spu_core.export.drift import DriftReport
+from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
 from spu_core.export.flagging import FLAG_BY
 from spu_core.export.spreadsheet import to_csv
+
+MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +40,15 @@ class Scoring:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScoreProgress:
+    """How far a scoring is: its step in words, the rows done in it, and the share of the whole work."""
+
+    step: str
+    rows: int
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScoreReport:
     """What was found while scoring; `threshold` is the one that was used."""
 
@@ -55,6 +68,30 @@ class ScoreReport:
     def notes(self) -> tuple[str, ...]:
         """The report in sentences: flags against training, ignored columns, what has moved."""
         return (*self._flag_words(), *self._column_words(), *self.drift.hints)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; of very many columns only those that have moved most."""
+        found = asdict(self)
+        ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
+        found["drift"]["columns"] = ordered[:MOST_COLUMNS]
+        # JSON has no infinity; such a threshold flags nothing or everything, which the counts say.
+        return {**found, "threshold": self.threshold if np.isfinite(self.threshold) else None}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> ScoreReport:
+        """The report that `to_dict` gave, also after a way through JSON."""
+        drift, columns = found["drift"], found["columns"]
+        threshold = found["threshold"]
+        changed = {
+            "threshold": (-np.inf if found["flagged"] else np.inf) if threshold is None else threshold,
+            "columns": ColumnCheck(tuple(columns["extra"]), tuple(columns["absent_for_rules"])),
+            "drift": DriftReport(
+                rows=drift["rows"],
+                columns=tuple(ColumnDrift(**column) for column in drift["columns"]),
+                score=ScoreDrift(**drift["score"]),
+            ),
+        }
+        return cls(**{**found, **changed})
 
     def _flag_words(self) -> list[str]:
         rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"

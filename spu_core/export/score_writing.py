@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import pandas as pd
 
@@ -20,6 +21,12 @@ def write_tables(tables: Iterator[pd.DataFrame], target: Path, *, raw: bool) -> 
             _write_parquet(tables, draft)
         else:
             _write_csv(tables, draft, raw)
+
+
+def write_stream(tables: Iterator[pd.DataFrame], stream: TextIO, *, raw: bool) -> None:
+    """CSV to an open stream, safe in a spreadsheet unless `raw`."""
+    for number, table in enumerate(tables):
+        write_csv(table, stream, raw=raw, header=number == 0)
 
 
 @contextmanager
@@ -37,8 +44,7 @@ def _whole_or_absent(target: Path) -> Iterator[Path]:
 
 def _write_csv(tables: Iterator[pd.DataFrame], target: Path, raw: bool) -> None:
     with target.open("w", encoding="utf-8", newline="") as stream:
-        for number, table in enumerate(tables):
-            write_csv(table, stream, raw=raw, header=number == 0)
+        write_stream(tables, stream, raw=raw)
 
 
 def _write_parquet(tables: Iterator[pd.DataFrame], target: Path) -> None:

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError
-from spu_core.tables import ColumnType, Dialect, ReadLimits, read_table
+from spu_core.tables import ColumnType, Dialect, ReadLimits, TableFolder, open_folder, read_table
 from spu_core.tables.encodings import TextSource, open_text
+from spu_core.tables.folder import is_folder
 from spu_core.tables.sources import Upload, expand_gzip, open_upload
 
 # A multiple of the block sizes of the learners, so that chunks and whole tables score alike to the bit.
@@ -31,16 +32,20 @@ LIMITS = ReadLimits(bytes=1 << 40, expanded_bytes=1 << 40, rows=1 << 40)
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """Column names, and a function that gives the rows from the beginning each time it is called."""
+    """Column names, a function that gives the rows from the beginning each time it is called, and about how many."""
 
     names: tuple[str, ...]
     chunks: Callable[[], Iterator[pd.DataFrame]]
+    about: int
 
 
 def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_bytes: int = PIECE_BYTES) -> RowSource:
-    """Rows of a frame, a path, bytes or a file object; `text_columns` are read as text whatever their cells are."""
+    """Rows of a frame, a folder, a path, bytes or a file object; `text_columns` are read as text whatever they hold."""
     if isinstance(source, pd.DataFrame):
         return _from_frame(source)
+    if isinstance(source, TableFolder) or is_folder(source):
+        folder = source if isinstance(source, TableFolder) else open_folder(source)
+        return RowSource(folder.column_names, folder.frames, len(folder))
     upload = open_upload(source, None, LIMITS)
     inner = expand_gzip(upload, LIMITS) if upload.kind == "gzip" else upload
     if inner.kind == "parquet":
@@ -56,7 +61,7 @@ def _from_frame(frame: pd.DataFrame) -> RowSource:
         for start in range(0, len(frame), CHUNK_ROWS):
             yield frame.iloc[start : start + CHUNK_ROWS]
 
-    return RowSource(tuple(map(str, frame.columns)), chunks)
+    return RowSource(tuple(map(str, frame.columns)), chunks, len(frame))
 
 
 def _from_parquet(stream: IO[bytes]) -> RowSource:
@@ -73,7 +78,7 @@ def _from_parquet(stream: IO[bytes]) -> RowSource:
         for batch in file.iter_batches(batch_size=CHUNK_ROWS):
             yield batch.to_pandas()
 
-    return RowSource(tuple(map(str, file.schema_arrow.names)), chunks)
+    return RowSource(tuple(map(str, file.schema_arrow.names)), chunks, file.metadata.num_rows)
 
 
 def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -> RowSource:
@@ -94,7 +99,8 @@ def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -
             for start in range(0, len(frame), CHUNK_ROWS):
                 yield frame.iloc[start : start + CHUNK_ROWS]
 
-    return RowSource(names, chunks)
+    size = text.stream.seek(0, os.SEEK_END) - text.start
+    return RowSource(names, chunks, round(len(first.frame) * size / max(len(head), 1)))
 
 
 def _pieces(text: TextSource, dialect: Dialect, names: tuple[str, ...], size: int) -> Iterator[bytes]:

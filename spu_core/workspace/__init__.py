@@ -1,5 +1,6 @@
 """What survives: datasets, rule sets, runs, jobs and check outcomes in one folder, whole or absent."""
 
+from spu_core.workspace.audits import VERDICTS, AuditRecord, VerdictRecord
 from spu_core.workspace.backup import back_up
 from spu_core.workspace.deletion import DeletionPlan, in_bytes
 from spu_core.workspace.disk import Disk
@@ -15,6 +16,7 @@ from spu_core.workspace.maintenance import (
     make_backup,
 )
 from spu_core.workspace.marks import Threshold
+from spu_core.workspace.outcome_queues import CheckOutcome, FeedbackRecord, QueueEntry, QueueRecord
 from spu_core.workspace.outcomes import Outcome
 from spu_core.workspace.records import (
     CandidateRecord,
@@ -33,13 +35,17 @@ from spu_core.workspace.words import QueueFullError, StaleEditError
 from spu_core.workspace.workspace import Workspace
 
 __all__ = [
+    "VERDICTS",
     "Attempt",
+    "AuditRecord",
     "CandidateRecord",
+    "CheckOutcome",
     "CheckReport",
     "DatasetRecord",
     "DeletionPlan",
     "Disk",
     "ExportRecord",
+    "FeedbackRecord",
     "FileRecord",
     "Home",
     "JobRecord",
@@ -48,7 +54,9 @@ __all__ = [
     "Outcome",
     "OutcomeRecord",
     "Problem",
+    "QueueEntry",
     "QueueFullError",
+    "QueueRecord",
     "RuleSetVersion",
     "RunDraft",
     "RunRecord",
@@ -56,6 +64,7 @@ __all__ = [
     "StoredObject",
     "Threshold",
     "ThresholdRecord",
+    "VerdictRecord",
     "Workspace",
     "back_up",
     "check",

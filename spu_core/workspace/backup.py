@@ -41,6 +41,9 @@ def faults_of(path: Path) -> list[str]:
             return _faults(connection)
     except sqlite3.Error as error:
         return [str(error)]
+    except UnicodeDecodeError:
+        # Damaged text reaches even the message with which SQLite wants to say so.
+        return ["its texts cannot be read"]
 
 
 def restore(folder: Path, disk: Disk) -> str:

@@ -55,11 +55,16 @@ class Datasets:
 
     def load(self, token: str) -> Table:
         """The table with its saved roles."""
-        from spu_core.tables import Role, Table
+        from spu_core.tables import Table
 
-        record, path = self.get(token), self.path(token)
+        return self.with_saved_roles(Table.from_parquet(self.path(token)), self.get(token))
+
+    def with_saved_roles(self, table: Table, record: DatasetRecord) -> Table:
+        """The same rows with the name, roles and values that people gave to the dataset."""
+        from spu_core.tables import Role
+
         return replace(
-            Table.from_parquet(path),
+            table,
             name=record.name,
             roles={column: Role(role) for column, role in record.roles.items()},
             positive_values=tuple(record.positive_values),

@@ -27,6 +27,9 @@ _COUNTED = {
     "threshold": "thresholds",
     "export": "exports",
     "check outcome": "outcomes",
+    "review queue": "queues",
+    "audit": "audits",
+    "verdict": "verdicts",
     "rule-set version": "rule_set_versions",
 }
 

@@ -119,7 +119,7 @@ def catalogue_problems(folder: Path) -> list[Problem]:
 
 def collect_garbage(workspace: Workspace) -> int:
     """Remove what was deleted, what was never finished, and what no row names; returns the bytes freed."""
-    workspace.jobs.remove_leftovers()
+    workspace.remove_leftovers()
     return workspace.files.sweep() + workspace.files.remove_unlisted()
 
 

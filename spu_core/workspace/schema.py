@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
 # "SPUS", in the header of every catalogue of ours: a foreign database is recognised by its first page.
 APPLICATION_ID = 0x53505553
@@ -73,8 +74,54 @@ CREATE TABLE outcomes (
 CREATE INDEX outcomes_by_dataset ON outcomes (dataset, row);
 """
 
+_AUDITS = """
+CREATE TABLE audits (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  dataset TEXT NOT NULL REFERENCES datasets (id) ON DELETE CASCADE, rule_set TEXT, rule_set_version INTEGER,
+  name TEXT NOT NULL, plan TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX audits_by_run ON audits (run);
+CREATE TABLE verdicts (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, audit TEXT NOT NULL REFERENCES audits (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, reviewer TEXT NOT NULL, verdict TEXT NOT NULL, note TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX verdicts_by_audit ON verdicts (audit, row);
+"""
+
+# The triggers keep the promise that nothing recorded is ever changed.
+_QUEUES = """
+CREATE TABLE queues (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  dataset TEXT NOT NULL REFERENCES datasets (id) ON DELETE CASCADE, name TEXT NOT NULL, plan TEXT NOT NULL,
+  made TEXT NOT NULL
+) STRICT;
+CREATE INDEX queues_by_dataset ON queues (dataset);
+CREATE TABLE queue_entries (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, queue TEXT NOT NULL REFERENCES queues (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, user TEXT NOT NULL, arm TEXT NOT NULL, score REAL, soft_label REAL, reasons TEXT NOT NULL,
+  UNIQUE (queue, row)
+) STRICT;
+CREATE TABLE feedbacks (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, source TEXT NOT NULL, target TEXT NOT NULL,
+  detail TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER outcomes_stay BEFORE UPDATE ON outcomes BEGIN
+  SELECT RAISE(ABORT, 'a recorded outcome is never changed, record another one');
+END;
+CREATE TRIGGER queues_stay BEFORE UPDATE ON queues BEGIN
+  SELECT RAISE(ABORT, 'a stored queue is never changed, make another one');
+END;
+CREATE TRIGGER queue_entries_stay BEFORE UPDATE ON queue_entries BEGIN
+  SELECT RAISE(ABORT, 'an entry of a queue is never changed');
+END;
+CREATE TRIGGER feedbacks_stay BEFORE UPDATE ON feedbacks BEGIN
+  SELECT RAISE(ABORT, 'lineage is never changed');
+END;
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES)
 
 
 def known_version() -> int:
@@ -85,7 +132,7 @@ def known_version() -> int:
 def migrate(connection: sqlite3.Connection, version: int) -> None:
     """Run the missing steps; the caller holds the transaction, so a failed step leaves the old version whole."""
     for step in MIGRATIONS[version:]:
-        for statement in filter(None, map(str.strip, step.split(";"))):
+        for statement in _statements(step):
             connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {known_version()}")
@@ -106,6 +153,16 @@ def expected_objects(version: int) -> set[tuple[str, str, str]]:
         return objects_in(memory)
     finally:
         memory.close()
+
+
+def _statements(step: str) -> Iterator[str]:
+    """The statements of a step; a trigger has semicolons inside, so SQLite says where one ends."""
+    text = ""
+    for piece in step.split(";")[:-1]:
+        text += f"{piece};"
+        if sqlite3.complete_statement(text):
+            yield text.strip()
+            text = ""
 
 
 def _made_by_sqlite(kind: str, name: str) -> bool:

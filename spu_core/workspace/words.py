@@ -37,6 +37,8 @@ def in_words(folder: Path) -> Iterator[None]:
         raise _of_sqlite(folder, error) from error
     except OSError as error:
         raise _of_disk(folder, error) from error
+    except UnicodeDecodeError as error:
+        raise damaged_catalogue(folder, "its texts cannot be read") from error
     except UnicodeEncodeError as error:
         raise WorkspaceError("The text holds half a character, which cannot be stored; paste it again.") from error
 

@@ -8,20 +8,24 @@ from typing import Self
 
 from spu_core.workspace import catalogue as catalogues
 from spu_core.workspace import words
+from spu_core.workspace.audits import Audits
 from spu_core.workspace.backup import back_up, backups
 from spu_core.workspace.candidates import Candidates
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.datasets import Datasets
 from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
+from spu_core.workspace.derived import Derived
 from spu_core.workspace.disk import Disk
 from spu_core.workspace.files import FileStore
 from spu_core.workspace.home import Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.locks import locked
 from spu_core.workspace.marks import Exports, Thresholds
+from spu_core.workspace.outcome_queues import Feedbacks, Queues
 from spu_core.workspace.outcomes import Outcomes
 from spu_core.workspace.rule_sets import RuleSets
 from spu_core.workspace.runs import Lineage, Runs
+from spu_core.workspace.uploads import Uploads
 from spu_core.workspace.values import Clock, new_id, utc_now
 
 CATALOGUE = "catalogue.sqlite"
@@ -52,7 +56,12 @@ class Workspace:
         self.thresholds = Thresholds(self.catalogue, clock)
         self.exports = Exports(self.files)
         self.outcomes = Outcomes(self.catalogue, clock)
+        self.queues = Queues(self.catalogue, clock)
+        self.feedbacks = Feedbacks(self.catalogue, clock)
+        self.audits = Audits(self.catalogue, clock)
         self.jobs = Jobs(self.catalogue, clock)
+        self.uploads = Uploads(folder / "uploads", self.jobs)
+        self.derived = Derived(self.files)
 
     @classmethod
     def open(cls, folder: str | Path | None = None, *, disk: Disk | None = None, clock: Clock = utc_now) -> Self:
@@ -91,7 +100,7 @@ class Workspace:
             catalogues.prepare(folder / CATALOGUE, disk)
             workspace._give_id()
             workspace.files.sweep()
-            workspace.jobs.remove_leftovers()
+            workspace.remove_leftovers()
             back_up(workspace.catalogue)
         return workspace
 
@@ -135,7 +144,13 @@ class Workspace:
         """Carry out a plan: rows now, files at once where nobody is saving, else at the next sweep."""
         delete(self.catalogue, plan)
         self.files.sweep()
+        self.remove_leftovers()
+
+    def remove_leftovers(self) -> None:
+        """Logs and locks of deleted jobs, uploads that were read, and what was derived from deleted datasets."""
         self.jobs.remove_leftovers()
+        self.uploads.remove_leftovers()
+        self.derived.remove_leftovers()
 
     def close(self) -> None:
         self.catalogue.close()

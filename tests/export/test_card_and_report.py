@@ -132,3 +132,23 @@ def test_a_report_of_one_run_says_that_nothing_can_be_compared():
     page = report_html(compare_runs([example("lightgbm").run]))
 
     assert "There is only one candidate, so nothing can be compared." in page
+
+
+def test_the_card_begins_with_what_must_be_known():
+    found = example("lightgbm")
+    bundle = found.bundle.with_point(FlagPoint(threshold=0.4, share=0.05))
+
+    start = model_card(bundle).split("## Purpose")[0]
+
+    estimate = found.run.metrics.auc_spu.estimate
+    assert f"AUC\\_SPU {estimate:.4f} (" in start
+    assert "of what these soft labels allow" in start
+    assert "trained on 400 rows" in start
+    assert "Flags about 50.0 of every 1,000 rows" in start
+
+
+def test_pages_follow_a_dark_screen_and_break_long_words():
+    page = model_card_html(example("lightgbm").bundle)
+
+    assert "prefers-color-scheme:dark" in page
+    assert "overflow-wrap:anywhere" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from functools import cache
@@ -32,6 +33,12 @@ def run_onnx(data: bytes, inputs) -> np.ndarray:
     return session.run(None, inputs)[0].ravel()
 
 
+def with_gaps(frame: pd.DataFrame, columns) -> pd.DataFrame:
+    """A copy in which every tenth cell of these columns is missing: only one of the samples has gaps by itself."""
+    rng = np.random.default_rng(1)
+    return frame.assign(**{name: frame[name].mask(rng.random(len(frame)) < 0.1) for name in columns})
+
+
 @cache
 def sample_bundle(name: str, method: str) -> tuple[Bundle, pd.DataFrame]:
     table = load_sample(name)
@@ -40,8 +47,8 @@ def sample_bundle(name: str, method: str) -> tuple[Bundle, pd.DataFrame]:
     soft_labels = assign_soft_labels(rules.apply(table.frame), table.is_labeled)
     from spu_core.tables import Table
 
-    part = Table.from_frame(table.frame.iloc[np.sort(rows)].reset_index(drop=True), roles=table.roles,
-                            positive_values=table.positive_values)  # fmt: skip
+    frame = with_gaps(table.frame.iloc[np.sort(rows)].reset_index(drop=True), table.features)
+    part = Table.from_frame(frame, roles=table.roles, positive_values=table.positive_values)
     settings = {"rounds": 15} if "rounds" in {s.name for s in METHODS[method].settings()} else {}
     candidate = Candidate(method, {**settings, "keep_rule_columns": True})
     [run] = cross_fit(part, soft_labels.take(np.sort(rows)), [candidate], TrainConfig(folds=2, threads=1))
@@ -56,6 +63,9 @@ def test_the_samples_score_alike_with_levels_and_missing_values(sample, method):
 
     translated = export_onnx(bundle, frame)
 
+    read = frame[list(bundle.columns)]
+    assert read.isna().any().all()
+    assert any(column.is_category for column in bundle.fitted.encoder.columns if column.name in read)
     found = run_onnx(translated.data, onnx_inputs(bundle, frame))
     assert np.abs(found - bundle.predict(frame)).max() <= 1e-6
     assert translated.worst <= 1e-6
@@ -109,6 +119,35 @@ def test_fused_gives_its_refit_and_says_so():
     assert [output.name for output in session.get_outputs()] == ["score"]
 
 
+def test_fused_says_how_far_its_refit_is_from_the_bundle_also_in_the_folder(tmp_path):
+    found = example("fused")
+    frame = make_frame(200, seed=5)
+    bundle = found.bundle.with_point(FlagPoint(threshold=0.5, share=0.1))
+    whole = bundle.predict(frame)
+    alone = found.fitted.model.parts[-1].score_rows(found.fitted.encoder.transform(frame))
+
+    note = export_onnx(bundle, frame).note
+
+    gap = np.abs(whole - alone)
+    assert f"On 200 rows they differ by {gap.mean():.3g} on average and by {gap.max():.3g} at most" in note
+    assert f"rank correlation is {pd.Series(whole).corr(pd.Series(alone), method='spearman'):.3f}" in note
+    threshold, flagged = map(float, re.search(r"scores above (\S+) flag (\S+)% of these rows", note).groups())
+    assert 100 * (alone > threshold).mean() == pytest.approx(flagged)
+    assert 5 <= flagged <= 10
+    folder = write_folder(bundle, tmp_path / "export", onnx_rows=frame)
+    for name in ("README.txt", "model_card.md", "model_card.html"):
+        text = " ".join((folder / name).read_text(encoding="utf-8").split())
+        assert "refit of fused alone" in text
+        assert "rank correlation" in text
+
+
+def test_fused_saved_without_its_rules_says_that_nothing_can_be_compared():
+    found = example("fused")
+    bundle = Bundle.of(found.run, fitted=found.fitted)
+
+    assert "saved without its rules" in export_onnx(bundle, make_frame(50)).note
+
+
 @pytest.mark.parametrize("method", REFUSED)
 def test_others_refuse_in_words(method):
     with pytest.raises(BundleError, match=r"A model of kind '\w+' cannot become ONNX; boosters, logistic regression"):
@@ -140,11 +179,25 @@ def test_flags_follow_the_threshold_of_the_bundle():
 
 
 def test_a_translation_that_differs_is_refused_with_its_worst_row(monkeypatch):
+    """One missing age is translated wrongly: the row that holds it is named."""
     import spu_core.export.onnx_export as module
 
-    monkeypatch.setattr(module, "TOLERANCE", -1.0)
-    with pytest.raises(BundleError, match=r"differs from the native one by \S+ in row \d+ .*it was not written"):
-        export_onnx(example("lightgbm").bundle, make_frame(20))
+    frame = make_frame(60, seed=5).assign(age=lambda f: f["age"].fillna(40.0))
+    right = module.column_values
+
+    def wrong(column, values):
+        found = right(column, values)
+        if column.name == "age":
+            found[16, 0] = 90.0
+        return found
+
+    monkeypatch.setattr(module, "column_values", wrong)
+    bundle = example("logistic").bundle
+    expected = np.abs(
+        bundle.predict(frame) - bundle.predict(frame.assign(age=frame["age"].where(frame.index != 16, 90)))
+    )
+    with pytest.raises(BundleError, match=rf"by {expected[16]:.3g} in row 17 .*more than 1e-06; it was not written"):
+        export_onnx(bundle, frame)
 
 
 def test_a_column_called_like_an_output_keeps_its_name():

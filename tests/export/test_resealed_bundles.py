@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 
 import numpy as np
@@ -136,3 +137,23 @@ def test_a_loaded_xgboost_tree_that_leads_outside_itself_is_refused():
         broken = {"learner": {"gradient_booster": {"model": {"trees": [{**tree, **changes}]}}}}
         with pytest.raises(BundleError, match="leads outside itself or its columns"):
             _check_xgboost(broken, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "member"), [("lightgbm", "model/0000.txt"), ("xgboost", "model/0000.ubj")])
+def test_a_resealed_model_cut_or_flipped_anywhere_never_ends_this_process(method, member):
+    """The worst case: every hash fits. A cut is refused; a flipped bit is refused, or it is merely another model."""
+    members = members_of(bundle_bytes(example(method).bundle))
+    raw, rng = members[member], np.random.default_rng(0)
+    cuts, flips = (100, 200) if os.environ.get("SPU_SLOW") == "1" else (2, 2)
+    for end in np.linspace(6, len(raw) - 2, cuts).astype(int):
+        with pytest.raises(BundleError):
+            load_bundle(resealed({**members, member: raw[:end]}))
+    for place in rng.choice(len(raw), flips, replace=False):
+        damaged = bytearray(raw)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        try:
+            bundle = load_bundle(resealed({**members, member: bytes(damaged)}))
+        except BundleError:
+            continue
+        assert np.isfinite(bundle.predict(example(method).table.frame)).all()

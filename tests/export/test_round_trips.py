@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,14 +15,16 @@ import pytest
 
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, FlagPoint, Passport, bundle_bytes, load_bundle, save_bundle
-from spu_core.models import METHODS
+from spu_core.export.facts import RunFacts
+from spu_core.models import METHODS, Selection
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
 from tests.export.examples import example, make_frame
 
 TABLE_METHODS = [method for method in METHODS if method != "cnn"]
 SCORE_ALL = """
-import pathlib, sys
+import locale, pathlib, sys
+locale.setlocale(locale.LC_ALL, "")
 import numpy as np, pandas as pd
 from spu_core.export import load_bundle
 from spu_core.export.archive import digest
@@ -37,6 +41,15 @@ def known(data: bytes) -> Bundle:
     return load_bundle(data, known_hash=hashlib.sha256(data).hexdigest())
 
 
+def decimal_comma(folder) -> dict[str, str]:
+    """The environment of a locale that writes 0,5, made for this test; the plain C locale where none can be made."""
+    if shutil.which("localedef") is None:
+        return {"LC_ALL": "C"}
+    command = ["localedef", "-i", "de_DE", "-f", "UTF-8", str(folder / "de_DE.UTF-8")]
+    made = subprocess.run(command, capture_output=True, check=False)
+    return {"LC_ALL": "C"} if made.returncode else {"LC_ALL": "de_DE.UTF-8", "LOCPATH": str(folder)}
+
+
 @pytest.fixture(scope="module")
 def scored_elsewhere(tmp_path_factory):
     """The scores that a fresh process, with another locale, time zone and hash seed, gives for every method."""
@@ -44,7 +57,8 @@ def scored_elsewhere(tmp_path_factory):
     make_frame(300, seed=5)[::-1].to_parquet(folder / "new.parquet")
     for method in TABLE_METHODS:
         save_bundle(example(method).bundle, folder / f"{method}.spu")
-    other = {"LC_ALL": "C", "TZ": "Asia/Kolkata", "PYTHONHASHSEED": "7", "PYTHONPATH": os.getcwd()}
+    elsewhere = {"TZ": "Asia/Kolkata", "PYTHONHASHSEED": "7", "PYTHONPATH": os.getcwd()}
+    other = {**elsewhere, **decimal_comma(folder)}
     command = [sys.executable, "-c", SCORE_ALL, str(folder)]
     subprocess.run(command, env={**os.environ, **other}, check=True, capture_output=True)
     return {method: np.fromfile(folder / f"{method}.scores", dtype="<f8") for method in TABLE_METHODS}
@@ -57,6 +71,7 @@ def test_a_fresh_process_in_another_locale_scores_as_the_refit_to_the_bit(method
     np.testing.assert_array_equal(scored_elsewhere[method], expected)
 
 
+@pytest.mark.vision
 def test_the_convolutional_network_comes_back_too():
     pytest.importorskip("torch")
     from spu_core.labels import SoftLabels
@@ -226,3 +241,12 @@ def test_a_workspace_stores_a_run_as_a_bundle_and_reads_it_without_a_trial(tmp_p
     path = workspace.runs.path(record.id)
     again = load_bundle(path, known_hash=digest(path.read_bytes()))
     np.testing.assert_array_equal(again.predict(found.table.frame), found.expected(found.table.frame))
+
+
+def test_signs_of_selected_labels_are_remembered_and_old_bundles_have_none():
+    run = replace(example("lightgbm").bundle.run, selections=(Selection(0.93, 0.74, labels=40),))
+    facts = RunFacts.of(run)
+
+    assert RunFacts.from_dict(facts.to_dict()) == facts
+    before = {name: value for name, value in facts.to_dict().items() if name != "selections"}
+    assert RunFacts.from_dict(before).selections == ()

@@ -11,6 +11,7 @@ import pytest
 
 from spu_core.errors import BundleError, TableError
 from spu_core.export import FlagPoint, Scoring
+from spu_core.export.scoring import score_stream
 from spu_core.export.sources import open_rows
 from tests.export.examples import example, make_frame
 
@@ -293,3 +294,28 @@ def test_a_scored_file_is_whole_or_absent(tmp_path, bundle, monkeypatch):
     with pytest.raises(BundleError, match=r"'out.csv' cannot be written: No space left on device"):
         bundle.score_file(make_frame(40), tmp_path / "out.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_progress_rises_to_the_end_in_two_steps(tmp_path, bundle, suffix):
+    frame, path = make_frame(300, seed=5), tmp_path / f"new.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    told = []
+
+    bundle.score_file(path, tmp_path / "out.csv", on_progress=told.append)
+
+    assert [each.step for each in told] == ["scoring", "ranking and writing"]
+    assert [each.rows for each in told] == [300, 300]
+    shares = [each.share for each in told]
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+def test_a_stream_gets_the_same_csv_as_a_file(tmp_path, bundle):
+    frame, stream = make_frame(60, seed=5), io.StringIO()
+
+    report = score_stream(bundle, frame, stream)
+
+    bundle.score_file(frame, tmp_path / "out.csv")
+    assert stream.getvalue() == (tmp_path / "out.csv").read_text(encoding="utf-8")
+    assert report.rows == 60

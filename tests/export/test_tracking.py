@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -50,20 +51,21 @@ def server(tmp_path, monkeypatch):
     place = ["--backend-store-uri", f"sqlite:///{tmp_path}/runs.db", "--artifacts-destination", f"{tmp_path}/files"]
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen([*command, *place], env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL)  # fmt: skip
+    # A session of its own: the server has children, which must end with it.
+    process = subprocess.Popen([*command, *place], env=environment, cwd=tmp_path, start_new_session=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     try:
         _wait(address, process)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
         yield address
     finally:
-        process.terminate()
-        process.wait(timeout=20)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=60)
 
 
 def _wait(address: str, process: subprocess.Popen) -> None:
-    for _ in range(240):
+    for _ in range(600):
         assert process.poll() is None, "the server ended by itself"
         try:
             with urllib.request.urlopen(f"{address}/health", timeout=1):

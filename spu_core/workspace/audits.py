@@ -1,0 +1,124 @@
+"""Audits: which rows of a run were drawn for a check by hand, and what each reviewer found; nothing is overwritten."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from spu_core.checks import check_choice
+from spu_core.errors import WorkspaceError
+from spu_core.workspace import words
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.records import _Record
+from spu_core.workspace.values import Clock, clean_name, new_id
+
+VERDICTS = ("positive", "negative", "unsure")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord(_Record):
+    """A stored audit plan with its lineage: the run whose scores and the rules whose S it was drawn by."""
+
+    id: str
+    run: str
+    dataset: str
+    rule_set: str | None
+    rule_set_version: int | None
+    name: str
+    plan: str
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictRecord(_Record):
+    """What one reviewer said about one row; of several by the same reviewer the last one stands."""
+
+    audit: str
+    row: int
+    reviewer: str
+    verdict: str
+    note: str
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Audits:
+    """The audits of a workspace; a plan is JSON text, whose meaning is the business of `spu_core.trust`."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def save(self, run: str, plan: str, *, name: str = "audit", rules: tuple[str, int] | None = None) -> AuditRecord:
+        """Keep a plan; the same plan saved twice is two audits. `rules` is the rule set and version of its S."""
+        token = new_id()
+        with self.catalogue.transaction() as rows:
+            found = rows.execute("SELECT dataset FROM runs WHERE id = ?", (run,)).fetchone()
+            if found is None:
+                raise words.unknown("run", run)
+            rule_set, version = rules or (None, None)
+            rows.execute(
+                "INSERT INTO audits (id, run, dataset, rule_set, rule_set_version, name, plan, made) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (token, run, found["dataset"], rule_set, version, clean_name(name), _checked(plan), self._now()),
+            )
+        return self.get(token)
+
+    def get(self, token: str) -> AuditRecord:
+        row = self.catalogue.row("SELECT * FROM audits WHERE id = ?", token)
+        if row is None:
+            raise words.unknown("audit", token)
+        return AuditRecord.from_row(row)
+
+    def list(self, run: str) -> tuple[AuditRecord, ...]:
+        """The audits of a run, the newest first."""
+        rows = self.catalogue.rows("SELECT * FROM audits WHERE run = ? ORDER BY seq DESC", run)
+        return tuple(AuditRecord.from_row(row) for row in rows)
+
+    def add_verdicts(self, audit: str, verdicts: Iterable[tuple[int, str, str, str]]) -> int:
+        """Keep all of these (row, reviewer, verdict, note) or none; returns how many."""
+        made = self._now()
+        values = [
+            (audit, int(row), clean_name(reviewer), check_choice(verdict, VERDICTS, "verdict"), str(note), made)
+            for row, reviewer, verdict, note in verdicts
+        ]
+        with self.catalogue.transaction() as rows:
+            _check_audit(rows, audit)
+            rows.executemany(
+                "INSERT INTO verdicts (audit, row, reviewer, verdict, note, made) VALUES (?, ?, ?, ?, ?, ?)", values
+            )
+        return len(values)
+
+    def verdicts(self, audit: str) -> tuple[VerdictRecord, ...]:
+        """The standing verdict of each reviewer on each row: those of two reviewers are both kept."""
+        rows = self.catalogue.rows(
+            "SELECT * FROM verdicts WHERE seq IN "
+            "(SELECT max(seq) FROM verdicts WHERE audit = ? GROUP BY row, reviewer) ORDER BY row, reviewer",
+            audit,
+        )
+        return tuple(VerdictRecord.from_row(row) for row in rows)
+
+    def history(self, audit: str) -> tuple[VerdictRecord, ...]:
+        """Every verdict ever saved, in the order of saving."""
+        rows = self.catalogue.rows("SELECT * FROM verdicts WHERE audit = ? ORDER BY seq", audit)
+        return tuple(VerdictRecord.from_row(row) for row in rows)
+
+    def _now(self) -> str:
+        return self.clock().isoformat()
+
+
+def _checked(plan: str) -> str:
+    try:
+        json.loads(plan)
+    except ValueError:
+        raise WorkspaceError(
+            "An audit plan is stored as JSON text, and this is none; take `AuditPlan.to_json()`."
+        ) from None
+    return plan
+
+
+def _check_audit(rows: sqlite3.Connection, audit: str) -> None:
+    if rows.execute("SELECT 1 FROM audits WHERE id = ?", (audit,)).fetchone() is None:
+        raise words.unknown("audit", audit)

@@ -1,0 +1,82 @@
+"""Audits and verdicts: kept with their lineage, never overwritten, gone only with their run."""
+
+import sqlite3
+
+import pytest
+
+from spu_core.errors import SpuError, WorkspaceError
+from spu_core.workspace import Workspace, schema
+from tests.workspace.fakes import FakeTable, draft_of, writes
+
+
+@pytest.fixture
+def run(workspace):
+    dataset = workspace.datasets.save(FakeTable())
+    rules = workspace.rule_sets.create("fraud", "{}")
+    return workspace.runs.save(draft_of(dataset, rules), writes(b"run"))
+
+
+def test_an_audit_knows_the_run_the_data_and_the_rules_it_was_drawn_by(workspace, run):
+    audit = workspace.audits.save(run.id, '{"n": 3}', name="spring", rules=(run.rule_set, 1))
+
+    assert (audit.run, audit.dataset, audit.rule_set, audit.rule_set_version) == (run.id, run.dataset, run.rule_set, 1)
+    assert workspace.audits.list(run.id) == (audit,)
+    assert audit.plan == '{"n": 3}'
+
+
+def test_both_reviewers_are_kept_and_a_second_thought_stands_beside_the_first(workspace, run):
+    audit = workspace.audits.save(run.id, "{}")
+    workspace.audits.add_verdicts(audit.id, [(4, "ann", "positive", ""), (4, "bob", "negative", "looks fine")])
+    workspace.audits.add_verdicts(audit.id, [(4, "ann", "unsure", "second look")])
+
+    standing = [(item.row, item.reviewer, item.verdict) for item in workspace.audits.verdicts(audit.id)]
+    assert standing == [(4, "ann", "unsure"), (4, "bob", "negative")]
+    assert [item.verdict for item in workspace.audits.history(audit.id)] == ["positive", "negative", "unsure"]
+
+
+def test_one_bad_verdict_keeps_all_of_them_out(workspace, run):
+    audit = workspace.audits.save(run.id, "{}")
+
+    with pytest.raises(SpuError, match="verdict must be one of 'positive', 'negative', 'unsure', got 'maybe'"):
+        workspace.audits.add_verdicts(audit.id, [(1, "ann", "positive", ""), (2, "ann", "maybe", "")])
+
+    assert workspace.audits.history(audit.id) == ()
+
+
+@pytest.mark.parametrize("act", ["save", "get", "add"])
+def test_what_is_not_there_is_said(workspace, act):
+    actions = {
+        "save": lambda: workspace.audits.save("nobody", "{}"),
+        "get": lambda: workspace.audits.get("nobody"),
+        "add": lambda: workspace.audits.add_verdicts("nobody", []),
+    }
+    with pytest.raises(WorkspaceError, match=r"This workspace has no (run|audit) 'nobody'"):
+        actions[act]()
+
+
+def test_a_plan_that_is_no_json_is_refused(workspace, run):
+    with pytest.raises(WorkspaceError, match="stored as JSON text, and this is none"):
+        workspace.audits.save(run.id, "{")
+
+
+def test_deleting_a_run_says_that_its_audits_go_too(workspace, run):
+    audit = workspace.audits.save(run.id, "{}")
+    workspace.audits.add_verdicts(audit.id, [(1, "ann", "positive", "")])
+
+    plan = workspace.plan_deletion("run", run.id)
+    assert dict(plan.takes) == {"audit": 1, "verdict": 1}
+    workspace.delete(plan)
+    assert workspace.audits.list(run.id) == ()
+
+
+def test_a_workspace_from_before_audits_is_brought_up_to_date(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        with Workspace.open(tmp_path) as old:
+            old.rule_sets.create("kept", "{}")
+
+    with Workspace.open(tmp_path) as new:
+        assert [rules.name for rules in new.rule_sets.list()] == ["kept"]
+        assert new.audits.list("any") == ()
+    with sqlite3.connect(tmp_path / "catalogue.sqlite") as rows:
+        assert rows.execute("PRAGMA user_version").fetchone()[0] == schema.known_version()
