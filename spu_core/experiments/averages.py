@@ -1,0 +1,76 @@
+"""Means over seeds with their standard errors, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from spu_core.experiments.result import Verdict
+
+LEVEL = 0.95
+"""A mean is called sure to differ from 0 where Student's interval of this level leaves 0 out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """A mean over seeds; `error` is its standard error, None with one seed only."""
+
+    mean: float
+    error: float | None
+    count: int
+
+    @property
+    def sign(self) -> int:
+        """1 or −1 where the mean is sure to lie above or below 0, else 0.
+
+        >>> average([0.1, 0.12, 0.11]).sign, average([0.1, -0.1]).sign
+        (1, 0)
+        """
+        if self.error is None or abs(self.mean) <= student(self.count) * self.error:
+            return 0
+        return 1 if self.mean > 0 else -1
+
+
+def student(count: int) -> float:
+    """How many standard errors the interval of `LEVEL` reaches to each side, for a mean of so many seeds.
+
+    >>> [round(student(count), 2) for count in (2, 5, 10)]
+    [12.71, 2.78, 2.26]
+    """
+    return float(stdtrit(count - 1, 0.5 + LEVEL / 2))
+
+
+def average(values: Sequence[float] | np.ndarray) -> Average:
+    """Mean and standard error of one value per seed.
+
+    >>> average([1.0, 2.0, 3.0])
+    Average(mean=2.0, error=0.577..., count=3)
+    """
+    array = np.asarray(values, dtype=np.float64)
+    error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
+    return Average(float(array.mean()), error, int(array.size))
+
+
+def paired(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray) -> Average:
+    """Mean of first − second over the same seeds.
+
+    >>> paired([0.9, 0.8], [0.8, 0.7]).mean.__round__(3)
+    0.1
+    """
+    return average(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
+
+
+def verdict_of(signs: Sequence[int]) -> Verdict:
+    """A claim about several comparisons, each surely won (1), surely lost (−1) or undecided (0).
+
+    >>> [verdict_of(signs) for signs in ([1, 1], [1, -1], [0, -1], [0, 0])]
+    ['holds', 'holds partly', 'does not hold', 'not shown']
+    """
+    if signs and all(sign > 0 for sign in signs):
+        return "holds"
+    if any(sign > 0 for sign in signs):
+        return "holds partly"
+    return "does not hold" if any(sign < 0 for sign in signs) else "not shown"

@@ -1,0 +1,96 @@
+"""What is shipped with the program is complete, and its words follow from its own figures."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from spu_core.errors import SpuError, WorkspaceError
+from spu_core.experiments import EXPERIMENTS, registry, stored_result
+
+RESULTS = files("spu_core.experiments") / "results"
+STORED = sorted(name for name in EXPERIMENTS if (RESULTS / f"{name}.json").is_file())
+TABLES = {
+    "table1": {"paper", "readings", "honest"},
+    "table3": {"ratios", "differences"},
+    "selection": {"ranks", "differences"},
+    "discussion": {"aucs", "map"},
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_verdicts_follow_from_the_stored_figures(name):
+    """Claims are recomputed from the rows, so that words cannot drift from figures."""
+    result = stored_result(name)
+
+    assert result.name == name
+    assert EXPERIMENTS[name].claims({table.name: table for table in result.tables}) == result.claims
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_stored_results_say_where_they_come_from(name):
+    made = stored_result(name).provenance
+
+    assert re.fullmatch(r"[0-9a-f]{40}", made.commit), "stored results come from a commit without changes"
+    assert made.settings["scale"] == "full"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", made.made_on)
+    assert {"numpy", "python", "scikit-learn"} <= set(made.versions)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_stored_results_tell_no_secrets_of_the_computer(name):
+    text = stored_result(name).to_json()
+
+    assert not re.search(r"/(home|work|tmp|opt|root|Users)/", text)
+
+
+@pytest.mark.parametrize("name", [name for name in STORED if name in TABLES])
+def test_every_figure_over_seeds_has_its_standard_error(name):
+    result = stored_result(name)
+
+    assert {table.name for table in result.tables} == TABLES[name]
+    for table in result.tables:
+        for row in table.records():
+            count = row.get("seeds", row.get("worlds"))
+            assert count >= (10 if name == "table3" else 5)
+            errors = [row[column] for column in row if column.startswith("SE")]
+            assert all(error is not None for error in errors) or row.get("chosen by") == "random choice"
+
+
+needs_table1 = pytest.mark.skipif("table1" not in STORED, reason="no result of Table 1 is stored")
+
+
+@needs_table1
+def test_table_1_compares_with_what_the_paper_prints():
+    shown = {
+        (row["data"].split(" (")[0], row["model"]): (row["printed result"], row["printed baseline"])
+        for row in stored_result("table1").table("paper").records()
+    }
+
+    assert shown == {
+        ("Diabetes", "XGB"): (0.721, 0.694),
+        ("Diabetes", "LGBM"): (0.728, 0.700),
+        ("Adult", "XGB"): (0.834, 0.829),
+        ("Adult", "LGBM"): (0.863, 0.833),
+        ("Breast Cancer", "XGB"): (0.934, 0.885),
+        ("Breast Cancer", "LGBM"): (0.910, 0.876),
+    }
+
+
+@needs_table1
+def test_means_in_table_1_are_those_of_its_seeds():
+    result = stored_result("table1")
+    for row in result.table("paper").records():
+        seeds = result.series["paper"][f"{row['trial']}, closest found, {row['model']}"]
+        assert row["result"] == pytest.approx(sum(seeds["result"]) / len(seeds["result"]))
+        assert row["gain"] == pytest.approx(row["result"] - row["baseline"])
+
+
+def test_an_unknown_experiment_and_a_missing_result_say_the_way_out(monkeypatch, tmp_path):
+    with pytest.raises(SpuError, match=r"There is no experiment 'table4'\. Did you mean"):
+        stored_result("table4")
+    monkeypatch.setattr(registry, "files", lambda package: tmp_path)
+    with pytest.raises(WorkspaceError, match=r"No result of 'table1' is stored .* spu paper table1 --run"):
+        stored_result("table1")

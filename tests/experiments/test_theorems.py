@@ -1,0 +1,173 @@
+"""Each theorem against its plain definition on populations small enough to count."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spu_core.errors import SpuError
+from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings
+from spu_core.experiments.theorems import PARTS, TITLES, ceiling, convergence, linear, noise, ordering, procedure, run
+from spu_core.theory import ScarLink
+
+SMOKE = ExperimentSettings(scale="smoke", seeds=1)
+
+
+def auc_by_counting_pairs(positive, score):
+    """Probability that a positive outranks a negative when row i is positive with probability positive[i]."""
+    positive, score = np.asarray(positive), np.asarray(score)
+    wins = (score[:, None] > score) + 0.5 * (score[:, None] == score)
+    pairs = np.outer(positive, 1 - positive)
+    return (wins * pairs).sum() / pairs.sum()
+
+
+@pytest.mark.parametrize("soft_label", [[0.0, 0.2, 0.5, 1.0], [0.3, 0.3, 0.9, 0.6], [0.0, 0.0, 1.0, 1.0]])
+def test_theorem_1_no_order_of_the_rows_whatever_beats_the_printed_integral(soft_label):
+    every_score = product(range(4), repeat=4)
+    best = max(auc_by_counting_pairs(soft_label, score) for score in every_score)
+
+    assert ceiling.printed_ceiling(np.array(soft_label)) == pytest.approx(best)
+
+
+def test_theorem_1_holds_in_its_table():
+    part = ceiling.run(400, 5)
+    (table,) = part.tables
+
+    assert max(table.column("difference")) < 1e-12
+    assert max(table.column("above the ceiling")) < 1e-12
+    assert ceiling.claim({"theorem1": table}).verdict == "holds"
+    assert set(part.series["curves"]) == set(ceiling.DISTRIBUTIONS)
+
+
+@given(st.lists(st.floats(0.01, 0.99), min_size=3, max_size=8, unique=True), st.floats(0.3, 0.9), st.floats(0.0, 0.25))
+def test_theorem_2_is_exact_where_s_depends_on_the_class_only(eta, positive_mean, negative_mean):
+    """A finite population: E[S|X] = S_P η + S_N (1−η), and any score of X."""
+    eta = np.array(eta)
+    score = np.random.default_rng(len(eta)).random(eta.size)
+    soft_mean = positive_mean * eta + negative_mean * (1 - eta)
+    link = ScarLink(float(eta.mean()), positive_mean, negative_mean)
+
+    implied = link.auc_spu(auc_by_counting_pairs(eta, score))
+
+    assert auc_by_counting_pairs(soft_mean, score) == pytest.approx(implied)
+
+
+def test_theorem_2_meets_its_line_and_a_rule_that_reads_x_leaves_it():
+    part = linear.run(4_000, 6)
+    tables = {table.name: table for table in part.tables}
+
+    for row in tables["theorem2"].records():
+        assert row["measured slope"] == pytest.approx(row["slope ad − bc"], abs=5 * row["slope SE"] + 0.01)
+    errors = tables["theorem2_broken"].column("error")
+    assert abs(errors[0]) < 0.05
+    assert errors[-1] > 0.5
+    assert linear.claim(tables).verdict == "holds"
+
+
+@pytest.mark.parametrize("link", [name for name, (_, is_monotone) in ordering.LINKS.items() if is_monotone])
+def test_theorem_3_of_all_orders_the_best_by_auc_spu_has_the_best_auc(link):
+    eta = np.array([0.05, 0.3, 0.5, 0.8, 0.95])
+    soft_mean = ordering.LINKS[link][0](eta)
+    scored = [(auc_by_counting_pairs(soft_mean, p), auc_by_counting_pairs(eta, p)) for p in permutations(range(5))]
+
+    assert max(scored)[1] == pytest.approx(max(auc for _, auc in scored))
+
+
+def test_theorem_3_a_higher_auc_spu_may_come_with_a_lower_auc_unless_the_link_is_linear():
+    (table,) = ordering.run(101, 120).tables
+    rows = {row["link h"]: row for row in table.records()}
+    cubic = rows["convex: η³"]
+
+    assert rows[ordering.LINEAR]["pairs that disagree"] == 0.0
+    assert rows[ordering.LINEAR]["AUC after"] is None
+    assert cubic["AUC_SPU after"] > cubic["AUC_SPU before"]
+    assert cubic["AUC after"] < cubic["AUC before"]
+    assert rows["not monotone: 1 − 4 (η − ½)²"]["lost"] > 0.1
+    claim = ordering.claim({"theorem3": table})
+    assert claim.verdict == "holds"
+    assert "caveat" in claim.words
+
+
+def test_theorem_4_counts_what_the_definition_counts():
+    link = noise.NoisyLink(0.3, 0.05, 201)
+    lost = auc_by_counting_pairs(link.eta, link.eta) - auc_by_counting_pairs(link.eta, link.soft_mean)
+
+    assert link.loss == pytest.approx(lost)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.floats(0.02, 0.98), st.floats(0.02, 0.3))
+def test_theorem_4_the_corrected_bounds_hold_for_every_prior_and_noise(prior, share):
+    """The noise spans at least ten values of X: below that the density M of the theorem is not that of the grid."""
+    link = noise.NoisyLink(prior, share * min(prior, 1 - prior), 1_001)
+    bound, (tpr_loss, fpr_excess) = link.bound("corrected"), link.rate_losses()
+
+    assert link.loss <= bound.auc_loss
+    assert tpr_loss <= bound.tpr_loss * (1 + 1e-9)
+    assert fpr_excess <= bound.fpr_loss * (1 + 1e-9)
+
+
+def test_theorem_4_the_printed_bound_fails_for_large_priors_only():
+    part = noise.run(4_001)
+    (table,) = part.tables
+    violated = [row["π"] for row in table.records() if row["lost / printed"] > 1]
+    claim = noise.claim({"theorem4": table})
+
+    assert violated == [0.95, 0.98]
+    assert claim.verdict == "holds partly"
+    assert "violated at π = 0.95 and 0.98" in claim.words
+    assert "The corrected bound holds everywhere." in claim.words
+    assert table.column("exponent of ε") == pytest.approx([2.0] * len(table.rows), abs=0.05)
+    assert part.series["figure1"]["optimal_auc"] > part.series["figure1"]["by_spu_auc"]
+
+
+def test_theorem_5_the_gap_closes_and_nobody_passes_the_optimum():
+    (table,) = convergence.run((200, 3_200), 1, 3_000).tables
+    gaps = {(row["learner"], row["rows"]): row["gap"] for row in table.records()}
+
+    assert min(gaps.values()) > 0
+    for learner in convergence.LEARNERS:
+        if learner != convergence.TOO_POOR:
+            assert gaps[learner, 3_200] < 0.6 * gaps[learner, 200]
+    assert gaps[convergence.TOO_POOR, 3_200] > 0.1
+
+
+def test_figure_2_counts_every_player_once_at_each_stage():
+    checks = pd.DataFrame(
+        [(0, "random", "pass"), (1, "win_streak", "fail"), (1, "random", "pass"), (2, "win_streak", "admit")],
+        columns=["user", "rule", "outcome"],
+    )
+    flows = procedure.count_flows(checks, np.array([False, False, True, True]))
+    ends = procedure.ends_of(flows)
+
+    assert ends["Permanent restriction: label 1"] == (1, 1)
+    assert ends["Temporary restriction: soft label"] == (1, 0)
+    assert ends["Plays on: unlabelled"] == (1, 0)
+    assert ends["Plays on, unchecked: unlabelled"] == (1, 1)
+    for stage in ([procedure.ALL], procedure.PICKED, procedure.ENDED):
+        assert sum(flow["players"] for flow in flows if flow["from"] in stage) == 4
+
+
+def test_a_part_runs_alone_and_its_result_survives_json():
+    said = []
+    result = run(SMOKE, lambda share, words: said.append((share, words)), parts=["theorem3"])
+
+    assert [claim.text.split(":")[0] for claim in result.claims] == ["Theorem 3"]
+    assert said == [(0.0, TITLES["theorem3"])]
+    assert ExperimentResult.from_json(result.to_json()) == result
+    assert set(TITLES) == set(PARTS)
+    with pytest.raises(SpuError, match=r"part must be one of 'theorem1', .*, got 'theorem6'"):
+        run(SMOKE, parts=["theorem6"])
+
+
+def test_all_theorems_run_at_the_smallest_size():
+    result = EXPERIMENTS["theorems"].run(SMOKE)
+
+    assert [claim.text[:9] for claim in result.claims] == [f"Theorem {number}" for number in range(1, 6)]
+    assert EXPERIMENTS["theorems"].claims({table.name: table for table in result.tables}) == result.claims
+    assert ExperimentResult.from_json(result.to_json()) == result
