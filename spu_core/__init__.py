@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     )
     from spu_core.models import METHODS, SoftLabelClassifier
     from spu_core.rules import Rule, RuleSet
-    from spu_core.tables import Table, read_table
+    from spu_core.tables import Table, TableFolder, convert_table, open_folder, read_table
     from spu_core.theory import ScarLink, estimate_prior, noisy_monotone_bound
     from spu_core.training import TrainConfig, compare_runs, cross_fit
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "METHODS",
@@ -45,6 +45,7 @@ __all__ = [
     "SoftLabels",
     "SpuError",
     "Table",
+    "TableFolder",
     "TrainConfig",
     "assign_soft_labels",
     "auc_spu_ceiling",
@@ -54,11 +55,13 @@ __all__ = [
     "check_record_labels",
     "compare_auc_spu",
     "compare_runs",
+    "convert_table",
     "cross_fit",
     "estimate_prior",
     "fpr_spu_score",
     "load_bundle",
     "noisy_monotone_bound",
+    "open_folder",
     "read_table",
     "roc_spu",
     "roc_spu_ceiling",
@@ -90,7 +93,7 @@ _HOMES = {
     ),
     "spu_core.models": ("METHODS", "SoftLabelClassifier"),
     "spu_core.rules": ("Rule", "RuleSet"),
-    "spu_core.tables": ("Table", "read_table"),
+    "spu_core.tables": ("Table", "TableFolder", "convert_table", "open_folder", "read_table"),
     "spu_core.theory": ("ScarLink", "estimate_prior", "noisy_monotone_bound"),
     "spu_core.training": ("TrainConfig", "compare_runs", "cross_fit"),
 }

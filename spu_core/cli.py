@@ -1,10 +1,12 @@
 """The `spu` command: everything the dashboard does, without a browser.
 
-Exit codes: 0 done, 1 the engine refused in words, 2 the command was called wrongly.
+Exit codes: 0 done, 1 the engine refused in words (or a check found something wrong), 2 the command was called wrongly,
+3 a fault of ours, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,8 +16,12 @@ from typing import Annotated
 import typer
 
 from spu_core import __version__
-from spu_core.commands import data, models, storage
+from spu_core.commands import data, exporting, models, outcomes, paper, scale, storage, trust
+from spu_core.commands.output import AsJson, say
 from spu_core.errors import SpuError, WorkspaceError
+from spu_core.versions import library_versions
+
+REFUSED, FAULT = 1, 3
 
 app = typer.Typer(
     help="Soft-label positive-unlabelled learning from the command line.",
@@ -29,16 +35,33 @@ def main() -> None:
     # Threads of boosters that wait must not spin: on a busy computer that costs more than it saves.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app()
-    except SpuError as error:
-        typer.secho(str(error), fg="red", err=True)
-        sys.exit(1)
+        app(prog_name="spu")
+    except SpuError as problem:
+        refuse(str(problem), REFUSED)
+    except OSError as problem:
+        place = f"{problem.filename!r}: " if problem.filename else ""
+        refuse(f"{place}{problem.strerror or problem}.", REFUSED)
+    except MemoryError:
+        refuse("There is not enough memory for this; use fewer rows or columns.", REFUSED)
+    except Exception as problem:
+        if os.environ.get("SPU_TRACEBACK"):
+            raise
+        refuse(f"A fault of ours ({type(problem).__name__}: {problem}). Set SPU_TRACEBACK=1 to see where.", FAULT)
+
+
+def refuse(sentence: str, code: int) -> None:
+    """End with a sentence on standard error; as JSON for a program that asked for it."""
+    if "--json" in sys.argv:
+        typer.echo(json.dumps({"error": sentence, "exit_code": code}, ensure_ascii=True), err=True)
+    else:
+        typer.secho(sentence, fg="red", err=True)
+    sys.exit(code)
 
 
 @app.command("version")
-def show_version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
+def show_version(as_json: AsJson = False) -> None:
+    """Print the version; as JSON with those of the libraries that decide results."""
+    say(library_versions(), __version__, as_json)
 
 
 @app.command("app")
@@ -64,6 +87,11 @@ def open_dashboard(
 
 data.add_to(app)
 models.add_to(app)
+exporting.add_to(app)
+scale.add_to(app)
+paper.add_to(app)
+outcomes.add_to(app)
+trust.add_to(app)
 app.add_typer(storage.commands, name="workspace")
 
 

@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
-from spu_core.commands.output import AsJson, read_input, read_text, say, write_frame
+from spu_core.commands.output import AsJson, check_table_name, read_text, say, write_frame
+from spu_core.commands.scale import labelled_folder, open_input
 from spu_core.engines.study import soft_labels_of
 from spu_core.labels import audit_soft_labels
 from spu_core.metrics import auc_spu_ceiling
 from spu_core.rules import RuleSet
+from spu_core.tables import TableFolder
 from spu_core.tables.samples import SAMPLES, sample_files
 
 
@@ -23,8 +25,14 @@ def add_to(app: typer.Typer) -> None:
     app.command("label")(label)
 
 
+def _samples(start: str) -> list[tuple[str, str]]:
+    return [(key, entry.description) for key, entry in SAMPLES.items() if key.startswith(start)]
+
+
 def sample(
-    name: Annotated[str | None, typer.Argument(help="Name of a sample; without one, all are listed.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a sample; without one, all are listed.", autocompletion=_samples)
+    ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to put its files into.")] = Path("."),
     as_json: AsJson = False,
 ) -> None:
@@ -39,16 +47,18 @@ def sample(
 
 
 def profile(
-    file: Annotated[str, typer.Argument(help="A CSV, Parquet or Excel file; - for standard input.")],
+    file: Annotated[
+        str, typer.Argument(help="A CSV, Parquet or Excel file, or a folder of Parquet files; - for standard input.")
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Say what a file holds: how it was read, its columns, and what deserves a look."""
-    table = read_input(file)
-    found = table.profile()
-    words = [table.reading.describe() if table.reading else table.name, "", found.to_frame().to_string(index=False), ""]
+    table = open_input(file)
+    found, reading = table.profile(), getattr(table, "reading", None)
+    words = [reading.describe() if reading else table.name, "", found.to_frame().to_string(index=False), ""]
     words += [str(finding) for finding in found.findings]
     value = {
-        "reading": table.reading,
+        "reading": reading,
         "columns": found.to_frame(),
         "findings": found.findings,
         "labeled": found.labeled,
@@ -57,19 +67,23 @@ def profile(
 
 
 def label(
-    file: Annotated[str, typer.Argument(help="A CSV, Parquet or Excel file; - for standard input.")],
+    file: Annotated[
+        str, typer.Argument(help="A CSV, Parquet or Excel file, or a folder of Parquet files; - for standard input.")
+    ],
     output: Annotated[str, typer.Option("--output", "-o", help="Where to: .csv, .parquet, or - for standard output.")],
-    rules: Annotated[Path, typer.Option(help="A rule set as JSON.")],
+    rules: Annotated[str, typer.Option(help="A rule set as JSON.")],
     as_json: AsJson = False,
 ) -> None:
     """Give each row its soft label by a rule set."""
-    table = read_input(file)
-    soft_labels = soft_labels_of(table, RuleSet.from_json(read_text(rules)))
-    labelled = table.frame.assign(soft_label=soft_labels.value, rule_score=soft_labels.rule_score)
-    write_frame(labelled, output)
+    check_table_name(output)
+    table, chosen = open_input(file), RuleSet.from_json(read_text(rules))
+    if isinstance(table, TableFolder):
+        soft_labels = labelled_folder(table, chosen, output)
+    else:
+        soft_labels = soft_labels_of(table, chosen)
+        write_frame(table.frame.assign(soft_label=soft_labels.value, rule_score=soft_labels.rule_score), output)
     audit = audit_soft_labels(soft_labels)
     value = {"rows": len(table), "mean": soft_labels.mean, "ceiling": auc_spu_ceiling(soft_labels.value)}
     words = f"{len(table):,} rows, mean soft label {value['mean']:.4f}, ceiling {value['ceiling']:.4f}"
     notes = "\n".join(str(finding) for finding in audit.findings)
-    if output != "-":
-        say({**value, "findings": audit.findings}, f"{words}\n{notes}".rstrip(), as_json)
+    say({**value, "findings": audit.findings}, f"{words}\n{notes}".rstrip(), as_json, beside=output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import sys
@@ -17,16 +18,20 @@ import typer
 
 from spu_core.errors import SpuError
 from spu_core.export import to_csv
+from spu_core.export.archive import write_file
 from spu_core.tables import Table, read_table
-from spu_core.training import TrainProgress
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 STANDARD = "-"
 
 
-def say(value: Any, words: str, as_json: bool) -> None:
-    """Print a result: as JSON for programs, in words for people."""
-    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) if as_json else words)
+def say(value: Any, words: str, as_json: bool, *, beside: str = "") -> None:
+    """Print a result: as JSON for programs, in words for people.
+
+    Where the rows themselves go to standard output (`beside` is `-`), what is said about them goes to standard error.
+    """
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) if as_json else words
+    typer.echo(text, err=beside == STANDARD)
 
 
 def plain(value: Any) -> Any:
@@ -51,8 +56,13 @@ def plain(value: Any) -> Any:
 def read_input(source: str) -> Table:
     """A table from a file, or from standard input where the name is `-`."""
     if source == STANDARD:
-        return read_table(sys.stdin.buffer.read(), name="standard input")
+        return read_table(sys.stdin.buffer, name="standard input")
     return read_table(Path(source))
+
+
+def rows_input(source: str) -> Any:
+    """What a bundle scores: a path, or standard input where the name is `-`."""
+    return sys.stdin.buffer if source == STANDARD else Path(source)
 
 
 def write_frame(frame: pd.DataFrame, target: str, *, raw: bool = False) -> None:
@@ -60,41 +70,62 @@ def write_frame(frame: pd.DataFrame, target: str, *, raw: bool = False) -> None:
 
     Text that a spreadsheet would run as a formula is neutralised in CSV, unless `raw`.
     """
+    check_table_name(target)
     if target == STANDARD:
         sys.stdout.write(to_csv(frame, raw=raw))
     elif target.endswith(".parquet"):
-        frame.to_parquet(target, index=False)
-    elif target.endswith(".csv"):
-        Path(target).write_text(to_csv(frame, raw=raw), encoding="utf-8", newline="")
+        written = io.BytesIO()
+        frame.to_parquet(written, index=False)
+        write_output(written.getvalue(), target)
     else:
+        write_output(to_csv(frame, raw=raw).encode(), target)
+
+
+def check_table_name(target: str) -> None:
+    """Refuse a name that says neither CSV nor Parquet, before any work is done."""
+    if target != STANDARD and not target.endswith((".csv", ".parquet")):
         raise SpuError(f"The name {target!r} must end in .csv or .parquet, or be - for standard output.")
 
 
-def read_text(path: Path) -> str:
-    """A small text file, or the reason why not."""
+def write_output(data: bytes, target: str) -> None:
+    """Bytes to a file, whole or not at all, or to standard output where the name is `-`."""
+    if target == STANDARD:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    elif Path(target).is_dir():
+        raise SpuError(f"{target!r} is a folder; give the name of a file.")
+    else:
+        write_file(data, target)
+
+
+def read_text(source: str) -> str:
+    """A small text file, or standard input where the name is `-`; or the reason why not."""
     try:
-        return path.read_text(encoding="utf-8")
+        return sys.stdin.buffer.read().decode() if source == STANDARD else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
-        raise SpuError(f"{str(path)!r} cannot be read: {problem}.") from None
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise SpuError(f"{source!r} cannot be read: {reason}.") from None
 
 
 @contextmanager
-def training_bar(quiet: bool) -> Iterator[Callable[[TrainProgress], None]]:
-    """A progress bar on standard error; silent for programs."""
+def progress_bar(quiet: bool, title: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar on standard error that is told a share and what is being done; silent for programs."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True, quiet=quiet)
+    # Names of runs and columns are data: what looks like markup in them is shown as it is.
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("training", total=1.0)
+        task = bar.add_task(title, total=1.0)
 
-        def show(progress: TrainProgress) -> None:
-            bar.update(task, completed=progress.share, description=f"{progress.candidate}, {progress.step}")
+        def show(share: float, words: str) -> None:
+            bar.update(task, completed=share, description=words)
 
         yield show

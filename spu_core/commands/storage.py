@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from spu_core.commands.choice import Folder
 from spu_core.commands.output import AsJson, say
 from spu_core.workspace import Workspace, check, collect_garbage, in_bytes, list_objects, make_backup
 
-Folder = Annotated[
-    Path | None, typer.Option("--workspace", help="Its folder; default: SPU_HOME or your data directory.")
-]
 commands = typer.Typer(help="What is stored: list it, check it, tidy it, back it up.", no_args_is_help=True)
 
 

@@ -68,6 +68,12 @@ def onnx_refusal(bundle: Bundle) -> str | None:
     return None
 
 
+def zipped(folder: Path) -> bytes:
+    """A folder as the bytes of a zip file."""
+    with tempfile.TemporaryDirectory() as place:
+        return Path(shutil.make_archive(str(Path(place) / "archive"), "zip", folder)).read_bytes()
+
+
 def _bundle(model: StoredModel) -> Made:
     return Made(bundle_bytes(model.shared_bundle))
 
@@ -83,8 +89,7 @@ def _folder(model: StoredModel) -> Made:
     rows = None if refused else _some_rows(model.table.frame)
     with tempfile.TemporaryDirectory() as place:
         folder = write_folder(model.shared_bundle, Path(place) / "folder", rows)
-        archive = shutil.make_archive(str(Path(place) / "archive"), "zip", folder)
-        return Made(Path(archive).read_bytes(), f"Without an ONNX model. {refused}" if refused else "")
+        return Made(zipped(folder), f"Without an ONNX model. {refused}" if refused else "")
 
 
 def _scores_csv(model: StoredModel) -> Made:

@@ -58,7 +58,7 @@ def _key(model: StoredModel, form: str) -> str:
     decides = {
         "form": form,
         "name": model.name,
-        "point": [points[0].threshold, points[0].flagged_share] if points else None,
+        "points": [[point.threshold, point.flagged_share] for point in points],
         "roles": dict(model.table.roles),
         "words": asdict(model.words),
         "compared": model.compared if FORMS[form].compares else (),

@@ -14,6 +14,8 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 
 # The only functions that a job may name. A new kind of job is a new line here.
 JOBS: dict[str, str] = {
+    "experiment": "spu_core.experiments.job:run_experiment",
+    "read": "spu_core.engines.read:read",
     "score": "spu_core.engines.score:score",
     "self_test": "spu_core.engines.self_test:self_test",
     "simulate": "spu_core.engines.simulate:simulate",

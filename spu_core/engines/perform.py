@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spu_core.engines.jobs import Job, JobCancelled, Task, job_function
 from spu_core.engines.processes import this_process
-from spu_core.errors import SpuError
+from spu_core.errors import EngineError, SpuError
 from spu_core.workspace import Attempt, JobRecord, JobStatus, Workspace, in_bytes
 from spu_core.workspace.locks import locked
 from spu_core.workspace.values import new_id
@@ -43,7 +43,7 @@ def perform(workspace: Workspace, attempt: Attempt) -> None:
         workspace.jobs.end(attempt, JobStatus.CANCELLED, "Cancelled.")
     except BaseException as error:
         _log(workspace.jobs.log_path(job.id))
-        interrupted = isinstance(error, KeyboardInterrupt | SystemExit)
+        interrupted = isinstance(error, KeyboardInterrupt | SystemExit | EngineError)
         status = JobStatus.INTERRUPTED if interrupted else JobStatus.FAILED
         workspace.jobs.end(attempt, status, sentence_for(error, job))
         raise

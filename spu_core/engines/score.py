@@ -1,4 +1,4 @@
-"""The job that scores a dataset of the workspace with a stored run, and keeps the scored rows beside the run."""
+"""The job that scores a dataset or an uploaded file with a stored run, and keeps the scored rows beside the run."""
 
 from __future__ import annotations
 
@@ -8,29 +8,48 @@ from typing import Any
 from spu_core.engines.jobs import Task
 from spu_core.engines.stored import stored_bundle
 from spu_core.errors import WorkspaceError
-from spu_core.export import Scoring
+from spu_core.export import ScoreProgress, Scoring
+
+SCORED_ROWS = "scored rows"
+LOADING, WRITTEN = 0.05, 0.95
 
 
 def score(task: Task) -> dict[str, Any]:
-    """`{"run": id, "dataset": id, "flag_by": "threshold"}` → the id of the scored rows (Parquet), and notes."""
-    run, dataset = (_need(task, name) for name in ("run", "dataset"))
-    task.progress(0.05, "loading the model")
+    """`{"run": id, "dataset": id}` or `{"run": id, "upload": id, "name": "new.csv"}` → the id of the scored rows.
+
+    `flag_by` is "threshold" (the default) or "share". The rows are kept as Parquet with the report in their detail.
+    """
+    run = _need(task, "run")
+    rows, name, detail = _rows(task)
+    task.progress(0.0, "loading the model")
     bundle = stored_bundle(task.workspace, run)
-    rows = task.workspace.datasets.path(dataset)
-    record = task.workspace.datasets.get(dataset)
+    scoring = Scoring(flag_by=task.parameters.get("flag_by", "threshold"))
     found: dict[str, Any] = {}
+
+    def tell(at: ScoreProgress) -> None:
+        task.progress(LOADING + (WRITTEN - LOADING) * at.share, at.step, {"rows": at.rows})
 
     def write(path: Path) -> None:
         # The writer of a bundle's scores decides by the ending, and a draft has none.
         target = path.with_suffix(".parquet")
-        report = bundle.score_file(rows, target, Scoring(flag_by=task.parameters.get("flag_by", "threshold")))
+        report = bundle.score_file(rows, target, scoring, on_progress=tell)
         target.replace(path)
         found.update(rows=report.rows, flagged=report.flagged, notes=list(report.notes))
+        detail["report"] = report.to_dict()
 
-    task.progress(0.1, f"scoring {record.n_rows:,} rows")
-    detail = {"dataset": dataset, "fingerprint": record.fingerprint}
-    kept = task.workspace.exports.save(run, f"{record.name}, scored", "scored rows", write, detail)
+    task.progress(LOADING, "scoring")
+    kept = task.workspace.exports.save(run, f"{name}, scored", SCORED_ROWS, write, detail)
     return {"export": kept.id, **found}
+
+
+def _rows(task: Task) -> tuple[Path, str, dict[str, Any]]:
+    """Where the rows are, what they are called, and where they came from."""
+    if "upload" in task.parameters:
+        name = str(task.parameters.get("name") or "upload")
+        return task.workspace.uploads.path(_need(task, "upload")), name, {"file": name}
+    token = _need(task, "dataset")
+    record = task.workspace.datasets.get(token)
+    return task.workspace.datasets.path(token), record.name, {"dataset": token, "fingerprint": record.fingerprint}
 
 
 def _need(task: Task, name: str) -> str:

@@ -1,4 +1,7 @@
-"""A file that was scored for somebody who looks at it: kept on disk, shown in part, handed out in a chosen form."""
+"""A file that was scored for somebody who looks at it: kept on disk, shown in part, handed out in a chosen form.
+
+Small files are scored at once; others by a job, whose result stays beside the run and survives a refresh.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,21 @@ import io
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
 from spu_core.checks import check_choice
+from spu_core.engines.control import start_worker
+from spu_core.engines.jobs import Job
+from spu_core.engines.score import SCORED_ROWS
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreReport, Scoring
 from spu_core.export.spreadsheet import write_csv
+from spu_core.workspace import ExportRecord, JobRecord, Workspace
+
+# Smaller files are scored while one waits: starting a worker would take longer.
+SMALL = 5_000_000
 
 # What the name of the file ends with, and what browsers call its content.
 FORMS = {
@@ -25,14 +35,11 @@ FORMS = {
 
 @dataclass(frozen=True, eq=False)
 class ScoredFile:
-    """Scored rows in a temporary file that goes when nobody holds this value any more."""
+    """Scored rows in a file; where it is a temporary one, it goes when nobody holds this value any more."""
 
     report: ScoreReport
-    folder: tempfile.TemporaryDirectory[str]
-
-    @property
-    def path(self) -> Path:
-        return Path(self.folder.name) / "scored.parquet"
+    path: Path
+    folder: tempfile.TemporaryDirectory[str] | None = None
 
     def best(self, rows: int = 200) -> pd.DataFrame:
         """The rows with the highest scores, the highest first; ties may leave out some of the last."""
@@ -56,9 +63,28 @@ class ScoredFile:
 def score_upload(bundle: Bundle, source: Any, scoring: Scoring | None = None) -> ScoredFile:
     """Score a file object or a path; only a chunk of it is in memory at a time."""
     folder = tempfile.TemporaryDirectory(prefix="spu-scored-")
+    path = Path(folder.name) / "scored.parquet"
     try:
-        report = bundle.score_file(source, Path(folder.name) / "scored.parquet", scoring)
+        report = bundle.score_file(source, path, scoring)
     except BaseException:
         folder.cleanup()
         raise
-    return ScoredFile(report, folder)
+    return ScoredFile(report, path, folder)
+
+
+def start_scoring(workspace: Workspace, run: str, stream: IO[bytes], name: str, flag_by: str) -> JobRecord:
+    """Copy a file into the workspace and score it with a stored run in the background; returns at once."""
+    upload = workspace.uploads.save(stream)
+    parameters = {"run": run, "upload": upload, "name": name, "flag_by": flag_by}
+    return start_worker(workspace, Job(kind="score", parameters=parameters, title=name))
+
+
+def scored_before(workspace: Workspace, run: str) -> tuple[ExportRecord, ...]:
+    """The scored rows that are kept beside a run, the newest first."""
+    return tuple(record for record in workspace.exports.list(run) if record.format == SCORED_ROWS)
+
+
+def stored_scores(workspace: Workspace, export: str) -> ScoredFile:
+    """Scored rows that a job has kept; the file was checked to be as it was saved."""
+    record = workspace.exports.get(export)
+    return ScoredFile(ScoreReport.from_dict(record.detail["report"]), workspace.exports.path(export))

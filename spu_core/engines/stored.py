@@ -15,6 +15,7 @@ from spu_core.rules import RuleSet
 from spu_core.tables import Table
 from spu_core.training import Comparison, Run, Split, compare_runs, permutation_importance, runs_on
 from spu_core.training.rows import prepare_rows
+from spu_core.training.views import NOT_MODELS
 from spu_core.workspace import RuleSetVersion, RunRecord, Workspace
 
 
@@ -45,6 +46,21 @@ def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
         taken.add(name)
         names[record.id] = name
     return names
+
+
+def model_to_show(records: Sequence[RunRecord]) -> RunRecord:
+    """The run to look at before anybody has chosen: of the newest training, the model with the highest AUC_SPU.
+
+    Runs of one training share their S, so their figures may be ranked. The rules alone are no model to use.
+    """
+    newest = [record for record in records if record.job == records[0].job]
+    models = [record for record in newest if record.candidate.get("method") not in NOT_MODELS]
+    return max(models or newest, key=_stored_auc)
+
+
+def _stored_auc(record: RunRecord) -> float:
+    metrics = record.summary.get("metrics") or {}
+    return float((metrics.get("auc_spu") or {}).get("estimate", 0.0))
 
 
 def soft_labels_by(table: Table, version: RuleSetVersion | None) -> SoftLabels:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from spu_core.engines.stored import compare_on, names_apart, soft_labels_by, stored_bundle, stored_runs
 from spu_core.engines.study import Study
-from spu_core.export import Bundle, Passport
+from spu_core.export import Bundle
 from spu_core.rules import RuleSet
 from spu_core.tables import Role, Table
 from spu_core.training import Comparison
@@ -23,12 +23,16 @@ MOST_COMPARED = 12
 
 @dataclass(frozen=True, kw_only=True)
 class ExportWords:
-    """What the analyst says about a model, and whether its bundle may hold a value per training row."""
+    """What the analyst says about a model, and whether its bundle may hold a value per training row.
+
+    `changes` tells what is new, a line for each change.
+    """
 
     purpose: str = ""
     licence: str = ""
     contact: str = ""
     chosen_because: str = ""
+    changes: str = ""
     keep_rows: bool = True
 
     @classmethod
@@ -60,13 +64,27 @@ class StoredModel:
         """The bundle under that name, with the current operating point and the analyst's words."""
         found = stored_bundle(self.workspace, self.record.id)
         # The catalogue knows the fingerprint; to compute it again would read the whole table.
-        known = Passport(
+        known = replace(
+            found.passport,
             id_column=self.table.column_with(Role.ID),
             data_name=self.table.name,
             fingerprint=self.record.dataset_fingerprint,
+            history=(*found.passport.history, *self.history),
         )
-        passport = replace(known, **{name: text for name, text in asdict(self.words).items() if name != "keep_rows"})
-        return replace(found, facts=replace(found.facts, name=self.name)).with_passport(passport)
+        named = replace(found, facts=replace(found.facts, name=self.name)).with_passport(known)
+        return with_words(named, self.words)
+
+    @property
+    def history(self) -> tuple[str, ...]:
+        """What happened to the run in this workspace, the latest last: its training, then its operating points."""
+        lineage = self.workspace.lineage(self.record.id)
+        points = reversed(self.workspace.thresholds.list(self.record.id))
+        moved = (
+            f"{point.made:%Y-%m-%d}: flags scores above {point.threshold:.6g} ({point.flagged_share:.2%} of the "
+            f"training rows out of fold), chosen as {point.name!r}"
+            for point in points
+        )
+        return (f"{self.record.made:%Y-%m-%d}: {lineage}", *moved)
 
     @property
     def shared_bundle(self) -> Bundle:
@@ -124,6 +142,14 @@ class StoredModel:
         jobs = (job for job in self.workspace.jobs.list() if job.id == self.record.job)
         job = next(jobs, None)
         return {} if job is None else job.parameters
+
+
+def with_words(bundle: Bundle, words: ExportWords) -> Bundle:
+    """The bundle with what the analyst says of it; where nothing is said, its own words stay."""
+    said = {name: text for name, text in asdict(words).items() if text and name not in ("keep_rows", "changes")}
+    changes = tuple(line.strip() for line in words.changes.splitlines() if line.strip())
+    own = bundle.passport
+    return bundle.with_passport(replace(own, **said, history=(*own.history, *changes)))
 
 
 def _trained_like(record: RunRecord) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,8 +17,10 @@ from spu_core.errors import TrainingError
 from spu_core.export import Bundle, Passport, Recipe
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet, parse_json
-from spu_core.tables import Role, Table
+from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import (
+    Here,
+    Place,
     RefinedLabels,
     Run,
     Split,
@@ -32,6 +34,7 @@ from spu_core.training import (
 SCHEMA = 1
 _FIELDS = {"schema", "plan", "rules", "roles", "positive_values", "truth_values", "fingerprint", "refine"}
 OnProgress = Callable[[TrainProgress], None]
+AnyTable = TypeVar("AnyTable", Table, TableFolder, Table | TableFolder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +64,7 @@ class Study:
         object.__setattr__(self, "truth_values", tuple(self.truth_values))
 
     @classmethod
-    def of(cls, table: Table, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
+    def of(cls, table: Table | TableFolder, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
         """The study of a table as it is now."""
         return cls(
             plan=plan,
@@ -73,7 +76,7 @@ class Study:
             refine=refine,
         )
 
-    def prepare(self, table: Table) -> Table:
+    def prepare(self, table: AnyTable) -> AnyTable:
         """The table with the roles of the study; columns that it does not name keep theirs."""
         prepared = table.with_roles(self.roles) if self.roles else table
         if self.positive_values and prepared.column_with(Role.LABEL) is not None:
@@ -84,27 +87,31 @@ class Study:
 
     def run(
         self,
-        table: Table,
+        table: Table | TableFolder,
         on_progress: OnProgress | None = None,
         *,
         on_refit: OnProgress | None = None,
         split: Split | None = None,
+        place: Place | None = None,
     ) -> Iterator[tuple[Run, Bundle | None]]:
         """Each run as soon as it is finished, with its bundle; a candidate that failed has an error and no bundle.
 
-        `on_refit` hears of the refit on all rows that each bundle needs. `split` gives the folds of an earlier study.
+        `on_refit` hears of the refit on all rows that each bundle needs. `split` gives the folds of an earlier study;
+        `place` decides where the fits are done.
         """
+        place = place or Here()
         fitted = None if self.rules is None else self.rules.fit(table)
-        soft_labels = soft_labels_of(table, fitted)
-        refined = self._refined(table, soft_labels, on_progress)
+        soft_labels = soft_labels_of(table, None) if fitted is None else place.label(table, fitted)
+        refined = self._refined(table, soft_labels, on_progress) if place.holds_rows else None
+        candidates, config = self.plan.candidates, self.plan.config
         for run in iter_cross_fit(
-            table, soft_labels, self.plan.candidates, self.plan.config, split=split, on_progress=on_progress
+            table, soft_labels, candidates, config, split=split, on_progress=on_progress, place=place
         ):
             if run.error is not None:
                 yield run, None
                 continue
             judged = run if refined is None else with_refined([run], refined)[0]
-            refit = judged.fit_all(on_progress=on_refit)
+            refit = place.refit(judged, on_refit)
             yield judged, Bundle.of(judged, recipe=_recipe(fitted), passport=_passport(table), fitted=refit)
 
     def to_json(self) -> str:
@@ -143,13 +150,15 @@ class Study:
             refine=bool(data.get("refine", True)),
         )
 
-    def _refined(self, table: Table, soft_labels: SoftLabels, on_progress: OnProgress | None) -> RefinedLabels | None:
+    def _refined(
+        self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
+    ) -> RefinedLabels | None:
         if not self.refine or not table.is_labeled.any():
             return None
         return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
 
 
-def soft_labels_of(table: Table, rules: FittedRules | RuleSet | None) -> SoftLabels:
+def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | None) -> SoftLabels:
     """Soft labels by rules, from the table's own soft-label column, or by the labels alone."""
     if rules is not None:
         return soft_labels_for(table, rules)
@@ -162,7 +171,7 @@ def _recipe(fitted: FittedRules | None) -> Recipe | None:
     return None if fitted is None else Recipe(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
 
 
-def _passport(table: Table) -> Passport:
+def _passport(table: Table | TableFolder) -> Passport:
     return Passport(id_column=table.column_with(Role.ID), data_name=table.name)
 
 

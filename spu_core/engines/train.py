@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spu_core.engines.jobs import Task
+from spu_core.engines.places import Engine, open_place
 from spu_core.engines.same_folds import earlier_split
 from spu_core.engines.study import Study
 from spu_core.engines.watching import add_loss, thinned
@@ -24,7 +25,8 @@ REFINING = "refined soft labels"
 def train(task: Task) -> dict[str, Any]:
     """`{"dataset": id, "rule_set": id, "rule_set_version": 3, "plan": "…JSON…", "refine": true}` → ids of the runs.
 
-    `"left_out": ["name"]` names columns that models must not see. A job that is tried again keeps what it has stored.
+    `"left_out": ["name"]` names columns that models must not see; `"engine": "dask"` and `"scheduler": "tcp://…"` send
+    the fits to a cluster. A job that is tried again keeps what it has stored.
     """
     parameters = task.parameters
     table = task.workspace.datasets.load(_need(parameters, "dataset"))
@@ -42,9 +44,15 @@ def _run(task: Task, study: Study, table: Table, version: RuleSetVersion | None)
     if left:
         rest = replace(study, plan=replace(study.plan, candidates=left))
         split = earlier_split(task.workspace, task.parameters["dataset"], table, rest)
-        for run, bundle in rest.run(table, report, on_refit=report.refitting, split=split):
-            report.finished(run, None if bundle is None else _keep(task, run, bundle, version))
+        with open_place(_engine(task), table) as place:
+            for run, bundle in rest.run(table, report, on_refit=report.refitting, split=split, place=place):
+                report.finished(run, None if bundle is None else _keep(task, run, bundle, version))
     return report.result()
+
+
+def _engine(task: Task) -> Engine:
+    """The engine that the job names; without one, the server's `SPU_DASK_SCHEDULER` decides."""
+    return Engine.chosen(task.parameters.get("engine"), task.parameters.get("scheduler"))
 
 
 def _stored_before(task: Task) -> dict[str, str]:

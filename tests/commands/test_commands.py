@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from spu_core import cli
+from spu_core import __version__, cli
 from spu_core.workspace import Workspace
 
 FILE = "id,amount,fraud\n" + "".join(f"{row},{row % 13},{int(row % 11 == 0)}\n" for row in range(120))
@@ -30,6 +34,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sales.csv").write_text(FILE)
     (tmp_path / "rules.json").write_text(RULES)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x81")
     runner = CliRunner()
     return lambda *words, **more: runner.invoke(cli.app, list(words), **more)
 
@@ -51,6 +56,14 @@ def test_soft_labels_go_to_standard_output(run):
 
     assert printed.splitlines()[0] == "id,amount,fraud,soft_label,rule_score"
     assert printed.splitlines()[1].endswith(",1.0,0.0")
+    assert len(printed.splitlines()) == 121
+
+
+def test_rows_may_come_in_and_go_out_by_pipes_while_the_summary_goes_beside_them(run):
+    found = run("label", "-", "--rules", "rules.json", "-o", "-", "--json", input=FILE)
+
+    assert found.stdout == run("label", "sales.csv", "--rules", "rules.json", "-o", "-").stdout
+    assert json.loads(found.stderr)["rows"] == 120
 
 
 def test_soft_labels_go_to_parquet_with_a_summary(run, tmp_path):
@@ -71,6 +84,32 @@ def test_soft_labels_go_to_parquet_with_a_summary(run, tmp_path):
         (["score", "sales.csv", "sales.csv", "-o", "out.csv"], "not a bundle"),
         (["sample", "brest_cancer"], "Did you mean 'breast_cancer'?"),
         (["plan", "sales.csv", "-o", "s.json", "--role", "fraud"], "--role wants column=role"),
+        (["plan", "sales.csv", "-o", "s.json", "--role", "fraud=king"], "king"),
+        (["plan", "sales.csv", "-o", "s.json", "--method", "lightgmb"], "Did you mean 'lightgbm'?"),
+        (["plan", "sales.csv", "-o", "s.json", "--folds", "0"], "folds must"),
+        (["plan", "sales.csv", "-o", "s.json", "--seed", "-1"], "seed"),
+        (["plan", "sales.csv", "-o", "absent/s.json"], "cannot be written: No such file or directory"),
+        (["plan", "sales.csv", "-o", "."], "'.' is a folder; give the name of a file"),
+        (["profile", "."], "'.'"),
+        (["profile", "caf\udce9.csv"], "cannot be opened"),
+        (["label", "sales.csv", "--rules", "absent.json", "-o", "-"], "cannot be read: No such file"),
+        (["label", "sales.csv", "--rules", "binary", "-o", "-"], "it is not UTF-8 text"),
+        (
+            ["label", "sales.csv", "--rules", "rules.json", "-o", "absent/out.parquet"],
+            "cannot be written: No such file",
+        ),
+        (["train", "-", "--data", "-", "-o", "runs"], "cannot both come from standard input"),
+        (["sample", "../../etc/passwd"], "passwd"),
+        (["sample", "breast_cancer", "-o", "sales.csv"], "sales.csv"),
+        (["score", "x.spu", "sales.csv", "-o", "out.doc"], "must end in .csv or .parquet"),
+        (["score", "x.spu", "sales.csv", "-o", "-"], "'x.spu' cannot be opened"),
+        (["score", "x.spu", "sales.csv", "-o", "-", "--flag-by", "luck"], "flag_by must be one of"),
+        (["export", "x.spu", "-o", "model.pkl"], "must be one of"),
+        (["export", "x.spu", "-o", "card.md"], "'x.spu' cannot be opened"),
+        (["report", "x.spu"], "'x.spu' cannot be opened"),
+        (["track", "x.spu"], "'x.spu' cannot be opened"),
+        (["workspace", "list", "--workspace", "sales.csv"], "sales.csv"),
+        (["workspace", "check", "--workspace", "absent"], "There is no workspace in"),
     ],
 )
 def test_what_the_engine_refuses_is_one_sentence_and_exit_code_1(run, monkeypatch, capsys, words, sentence):
@@ -87,6 +126,103 @@ def test_what_the_engine_refuses_is_one_sentence_and_exit_code_1(run, monkeypatc
 def test_a_wrong_call_is_exit_code_2(run):
     assert run("label", "sales.csv").exit_code == 2
     assert run("nonsense").exit_code == 2
+    assert run("plan", "sales.csv", "-o", "s.json", "--folds", "many").exit_code == 2
+    assert run("app", "--port", "99999").exit_code == 2
+
+
+def ended(monkeypatch, *words):
+    monkeypatch.setattr("sys.argv", ["spu", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code
+
+
+def test_a_refusal_is_json_for_a_program_that_asked_for_json(run, monkeypatch, capsys):
+    assert ended(monkeypatch, "profile", "nothing.csv", "--json") == 1
+    printed = capsys.readouterr()
+
+    assert printed.out == ""
+    assert "nothing.csv" in json.loads(printed.err)["error"]
+
+
+def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(run, monkeypatch, capsys):
+    def fail(_):
+        raise RuntimeError("surprise")
+
+    monkeypatch.setattr("spu_core.commands.data.open_input", fail)
+    assert ended(monkeypatch, "profile", "sales.csv") == 3
+    printed = capsys.readouterr().err
+    assert "A fault of ours (RuntimeError: surprise)" in printed
+    assert "Traceback" not in printed
+
+    monkeypatch.setenv("SPU_TRACEBACK", "1")
+    monkeypatch.setattr("sys.argv", ["spu", "profile", "sales.csv"])
+    with pytest.raises(RuntimeError, match="surprise"):
+        cli.main()
+
+
+def test_ctrl_c_is_exit_code_130(run, monkeypatch):
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spu_core.commands.data.open_input", stop)
+    assert ended(monkeypatch, "profile", "sales.csv") == 130
+
+
+def test_a_reader_that_leaves_early_ends_the_command_in_silence(run, tmp_path):
+    rows = "id,amount,fraud\n" + "".join(f"{row},{row % 13},{int(row % 11 == 0)}\n" for row in range(60_000))
+    (tmp_path / "many.csv").write_text(rows)
+    command = [sys.executable, "-m", "spu_core", "label", "many.csv", "--rules", "rules.json", "-o", "-"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline().startswith("id,amount")
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()
+
+
+def leaves(group, path=()):
+    """Every command with the words that lead to it."""
+    for name, command in group.commands.items():
+        yield from leaves(command, (*path, name)) if hasattr(command, "commands") else [((*path, name), command)]
+
+
+def test_every_command_takes_json_but_the_one_that_serves_pages():
+    without = [
+        " ".join(path)
+        for path, command in leaves(typer.main.get_command(cli.app))
+        if not any("--json" in parameter.opts for parameter in command.params)
+    ]
+
+    assert without == ["app"]
+
+
+def test_versions_are_words_and_json(run):
+    assert run("version").stdout.strip() == __version__
+    assert json.loads(run("version", "--json").stdout)["spu-studio"] == __version__
+
+
+def complete(words, monkeypatch, shell="bash"):
+    """What a shell is offered for the last word."""
+    settings = {"_SPU_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [sys.executable, "-m", "spu_core"]
+    environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("spu pro", ["profile"]),
+        ("spu workspace b", ["backup"]),
+        ("spu sample breast", ["breast_cancer"]),
+        ("spu plan x.csv --method lightg", ["lightgbm"]),
+        ("spu export x.spu --as on", ["onnx"]),
+    ],
+)
+def test_a_shell_completes_commands_samples_methods_and_forms(words, offered, monkeypatch):
+    assert complete(words, monkeypatch) == offered
 
 
 def test_a_workspace_is_listed_checked_tidied_and_backed_up(run, tmp_path):
@@ -114,7 +250,7 @@ def test_a_damaged_catalogue_is_found_and_restored(run, tmp_path):
 
 
 def test_every_command_has_help_that_says_what_it_does(run):
-    for name in ("app", "sample", "profile", "label", "plan", "train", "compare", "export", "score", "report"):
-        found = run(name, "--help")
+    for path, _ in leaves(typer.main.get_command(cli.app)):
+        found = run(*path, "--help")
         assert found.exit_code == 0
-        assert len(found.stdout) > 200
+        assert len(found.stdout) > 200, path

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from spu_core.engines import Job, run_here, summary_table
 from spu_core.engines.stored import (
     compare_on,
+    model_to_show,
     names_apart,
     shuffled_columns,
     soft_labels_by,
@@ -105,3 +108,16 @@ def test_the_summary_is_a_leaderboard_with_the_best_first(workspace):
     assert (board["low"] <= board["auc_spu"]).all()
     assert board["true_auc"].notna().all()
     assert summary_table([]).empty
+
+
+def test_before_anybody_has_chosen_the_best_model_of_the_newest_training_is_shown():
+    def record(name, method, auc, job):
+        summary = {"metrics": {"auc_spu": {"estimate": auc}}}
+        return SimpleNamespace(id=name, job=job, candidate={"method": method}, summary=summary)
+
+    older = record("older", "fused", 0.99, "a")
+    newest = [record("rules", "rule_score", 0.97, "b"), record("weak", "logistic", 0.80, "b")]
+    best = record("best", "fused", 0.90, "b")
+
+    assert model_to_show([*newest, best, older]).id == "best"
+    assert model_to_show([newest[0], older]).id == "rules"

@@ -1,0 +1,108 @@
+"""Stored audits: a plan drawn by a stored run, its verdicts, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from spu_core.tables import Table
+from spu_core.training import Run
+from spu_core.trust import (
+    TARGETS,
+    AssumptionReport,
+    AuditEstimate,
+    AuditPlan,
+    Marker,
+    Population,
+    check_assumptions,
+    estimate_audit,
+)
+from spu_core.trust.audit_totals import Method
+from spu_core.trust.audit_verdicts import Reading, Treatment
+from spu_core.workspace import AuditRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
+
+MOST_TESTED_COLUMNS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """Estimates of an audit with the tests of the assumptions; `truth` where a truth column tells it."""
+
+    estimate: AuditEstimate
+    assumptions: AssumptionReport
+    truth: dict[str, float]
+
+    @property
+    def marker(self) -> Marker:
+        """The audit as a point of the what-if map."""
+        figures = self.estimate.figures
+        return Marker("audit", figures["prior"].estimate, figures["positive_mean"].estimate)
+
+
+def save_audit(
+    workspace: Workspace, run: RunRecord, plan: AuditPlan, rules: RuleSetVersion | None, name: str = ""
+) -> AuditRecord:
+    """Keep a plan with the run and the rules that it was drawn by."""
+    title = name or f"{plan.checks} checks for {TARGETS[plan.target].title}"
+    version = None if rules is None else (rules.id, rules.number)
+    return workspace.audits.save(run.id, plan.to_json(), name=title, rules=version)
+
+
+def audits_of(workspace: Workspace, run: RunRecord, rules: RuleSetVersion | None) -> tuple[AuditRecord, ...]:
+    """The audits of a run that were drawn by this S, the newest first."""
+    wanted = (None, None) if rules is None else (rules.id, rules.number)
+    return tuple(audit for audit in workspace.audits.list(run.id) if (audit.rule_set, audit.rule_set_version) == wanted)
+
+
+def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: Reading) -> int:
+    """Keep the verdicts that are new or differ from the standing ones; returns how many."""
+    standing = {(item.row, item.reviewer): item.verdict for item in workspace.audits.verdicts(audit.id)}
+    new = [
+        (item.row, item.reviewer, item.verdict, item.note)
+        for item in reading.verdicts
+        if standing.get((item.row, item.reviewer)) != item.verdict
+    ]
+    return workspace.audits.add_verdicts(audit.id, new) if new else 0
+
+
+def audit_result(
+    run: Run,
+    table: Table,
+    plan: AuditPlan,
+    verdicts: tuple[VerdictRecord, ...],
+    *,
+    treatment: Treatment = "mean",
+    method: Method = "assisted",
+) -> AuditResult:
+    """What the verdicts say; columns that models see are tested for dependence with S."""
+    population = population_of(run, plan)
+    estimate = estimate_audit(population, plan, verdicts, treatment=treatment, method=method)
+    columns = table.frame[list(table.features[:MOST_TESTED_COLUMNS])].iloc[population.row]
+    report = check_assumptions(estimate, {str(name): columns[name] for name in columns})
+    return AuditResult(estimate, report, truth_of(run, population))
+
+
+def population_of(run: Run, plan: AuditPlan) -> Population:
+    """The rows of a plan as it saw them."""
+    return Population.of_run(run, plan.threshold, prior=plan.prior)
+
+
+def truth_of(run: Run, population: Population) -> dict[str, float]:
+    """Every figure from the truth column; empty where there is none or it holds one class."""
+    truth = run.basis.of("truth")
+    if truth is None or truth.all() or not truth.any():
+        return {}
+    keys = [key for key in TARGETS if key != "precision" or population.is_flagged.any()]
+    return {key: TARGETS[key].of_truth(population, np.asarray(truth)) for key in keys}
+
+
+def filled_list(reviewed: pd.DataFrame, verdicts: tuple[VerdictRecord, ...], reviewer: str) -> pd.DataFrame:
+    """A review list with what this reviewer said already."""
+    said = {item.row: item for item in verdicts if item.reviewer == reviewer}
+    filled = reviewed.copy()
+    filled["verdict"] = [said[row].verdict if row in said else "" for row in filled["row"]]
+    filled["note"] = [said[row].note if row in said else "" for row in filled["row"]]
+    filled["reviewer"] = reviewer
+    return filled

@@ -1,0 +1,96 @@
+"""Candidates × folds of a table that fits one node, each fit a task of its own on some worker.
+
+The rows travel once to every worker; a fit is then the same pure function that runs here, so scores are equal to the
+bit, and Dask repeats a fit whose worker is lost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spu_core.engines.dask.cluster import Cluster
+from spu_core.errors import EngineError, TrainingError
+from spu_core.training import Candidate, TrainConfig
+from spu_core.training.fitting import Fitter
+from spu_core.training.folds import Split
+from spu_core.training.parts import Fits, Here, PartFit, fit_part
+from spu_core.training.progress import Reporter, Span
+from spu_core.training.rows import TrainingRows
+from spu_core.training.run import evidence_for
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+_ASK_EVERY = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class TasksOn(Here):
+    """A place for `iter_cross_fit`: all fits of all candidates at once, on the workers of a cluster."""
+
+    cluster: Cluster
+
+    def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+        numbers = [part.number for part in rows.split.parts()]
+        futures = _submit(self.cluster, rows, candidates, config, len(numbers))
+
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
+            for step, (number, future) in enumerate(zip(numbers, futures[candidate.name], strict=True)):
+                reporter.fold = number
+                yield _result(self.cluster, future, reporter, step / len(numbers))
+
+        return fits
+
+
+def _submit(
+    cluster: Cluster, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig, parts: int
+) -> dict[str, list[Future]]:
+    """Every fit as a future; rows are sent as the candidate may see them, once for all that see them alike."""
+    client = cluster.client
+    sent: dict[int, Any] = {}
+    futures = {}
+    split = client.scatter(rows.split, broadcast=True, hash=False)
+    for candidate in candidates:
+        evidence = evidence_for(candidate, rows)
+        if id(evidence) not in sent:
+            sent[id(evidence)] = client.scatter(evidence, broadcast=True, hash=False)
+        futures[candidate.name] = [
+            client.submit(fit_one, candidate, config, sent[id(evidence)], split, place, pure=False)
+            for place in range(parts)
+        ]
+    return futures
+
+
+def fit_one(candidate: Candidate, config: TrainConfig, evidence: Any, split: Split, place: int) -> PartFit:
+    """One fit, on a worker."""
+    parts = list(split.parts())
+    reporter = Reporter([candidate.name], len(parts))
+    return fit_part(Fitter(candidate, config, reporter), evidence, parts[place], Span())
+
+
+def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float) -> PartFit:
+    """Wait for a fit, telling the caller that it goes on and asking whether to stop."""
+    from distributed import KilledWorker, wait
+
+    start = time.monotonic()
+    while not future.done():
+        reporter.report(share, "training")
+        if cluster.client.status != "running":
+            raise EngineError("The scheduler does not answer any more. Start it again, then the training.")
+        if time.monotonic() - start > cluster.deadline.seconds:
+            raise EngineError(f"A fit took longer than {cluster.deadline.seconds:,.0f} seconds on the cluster.")
+        with cluster.client.as_current(), suppress(TimeoutError):
+            wait(future, timeout=_ASK_EVERY)
+    if future.status in {"cancelled", "lost"}:
+        raise EngineError("The cluster lost the rows that it was training on; start the training again.")
+    try:
+        return future.result()
+    except KilledWorker:
+        raise TrainingError(
+            "Its fits ended the worker again and again, most likely for lack of memory; use fewer rows or columns, "
+            "or workers with more memory."
+        ) from None

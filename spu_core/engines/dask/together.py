@@ -1,0 +1,265 @@
+"""Training on rows that no single machine holds: the workers keep the encoded rows, and fit each booster together.
+
+What is believed about a row (soft label, label, fold: some 40 bytes) stays here, so runs are judged and compared like
+any others. The rows are dealt to the workers at random, for the reason that `boosters` gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spu_core.engines.dask.boosters import Chunk, Schema, fit_together
+from spu_core.engines.dask.cluster import Cluster
+from spu_core.engines.dask.pieces import Piece, fit_encoder_on, pieces_of, soft_labels_on
+from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels
+from spu_core.models import LEARNERS, Evidence, Features, FittedEncoder, Model
+from spu_core.rules import FittedRules
+from spu_core.tables import Table, TableFolder
+from spu_core.training import Candidate, FittedCandidate, Run, Split, TrainConfig, TrainProgress
+from spu_core.training.fitting import settings_from
+from spu_core.training.folder_rows import prepare_folder
+from spu_core.training.hash_folds import hash_rows
+from spu_core.training.parts import Fits, PartFit
+from spu_core.training.progress import Reporter
+from spu_core.training.rows import TrainingRows
+from spu_core.training.run import evidence_for
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+_DEALING_SEED = 7
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The rows that one worker holds: the future of their encoded matrix, and their numbers in the folder."""
+
+    matrix: Future
+    rows: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteMatrix:
+    """Stands where a matrix would: it knows its shape and who holds which rows, and fetches a sample of them."""
+
+    cluster: Cluster
+    shape: tuple[int, int]
+    shares: tuple[Share, ...]
+    _samples: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        if isinstance(rows, slice) and rows.start is None and rows.stop is None:
+            return self._every(rows.step or 1)[:, columns]
+        raise TrainingError(
+            "This method reads all rows at once, but they are spread over a cluster; use lightgbm or xgboost (or a "
+            "baseline of them), or train on a sample."
+        )
+
+    def _every(self, step: int) -> np.ndarray:
+        """Every k-th row; kept, since portraits of columns ask for it once per column."""
+        if step not in self._samples:
+            numbers = np.arange(0, self.shape[0], step)
+            sample = np.empty((numbers.size, self.shape[1]), dtype=np.float32)
+            for share in self.shares:
+                held, chosen = _held(share, numbers)
+                fetch = partial(self.cluster.client.submit, take, share.matrix, held, pure=False)
+                sample[chosen] = self.cluster.guarded(lambda fetch=fetch: fetch().result(), what="Fetching a sample")
+            self._samples.clear()
+            self._samples[step] = sample
+        return self._samples[step]
+
+
+@dataclass(frozen=True, eq=False)
+class TogetherOn:
+    """A place for `iter_cross_fit` on a folder: its workers keep the rows, label them, and fit boosters together."""
+
+    cluster: Cluster
+    holds_rows = False
+
+    def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
+        return soft_labels_on(self.cluster, _folder(table), rules)
+
+    def prepare(
+        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: Split | None
+    ) -> TrainingRows:
+        return prepare_folder(_folder(table), soft_labels, config, split, encode=self._encode)
+
+    def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+        parts = list(rows.split.parts())
+
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
+            evidence = evidence_for(candidate, rows)
+            for place, part in enumerate(parts):
+                reporter.fold = part.number
+                reporter.report(place / len(parts), "training on the cluster")
+                what = f"Fold {part.number} of {candidate.name}"
+                model = _fit(self.cluster, candidate, config, evidence.take(part.train), what)
+                yield PartFit(_score(self.cluster, model, evidence.take(part.score), what), model.rounds_)
+
+        return fits
+
+    def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
+        rows, candidate = run.need_rows(), run.candidate
+        evidence, settings = evidence_for(candidate, rows), _settings(candidate, run.config)
+        model = _fit(self.cluster, candidate, run.config, evidence, f"The refit of {run.name}")
+        return FittedCandidate(candidate, rows.encoder, model, settings, evidence.rule_columns)
+
+    def _encode(self, folder: TableFolder) -> tuple[FittedEncoder, Features]:
+        encoder = fit_encoder_on(self.cluster, folder)
+        return encoder, Features.of(_deal(self.cluster, folder, encoder), encoder.columns)  # type: ignore[arg-type]
+
+
+def check_candidate(candidate: Candidate, config: TrainConfig) -> None:
+    """Say at once what cannot be fitted by workers together, before any row is read."""
+    entry = candidate.entry
+    if entry.target is None or not entry.learners:
+        raise TrainingError(
+            f"{candidate.name} cannot be trained on rows that are spread over a cluster, since it fits several models "
+            "on all rows; use lightgbm, xgboost or labeled_vs_rest there, or train it on a sample."
+        )
+    if candidate.tuning is not None or config.early_stopping is not None:
+        raise TrainingError(
+            "Tuning and early stopping need rows of their own on each worker, which a cluster does not give; tune on "
+            "a sample, then set the rounds and settings."
+        )
+
+
+def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: Evidence, what: str) -> Any:
+    check_candidate(candidate, config)
+    entry = candidate.entry
+    settings = entry.complete(_settings(candidate, config))
+    if not settings["keep_rule_columns"]:
+        evidence = evidence.without_rule_columns()
+    assert entry.target is not None
+    target = np.asarray(entry.target(evidence, settings), dtype=np.float64)
+    schema = Schema(evidence.features.store.columns, evidence.features.active)
+    chunks = [_chunk(cluster, share, schema.active, evidence, target) for share in _shares(evidence)]
+    kind = LEARNERS[str(settings.get("learner", entry.learners[0]))]
+    known = {setting.name for setting in kind.settings}
+    learner = kind(**{name: value for name, value in settings.items() if name in known})
+    return fit_together(cluster, learner, chunks, schema, what)
+
+
+def _chunk(cluster: Cluster, share: Share, active: np.ndarray, evidence: Evidence, target: np.ndarray) -> Chunk:
+    """The rows of a share that a fit learns from; they are cut out where they lie. Rows of weight 0 are left out."""
+    held, chosen = _held(share, _numbers(evidence))
+    weight = np.ones(chosen.size) if evidence.weight is None else evidence.weight[chosen]
+    held, chosen, weight = held[weight > 0], chosen[weight > 0], weight[weight > 0]
+    future = cluster.client.submit(cut, share.matrix, active, held, target[chosen], weight, pure=False)
+    return Chunk(future, held.size, float(target[chosen] @ weight), float(weight.sum()))
+
+
+def _numbers(evidence: Evidence) -> np.ndarray:
+    """The numbers of these rows in the folder, increasing."""
+    rows = evidence.features.rows
+    return np.arange(len(evidence)) if rows is None else rows
+
+
+def _held(share: Share, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(places in the share, places in `numbers`) of the rows that both have, in the same order."""
+    place = np.searchsorted(share.rows, numbers)
+    found = place < share.rows.size
+    found[found] = share.rows[place[found]] == numbers[found]
+    return place[found], np.flatnonzero(found)
+
+
+def take(matrix: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Some rows, on a worker."""
+    return matrix[places]
+
+
+def cut(matrix: np.ndarray, active: np.ndarray, places: np.ndarray, target: np.ndarray, weight: np.ndarray) -> Any:
+    """(matrix, target, weight) of some rows and columns, on a worker."""
+    return np.ascontiguousarray(matrix[np.ix_(places, active)]), target, weight
+
+
+def _score(cluster: Cluster, model: Model, evidence: Evidence, what: str) -> np.ndarray:
+    """Scores of these rows, in their order; each worker scores those that it holds."""
+    columns = evidence.features.store.columns
+    held = [_held(share, _numbers(evidence)) for share in _shares(evidence)]
+
+    def gather() -> list[np.ndarray]:
+        sent = cluster.client.scatter(model, broadcast=True, hash=False)
+        futures = [
+            cluster.client.submit(score_share, sent, share.matrix, columns, places, pure=False)
+            for share, (places, _) in zip(_shares(evidence), held, strict=True)
+        ]
+        return cluster.client.gather(futures)
+
+    score = np.empty(len(evidence))
+    for (_, chosen), found in zip(held, cluster.guarded(gather, what=what), strict=True):
+        score[chosen] = found
+    return score
+
+
+def score_share(model: Model, matrix: np.ndarray, columns: Any, places: np.ndarray) -> np.ndarray:
+    """The scores of some rows, on a worker."""
+    return model.score_rows(Features.of(matrix[places], columns), None)
+
+
+def _deal(cluster: Cluster, folder: TableFolder, encoder: FittedEncoder) -> RemoteMatrix:
+    """Every row encoded, and dealt to one of the workers by a hash of its number."""
+    from distributed import wait
+
+    workers, pieces = cluster.workers, pieces_of(folder)
+    home = (hash_rows(np.arange(len(folder)), _DEALING_SEED) % np.uint64(len(workers))).astype(np.int64)
+
+    def gather() -> tuple[Share, ...]:
+        client = cluster.client
+        encoded = [
+            client.submit(
+                encode_piece, piece, encoder, home[piece.start : piece.start + rows], len(workers), pure=False
+            )
+            for piece, rows in zip(pieces, _lengths(folder), strict=True)
+        ]
+        shares = []
+        for number, worker in enumerate(workers):
+            dealt = [client.submit(pick, part, number, pure=False) for part in encoded]
+            matrix = client.submit(np.concatenate, dealt, workers=[worker], pure=False)
+            shares.append(Share(matrix, np.flatnonzero(home == number)))
+        wait([share.matrix for share in shares])
+        for share in shares:
+            if share.matrix.status == "error":
+                share.matrix.result()
+        return tuple(shares)
+
+    shares = cluster.guarded(gather, what="Encoding the rows")
+    return RemoteMatrix(cluster, (len(folder), len(encoder.columns)), shares)
+
+
+def encode_piece(piece: Piece, encoder: FittedEncoder, home: np.ndarray, workers: int) -> list[np.ndarray]:
+    """The encoded rows of a piece, sorted by the worker that will hold them; on a worker."""
+    blocks = [encoder.transform(part.frame).matrix for part in piece.parts(encoder.names)]
+    matrix = np.concatenate(blocks)
+    return [matrix[home == number] for number in range(workers)]
+
+
+def pick(parts: list[np.ndarray], number: int) -> np.ndarray:
+    return parts[number]
+
+
+def _lengths(folder: TableFolder) -> list[int]:
+    return [file.rows for file in folder.files if file.rows]
+
+
+def _shares(evidence: Evidence) -> tuple[Share, ...]:
+    matrix: Any = evidence.features.store.matrix
+    assert isinstance(matrix, RemoteMatrix)
+    return matrix.shares
+
+
+def _settings(candidate: Candidate, config: TrainConfig) -> dict[str, Any]:
+    return {**settings_from(config, candidate), **candidate.settings}
+
+
+def _folder(table: Table | TableFolder) -> TableFolder:
+    if isinstance(table, TableFolder):
+        return table
+    raise TrainingError("Only a folder of parquet files can be spread over a cluster; open it with open_folder().")

@@ -1,0 +1,23 @@
+"""The profile of a stored dataset: made once for each version of its roles, then read from beside it."""
+
+from __future__ import annotations
+
+from spu_core.errors import TableError
+from spu_core.tables import Table, TableProfile
+from spu_core.tables.stored_profiles import profile_from_json, profile_to_json
+from spu_core.workspace import DatasetRecord, Workspace
+
+PROFILE = "profile"
+
+
+def profile_of(workspace: Workspace, dataset: DatasetRecord, table: Table) -> TableProfile:
+    """The profile of `table`, which is that of `dataset` with its saved roles."""
+    kept = workspace.derived.get(dataset, PROFILE)
+    if kept is not None:
+        try:
+            return profile_from_json(kept)
+        except TableError:
+            pass  # it is only a shortcut: what cannot be read is made again
+    made = table.profile()
+    workspace.derived.keep(dataset, PROFILE, profile_to_json(made))
+    return made

@@ -1,0 +1,106 @@
+"""Trust from the command line: what-ifs, audit plans and estimates, in words and as JSON, with refusals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from spu_core import cli
+from spu_core.export import Bundle, save_bundle
+from spu_core.labels import SoftLabels
+from spu_core.tables import Table
+from spu_core.training import TrainConfig, cross_fit
+
+SIZE = 400
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A bundle of a small run with its table; `truth` is what a reviewer would find."""
+    folder = tmp_path_factory.mktemp("trust")
+    rng = np.random.default_rng(0)
+    x, other = rng.normal(size=SIZE), rng.normal(size=SIZE)
+    truth = rng.random(SIZE) < 1 / (1 + np.exp(-2 * x))
+    labels = truth & (rng.random(SIZE) < 0.1)
+    frame = pd.DataFrame({"x": x, "other": other, "name": "=1+1", "label": labels.astype(int)})
+    frame.to_csv(folder / "data.csv", index=False)
+    table = Table.from_frame(frame, roles={"label": "label", "name": "ignore"})
+    soft_labels = SoftLabels.from_values(np.clip(0.5 + 0.2 * x, 0, 1), labels)
+    run = cross_fit(table, soft_labels, ["logistic"], TrainConfig(folds=2, threads=1))[0]
+    save_bundle(Bundle.of(run), folder / "run.spu")
+    return folder, truth
+
+
+@pytest.fixture
+def spu(made, monkeypatch):
+    monkeypatch.chdir(made[0])
+    return lambda line: CliRunner().invoke(cli.app, line.split())
+
+
+def drawn(spu, made):
+    assert spu("audit plan run.spu --data data.csv -o list.csv --plan plan.json --checks 120").exit_code == 0
+    return pd.read_csv("list.csv")
+
+
+def test_a_what_if_in_words_and_as_json(spu):
+    assert "A what-if" in spu("trust run.spu").stdout
+    found = json.loads(spu("trust run.spu --prior 0.6 --positive-mean 0.6 --json").stdout)
+    assert found["prior"] == 0.6
+    assert set(found["implied"]) == {"true_auc", "tpr", "fpr"}
+
+
+def test_what_the_mean_does_not_allow_is_refused(spu):
+    answer = spu("trust run.spu --prior 0.99 --positive-mean 0.9")
+    assert answer.exit_code == 1
+    assert "positive_mean must be above" in str(answer.exception)
+
+
+def test_the_outlook_is_a_table(spu):
+    found = json.loads(spu("audit outlook run.spu --target prior --json").stdout)
+    assert [line["checks"] for line in found] == [25, 50, 100, 200, 300]
+
+
+def test_plan_fill_in_estimate(spu, made):
+    _, truth = made
+    listed = drawn(spu, made)
+    assert len(listed) == 120
+    assert (listed["name"] == "'=1+1").all()
+    listed.assign(verdict=["yes" if truth[row] else "no" for row in listed["row"]]).to_csv("done.csv", index=False)
+    answer = spu("audit estimate run.spu done.csv --plan plan.json --data data.csv --json")
+    found = json.loads(answer.stdout)
+
+    prior = next(line for line in found["figures"] if line["key"] == "prior")
+    assert prior["low"] <= truth.mean() <= prior["high"]
+    assert len(found["assumptions"]) == 3
+    words = spu("audit estimate run.spu done.csv --plan plan.json --treatment worst_case").stdout
+    assert "True AUC" in words
+    assert "Assumption 1" in words
+
+
+def test_a_list_of_another_audit_is_refused(spu, made):
+    drawn(spu, made).assign(verdict="yes", audit="12345678").to_csv("other.csv", index=False)
+    answer = spu("audit estimate run.spu other.csv --plan plan.json")
+    assert answer.exit_code == 1
+    assert "belongs to audit 12345678" in str(answer.exception)
+
+
+def test_hidden_columns_stay_hidden_and_unknown_ones_are_named(spu):
+    start = "audit plan run.spu --data data.csv -o short.csv --plan p.json --checks 50"
+    assert spu(f"{start} --hide other").exit_code == 0
+    assert "other" not in pd.read_csv("short.csv").columns
+    assert "no column 'othr' to hide. Did you mean 'other'" in str(spu(f"{start} --hide othr").exception)
+
+
+def test_another_table_is_told_by_its_rows(spu):
+    pd.DataFrame({"x": [1, 2]}).to_csv("tiny.csv", index=False)
+    answer = spu("audit plan run.spu --data tiny.csv -o a.csv --plan p.json")
+    assert "has 2 rows, but the run was trained on 400" in str(answer.exception)
+
+
+def test_only_runs_of_a_workspace_can_be_kept(spu):
+    answer = spu("audit plan run.spu --data data.csv -o a.csv --plan p.json --checks 50 --keep")
+    assert "--keep needs a run of the workspace" in str(answer.exception)

@@ -1,0 +1,152 @@
+"""A folder spread over a cluster: rules and soft labels exactly as in memory, AUC_SPU as good as in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spu_core import Rule, RuleSet, TrainConfig, cross_fit, soft_labels_for
+from spu_core.engines.dask import TogetherOn, score_folder_on, soft_labels_on
+from spu_core.engines.dask.pieces import Piece, fit_encoder_on, pieces_of
+from spu_core.engines.study import Study
+from spu_core.errors import BundleError, EngineError
+from spu_core.export import load_bundle, save_bundle
+from spu_core.rules import Compare, Ramp
+from spu_core.tables import open_folder
+from spu_core.training import Candidate, EarlyStopping, TrainPlan, iter_cross_fit
+from spu_core.training.folder_rows import fit_folder_encoder
+
+FAST = {"rounds": 40}
+CANDIDATES = (Candidate("lightgbm", settings=FAST), Candidate("xgboost", settings=FAST))
+CONFIG = TrainConfig(folds=3, threads=1)
+RULES = RuleSet(
+    (
+        Rule("large", Ramp(column="amount", start=0.5, end=1.0, at_end=0.8, scale="quantile")),
+        Rule("night", 0.3, when=Compare("hour", "<", 5)),
+    )
+)
+
+
+def rows(count: int, seed: int = 0) -> pd.DataFrame:
+    """Fraud-like rows; what matters most beside the rules is a category."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(list("abcdefgh"), count)
+    truth = rng.random(count) < 1 / (1 + np.exp(3 - 3.5 * np.isin(kind, ["b", "g"])))
+    return pd.DataFrame(
+        {
+            "user": np.arange(count),
+            "amount": np.exp(rng.normal(size=count) + 1.5 * truth),
+            "hour": rng.integers(0, 24, count),
+            "kind": kind,
+            "noise": np.where(rng.random(count) < 0.1, np.nan, rng.normal(size=count)),
+            "fraud": np.where(truth & (rng.random(count) < 0.3), "yes", None),
+        }
+    )
+
+
+ROLES = {"user": "id", "fraud": "label"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files sorted by category, so that each holds levels that the others lack; one file is empty."""
+    home = tmp_path_factory.mktemp("spread")
+    frame = rows(6000).sort_values(["kind", "user"], ignore_index=True)
+    for number, part in enumerate([frame[:1500], frame[1500:1500], frame[1500:4000], frame[4000:]]):
+        part.to_parquet(home / f"part-{number}.parquet")
+    return open_folder(home, roles=ROLES)
+
+
+def test_pieces_are_the_files_that_have_rows(folder):
+    assert [piece.start for piece in pieces_of(folder)] == [0, 1500, 4000]
+
+
+def test_soft_labels_are_exactly_those_of_the_rows_in_memory(cluster, folder):
+    there, here = soft_labels_on(cluster, folder, RULES), soft_labels_for(folder.read(), RULES)
+
+    np.testing.assert_array_equal(there.value, here.value)
+    np.testing.assert_array_equal(there.rule_score, here.rule_score)
+    np.testing.assert_array_equal(there.is_labeled, here.is_labeled)
+    assert there.rule_columns == here.rule_columns
+
+
+def test_levels_of_all_pieces_are_merged_before_anything_is_trained(cluster, folder):
+    assert fit_encoder_on(cluster, folder) == fit_folder_encoder(folder)
+
+
+def test_runs_agree_with_local_ones_although_files_hold_different_levels(cluster, folder):
+    soft_labels = soft_labels_for(folder, RULES)
+    there = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=TogetherOn(cluster)))
+    here = cross_fit(folder, soft_labels, CANDIDATES, CONFIG)
+
+    for remote, local in zip(there, here, strict=True):
+        assert remote.error is None
+        np.testing.assert_array_equal(remote.fold, local.fold)
+        figures = remote.metrics.auc_spu.estimate, local.metrics.auc_spu.estimate
+        assert figures[0] == pytest.approx(figures[1], abs=0.003)
+
+
+def test_one_file_is_enough(cluster, tmp_path):
+    rows(600).to_parquet(tmp_path / "only.parquet")
+    folder = open_folder(tmp_path, roles=ROLES)
+
+    (run,) = iter_cross_fit(folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, place=TogetherOn(cluster))
+
+    assert run.error is None
+    assert np.isfinite(run.score).all()
+
+
+def test_a_study_on_a_cluster_leaves_a_bundle_that_scores(cluster, folder, tmp_path):
+    study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]))
+    ((run, bundle),) = study.run(folder, place=TogetherOn(cluster))
+
+    path = save_bundle(bundle, tmp_path / "model.spu")
+
+    scored = load_bundle(path).score(rows(200, seed=5))
+    assert scored.frame["score"].between(0, 1).all()
+    assert run.name == "lightgbm"
+
+
+def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder, tmp_path):
+    ((_, bundle),) = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1])).run(folder)
+    path = save_bundle(bundle, tmp_path / "model.spu")
+    fresh = rows(500, seed=9)
+    (tmp_path / "new" / "deeper").mkdir(parents=True)
+    fresh[:200].to_parquet(tmp_path / "new" / "a.parquet")
+    fresh[200:].to_parquet(tmp_path / "new" / "deeper" / "b.parquet")
+
+    report = score_folder_on(cluster, path, tmp_path / "new", tmp_path / "scores")
+
+    wanted = load_bundle(path).score(fresh)
+    found = [pd.read_parquet(tmp_path / "scores" / name) for name in ("a.parquet", "deeper/b.parquet")]
+    pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), wanted.frame)
+    assert report == wanted.report
+
+    with pytest.raises(BundleError, match=r"a\.parquet' exists already; give an empty folder"):
+        score_folder_on(cluster, path, tmp_path / "new", tmp_path / "scores")
+
+
+@pytest.mark.parametrize(
+    ("candidate", "config", "words"),
+    [
+        (Candidate("fused"), CONFIG, "fits several models"),
+        (Candidate("logistic"), CONFIG, "cannot be fitted by several workers together"),
+        (CANDIDATES[0], TrainConfig(folds=3, early_stopping=EarlyStopping()), "tune on a sample"),
+    ],
+)
+def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, candidate, config, words):
+    soft_labels = soft_labels_for(folder, RULES)
+
+    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, place=TogetherOn(cluster))
+
+    assert words in run.error
+
+
+def test_files_that_workers_cannot_see_are_named(folder):
+    (piece, *_) = pieces_of(folder)
+    file = piece.state["files"][0]
+    lost = Piece({**piece.state, "files": (type(file)(file.path.with_name("gone.parquet"), file.rows, file.size),)}, 0)
+
+    with pytest.raises(EngineError, match=r"A worker cannot read .*gone\.parquet.* a disk that all workers share"):
+        lost.folder()

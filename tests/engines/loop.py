@@ -1,0 +1,53 @@
+"""A small anti-cheat game in a workspace, whose players answer checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spu_core.engines import Job, run_here
+from spu_core.tables.samples import load_sample_rules
+from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
+from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.training import Candidate, TrainConfig, TrainPlan
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+
+QUICK = (
+    Candidate("logistic", name="soft"),
+    Candidate("labeled_vs_rest", {"learner": "logistic"}, name="plain"),
+)
+
+
+@dataclass(frozen=True)
+class Game:
+    """What was stored, and who can answer checks."""
+
+    world: AntiCheatWorld
+    players: Players
+    dataset: DatasetRecord
+    rules: RuleSetVersion
+    runs: tuple[str, ...]
+
+    def answers(self, users, seed: int = 0) -> np.ndarray:
+        """How checks of these users end, in the words of the game."""
+        rows = np.array([int(str(user)[1:]) for user in users])
+        return self.world.check(self.players, rows, seed=seed)
+
+
+def small_world(workspace: Workspace, candidates=QUICK, players: int = 2_500, seed: int = 3) -> Game:
+    """A season of a small game, its rules, and quick models of it."""
+    world = AntiCheatWorld(AntiCheatConfig(players=players, days=12, seed=seed))
+    dataset = workspace.datasets.save(world.simulate().players, "Game")
+    rules = workspace.rule_sets.create("Game", load_sample_rules("anti_cheat"))
+    plan = TrainPlan(TrainConfig(folds=2, threads=1), tuple(candidates))
+    parameters = {
+        "dataset": dataset.id,
+        "rule_set": rules.id,
+        "rule_set_version": 1,
+        "plan": plan.to_json(),
+        "refine": False,
+    }
+    done = run_here(workspace, Job(kind="train", parameters=parameters, title="quick"))
+    assert done.status == "finished", done.error
+    return Game(world, world.draw(), dataset, rules, tuple(done.result["runs"]))
