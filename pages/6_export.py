@@ -27,7 +27,8 @@ with open_page("Export", "Take the chosen model to production, and score new fil
             show_forms(tell_words(chosen))
     if score.open:
         with score:
-            score_new_file(page, chosen.stored.bundle, f"{chosen.record.id} {chosen.stored.bundle.point}", "export")
+            bundle, run = chosen.stored.bundle, chosen.record.id
+            score_new_file(page, bundle, f"{run} {bundle.point}", "export", run)
     if bring.open:
         with bring:
             bring_from_elsewhere(page)

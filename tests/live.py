@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CHROME_ON_MACOS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", CHROME_ON_MACOS)
+APP = "-m spu_core app --no-browser --workspace {home} --port"
 NO_BROWSER = "No Chromium was found: install it (Debian: apt install chromium) or set SPU_BROWSER to its path."
 FLAGS = [
     "--no-sandbox",
@@ -55,13 +56,14 @@ class Server:
 
 
 @contextmanager
-def running_server(home: Path, log: Path, **environment: str) -> Iterator[Server]:
-    """A dashboard in a process group of its own, on a free port."""
-    url, port = _free_address()
-    command = [sys.executable, *f"-m spu_core app --no-browser --port {port} --workspace".split(), str(home)]
+def running_server(
+    home: Path, log: Path, address: tuple[str, int] | None = None, command: str = APP, **environment: str
+) -> Iterator[Server]:
+    """A dashboard in a process group of its own, on a free port or that of the address; `command` ends in the port."""
+    url, port = address or free_address()
     with log.open("w") as output:
         process = subprocess.Popen(
-            command,
+            [sys.executable, *(part.format(home=home) for part in command.split()), str(port)],
             cwd=ROOT,
             env={**os.environ, **environment},
             stdout=output,
@@ -74,6 +76,14 @@ def running_server(home: Path, log: Path, **environment: str) -> Iterator[Server
     finally:
         os.killpg(process.pid, 15)
         process.wait(timeout=20)
+
+
+def free_address() -> tuple[str, int]:
+    """A loopback address with a port that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    return f"http://127.0.0.1:{port}", port
 
 
 class Tab:
@@ -92,7 +102,7 @@ class Tab:
     def settle(self) -> Tab:
         """Wait until the script has run, and check that neither page nor script failed."""
         self.page.wait_for_timeout(155)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-connection-state=CONNECTED]", timeout=30_000)
+        self.page.wait_for_selector("[data-testid=stApp][data-test-connection-state=CONNECTED]", timeout=120_000)
         self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=120_000)
         assert self.page.locator("[data-testid=stException]").count() == 0, self.text
         assert not self.errors, self.errors
@@ -107,14 +117,8 @@ def open_tab_in(browser, server: Server, *, width: int = 1280, height: int = 900
     """A tab in a session of its own."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.set_default_timeout(90_000)  # a busy machine is slow, not broken
     return Tab(context.new_page(), server)
-
-
-def _free_address() -> tuple[str, int]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    return f"http://127.0.0.1:{port}", port
 
 
 def _wait_until_healthy(url: str, process: subprocess.Popen, log: Path, seconds: float = 90.0) -> None:

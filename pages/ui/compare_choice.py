@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui import cached
+from pages.ui.deletion import confirm_deletion
 from pages.ui.shell import Page
 from pages.ui.show import meaning
 from pages.ui.steps import link_to, step_named
@@ -60,6 +61,7 @@ def choose_runs(page: Page) -> Choice:
         with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
             chosen = _ask_runs(records, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
+            _ask_deletion(page, records)
         _say_choice(dataset, chosen, rules)
     _say_stale(page, [record for record in records if record.id in chosen])
     if not chosen:
@@ -92,21 +94,46 @@ def _say_stale(page: Page, records: Sequence[RunRecord]) -> None:
 def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     """The runs of the address, else those of the newest training; the choice goes into the address."""
     known = [record.id for record in records]
-    labels = {record.id: f"{record.name} · {record.made:%d %b %H:%M}" for record in records}
+    labels = _labels(records)
     wanted = [token for token in st.query_params.get("runs", "").split(",") if token in known]
     default = wanted or _newest(records)
+    key = f"compare_runs_{page.dataset.id if page.dataset else ''}"
+    if key in st.session_state:
+        # A run may have been deleted since, here or in another tab.
+        st.session_state[key] = [token for token in st.session_state[key] if token in known]
     chosen = st.multiselect(
         "Runs",
         known,
         default=default,
         format_func=labels.__getitem__,
         max_selections=MOST_RUNS,
-        key=f"compare_runs_{page.dataset.id if page.dataset else ''}",
+        key=key,
         help="Only runs on the same folds can be compared; trainings with equal folds and seed share them.",
     )
     if chosen != default:
         st.query_params["runs"] = ",".join(chosen)
     return list(chosen)
+
+
+def _ask_deletion(page: Page, records: Sequence[RunRecord]) -> None:
+    labels = _labels(records)
+    st.divider()
+    which, delete = st.columns([3, 2], vertical_alignment="bottom")
+    token = which.selectbox(
+        "Delete a run",
+        list(labels),
+        index=None,
+        format_func=lambda token: labels.get(token, ""),
+        placeholder="Choose one",
+        key=f"compare_delete_run_{len(records)}",
+    )
+    asked = delete.button("Delete …", icon=":material/delete:", disabled=token is None, key="compare_delete")
+    if asked and token is not None:
+        confirm_deletion(page, "run", token)
+
+
+def _labels(records: Sequence[RunRecord]) -> dict[str, str]:
+    return {record.id: f"{record.name} · {record.made:%d %b %H:%M}" for record in records}
 
 
 def _newest(records: Sequence[RunRecord]) -> list[str]:

@@ -23,6 +23,7 @@ from spu_core.charts import (
     segment_chart,
 )
 from spu_core.metrics import Gains
+from spu_core.tables import ColumnType
 
 MOST_FEATURES = 20
 COLUMNS = {
@@ -54,7 +55,8 @@ def show_details(choice: Choice, chosen: Chosen) -> None:
         "Features": _features,
         "Segments": _segments,
     }
-    for tab, show in zip(st.tabs(list(shows), key="compare_tabs", on_change="rerun"), shows.values(), strict=True):
+    tabs = st.tabs(list(shows), key="compare_tabs", on_change="rerun", bind="query-params")
+    for tab, show in zip(tabs, shows.values(), strict=True):
         if tab.open:
             with tab:
                 show(choice, chosen)
@@ -160,7 +162,9 @@ def _features(choice: Choice, chosen: Chosen) -> None:
 
 def _segments(choice: Choice, chosen: Chosen) -> None:
     table = cached.table(choice.page.workspace, choice.dataset)
-    column = st.selectbox("Column", list(table.frame.columns), key="compare_segment")
+    columns = [name for name in table.frame.columns if table.types[name] is not ColumnType.IDENTIFIER]
+    first = next((at for at, name in enumerate(columns) if table.types[name] is ColumnType.CATEGORY), 0)
+    column = st.selectbox("Column", columns, index=first, key="compare_segment")
     run = choice.run(chosen.name)
     key = (choice.ids[chosen.name], column, chosen.review.point.threshold)
     found = cached.segments(choice.page.workspace, choice.dataset, run, key, choice.rules)

@@ -96,6 +96,7 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
     chart = roc_chart(
         choice.drawn,
         choice.views.ceiling,
+        areas={run.name: run.metrics.auc_spu.estimate for run in choice.comparison.runs if run.metrics is not None},
         bands=bands,
         perfect=perfect,
         operating_point=None if chosen is None else chosen.review.point,
@@ -122,11 +123,11 @@ def show_leaderboard(choice: Choice) -> None:
         "true_auc": ("True", "AUC against the truth, where it is known."),
     }
     config = {
-        name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=56)
+        name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=54)
         for name, (title, words) in numbers.items()
     }
-    config["name"] = st.column_config.TextColumn("Model", width=150)
-    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=104)
+    config["name"] = st.column_config.TextColumn("Model", width=132)
+    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=92)
     st.dataframe(
         board[["name", "auc_spu", "share_of_ceiling", *known]],
         hide_index=True,

@@ -22,6 +22,7 @@ ASKED = {
     "chosen_because": ("Why this model", "How was it chosen among the candidates?"),
     "contact": ("Contact", "Who answers questions about it?"),
     "licence": ("Licence", "Who may use it, and how?"),
+    "changes": ("Changes", "What is new? A line for each change; training and thresholds are noted by themselves."),
 }
 
 

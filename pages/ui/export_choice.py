@@ -9,7 +9,7 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.shell import Page
 from pages.ui.steps import link_to, step_named
-from spu_core.engines.stored import names_apart
+from spu_core.engines.stored import model_to_show, names_apart
 from spu_core.engines.stored_model import ExportWords, StoredModel
 from spu_core.workspace import DatasetRecord, RunRecord
 
@@ -35,10 +35,10 @@ def stored_models(page: Page) -> tuple[RunRecord, ...]:
 
 
 def choose_model(page: Page) -> Chosen:
-    """Ask which run; the champion unless the address or the analyst says otherwise."""
+    """Ask which run: that of the address, else the champion, else the best model of the newest training."""
     dataset, records = page.need_dataset(), stored_models(page)
     champion = page.workspace.thresholds.champion(dataset.id)
-    first = records[0].id if champion is None else champion.run
+    first = model_to_show(records).id if champion is None else champion.run
     names, known = names_apart(records), [record.id for record in records]
     aligned = {"horizontal": True, "vertical_alignment": "center"}
     with st.container(**aligned, key="export_choice"):

@@ -1,30 +1,33 @@
-"""Score a new file in the browser: what was flagged, what has moved since training, and the result to take away."""
+"""Score a new file in the browser: a small one at once, others by a job that goes on when the tab is closed."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Any
 
-import pandas as pd
 import streamlit as st
 
 from pages.ui import cached
-from pages.ui.compare_tables import share_column
-from pages.ui.data_parts import FILE_TYPES
-from pages.ui.shell import Page, told_in_words
-from pages.ui.show import meaning
-from pages.ui.text import count, plain, share
-from spu_core.engines.exporting import file_stem
-from spu_core.engines.scoring_files import FORMS, ScoredFile
-from spu_core.export import Bundle, ColumnDrift, ScoreReport
+from pages.ui.data_bring import FILE_TYPES
+from pages.ui.export_scored import show_scored
+from pages.ui.shell import Page, choose_in_address, told_in_words
+from pages.ui.text import count, plain
+from spu_core.engines import cancel, jobs_now
+from spu_core.engines import scoring_files as scoring
+from spu_core.export import Bundle
+from spu_core.workspace import JobRecord, JobStatus
 
 FLAG_BY = {"threshold": "the stored threshold", "share": "the stored share"}
-NAMES = {"csv": "CSV, safe in spreadsheets", "raw_csv": "CSV, raw cells", "parquet": "Parquet"}
-SHOWN = 200
 FEW, MANY = 6, 300
+POLL_SECONDS = 1.0
+SHOWN_EARLIER = 20
 
 
-def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
-    """Ask for a file and score it; `token` names the bundle with its operating point."""
+def score_new_file(page: Page, bundle: Bundle, token: str, key: str, run: str | None = None) -> None:
+    """Ask for a file and score it; `token` names the bundle with its operating point.
+
+    Large files are scored in the background where the bundle is a stored run, and stay beside it.
+    """
     asks, says = st.columns([3, 2], gap="medium")
     with asks:
         uploaded = st.file_uploader(
@@ -42,14 +45,100 @@ def score_new_file(page: Page, bundle: Bundle, token: str, key: str) -> None:
             "level of the scores.",
         )
         st.caption(":material/info: Rows that the model was trained on look better here than they are.")
-    if uploaded is None:
-        return
     with told_in_words(page.title):
-        scored = cached.scored_file(page.workspace, bundle, token, uploaded, flag_by)
-        _show_flags(scored.report)
-        _show_drift(scored.report)
-        _show_rows(scored)
-        _offer_result(scored, PurePath(uploaded.name).stem, key)
+        if uploaded is None:
+            _show_earlier(page, run, key)
+        elif run is None or uploaded.size <= scoring.SMALL:
+            scored = cached.scored_file(page.workspace, bundle, token, uploaded, flag_by)
+            show_scored(scored, PurePath(uploaded.name).stem, key)
+        else:
+            _score_in_background(page, run, uploaded, f"{uploaded.file_id} {flag_by} {token}", flag_by)
+            _watch(page, run, key)
+
+
+def _score_in_background(page: Page, run: str, uploaded: Any, asked: str, flag_by: str) -> None:
+    """Start the job of an upload once; its id goes into the address, so that a refresh comes back to it."""
+    if st.session_state.get("export_scoring_asked") == asked:
+        return
+    uploaded.seek(0)
+    with st.spinner("Copying the file …"):
+        job = scoring.start_scoring(page.workspace, run, uploaded, uploaded.name, flag_by)
+    st.session_state["export_scoring_asked"] = asked
+    choose_in_address(scoring=job.id)
+
+
+def _show_earlier(page: Page, run: str | None, key: str) -> None:
+    """Without a file: the job of the address, or one of the files that this run has scored before."""
+    if run is None:
+        return
+    if _job(page, run) is not None:
+        _watch(page, run, key)
+        return
+    known = scoring.scored_before(page.workspace, run)[:SHOWN_EARLIER]
+    names = {record.id: f"{record.name} · {record.made:%Y-%m-%d %H:%M} UTC" for record in known}
+    if not known:
+        return
+    chosen = st.selectbox(
+        "Or a file that was scored before",
+        list(names),
+        index=None,
+        format_func=names.__getitem__,
+        placeholder="Choose a result",
+        key=f"{key}_earlier_{run}",
+    )
+    if chosen is not None:
+        show_scored(cached.stored_scores(page.workspace, chosen), PurePath(names[chosen]).stem.split(",")[0], key)
+
+
+def _job(page: Page, run: str) -> JobRecord | None:
+    """The scoring job that the address names, if it is one of this run."""
+    wanted = st.query_params.get("scoring")
+    if wanted is None:
+        return None
+    found = (job for job in jobs_now(page.workspace) if job.id == wanted and job.kind == "score")
+    return next((job for job in found if job.parameters.get("run") == run), None)
+
+
+def _watch(page: Page, run: str, key: str) -> None:
+    job = _job(page, run)
+    if job is None:
+        return
+    if job.status is JobStatus.FINISHED:
+        scored = cached.stored_scores(page.workspace, str(job.result["export"]))
+        _offer_closing("These rows are kept with the model.", key)
+        show_scored(scored, PurePath(job.title).stem, key)
+    elif job.status.is_over:
+        st.error(plain(job.error), icon=":material/error:")
+        _offer_closing("", key)
+    else:
+        st.fragment(_show_progress, run_every=POLL_SECONDS)(page, run, key)
+
+
+def _show_progress(page: Page, run: str, key: str) -> None:
+    with told_in_words(page.title):
+        job = _job(page, run)
+        if job is None or job.status.is_over:
+            st.rerun()  # the whole page: the result takes the place of the bar
+            return
+        with st.container(border=True, key=f"{key}_scoring"):
+            rows = job.detail.get("rows")
+            many = "" if rows is None else f", {count(rows)} rows"
+            words = "waiting for its turn" if job.status is JobStatus.WAITING else f"{job.message}{many}"
+            st.progress(job.share, text=f"**{plain(job.title)}**: {plain(words)}")
+            with st.container(horizontal=True, vertical_alignment="center"):
+                if st.button("Cancel", icon=":material/cancel:", key=f"{key}_scoring_cancel"):
+                    cancel(page.workspace, job.id)
+                    st.rerun()
+                st.caption("You can go on with other work, close this tab, and come back.")
+
+
+def _offer_closing(words: str, key: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if words:
+            st.caption(f":material/inventory_2: {words}", width="content")
+        if st.button("Close", icon=":material/close:", key=f"{key}_scoring_close", type="tertiary"):
+            choose_in_address(scoring=None)
+            st.rerun()
 
 
 def _say_columns(bundle: Bundle) -> None:
@@ -58,77 +147,3 @@ def _say_columns(bundle: Bundle) -> None:
     few = ", ".join(names[:FEW]) + (f" and {count(len(names) - FEW)} more" if len(names) > FEW else "")
     words = f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored."
     st.caption(words, help=", ".join(names[:MANY]) if len(names) > FEW else None)
-
-
-def _show_flags(report: ScoreReport) -> None:
-    quiet = {"delta_color": "off", "delta_arrow": "off", "border": True}
-    cards = st.columns(3, gap="small")
-    cards[0].metric("Rows scored", count(report.rows), "in this file", **quiet)
-    cards[1].metric("Flagged", count(report.flagged), f"{share(report.flag_rate)} of rows", **quiet)
-    cards[2].metric(
-        "Threshold",
-        f"{report.threshold:.4g}",
-        f"flagged {share(report.training_share)} at training",
-        help=meaning("threshold"),
-        **quiet,
-    )
-
-
-def _show_drift(report: ScoreReport) -> None:
-    """The notes in words; the figures of each column one click away."""
-    with st.container(border=True):
-        st.markdown(":material/compare_arrows: **Against the training rows**")
-        st.markdown("\n".join(f"- {plain(note)}" for note in report.notes))
-        with st.expander("How far each column has moved", icon=":material/table:"):
-            config = {
-                "moved": share_column("Moved", "The share of rows that would have to lie elsewhere to look as before."),
-                "unseen": share_column("Unseen levels", "Values that training did not know, or met too rarely."),
-                "missing": share_column("Missing now", "Empty cells in this file."),
-                "before": share_column("Missing at training", "Empty cells in the training rows."),
-            }
-            st.dataframe(_drift_table(report.drift.columns), hide_index=True, column_config=config)
-
-
-def _drift_table(columns: tuple[ColumnDrift, ...]) -> pd.DataFrame:
-    ordered = sorted(columns, key=lambda column: column.moved, reverse=True)
-    rows = [
-        (each.name, 100 * each.moved, 100 * each.unseen, 100 * each.missing_now, 100 * each.missing_before)
-        for each in ordered
-    ]
-    return pd.DataFrame(rows, columns=["column", "moved", "unseen", "missing", "before"])
-
-
-def _show_rows(scored: ScoredFile) -> None:
-    shown = scored.best(SHOWN)
-    many = f"The {count(len(shown))} highest scores" if scored.report.rows > len(shown) else "All rows"
-    st.caption(f"{many}, the highest first. Flagged rows come with reasons.")
-    config = {
-        "score": st.column_config.NumberColumn(format="%.4f"),
-        "percentile": st.column_config.NumberColumn(format="%.1f"),
-    }
-    st.dataframe(shown, hide_index=True, height=320, column_config=config)
-
-
-def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        form = st.segmented_control(
-            "All rows as",
-            list(NAMES),
-            default="csv",
-            required=True,
-            format_func=NAMES.__getitem__,
-            key=f"{key}_result_form",
-            label_visibility="collapsed",
-        )
-        suffix, mime = FORMS[str(form)]
-        st.download_button(
-            "Download all rows",
-            lambda: scored.to_bytes(str(form)),
-            file_name=f"{file_stem(stem)}-scored{suffix}",
-            mime=mime,
-            icon=":material/download:",
-            type="primary",
-            on_click="ignore",
-            key=f"{key}_result",
-        )
-    st.caption("Safe: text that a spreadsheet would run as a formula gets an apostrophe. Raw: cells as they are.")

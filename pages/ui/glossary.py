@@ -65,4 +65,53 @@ GLOSSARY = {
         "What a column is for: a feature that models may see, the label of confirmed positives, the truth (to evaluate "
         "with, never to train on), an id, a weight, a group whose rows belong together, a time, or nothing.",
     ),
+    "perfect classifier": Entry(
+        "Level of a perfect classifier",
+        "The AUC_SPU of a model that knows the truth. It lies below the ceiling, which needs a score that sees S.",
+        r"\tfrac12 (1 + a - c)",
+    ),
+    "generalized SCAR": Entry(
+        "Generalized SCAR",
+        "The assumption that a soft label says nothing about a row beyond its true class. Rules usually break it.",
+        r"S \perp X \mid Y",
+    ),
+    "prior": Entry("Prior (π)", "The share of rows that are truly positive."),
+    "standard error": Entry(
+        "Standard error (SE)", "How far a mean over seeds would scatter if everything were done again with other seeds."
+    ),
+    "surrender ratio": Entry(
+        "Surrender ratio",
+        "Of all checks that were asked for, the share in which the user admitted or was recognised. Higher is better.",
+        r"\frac{\#\,admitted}{\#\,checks}",
+    ),
+    "pass ratio": Entry(
+        "Pass ratio",
+        "The share of checks that were passed: mostly innocent users who were bothered for nothing. Lower is better.",
+        r"\frac{\#\,passed}{\#\,checks}",
+    ),
+    "failure ratio": Entry(
+        "Failure ratio",
+        "The share of checks that were failed or skipped. Compared with that of random checks, it says how much a "
+        "failed check of a rule or model means.",
+        r"S = 1 - \frac{P(F \mid R_0)}{P(F \mid R)}",
+    ),
+    "random holdout": Entry(
+        "Random holdout (R0)",
+        "A random part of the users that no model ever chooses from. Some of them are checked at random. Because "
+        "nothing but chance decides, their outcomes hold for everybody, and the next model can be measured on them "
+        "without the bias that earlier models leave in the data.",
+    ),
+    "arm": Entry(
+        "Arm",
+        "Who asked for a check: one of the models, or chance. A seeded hash of the user's name puts every user into "
+        "one arm, so the arms are alike in everything but the model.",
+    ),
+    "review queue": Entry(
+        "Review queue", "The users to check, with the arm that asked for it, the score, the soft label and the reasons."
+    ),
+    "label delay": Entry(
+        "Label delay",
+        "Outcomes take time. Recent rows have had less time to be confirmed than old ones, so they look better than "
+        "they are; counting only rows that are old enough mends it.",
+    ),
 }

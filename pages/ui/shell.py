@@ -15,7 +15,6 @@ from pages.ui.people import login_is_configured, workspace_of_this_person
 from pages.ui.steps import STEPS, Step, marks_of, step_named
 from pages.ui.text import plain
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.rules import RuleSet
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 BRAND = "SPU Studio"
@@ -23,13 +22,15 @@ KEPT_IN_ADDRESS = ("dataset", "rules")
 log = logging.getLogger("spu_studio")
 
 # Inline, so that it needs no file beside the page: a curve that bends towards the upper left corner.
-LOGO = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="48">
-<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="#0F5F5A"/>
+_SIGN = """<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="#0F5F5A"/>
 <stop offset="1" stop-color="#5FC2B3"/></linearGradient></defs>
 <rect x="2" y="6" width="36" height="36" rx="9" fill="url(#g)"/>
-<path d="M8 36 C10 20 16 14 32 12" fill="none" stroke="#F0B35A" stroke-width="3.4" stroke-linecap="round"/>
+<path d="M8 36 C10 20 16 14 32 12" fill="none" stroke="#F0B35A" stroke-width="3.4" stroke-linecap="round"/>"""
+# The words are light, for the dark sidebar; where it is closed, the sign stands alone on the page.
+LOGO = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="48">{_SIGN}
 <text x="50" y="33" font-family="Georgia, 'Source Serif 4', serif" font-size="25" fill="#E6E2D6">SPU Studio</text>
 </svg>"""
+ICON = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 48" height="48">{_SIGN}</svg>"""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
     """
     name = title if title == BRAND else f"{title} · {BRAND}"
     st.set_page_config(page_title=name, page_icon=":material/show_chart:", layout="wide")
-    st.logo(LOGO, size="large", link=None)
+    st.logo(LOGO, size="large", link=None, icon_image=ICON)
     page = None
     with told_in_words(title):
         page = _page(title)
@@ -156,6 +157,9 @@ def _chosen_rules(workspace: Workspace, dataset: DatasetRecord | None) -> RuleSe
 
 
 def _reads_only(version: RuleSetVersion, columns: set[str]) -> bool:
+    # Rules bring pandas and SciPy along; the first page of a fresh server does without them.
+    from spu_core.rules import RuleSet
+
     try:
         read = RuleSet.from_json(version.text).columns
     except SpuError:

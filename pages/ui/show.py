@@ -18,10 +18,11 @@ _ICONS = {
     Severity.WARNING: ":material/warning:",
     Severity.ERROR: ":material/error:",
 }
+_IMAGE = {"format": "svg", "filename": "spu-studio"}
 _CONFIG = {
     "displaylogo": False,
     "modeBarButtonsToRemove": ["lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d", "zoom2d", "select2d"],
-    "toImageButtonOptions": {"format": "svg", "filename": "spu-studio"},
+    "toImageButtonOptions": _IMAGE,
 }
 
 
@@ -30,9 +31,10 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def show_chart(figure: go.Figure, key: str, **options: Any) -> Any:
-    """A chart with its alternative text; its camera button saves an SVG."""
-    shown = st.plotly_chart(figure, theme=None, key=key, config=_CONFIG, **options)
+def show_chart(figure: go.Figure, key: str, *, image: str = "svg", **options: Any) -> Any:
+    """A chart with its alternative text; its camera button saves an image, SVG or PNG."""
+    config = _CONFIG if image == "svg" else {**_CONFIG, "toImageButtonOptions": {**_IMAGE, "format": image, "scale": 2}}
+    shown = st.plotly_chart(figure, theme=None, key=key, config=config, **options)
     st.caption(f":material/image: {plain(alt_text(figure))}")
     return shown
 

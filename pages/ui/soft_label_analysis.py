@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui import cached
+from pages.ui import cached, soft_label_cached
 from pages.ui.shell import choose_in_address
 from pages.ui.show import meaning, show_chart, show_findings, theme
 from pages.ui.soft_label_preview import prior_in_address
@@ -56,16 +56,18 @@ def _show_leave_one_out(analysis: cached.RuleAnalysis) -> None:
 def show_why(book: Book, table: Table) -> None:
     """One row's S, taken apart."""
     labels = cached.soft_labels(book.page.workspace, book.dataset, book.text)
-    row = _choose_row(table)
+    row = _choose_row(table, soft_label_cached.telling_row(book.page.workspace, book.dataset, book.text))
     reason = labels.explain(row)
     left, right = st.columns([3, 2], gap="medium")
     with left, st.container(border=True, height="stretch"):
         st.metric("Soft label", figure(reason.value), help=meaning("soft label"))
         st.write(plain(reason.text))
         if reason.contributions:
+            bar = {"min_value": 0, "max_value": 1, "format": "%.2f", "width": 110}
             shares = {
-                "belief": st.column_config.ProgressColumn("belief", min_value=0, max_value=1, format="%.2f"),
-                "contribution": st.column_config.ProgressColumn("share of S", min_value=0, max_value=1, format="%.2f"),
+                "fired": st.column_config.CheckboxColumn("fired", width=56),
+                "belief": st.column_config.ProgressColumn("belief", **bar),
+                "contribution": st.column_config.ProgressColumn("share of S", **bar),
             }
             st.dataframe(reason.table(), column_config=shares, key="soft_why")
     with right, st.container(border=True, height="stretch"):
@@ -74,13 +76,15 @@ def show_why(book: Book, table: Table) -> None:
         st.dataframe(values, height=360, key="soft_row")
 
 
-def _choose_row(table: Table) -> int:
+def _choose_row(table: Table, first: int) -> int:
     number, name = st.columns(2)
     column = table.column_with(Role.ID)
     wanted = ""
     if column is not None:
         wanted = name.text_input(f"Or its {plain(column)}", key="soft_row_id", max_chars=200)
-    row = number.number_input(f"Row, from 1 to {count(len(table))}", 1, len(table), step=1, key="soft_row_number")
+    row = number.number_input(
+        f"Row, from 1 to {count(len(table))}", 1, len(table), value=first + 1, step=1, key="soft_row_number"
+    )
     return row_with(table, column, wanted.strip()) if column is not None and wanted.strip() else int(row) - 1
 
 

@@ -7,12 +7,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from pages.ui.deletion import confirm_deletion
 from pages.ui.shell import choose_in_address
 from pages.ui.soft_label_state import Book
 from pages.ui.text import count, plain
 from spu_core.errors import SpuError
 from spu_core.rules import ReadyMade, Rule, RuleSet
 from spu_core.tables import Role
+from spu_core.workspace import RuleSetVersion
 
 
 def choose_rule_set(book: Book) -> None:
@@ -64,8 +66,13 @@ def _show_history(book: Book) -> None:
     when = {"saved": st.column_config.DatetimeColumn("saved", format="YYYY-MM-DD HH:mm")}
     st.dataframe(shown, hide_index=True, column_config=when, key="soft_history")
     others = [each.number for each in reversed(history) if not each.is_current]
-    if not others:
-        return
+    if others:
+        _go_back(book, saved, others)
+    if st.button("Delete this rule set …", icon=":material/delete:", type="tertiary", key="soft_delete"):
+        confirm_deletion(book.page, "rule set", saved.id, "rules", "draft", "editing")
+
+
+def _go_back(book: Book, saved: RuleSetVersion, others: list[int]) -> None:
     which, go = st.columns([2, 1], vertical_alignment="bottom")
     number = which.selectbox("Version", others, key="soft_version")
     if go.button("Go back to it", key="soft_back", width="stretch", icon=":material/history:"):

@@ -108,6 +108,8 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
         current = None if rules is None else (rules.id, rules.number)
         fresh = any((run.rule_set, run.rule_set_version) == current for run in runs)
         marks["Train"] = marks["Compare"] = DONE if fresh else STALE
+    if workspace.outcomes.list(dataset.id):
+        marks["Trust"] = DONE
     exported = [run.id for run in runs if workspace.exports.list(run.id)]
     if exported:
         champion = workspace.thresholds.champion(dataset.id)

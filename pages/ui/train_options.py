@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from pages.ui.show import meaning
+from spu_core.engines.places import engine_words
 from spu_core.tables import Table
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning, advised_threads
 from spu_core.training.config import RULE_COLUMNS
@@ -27,6 +28,7 @@ class TrainOptions:
     config: TrainConfig
     left_out: tuple[str, ...]
     refine: bool
+    engine: str
 
     @property
     def plan(self) -> TrainPlan:
@@ -50,8 +52,9 @@ def choose_options(table: Table, candidates: Sequence[Candidate]) -> TrainOption
                 disabled=not table.is_labeled.any(),
                 help=meaning("refined S"),
             )
+            engine = _engine()
         tuned = _tuning(candidates)
-    return TrainOptions(tuned, config, left_out, refine)
+    return TrainOptions(tuned, config, left_out, refine, engine)
 
 
 def _judging(table: Table) -> TrainConfig:
@@ -128,6 +131,19 @@ def _early_stopping() -> EarlyStopping | None:
         "so on small tables it is off.",
     )
     return EarlyStopping() if wanted else None
+
+
+def _engine() -> str:
+    words = engine_words()
+    return st.selectbox(
+        "Where to train",
+        list(words),
+        format_func=words.__getitem__,
+        key="train_engine",
+        persist_state="session",
+        disabled=len(words) == 1,
+        help="Scores are the same to the bit. Who runs this server can name a Dask cluster in SPU_DASK_SCHEDULER.",
+    )
 
 
 def _tuning(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -11,6 +11,7 @@ from pages.ui.train_options import TrainOptions
 from spu_core.engines import Job, JobLimits, jobs_now, start_worker, training_jobs
 from spu_core.tables import Table
 from spu_core.training import estimate_training
+from spu_core.training.way import training_way
 
 
 def need_something_to_learn(page: Page, table: Table) -> bool:
@@ -52,6 +53,9 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
             assert job is not None
             start_worker(page.workspace, job)
             st.rerun()
+    if chosen:
+        way = training_way(len(table), len(table.features) - len(options.left_out), chosen, options.config)
+        (st.caption if way.fits else st.warning)(way.words)
 
 
 def _job(page: Page, options: TrainOptions) -> Job:
@@ -63,6 +67,7 @@ def _job(page: Page, options: TrainOptions) -> Job:
         "plan": options.plan.to_json(),
         "refine": options.refine,
         "left_out": list(options.left_out),
+        "engine": options.engine,
     }
     many = len(options.candidates)
     limits = JobLimits(threads=options.config.threads)

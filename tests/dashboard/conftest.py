@@ -39,6 +39,14 @@ def start_server(tmp_path):
         yield start
 
 
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory) -> Iterator[Server]:
+    """One dashboard for all tests that bring their own dataset and name it in the address."""
+    folder = tmp_path_factory.mktemp("shared")
+    with running_server(folder / "home", folder / "server.log") as server:
+        yield server
+
+
 @pytest.fixture
 def open_tab(browser) -> Iterator:
     """Open a tab in a new session: `open_tab(server, width=390, dark=True)`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spu_core.training import Candidate
-from spu_core.workspace import Workspace
+from spu_core.workspace import Threshold, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
 
 PAGE = "pages/4_compare.py"
@@ -96,6 +96,23 @@ def test_the_champion_is_stored_with_its_operating_point(open_app, address):
         champion = workspace.thresholds.champion(address["dataset"])
         assert workspace.runs.get(champion.run).name == "linear"
     assert "linear, which flags" in text_of(page).replace("\\", "")
+
+
+def test_deleting_a_run_says_first_what_goes(open_app, address):
+    with Workspace.open() as workspace:
+        gone = next(run for run in workspace.runs.list() if run.name == "linear")
+        workspace.thresholds.save(gone.id, Threshold("5 %", 0.5, 0.05))
+    page = open_app(PAGE, **address)
+    next(each for each in page.selectbox if each.key.startswith("compare_delete_run")).select(gone.id).run()
+    page.button(key="compare_delete").click().run()
+    assert any("1 threshold" in each.value for each in page.markdown)
+
+    page.button(key="delete_for_good").click().run()
+    assert not page.exception
+    assert not page.error
+    assert "linear" not in set(page.dataframe[0].value["name"])
+    with Workspace.open() as workspace:
+        assert gone.id not in {run.id for run in workspace.runs.list()}
 
 
 # What only this tab shows.

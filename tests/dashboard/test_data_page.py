@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from spu_core.tables import read_table
+from spu_core.tables.samples import load_sample
 from spu_core.workspace import Workspace
 
 CSV = b"id,amount,note,fraud\n" + b"".join(
@@ -33,7 +35,7 @@ def test_one_click_brings_a_sample_with_its_rules(data_page):
 
 
 def test_an_upload_is_kept_and_shown(data_page):
-    data_page.file_uploader(key="data_upload").upload("sales.csv", CSV).run()
+    data_page.file_uploader(key="data_upload_0").upload("sales.csv", CSV).run()
 
     assert not data_page.exception
     values = {metric.label: metric.value for metric in data_page.metric}
@@ -43,21 +45,77 @@ def test_an_upload_is_kept_and_shown(data_page):
 
 
 def test_a_file_that_is_no_table_is_refused_in_words(data_page):
-    data_page.file_uploader(key="data_upload").upload(
+    data_page.file_uploader(key="data_upload_0").upload(
         "login.csv", b"<!DOCTYPE html><html><body>Log in</body></html>"
     ).run()
 
     assert not data_page.exception
     assert "HTML" in data_page.error[0].value
+    data_page.button(key="data_reading_close").click().run()
+    assert not data_page.error
+
+
+def test_a_reading_under_way_shows_its_progress_and_leaves_the_page_usable(open_app, monkeypatch):
+    monkeypatch.setattr("pages.ui.data_bring.jobs_now", lambda workspace: workspace.jobs.list())
+    with Workspace.open() as workspace:
+        earlier = workspace.datasets.save(load_sample("breast_cancer"), "earlier")
+        workspace.jobs.add("a" * 24, "read", "[x](y).csv", {"upload": "b" * 24}, {})
+    page = open_app("pages/1_data.py", dataset=earlier.id)
+
+    assert not page.exception
+    assert {metric.label: metric.value for metric in page.metric}["Rows"] == "569"
+    page.button(key="data_reading_cancel").click().run()
+    assert "The reading was cancelled" in page.error[0].value
+
+
+def test_a_reading_that_ends_elsewhere_is_offered_and_takes_nobody_away(open_app, monkeypatch):
+    monkeypatch.setattr("pages.ui.data_bring.jobs_now", lambda workspace: workspace.jobs.list())
+    with Workspace.open() as workspace:
+        earlier = workspace.datasets.save(load_sample("breast_cancer"), "earlier")
+        other = workspace.datasets.save(read_table(CSV, name="sales.csv"))
+        workspace.jobs.add("a" * 24, "read", "sales.csv", {"upload": "b" * 24}, {})
+        attempt = workspace.jobs.begin("a" * 24)
+    page = open_app("pages/1_data.py", dataset=earlier.id)
+    with Workspace.open() as workspace:
+        workspace.jobs.finish(attempt, {"dataset": other.id})
+
+    page.run()
+    assert page.query_params["dataset"] == earlier.id
+    page.button(key="data_reading_open").click().run()
+    assert not page.exception
+    assert page.query_params["dataset"] == other.id
+
+
+def test_an_upload_that_is_gone_is_asked_for_again(open_app):
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(read_table(CSV, name="sales.csv"))
+    page = open_app("pages/1_data.py", dataset=dataset.id)
+
+    assert "upload the file again" in " ".join(each.value for each in page.caption)
+
+
+def test_deleting_a_dataset_says_first_what_goes(open_app):
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(read_table(CSV, name="sales.csv"))
+    page = open_app("pages/1_data.py", dataset=dataset.id)
+    page.button(key="data_delete").click().run()
+    assert any("sales" in each.value for each in page.markdown)
+
+    page.button(key="delete_for_good").click().run()
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert workspace.datasets.list() == ()
 
 
 def test_reading_it_differently_reads_it_again(data_page):
-    data_page.file_uploader(key="data_upload").upload("odd.csv", b"a;b\n1,5;2\n2,5;3\n").run()
-    data_page.selectbox(key="data_separator").select("comma").run()
+    data_page.file_uploader(key="data_upload_0").upload("odd.csv", b"a;b\n1,5;2\n2,5;3\n").run()
+    first = data_page.query_params["dataset"]
+    data_page.selectbox(key="data_separator").select("comma")
+    data_page.button(key="data_read_again").click().run()
 
     assert not data_page.exception
-    with Workspace.open() as workspace:
-        assert len(workspace.datasets.list()) == 2
+    assert data_page.query_params["dataset"] != first
+    assert "separator comma" in " ".join(each.value for each in data_page.caption)
 
 
 def test_a_link_to_a_dataset_of_somebody_else_is_refused(open_app):
@@ -67,15 +125,21 @@ def test_a_link_to_a_dataset_of_somebody_else_is_refused(open_app):
     assert "not in your workspace" in page.warning[0].value
 
 
+def bring(tab, path) -> None:
+    """Upload a file and wait until the address names its dataset; an earlier one stays in sight until then."""
+    before = tab.page.url
+    tab.page.set_input_files("input[type=file]", str(path))
+    tab.page.wait_for_url(lambda address: "dataset=" in address and address != before, timeout=60_000)
+    tab.settle()
+
+
 @pytest.mark.browser
-def test_upload_refresh_and_a_shared_link_come_back_to_the_same_rows(start_server, open_tab, tmp_path):
-    server = start_server()
+def test_upload_refresh_and_a_shared_link_come_back_to_the_same_rows(shared_server, open_tab, tmp_path):
+    server = shared_server
     (tmp_path / "sales.csv").write_bytes(CSV)
     tab = open_tab(server).open("data")
 
-    tab.page.set_input_files("input[type=file]", str(tmp_path / "sales.csv"))
-    tab.page.wait_for_selector("text=What was read")
-    tab.settle()
+    bring(tab, tmp_path / "sales.csv")
     link = tab.page.url.removeprefix(server.url + "/")
     assert "dataset=" in link
     assert "200" in tab.text
@@ -87,8 +151,8 @@ def test_upload_refresh_and_a_shared_link_come_back_to_the_same_rows(start_serve
 
 
 @pytest.mark.browser
-def test_text_in_cells_and_headers_stays_text(start_server, open_tab, tmp_path):
-    server = start_server()
+def test_text_in_cells_and_headers_stays_text(shared_server, open_tab, tmp_path):
+    server = shared_server
     hostile = (
         b"<script>alert(1)</script>,$\\frac{1}{2}$,:red[x],fraud\n"
         + b"<img src=x onerror=alert(1)>,*a*,b,1\nc,d,e,0\n" * 30
@@ -97,10 +161,26 @@ def test_text_in_cells_and_headers_stays_text(start_server, open_tab, tmp_path):
     tab = open_tab(server).open("data")
     tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
 
-    tab.page.set_input_files("input[type=file]", str(tmp_path / "[x](javascript:alert(1)).csv"))
-    tab.page.wait_for_selector("text=What was read")
-    tab.settle()
+    bring(tab, tmp_path / "[x](javascript:alert(1)).csv")
 
     assert "[x](javascript:alert(1)).csv" in tab.text
     assert tab.page.locator(".katex").count() == 0
     assert tab.page.locator("[data-testid=stApp] a[href^=javascript]").count() == 0
+
+
+@pytest.mark.browser
+def test_a_large_file_is_read_in_the_background_and_a_refresh_comes_back_to_it(shared_server, open_tab, tmp_path):
+    rows = b"".join(b"%d,%d,%d\n" % (row, row * 7 % 100, row % 10 == 0) for row in range(500_000))
+    (tmp_path / "large.csv").write_bytes(b"id,amount,fraud\n" + rows)
+    tab = open_tab(shared_server).open("data")
+
+    tab.page.set_input_files("input[type=file]", str(tmp_path / "large.csv"))
+    tab.page.wait_for_url("**reading=**", timeout=60_000)
+    tab.page.reload()
+    tab.page.locator(".st-key-data_reading, [data-testid=stMetric]").first.wait_for(timeout=60_000)
+
+    # An earlier dataset stays in sight until the new one is read.
+    tab.page.wait_for_url(lambda address: "reading=" not in address, timeout=120_000)
+    tab.page.get_by_text("500,000").first.wait_for(timeout=60_000)
+    [job] = [job for job in Workspace.open(shared_server.home).jobs.list() if job.title == "large.csv"]
+    assert job.worker["detached"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import time
 
 import pandas as pd
 import pytest
 
 from pages.ui.steps import DONE, STALE, marks_of
+from spu_core.engines import refresh
 from spu_core.engines.export_forms import FORMS
 from spu_core.engines.exporting import prepare
 from spu_core.engines.stored_model import StoredModel
@@ -193,6 +195,17 @@ def test_words_go_into_the_bundle_and_come_back(open_app, address):
     assert "export_download_bundle" in [each.key for each in again.get("download_button")]
 
 
+def test_the_card_tells_what_happened_to_the_run_and_what_the_analyst_says_is_new(open_app, address):
+    page = open_app(PAGE, **address)
+    token = page.selectbox[0].value
+    page.text_area(key=f"export_changes_{token}").set_value("New scanner since May.\n\nFewer columns.").run()
+    history = load_bundle(prepared(page, "bundle")).passport.history
+
+    assert "logistic on 'Breast cancer'" in history[0]
+    assert "flags scores above 0.5 (10.00% of the training rows out of fold), chosen as '10 % flagged'" in history[1]
+    assert history[2:] == ("New scanner since May.", "Fewer columns.")
+
+
 def test_another_operating_point_makes_another_bundle(open_app, address):
     page = open_app(PAGE, **address)
     prepared(page, "bundle")
@@ -234,6 +247,59 @@ def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
     shown = page.dataframe[-1].value
     assert shown["rank"].is_monotonic_increasing
     assert len(shown) == 60
+
+
+def finished_scoring(page):
+    """The page once the job of its address is over."""
+    for _ in range(200):
+        with Workspace.open() as workspace:
+            job = refresh(workspace, page.query_params["scoring"])
+        if job.status.is_over:
+            return page.run()
+        time.sleep(0.2)
+    raise AssertionError("the job did not end")
+
+
+def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_app, address, monkeypatch):
+    monkeypatch.setattr("spu_core.engines.scoring_files.SMALL", 0)
+    page = at_part(open_app, "Score a new file", **address)
+    page.file_uploader(key="export_rows").upload("new.csv", new_rows(mean_radius=99.0)).run()
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    page = finished_scoring(page)
+
+    assert {metric.label: metric.value for metric in page.metric}["Rows scored"] == "60"
+    assert "'mean_radius' has moved strongly" in text_of(page)
+    with Workspace.open() as workspace:
+        assert len([job for job in workspace.jobs.list() if job.kind == "score"]) == 1
+    job = page.query_params["scoring"]
+    again = open_app(PAGE, **address, scoring=job, export_part="Score a new file")
+    again.session_state["export_part"] = "Score a new file"
+    again.run()
+    assert "'mean_radius' has moved strongly" in text_of(again)
+    again.button(key="export_scoring_close").click().run()
+    assert "scoring" not in again.query_params
+    earlier = next(box for box in again.selectbox if box.label == "Or a file that was scored before")
+    earlier.select_index(0).run()
+    assert not again.exception
+    assert "'mean_radius' has moved strongly" in text_of(again)
+
+
+def test_a_large_file_that_does_not_fit_is_refused_in_the_words_of_its_job(open_app, address, monkeypatch):
+    monkeypatch.setattr("spu_core.engines.scoring_files.SMALL", 0)
+    page = at_part(open_app, "Score a new file", **address)
+    page.file_uploader(key="export_rows").upload("new.csv", b"a,b\n1,2\n3,4\n").run()
+    page = finished_scoring(page)
+
+    assert not page.exception
+    assert "The table lacks" in text_of(page)
+
+
+def test_a_scoring_of_somebody_elses_address_shows_nothing(open_app, address):
+    page = at_part(open_app, "Score a new file", **address, scoring="0" * 24)
+
+    assert not page.exception
+    assert not page.error
 
 
 def test_a_file_that_does_not_fit_is_refused_in_words(open_app, address):

@@ -17,7 +17,7 @@ def test_a_newcomer_gets_from_the_start_page_to_an_exported_model_in_three_minut
 
     tab.page.get_by_role("link", name="Bring data").click()
     tab.page.get_by_role("button", name="Breast cancer").click()
-    tab.page.get_by_text("What was read").wait_for(timeout=60_000)
+    tab.page.get_by_role("heading", name="What was read").wait_for(timeout=60_000)
     tab.settle()
     tab.page.locator("section[data-testid=stSidebar]").get_by_role("link", name="Soft labels").click()
     tab.settle()

@@ -39,7 +39,7 @@ def test_equal_file_names_of_two_people_stay_apart(open_app, log_in):
     for subject, count in (("ann", 120), ("bob", 340)):
         log_in(subject)
         page = open_app(PAGE)
-        page.file_uploader(key="data_upload").upload("sales.csv", rows_of(count)).run()
+        page.file_uploader(key="data_upload_0").upload("sales.csv", rows_of(count)).run()
         assert {metric.label: metric.value for metric in page.metric}["Rows"] == str(count)
         links[subject] = page.query_params["dataset"]
 

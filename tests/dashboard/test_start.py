@@ -10,6 +10,8 @@ import psutil
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.ui.steps import STEPS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -24,9 +26,19 @@ def test_the_start_page_says_what_this_is_and_offers_the_steps():
         assert step in words
 
 
+def test_a_step_is_offered_as_soon_as_its_page_exists(tmp_path, monkeypatch):
+    monkeypatch.setattr("pages.ui.steps._FOLDER", tmp_path)
+    step = STEPS[4]
+    assert not step.is_open
+
+    (tmp_path / step.file).parent.mkdir()
+    (tmp_path / step.file).touch()
+    assert step.is_open
+
+
 @pytest.mark.browser
-def test_the_start_page_opens_in_a_browser_wide_narrow_light_and_dark(start_server, open_tab):
-    server = start_server()
+def test_the_start_page_opens_in_a_browser_wide_narrow_light_and_dark(shared_server, open_tab):
+    server = shared_server
 
     for width, dark in ((1280, False), (1280, True), (390, False)):
         tab = open_tab(server, width=width, dark=dark).open()
@@ -34,8 +46,8 @@ def test_the_start_page_opens_in_a_browser_wide_narrow_light_and_dark(start_serv
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_server_is_not_reachable_from_other_computers(start_server):
-    port = int(start_server().url.rsplit(":", 1)[1])
+def test_the_server_is_not_reachable_from_other_computers(shared_server):
+    port = int(shared_server.url.rsplit(":", 1)[1])
 
     listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
 

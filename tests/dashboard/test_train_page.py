@@ -50,6 +50,7 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
     assert not page.exception
     assert page.button(key="train_start").label == "Train 6 candidates"
     assert "This is an estimate" in text_of(page)
+    assert "are trained in memory: about" in text_of(page)
 
     page.button(key="train_start").click().run()
 

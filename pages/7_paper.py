@@ -1,0 +1,24 @@
+"""The paper's tables and theorems, reproduced: what holds, what does not, and the figures behind it."""
+
+from pages.ui.paper_choice import choose_experiment
+from pages.ui.paper_claims import show_claims, show_verdicts
+from pages.ui.paper_figures import show_figures
+from pages.ui.paper_rerun import offer_rerun
+from pages.ui.paper_tables import show_downloads, show_provenance, show_tables
+from pages.ui.shell import open_page
+from pages.ui.show import explain_words
+
+PROMISE = "Every table, theorem and figure of the paper, made again: where its claims hold, and where they do not."
+
+with open_page("Paper", PROMISE) as page:
+    show_verdicts()
+    chosen, result = choose_experiment()
+    if result is not None:
+        show_claims(result)
+        show_tables(result, show_figures(result))
+        show_provenance(result)
+        show_downloads(result)
+    offer_rerun(page, chosen, result)
+    explain_words(
+        "soft label", "AUC_SPU", "ceiling", "perfect classifier", "generalized SCAR", "prior", "standard error"
+    )

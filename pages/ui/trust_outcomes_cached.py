@@ -1,0 +1,112 @@
+"""Cached calls about check outcomes; keys name the workspace, the dataset and how much was recorded so far."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+
+import pandas as pd
+import streamlit as st
+
+from pages.ui.trust_case import TrustCase
+from spu_core.engines.outcomes import Population
+from spu_core.engines.outcomes_learn import WhatChanged, propose_feedback
+from spu_core.engines.outcomes_learn import what_changed as changed_between
+from spu_core.engines.outcomes_record import LoopChecks, checks_of
+from spu_core.engines.outcomes_sample import sample_players
+from spu_core.errors import SpuError
+from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.trust.feedback import Feedback, FeedbackPlan
+from spu_core.trust.queue import Queue, QueuePlan, fill_queue
+from spu_core.workspace import RuleSetVersion, Workspace
+
+
+def population(case: TrustCase, runs: tuple[str, ...]) -> Population:
+    """The rows that may be checked, scored by these runs."""
+    folder, dataset, version, *_ = case.key
+    return _population(folder, dataset, version, runs, case.page.workspace)
+
+
+def preview(case: TrustCase, runs: tuple[str, ...], plan: QueuePlan, again: bool) -> tuple[Queue, str]:
+    """Whom this plan would check, and whether the split of the users looks random."""
+    folder, dataset, version, *_ = case.key
+    key = (folder, dataset, version, case.page.workspace.queues.state(), *runs)
+    return _preview(key, astuple(plan), again, plan, runs, case)
+
+
+def disagreements(case: TrustCase, budget: int, side: str) -> pd.DataFrame:
+    """The rows where the model and the rules disagree most, with the reasons of both."""
+    key = (*case.key, case.page.workspace.queues.state(), budget, side)
+    return _disagreements(key, case)
+
+
+def checks(case: TrustCase) -> LoopChecks | None:
+    """All finished checks; None before the first."""
+    return _checks(case.key[0], case.dataset.id, case.page.workspace.queues.state(), case.page.workspace)
+
+
+def proposal(case: TrustCase, plan: FeedbackPlan) -> Feedback:
+    """What the outcomes would change."""
+    key = (*case.key, case.page.workspace.queues.state())
+    return _proposal(key, plan, case.rules, case.page.workspace)
+
+
+def what_changed(case: TrustCase, old: str, new: str) -> WhatChanged:
+    """Two runs side by side, before and after outcomes were fed back."""
+    workspace = case.page.workspace
+    return _what_changed(case.key[0], old, new, workspace.queues.state(), workspace)
+
+
+def players_behind(case: TrustCase) -> Players | None:
+    """The simulated players where the dataset is the anti-cheat sample."""
+    folder, dataset, version, *_ = case.key
+    return _players(folder, dataset, version, case)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Scoring the users …")
+def _population(folder: str, dataset: str, version: int, runs: tuple[str, ...], _workspace: Workspace) -> Population:
+    return Population.of(_workspace, dataset, runs)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Filling the queue …")
+def _preview(
+    key: tuple[str | int, ...],
+    settings: tuple[float, ...],
+    again: bool,
+    _plan: QueuePlan,
+    _runs: tuple[str, ...],
+    _case: TrustCase,
+) -> tuple[Queue, str]:
+    found = population(_case, _runs)
+    is_open = found.is_open(_case.page.workspace, again)
+    return fill_queue(found.users, found.scores, _plan, is_open=is_open), found.balance(_plan).sentence
+
+
+@st.cache_resource(max_entries=16, show_spinner="Looking for disagreements …")
+def _disagreements(key: tuple[str | int, ...], _case: TrustCase) -> pd.DataFrame:
+    found = population(_case, (_case.record.id,))
+    return found.explained(found.disagreement(_case.page.workspace, int(key[-2]), str(key[-1])))
+
+
+@st.cache_resource(max_entries=8, show_spinner="Counting outcomes …")
+def _checks(folder: str, dataset: str, state: str, _workspace: Workspace) -> LoopChecks | None:
+    try:
+        return checks_of(_workspace, dataset)
+    except SpuError:
+        return None
+
+
+@st.cache_resource(max_entries=8, show_spinner="Working out what the outcomes change …")
+def _proposal(
+    key: tuple[str | int, ...], plan: FeedbackPlan, _rules: RuleSetVersion | None, _workspace: Workspace
+) -> Feedback:
+    return propose_feedback(_workspace, str(key[1]), _rules, plan)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Comparing before and after …")
+def _what_changed(folder: str, old: str, new: str, state: str, _workspace: Workspace) -> WhatChanged:
+    return changed_between(_workspace, old, new)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _players(folder: str, dataset: str, version: int, _case: TrustCase) -> Players | None:
+    return sample_players(_case.table)

@@ -1,0 +1,174 @@
+"""Step 1: spend a budget of checks on the top of one or two models, on chance, or where model and rules disagree."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pandas as pd
+import streamlit as st
+
+from pages.ui.show import meaning
+from pages.ui.text import count, plain, share
+from pages.ui.trust_case import TrustCase
+from pages.ui.trust_outcomes_cached import disagreements, population, preview
+from spu_core.engines.exporting import file_stem
+from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
+from spu_core.engines.outcomes_record import queue_csv
+from spu_core.trust.outcomes import RANDOM
+from spu_core.trust.outcomes_compare import detectable_difference
+from spu_core.trust.queue import Queue, QueuePlan
+from spu_core.workspace import QueueRecord
+
+SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the rules suspect more"}
+
+
+def show_flag(case: TrustCase) -> None:
+    """Ask for the budget, show who would be checked, make the queue, and hand it out."""
+    with st.container(border=True):
+        _ask_top(case)
+    with st.container(border=True):
+        _ask_disagreement(case)
+    _show_queues(case)
+
+
+def _ask_top(case: TrustCase) -> None:
+    st.subheader("Flag the top by budget", anchor=False)
+    asks, says = st.columns([2, 3], gap="medium")
+    with asks:
+        runs, plan, again = _ask_plan(case)
+    chosen, balance = preview(case, runs, plan, again)
+    with says:
+        _say_plan(chosen, balance, plan.random_share > 0)
+        if st.button("Make this queue", type="primary", icon=":material/playlist_add_check:", key="queue_make"):
+            request = QueueRequest(dataset=case.dataset.id, runs=runs, plan=plan, again=again)
+            st.query_params["queue"] = make_queue(case.page.workspace, request).id
+            st.rerun()
+
+
+def _ask_plan(case: TrustCase) -> tuple[tuple[str, ...], QueuePlan, bool]:
+    default = max(20, min(round(case.dataset.n_rows * _share(case)), 1_000))
+    most = max(2, case.dataset.n_rows)
+    budget = st.number_input("Checks to spend", 2, most, min(default, most), key="queue_budget")
+    names = {token: name for token, name in case.names.items() if token != case.record.id}
+    other = st.selectbox(
+        "Split with another model",
+        [None, *names],
+        format_func=lambda token: "no, this model only" if token is None else names[token],
+        key=f"queue_other_{case.record.id}",
+        help="Users are split between the two models by a hash of their name, so that the comparison is fair.",
+    )
+    label, words = "Share that chance chooses (R0)", meaning("random holdout")
+    chance = st.slider(label, 0, 50, 10, step=5, format="%d %%", key="queue_random", help=words)
+    with st.expander("More", icon=":material/tune:"):
+        seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
+        again = st.toggle("Users of earlier queues may be checked again", key="queue_again")
+    runs = (case.record.id,) if other is None else (case.record.id, str(other))
+    turn = len(_queues(case)) + 1
+    return runs, QueuePlan(budget=int(budget), random_share=chance / 100, seed=int(seed), turn=turn), again
+
+
+def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
+    lines = [
+        {"arm": each.arm, "users open to it": each.users, "checks": each.checks, "share": 100 * each.chance}
+        for each in chosen.plans
+    ]
+    config = {"share": st.column_config.NumberColumn("share checked", format="%.1f %%")}
+    st.dataframe(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
+    if has_chance:
+        st.caption(
+            ":material/casino: A random part of the users belongs to chance for good: no model ever chooses from it. "
+            "What these checks find is true of everybody; what a model's own checks find is true of its top only."
+        )
+    else:
+        st.caption(
+            ":material/warning: Without random checks nobody can say how often innocent users fail (Appendix A.1), or "
+            "how the next model does without the steering of this one."
+        )
+    models = [each for each in chosen.plans if each.arm != RANDOM]
+    if len(models) > 1:
+        per_arm = min(each.checks for each in models)
+        least = detectable_difference(0.02, max(per_arm, 1))
+        st.caption(
+            f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a surrender ratio of 2 % against "
+            f"{share(0.02 + least)} would be told apart four times in five; smaller differences mostly not."
+        )
+
+
+def _ask_disagreement(case: TrustCase) -> None:
+    st.subheader("Where model and rules disagree", anchor=False)
+    st.caption("One of the two has something to learn there. These checks belong to no model's ratio.")
+    found = population(case, (case.record.id,))
+    if found.soft_labels is None:
+        st.caption("This model was trained without rules.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        side = st.selectbox("Rows where", list(SIDES), format_func=SIDES.__getitem__, key="odd_side", width=260)
+        budget = st.number_input("Rows", 2, 500, 20, key="odd_budget", width=160)
+        is_made = st.button("Make a queue of these", icon=":material/playlist_add:", key="odd_make")
+    table = disagreements(case, int(budget), str(side))
+    if table.empty:
+        st.caption("No open row fits.")
+        return
+    if is_made:
+        token, chosen = case.record.id, {"budget": int(budget), "side": str(side)}
+        queue = make_disagreement_queue(case.page.workspace, case.dataset.id, token, **chosen)
+        st.query_params["queue"] = queue.id
+        st.rerun()
+    percentile = {"format": "%.0f", "help": "100 is the most suspicious row.", "width": 90}
+    st.dataframe(
+        table[["user", "model_percentile", "rules_percentile", "reasons"]],
+        hide_index=True,
+        height=240,
+        column_config={
+            "model_percentile": st.column_config.NumberColumn("by model", **percentile),
+            "rules_percentile": st.column_config.NumberColumn("by rules", **percentile),
+            "reasons": st.column_config.TextColumn("reasons of both", width="large"),
+        },
+        key="odd_rows",
+    )
+
+
+def _show_queues(case: TrustCase) -> None:
+    queues = _queues(case)
+    if not queues:
+        return
+    st.subheader("Queues", anchor=False)
+    for queue in queues[:10]:
+        with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"queue_{queue.id}"):
+            st.markdown(f"**{plain(queue.name)}**", width="content")
+            st.caption(_words(case, queue), width="stretch")
+            _offer(case, queue, blind=False)
+            _offer(case, queue, blind=True)
+
+
+def _words(case: TrustCase, queue: QueueRecord) -> str:
+    entries = case.page.workspace.queues.entries(queue.id)
+    done = len(case.page.workspace.queues.outcomes(queue.id))
+    arms = ", ".join(plain(arm) for arm in dict.fromkeys(entry.arm for entry in entries))
+    return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users ({arms}) · {count(done)} outcomes"
+
+
+def _offer(case: TrustCase, queue: QueueRecord, blind: bool) -> None:
+    st.download_button(
+        "Blind CSV" if blind else "CSV",
+        lambda: queue_csv(case.page.workspace, queue.id, blind=blind),
+        file_name=f"{file_stem(queue.name)}{'-blind' if blind else ''}.csv",
+        mime="text/csv",
+        icon=":material/visibility_off:" if blind else ":material/download:",
+        help="Users only, shuffled: reviewers cannot know who asked." if blind else "With arm, score and reasons.",
+        on_click="ignore",
+        key=f"queue_csv_{blind}_{queue.id}",
+    )
+
+
+def _queues(case: TrustCase) -> tuple[QueueRecord, ...]:
+    return case.page.workspace.queues.list(*case.page.workspace.feedbacks.family(case.dataset.id))
+
+
+def _share(case: TrustCase) -> float:
+    return 0.02 if case.point is None else max(case.point.flagged_share, 0.001)
+
+
+def today() -> str:
+    """The day of looking."""
+    return datetime.now(UTC).date().isoformat()

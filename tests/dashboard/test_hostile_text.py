@@ -1,0 +1,44 @@
+"""A script tag, Markdown and LaTeX in names, headers and cells stay text on every page."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from spu_core.rules import Compare, Rule
+from spu_core.training import Candidate
+from spu_core.workspace import Workspace
+from tests.dashboard.soft_labels import SAVED, some_table
+from tests.dashboard.trained import HOSTILE, train_quickly
+from tests.live import ROOT
+
+PAGES = [re.sub(r"^\d_|\.py$", "", path.name) for path in sorted((ROOT / "pages").glob("[0-9]_*.py"))]
+COLUMN = "<b>$x^2$</b> :red[col] [z](javascript:alert(1))"
+
+
+@pytest.fixture(scope="module")
+def address(shared_server) -> str:
+    """A dataset, rules and runs whose every name is hostile."""
+    rules = SAVED.add(Rule(HOSTILE, 0.5, Compare(COLUMN, "in", ["Bern"]), note=HOSTILE))
+    with Workspace.open(shared_server.home) as workspace:
+        dataset = workspace.datasets.save(some_table(extra=COLUMN), HOSTILE)
+        made = workspace.rule_sets.create(HOSTILE, rules.to_json(), HOSTILE)
+        named = {"dataset": dataset.id, "rules": made.id}
+        train_quickly(workspace, named, [Candidate("logistic", name=HOSTILE), Candidate("rule_score", name=COLUMN)])
+    return f"dataset={dataset.id}&rules={made.id}"
+
+
+@pytest.mark.browser
+def test_hostile_text_stays_text_on_every_page(shared_server, open_tab, address):
+    views = [*PAGES, *(f"soft_labels?part={part}" for part in ("Analysis", "Versions+and+files"))]
+    tab = open_tab(shared_server)
+    tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+
+    for view in views:
+        tab.open(f"{view}{'&' if '?' in view else '?'}{address}")
+        assert HOSTILE[:20] in tab.text, view
+        assert tab.page.locator("[data-testid=stMarkdown] .katex").count() == 0, view
+        assert tab.page.locator("[data-testid=stApp] a[href^='javascript:']").count() == 0, view
+        assert tab.page.locator("[data-testid=stApp] img[src='x']").count() == 0, view
+        assert "Something went wrong" not in tab.text, view
