@@ -11,10 +11,11 @@ import pandas as pd
 from spu_core.models import Features, SoftLightGBM
 from tests.benchmarks.harness import BenchRow, alternate, print_table
 
-ROWS = int(os.environ.get("SPU_BENCH_ROWS", "1000000"))
+ROWS = 1_000_000 if os.environ.get("SPU_SLOW") == "1" else 200_000
 COLUMNS = 30
 THREADS = 1  # waiting OpenMP threads spin and charge CPU time to whoever is measured
 ROUNDS = 50
+REPEATS = 3
 
 
 def rows() -> list[BenchRow]:
@@ -41,7 +42,7 @@ def _training(X: np.ndarray, soft: np.ndarray) -> BenchRow:
         params |= {"num_threads": THREADS, "deterministic": True, "force_row_wise": True}
         return lgb.train(params, lgb.Dataset(X, label=(soft > 0.5).astype(float)), ROUNDS)
 
-    seconds = alternate({"soft": ours, "hard": hard}, repeats=3)
+    seconds = alternate({"soft": ours, "hard": hard}, repeats=REPEATS)
     return BenchRow("soft LightGBM / hard LightGBM, training", seconds["soft"] / seconds["hard"], 1.2, "at most")
 
 
@@ -54,7 +55,7 @@ def _prediction(X: np.ndarray, soft: np.ndarray) -> BenchRow:
         "ours": lambda: model.predict_proba(frame),
         "booster": lambda: model.booster_.predict(frame, num_threads=THREADS, validate_features=False),
     }
-    seconds = alternate(calls, repeats=3)
+    seconds = alternate(calls, repeats=REPEATS)
     return BenchRow("our predict_proba / the booster's predict", seconds["ours"] / seconds["booster"], 1.1, "at most")
 
 
