@@ -24,7 +24,6 @@ from spu_core.versions import library_versions
 REFUSED, FAULT = 1, 3
 
 app = typer.Typer(
-    help="Soft-label positive-unlabelled learning from the command line.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -56,6 +55,21 @@ def refuse(sentence: str, code: int) -> None:
     else:
         typer.secho(sentence, fg="red", err=True)
     sys.exit(code)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Soft-label positive-unlabelled learning from the command line."""
 
 
 @app.command("version")

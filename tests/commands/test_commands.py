@@ -200,6 +200,7 @@ def test_every_command_takes_json_but_the_one_that_serves_pages():
 
 def test_versions_are_words_and_json(run):
     assert run("version").stdout.strip() == __version__
+    assert run("--version").stdout.strip() == __version__
     assert json.loads(run("version", "--json").stdout)["spu-studio"] == __version__
 
 
