@@ -106,7 +106,13 @@ def belief_as_data(belief: Belief) -> dict[str, Any]:
 
 
 def belief_of_data(data: Any, place: str) -> Belief:
-    """A belief from plain JSON values."""
+    """A belief from plain JSON values; a number alone is a constant, as in Python.
+
+    >>> belief_of_data(0.5, "rules[0].belief")
+    Constant(value=0.5)
+    """
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        return _at(place, Constant, data)
     fields = Fields(data, place)
     belief = _BELIEFS[fields.choice("kind", _BELIEFS)](fields)
     fields.done()

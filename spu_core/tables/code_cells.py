@@ -37,8 +37,8 @@ class CodeCells:
     def look_at(self, piece: bytes) -> bool:
         """Take the next piece; whether a code was found so far."""
         if not self.found:
-            data = np.frombuffer(self._carry + piece, dtype=np.uint8)
-            quoted = self._quote in piece
+            joined = self._carry + piece
+            data, quoted = np.frombuffer(joined, dtype=np.uint8), self._quote in joined
             self.found = any(self._in_stride(data, at, quoted) for at in range(0, data.size - 2, _STRIDE))
             self._carry = data[-OVERLAP:].tobytes()
         return self.found

@@ -207,14 +207,13 @@ _SHAPES = {
 def _preamble_finding(preamble: tuple[str, ...]) -> list[Finding]:
     if not preamble:
         return []
-    return [
-        Finding(
-            "preamble",
-            Severity.INFO,
-            f"{len(preamble)} lines stand before the table, the first is {preamble[0][:80]!r}.",
-            "They were left out; check that no row is among them.",
-        )
-    ]
+    first = repr(preamble[0][:80])
+    if len(preamble) == 1:
+        said, advice = f"A line stands before the table: {first}.", "It was left out; check that it is not a row."
+    else:
+        said = f"{len(preamble)} lines stand before the table, the first is {first}."
+        advice = "They were left out; check that no row is among them."
+    return [Finding("preamble", Severity.INFO, said, advice)]
 
 
 def _no_header(given: bool | None) -> Finding:

@@ -51,7 +51,8 @@ def _ragged(rejected: tuple[RejectedLine, ...], count: int) -> list[Finding]:
     ragged = [item for item in rejected if "fields where" in item.reason]
     if not ragged:
         return []
-    text = f"{count:,} rows were rejected: line {ragged[0].line} {ragged[0].reason}."
+    rejected_rows = "1 row was" if count == 1 else f"{count:,} rows were"
+    text = f"{rejected_rows} rejected: line {ragged[0].line} {ragged[0].reason}."
     advice = "Repair these lines and read the file again; they are listed in the reading."
     return [Finding("ragged_rows", Severity.WARNING, text, advice, lines=_numbers(ragged))]
 
@@ -60,7 +61,8 @@ def _by_reason(rejected: tuple[RejectedLine, ...], reason: str, code: str, words
     fitting = [item for item in rejected if item.reason == reason]
     if not fitting:
         return []
-    text = f"{words} (line {fitting[0].line}{', …' if len(fitting) > 1 else ''}); {len(fitting):,} lines were rejected."
+    number = "1 line was" if len(fitting) == 1 else f"{len(fitting):,} lines were"
+    text = f"{words} (line {fitting[0].line}{', …' if len(fitting) > 1 else ''}); {number} rejected."
     return [Finding(code, Severity.WARNING, text, "Check these lines.", lines=_numbers(fitting))]
 
 

@@ -99,7 +99,9 @@ def test_a_ramp_is_written_and_read():
         (rule_with(on="yes"), r"rules\[0\].on must be true or false, got 'yes'."),
         (rule_with(code="rm"), r"rules\[0\] has an unknown field 'code'."),
         (rule_with(name="\ud800"), r"rules\[0\].name holds half a character"),
-        (rule_with(belief=0.5), r"rules\[0\].belief must be an object, got 0.5."),
+        (rule_with(belief=1.5), r"rules\[0\].belief: A belief must"),
+        (rule_with(belief="0.5"), r"rules\[0\].belief must be an object, got '0.5'."),
+        (rule_with(belief=True), r"rules\[0\].belief must be an object, got True."),
         (
             rule_with(belief={"kind": "constant", "value": 1.5}),
             r"rules\[0\].belief: A belief must lie in \[0, 1\], got 1.5.",
