@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
 ROOT = Path(__file__).resolve().parents[1]
 CHROME_ON_MACOS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", CHROME_ON_MACOS)
@@ -86,6 +89,45 @@ def free_address() -> tuple[str, int]:
     return f"http://127.0.0.1:{port}", port
 
 
+class Runs:
+    """What the messages on the wire say about the script: whether the browser still waits for a run to end."""
+
+    def __init__(self, page) -> None:
+        self.is_awaited = False
+        self.seconds = 0.0  # how long the browser has waited in all
+        self._is_asked = False
+        self._begun = 0.0
+        page.on("websocket", self._listen)
+
+    def expect(self) -> None:
+        """Something was asked for, or a document is about to load: nothing is settled before a run has ended."""
+        if not self.is_awaited:
+            self.is_awaited, self._begun = True, time.perf_counter()
+
+    def _listen(self, socket) -> None:
+        socket.on("framesent", self._sent)
+        socket.on("framereceived", self._received)
+
+    def _sent(self, frame: bytes | str) -> None:
+        message = BackMsg.FromString(frame) if isinstance(frame, bytes) else BackMsg()
+        if message.HasField("rerun_script") and not message.rerun_script.is_auto_rerun:
+            self._is_asked = True
+            self.expect()
+
+    def _received(self, frame: bytes | str) -> None:
+        message = ForwardMsg.FromString(frame) if isinstance(frame, bytes) else ForwardMsg()
+        kind = message.WhichOneof("type")
+        if kind == "new_session":
+            self._is_asked = False
+        elif kind == "script_finished" and not self._is_asked and self.is_awaited:
+            self.is_awaited = message.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN
+            self.seconds += 0.0 if self.is_awaited else time.perf_counter() - self._begun
+
+
+# The browser waits as long as it holds back what widgets say; its own clock keeps the order on a busy machine.
+HELD_BACK = "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 155))"
+
+
 class Tab:
     """One browser tab with the waits that Streamlit needs; every step checks that nothing broke."""
 
@@ -93,20 +135,42 @@ class Tab:
         self.page = page
         self.server = server
         self.errors: list[str] = []
+        self.runs = Runs(page)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def open(self, path: str = "") -> Tab:
+        self.runs.expect()
         self.page.goto(f"{self.server.url}/{path}")
         return self.settle()
 
-    def settle(self) -> Tab:
-        """Wait until the script has run, and check that neither page nor script failed."""
-        self.page.wait_for_timeout(155)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-connection-state=CONNECTED]", timeout=120_000)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=120_000)
+    def reload(self) -> Tab:
+        self.runs.expect()
+        self.page.reload()
+        return self.settle()
+
+    def settle(self, seconds: float = 120.0) -> Tab:
+        """Wait until all that was asked for has run and is drawn, and check that neither page nor script failed."""
+        self.page.evaluate(HELD_BACK)
+        self.page.wait_for_selector("[data-testid=stApp][data-test-connection-state=CONNECTED]", timeout=1000 * seconds)
+        deadline = time.monotonic() + seconds
+        while self.runs.is_awaited:
+            assert time.monotonic() < deadline, f"the script did not end within {seconds:.0f} s:\n{self.text}"
+            self.page.wait_for_timeout(20)  # messages arrive meanwhile
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=1000 * seconds)
+        self.page.wait_for_selector("[data-testid=stSkeleton]", state="detached", timeout=1000 * seconds)
         assert self.page.locator("[data-testid=stException]").count() == 0, self.text
         assert not self.errors, self.errors
         return self
+
+    def tab_to(self, what: str) -> Tab:
+        """Press Tab until the keyboard has reached it: through the page as often as a rerun takes the focus away."""
+        self.page.locator(what).first.wait_for()
+        stops = self.page.locator("a, button, input, textarea, select, [tabindex]").count()
+        for _ in range(3 * stops):
+            self.page.keyboard.press("Tab")
+            if self.page.evaluate("what => document.activeElement.matches(what)", what):
+                return self
+        raise AssertionError(f"the keyboard does not reach {what}")
 
     @property
     def text(self) -> str:

@@ -43,7 +43,7 @@ def start_server(tmp_path):
 def shared_server(tmp_path_factory) -> Iterator[Server]:
     """One dashboard for all tests that bring their own dataset and name it in the address."""
     folder = tmp_path_factory.mktemp("shared")
-    with running_server(folder / "home", folder / "server.log") as server:
+    with running_server(folder / "home", folder / "server.log", OMP_NUM_THREADS="1") as server:
         yield server
 
 

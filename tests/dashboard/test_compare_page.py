@@ -226,10 +226,18 @@ def test_a_damaged_run_is_told_in_words(open_app, address):
     assert len(page.error) == 1
 
 
+@pytest.fixture(scope="module")
+def served(shared_server):
+    """The same runs in the home of the running dashboard."""
+    with Workspace.open(shared_server.home) as workspace:
+        address = bring_sample(workspace, "Compared")
+        train_quickly(workspace, address)
+    return address
+
+
 @pytest.mark.browser
-def test_a_click_on_the_curve_stores_the_threshold(start_server, open_tab, address, tmp_path):
-    server = start_server(tmp_path / "copy")
-    tab = open_tab(server).open(f"compare?dataset={address['dataset']}&rules={address['rules']}")
+def test_a_click_on_the_curve_stores_the_threshold(shared_server, open_tab, served):
+    tab = open_tab(shared_server).open(f"compare?dataset={served['dataset']}&rules={served['rules']}")
     tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
     # The last trace is the operating point, the one before it a curve.
@@ -240,13 +248,13 @@ def test_a_click_on_the_curve_stores_the_threshold(start_server, open_tab, addre
 
     tab.page.mouse.move(x - 3, y)
     tab.page.mouse.move(x, y, steps=4)  # Plotly clicks only what it hovers over
-    tab.page.wait_for_timeout(300)
+    tab.page.locator(".st-key-compare_roc .hoverlayer .hovertext").first.wait_for()
     tab.page.mouse.click(x, y)
-    tab.page.wait_for_timeout(1500)
     tab.settle()
 
-    with Workspace.open(tmp_path / "copy") as workspace:
-        points = [point for run in workspace.runs.list() for point in workspace.thresholds.list(run.id)]
+    with Workspace.open(shared_server.home) as workspace:
+        runs = workspace.runs.list(served["dataset"])
+        points = [point for run in runs for point in workspace.thresholds.list(run.id)]
     assert [point.detail["by"] for point in points] == ["a click on the curve"]
     assert HOSTILE[:20] in tab.text
     assert tab.page.locator(".katex").count() == 0
@@ -254,9 +262,9 @@ def test_a_click_on_the_curve_stores_the_threshold(start_server, open_tab, addre
 
 
 @pytest.mark.browser
-def test_the_page_fits_a_phone_in_the_dark(start_server, open_tab, address, tmp_path):
-    server = start_server(tmp_path / "copy")
-    tab = open_tab(server, width=390, dark=True).open(f"compare?dataset={address['dataset']}&rules={address['rules']}")
+def test_the_page_fits_a_phone_in_the_dark(shared_server, open_tab, served):
+    tab = open_tab(shared_server, width=390, dark=True)
+    tab.open(f"compare?dataset={served['dataset']}&rules={served['rules']}")
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
 
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390

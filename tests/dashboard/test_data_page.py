@@ -144,8 +144,7 @@ def test_upload_refresh_and_a_shared_link_come_back_to_the_same_rows(shared_serv
     assert "dataset=" in link
     assert "200" in tab.text
 
-    tab.page.reload()
-    tab.settle()
+    tab.reload()
     assert "sales.csv" in tab.text
     assert "What was read" in open_tab(server, width=390).open(link).text
 

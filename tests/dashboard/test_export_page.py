@@ -34,11 +34,21 @@ CANDIDATES = (
 def trained(tmp_path_factory):
     """A home with two runs, the first of them the champion; every test gets its own copy."""
     home = tmp_path_factory.mktemp("trained") / "home"
+    return home, train_champion(home)
+
+
+@pytest.fixture(scope="module")
+def served(shared_server):
+    """The same in the home of the running dashboard."""
+    return train_champion(shared_server.home, "Exported")
+
+
+def train_champion(home, *name):
     with Workspace.open(home) as workspace:
-        address = bring_sample(workspace)
+        address = bring_sample(workspace, *name)
         champion = train_quickly(workspace, address, CANDIDATES)[0]
         workspace.thresholds.save_champion(champion, Threshold("10 % flagged", 0.5, 0.1), {"by": "the analyst"})
-    return home, address
+    return address
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +69,9 @@ def address(trained, tmp_path, monkeypatch):
     return address
 
 
-def run_named(name):
-    with Workspace.open() as workspace:
-        return next(run.id for run in workspace.runs.list() if run.name == name)
+def run_named(name, home=None, dataset=None):
+    with Workspace.open(home) as workspace:
+        return next(run.id for run in workspace.runs.list(dataset) if run.name == name)
 
 
 def new_rows(rows=60, **changes):
@@ -365,11 +375,16 @@ def test_a_damaged_run_is_told_in_words(open_app, address):
     assert len(page.error) == 1
 
 
-def open_export(start_server, open_tab, address, tmp_path, **window):
-    server = start_server(tmp_path / "copy")
-    tab = open_tab(server, **window).open(f"export?dataset={address['dataset']}&rules={address['rules']}")
-    tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
-    return tab
+@pytest.fixture
+def open_export(shared_server, open_tab, served):
+    """The page in a tab of this size."""
+
+    def open_one(**window):
+        tab = open_tab(shared_server, **window).open(f"export?dataset={served['dataset']}&rules={served['rules']}")
+        tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+        return tab
+
+    return open_one
 
 
 def click(tab, key):
@@ -385,18 +400,18 @@ def download(tab, key):
 
 
 @pytest.mark.browser
-def test_a_downloaded_bundle_loads_and_hostile_names_stay_text(start_server, open_tab, address, tmp_path):
-    tab = open_export(start_server, open_tab, address, tmp_path)
+def test_a_downloaded_bundle_loads_and_hostile_names_stay_text(shared_server, open_export, served):
+    tab = open_export()
     click(tab, "export_prepare_bundle")
     tab.page.wait_for_selector(".st-key-export_download_bundle button")
-    tab.page.reload()
-    tab.settle()
+    tab.reload()
     file = download(tab, "export_download_bundle")
 
     assert file.suggested_filename == "linear.spu"
     assert load_bundle(file.path()).name == "linear"
 
-    tab.open(f"export?dataset={address['dataset']}&rules={address['rules']}&run={run_named(HOSTILE)}")
+    hostile = run_named(HOSTILE, shared_server.home, served["dataset"])
+    tab.open(f"export?dataset={served['dataset']}&rules={served['rules']}&run={hostile}")
     assert "contain training rows" in tab.text
     assert tab.page.locator(".katex").count() == 0
     assert tab.page.locator("[data-testid=stApp] a[href^=javascript]").count() == 0
@@ -406,8 +421,8 @@ def test_a_downloaded_bundle_loads_and_hostile_names_stay_text(start_server, ope
 
 
 @pytest.mark.browser
-def test_a_new_file_is_scored_and_leaves_safe_for_spreadsheets(start_server, open_tab, address, tmp_path):
-    tab = open_export(start_server, open_tab, address, tmp_path)
+def test_a_new_file_is_scored_and_leaves_safe_for_spreadsheets(open_export, tmp_path):
+    tab = open_export()
     tab.page.get_by_role("tab", name="Score a new file").click()
     tab.settle()
     rows = tmp_path / "new rows.csv"
@@ -426,10 +441,8 @@ def test_a_new_file_is_scored_and_leaves_safe_for_spreadsheets(start_server, ope
 
 
 @pytest.mark.browser
-def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(
-    start_server, open_tab, address, bundle_file, tmp_path
-):
-    tab = open_export(start_server, open_tab, address, tmp_path, width=390, dark=True)
+def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(open_export, bundle_file, tmp_path):
+    tab = open_export(width=390, dark=True)
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
     data = bytearray(bundle_file)
     data[len(data) // 2] ^= 1

@@ -137,8 +137,8 @@ def test_results_that_are_not_there_are_no_failure(monkeypatch):
 
 
 @pytest.mark.browser
-def test_a_link_leads_to_the_theorems_and_one_is_run_again_live(start_server, open_tab):
-    tab = open_tab(start_server()).open("paper?experiment=theorems")
+def test_a_link_leads_to_the_theorems_and_one_is_run_again_live(shared_server, open_tab):
+    tab = open_tab(shared_server).open("paper?experiment=theorems")
     assert "Theorems 1 to 5" in tab.text
 
     part = tab.page.locator(".st-key-paper_part input")

@@ -41,8 +41,7 @@ def test_a_brush_becomes_a_rule_and_survives_a_refresh(shared_server, open_tab, 
     assert saved_rules(query, server.home) == SAVED
     touched = live(tab, 0)
 
-    tab.page.reload()
-    tab.settle()
+    tab.reload()
     tab.page.wait_for_selector(".st-key-soft_changes [data-testid=stMetricValue]")
     assert live(tab, 0) == touched, "the draft is still there"
 
@@ -87,7 +86,6 @@ def do(tab, place: int, action: str) -> None:
     """Choose an action from the menu of a rule."""
     tab.page.locator(f"[class*=st-key-soft_][class*=_{place}_menu] button").click()
     tab.page.get_by_role("menuitem", name=action).click(timeout=20_000)
-    tab.page.wait_for_timeout(200)
     tab.settle()
 
 
@@ -125,7 +123,6 @@ def test_rules_are_duplicated_moved_removed_switched_edited_and_taken_back(share
 
     for _ in range(6):
         tab.page.click(".st-key-soft_undo button")
-        tab.page.wait_for_timeout(200)
         tab.settle()
     assert saved_rules(query, shared_server.home) == SAVED
 
@@ -135,22 +132,15 @@ def test_a_rule_is_made_with_the_keyboard_alone(shared_server, open_tab):
     query = keep(folder=shared_server.home)
     tab = open_tab(shared_server).open(f"soft_labels?dataset={query['dataset']}&rules={query['rules']}")
 
-    def tab_to(what: str) -> None:
-        for _ in range(80):
-            tab.page.keyboard.press("Tab")
-            if tab.page.evaluate(f"document.activeElement.matches({what!r})"):
-                return
-        raise AssertionError(f"the keyboard does not reach {what}")
-
-    tab_to("[class*=st-key-rule_][class*=_low] input")
+    tab.tab_to("[class*=st-key-rule_][class*=_low] input")
     tab.page.keyboard.type("65")
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_function("document.querySelector('.st-key-soft_changes').innerText.includes('%')")
     tab.settle()
-    tab_to("[class*=st-key-rule_][class*=_belief] input")
+    tab.tab_to("[class*=st-key-rule_][class*=_belief] input")
     tab.page.keyboard.press("ArrowRight")
     tab.settle()
-    tab_to(".st-key-soft_save button")
+    tab.tab_to(".st-key-soft_save button")
     tab.page.keyboard.press("Enter")
     tab.page.wait_for_selector("text=Rules (3)")
 

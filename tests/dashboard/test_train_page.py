@@ -134,11 +134,10 @@ def test_an_interrupted_training_shows_its_sentence_and_log_and_starts_again(ope
 
 
 @pytest.mark.browser
-def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(start_server, open_tab, tmp_path):
-    with Workspace.open(tmp_path / "home") as workspace:
-        address = bring_sample(workspace)
-    server = start_server(tmp_path / "home", OMP_NUM_THREADS="1")
-    tab = open_tab(server).open(f"train?dataset={address['dataset']}&rules={address['rules']}")
+def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(shared_server, open_tab):
+    with Workspace.open(shared_server.home) as workspace:
+        address = bring_sample(workspace, "Trained")
+    tab = open_tab(shared_server).open(f"train?dataset={address['dataset']}&rules={address['rules']}")
     for key in ("fused", "lightgbm", "elkan_noto"):
         tab.page.locator(f".st-key-train_pick_{key} label").first.click()
         tab.settle()
@@ -152,16 +151,19 @@ def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(st
     tab.settle()
     assert tab.page.locator("[data-testid=stDataFrame]").count() == 1
     assert tab.page.locator("[data-testid=stProgress]").count() == 0
-    with Workspace.open(tmp_path / "home") as workspace:
-        assert {run.name for run in workspace.runs.list()} == {"Labelled against the rest", "The rules alone"}
+    with Workspace.open(shared_server.home) as workspace:
+        assert {run.name for run in workspace.runs.list(address["dataset"])} == {
+            "Labelled against the rest",
+            "The rules alone",
+        }
 
 
 @pytest.mark.browser
-def test_a_training_can_be_cancelled_and_offers_to_start_again(start_server, open_tab, tmp_path):
-    with Workspace.open(tmp_path / "home") as workspace:
-        address = bring_sample(workspace)
-    server = start_server(tmp_path / "home")
-    tab = open_tab(server, width=390, dark=True).open(f"train?dataset={address['dataset']}&rules={address['rules']}")
+def test_a_training_can_be_cancelled_and_offers_to_start_again(shared_server, open_tab):
+    with Workspace.open(shared_server.home) as workspace:
+        address = bring_sample(workspace, "Cancelled")
+    tab = open_tab(shared_server, width=390, dark=True)
+    tab.open(f"train?dataset={address['dataset']}&rules={address['rules']}")
 
     tab.page.get_by_role("button", name="Train 6 candidates").click()
     tab.page.get_by_role("button", name="Cancel").click(timeout=60_000)
@@ -170,7 +172,7 @@ def test_a_training_can_be_cancelled_and_offers_to_start_again(start_server, ope
     tab.settle()
     assert tab.page.get_by_role("button", name="Start again").count() == 1
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
-    with Workspace.open(tmp_path / "home") as workspace:
-        [job] = workspace.jobs.list()
+    with Workspace.open(shared_server.home) as workspace:
+        [job] = [job for job in workspace.jobs.list() if job.parameters.get("dataset") == address["dataset"]]
         assert job.status == "cancelled"
         assert json.loads(job.parameters["plan"])["config"]["folds"] == 5

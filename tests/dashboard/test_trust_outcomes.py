@@ -210,8 +210,7 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
     page.get_by_text("Everything ever recorded here").wait_for(timeout=60_000)
     tab.settle()
 
-    page.reload()
-    tab.settle()
+    tab.reload()
     assert "Everything ever recorded here" in tab.text  # the address brings the step and the queue back
     page.get_by_text("4 Learn from it").click()
     page.locator(".st-key-learn_save button").click(timeout=60_000)
