@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
+
+WIDEST_NAME = 70
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,9 @@ def cpu_seconds_of(code: str) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def print_table(rows: list[BenchRow]) -> None:
-    """Print one line per figure: name, measured, goal, and whether the goal is met."""
-    width = max(len(row.name) for row in rows)
+def print_table(rows: Iterable[BenchRow]) -> None:
+    """Print one line per figure, as soon as it is measured: name, measured, goal, and whether the goal is met."""
     for row in rows:
         mark = "ok  " if row.met else "MISS"
-        print(f"{mark} {row.name:<{width}}  {row.measured:8.3g} {row.unit}   goal: {row.law} {row.goal:g} {row.unit}")
+        goal = f"goal: {row.law} {row.goal:g} {row.unit}"
+        print(f"{mark} {row.name:<{WIDEST_NAME}}  {row.measured:8.3g} {row.unit}   {goal}", flush=True)
