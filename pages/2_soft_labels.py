@@ -30,7 +30,7 @@ with open_page("Soft labels", "Drag across a histogram, say how sure you are, an
             draft, cards = edit_draft(book, desk, columns)
             with cards.chart:
                 preview = show_changes(book, draft)
-            left, right = st.columns([3, 2], gap="medium")
+            left, right = st.columns([3, 2], gap="small")
             with left:
                 show_preview(preview, is_drafted=draft.is_complete)
             with right:

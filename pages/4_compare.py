@@ -15,14 +15,14 @@ with open_page("Compare", PROMISE) as page:
     choice = choose_runs(page)
     show_headline(choice)
     show_verdict(choice)
-    curves, figures = st.columns(2, gap="small")
+    curves, figures = st.columns([6, 7], gap="small")
     with figures:
         with st.container(border=True):
             show_leaderboard(choice)
         with st.container(border=True):
             chosen = choose_point(choice)
             show_champion(choice, chosen)
-    with curves, st.container(border=True):
+    with curves, st.container(border=True, height="stretch"):
         show_curves(choice, chosen)
     show_details(choice, chosen)
     explain_words("AUC_SPU", "ceiling", "share of ceiling", "TPR_SPU", "FPR_SPU", "refined S", "known-positive AUC")

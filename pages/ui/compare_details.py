@@ -75,7 +75,7 @@ def _figures(choice: Choice, chosen: Chosen) -> None:
     config["refined_note"] = st.column_config.TextColumn("About refined S", help=meaning("refined S"))
     notes = ["refined_note"] if board["refined_note"].notna().any() else []
     shown = in_percent(board, "share_of_ceiling")[["name", "group", *present, *notes]]
-    st.dataframe(shown, hide_index=True, column_config=config, key="compare_all")
+    st.dataframe(shown, hide_index=True, column_config=config, key="compare_all", placeholder="–")
     for sentence in (*choice.comparison.disagreements, *choice.comparison.notes):
         st.caption(f":material/info: {plain(sentence)}")
 

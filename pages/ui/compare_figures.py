@@ -126,7 +126,7 @@ def show_leaderboard(choice: Choice) -> None:
         name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=54)
         for name, (title, words) in numbers.items()
     }
-    config["name"] = st.column_config.TextColumn("Model", width=132)
+    config["name"] = st.column_config.TextColumn("Model", width=164)
     config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=92)
     st.dataframe(
         board[["name", "auc_spu", "share_of_ceiling", *known]],
@@ -134,6 +134,7 @@ def show_leaderboard(choice: Choice) -> None:
         key="compare_board",
         height="content" if len(board) <= 8 else 320,
         column_config=config,
+        placeholder="–",
     )
     tied = choice.comparison.groups[0]
     if len(tied) > 1:

@@ -172,4 +172,4 @@ def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:
 
 def _short(name: str) -> str:
     line = " ".join(name.split())
-    return line if len(line) <= 24 else f"{line[:23]}…"
+    return line if len(line) <= 36 else f"{line[:35]}…"

@@ -48,7 +48,7 @@ def _show(result: ExperimentResult, figure: PaperFigure, key: str) -> None:
     if len(views) > 1:
         choice = _choose_view(result, figure, views, f"{key}_view")
     image = st.session_state.get("paper_image", IMAGES[0])
-    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image)
+    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image, told=True)
 
 
 def _choose_view(result: ExperimentResult, figure: PaperFigure, views: tuple[str, ...], key: str) -> str:

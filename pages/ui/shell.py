@@ -90,8 +90,9 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
             _draw_steps(page)
     if page is None:
         st.stop()
-    st.title(title, anchor=False)
-    st.caption(promise)
+    with st.container(gap="xsmall"):
+        st.title(title, anchor=False)
+        st.caption(promise)
     with told_in_words(title):
         yield page
 

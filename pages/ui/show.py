@@ -31,11 +31,13 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def show_chart(figure: go.Figure, key: str, *, image: str = "svg", **options: Any) -> Any:
-    """A chart with its alternative text; its camera button saves an image, SVG or PNG."""
+def show_chart(figure: go.Figure, key: str, *, image: str = "svg", told: bool = False, **options: Any) -> Any:
+    """A chart that screen readers can tell, also in sight where `told`; its camera button saves an SVG or PNG."""
     config = _CONFIG if image == "svg" else {**_CONFIG, "toImageButtonOptions": {**_IMAGE, "format": image, "scale": 2}}
-    shown = st.plotly_chart(figure, theme=None, key=key, config=config, **options)
-    st.caption(f":material/image: {plain(alt_text(figure))}")
+    words = alt_text(figure)
+    shown = st.plotly_chart(figure, theme=None, key=key, config=config, alt=words, **options)
+    if told:
+        st.caption(plain(words))
     return shown
 
 

@@ -24,17 +24,20 @@ def show_analysis(book: Book) -> None:
         return
     analysis = cached.rule_analysis(book.page.workspace, book.dataset, book.text)
     show_findings(analysis.findings)
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
         st.subheader("How many rows", anchor=False)
         show_chart(coverage_chart(analysis.summary, theme=theme()), key="soft_coverage")
     with right, st.container(border=True, height="stretch"):
         st.subheader("Lift among known positives", anchor=False, help=meaning("lift"))
         show_chart(rule_lift_chart(analysis.summary, theme=theme()), key="soft_lift")
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
         st.subheader("Which rules fire together", anchor=False)
-        show_chart(overlap_chart(analysis.overlap, theme=theme()), key="soft_overlap")
+        if len(analysis.overlap) > 1:
+            show_chart(overlap_chart(analysis.overlap, theme=theme()), key="soft_overlap")
+        else:
+            st.caption("One rule is in use, so none fires beside it.")
     with right, st.container(border=True, height="stretch"):
         _show_leave_one_out(analysis)
     with st.expander("All figures", icon=":material/table:"):
@@ -58,7 +61,7 @@ def show_why(book: Book, table: Table) -> None:
     labels = cached.soft_labels(book.page.workspace, book.dataset, book.text)
     row = _choose_row(table, soft_label_cached.telling_row(book.page.workspace, book.dataset, book.text))
     reason = labels.explain(row)
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.columns([3, 2], gap="small")
     with left, st.container(border=True, height="stretch"):
         st.metric("Soft label", figure(reason.value), help=meaning("soft label"))
         st.write(plain(reason.text))

@@ -23,7 +23,7 @@ def show_checks(book: Book, table: Table) -> None:
         "Some teams check whom they suspect. Who fails or skips a check is not proven positive, but it says something: "
         "these two ways turn it into a soft label."
     )
-    left, right = st.columns(2, gap="medium")
+    left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
         _ask_ratios(book, table)
     with right, st.container(border=True, height="stretch"):

@@ -59,7 +59,7 @@ class Cards:
 
 def edit_draft(book: Book, desk: Desk, columns: list[str]) -> tuple[Draft, Cards]:
     """The editor; returns the draft as its widgets show it, and the cards for what follows from it."""
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.columns([3, 2], gap="small")
     cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
     first, rest = None, ()
     with cards.chart:

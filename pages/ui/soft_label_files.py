@@ -46,7 +46,7 @@ def _choose_earlier(known: tuple[Any, ...]) -> None:
 
 def show_versions(book: Book) -> None:
     """Saved versions on the left, files on the right."""
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.columns([3, 2], gap="small")
     with left, st.container(border=True, height="stretch"):
         _show_history(book)
     with right, st.container(border=True, height="stretch"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import streamlit as st
@@ -46,11 +47,21 @@ def choose_candidates(table: Table, *, has_beliefs: bool) -> tuple[Candidate, ..
 
 
 def _draw_cards(keys: Sequence[str], reasons: dict[str, str | None], table: Table, has_beliefs: bool) -> None:
-    for start in range(0, len(keys), CARDS_A_ROW):
-        row = keys[start : start + CARDS_A_ROW]
-        for column, key in zip(st.columns(CARDS_A_ROW, gap="small"), row, strict=False):
+    for row in card_rows(keys):
+        for column, key in zip(st.columns(len(row), gap="small"), row, strict=True):
             with column, st.container(border=True, height="stretch", key=f"card_{key}"):
                 _draw_card(METHODS[key], reasons[key], table, has_beliefs)
+
+
+def card_rows(keys: Sequence[str]) -> list[Sequence[str]]:
+    """Keys in rows of at most three, as even as can be, so that no row ends in a hole.
+
+    >>> card_rows("abcde"), card_rows("abcd")
+    (['ab', 'cde'], ['ab', 'cd'])
+    """
+    rows = -(-len(keys) // CARDS_A_ROW)
+    ends = [len(keys) * row // rows for row in range(rows + 1)]
+    return [keys[start:end] for start, end in pairwise(ends)]
 
 
 def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: bool) -> None:

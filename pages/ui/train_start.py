@@ -32,30 +32,32 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
     """The estimate and the button; the job begins in the background and the page shows it at once."""
     assert page.dataset is not None
     chosen = options.candidates
-    aligned = {"vertical_alignment": "center", "horizontal_alignment": "distribute"}
-    with st.container(border=True, horizontal=True, key="train_start_box", **aligned):
-        if not chosen:
-            st.markdown(":material/info: Choose at least one candidate.")
-        else:
-            columns = len(table.features) - len(options.left_out)
-            estimate = estimate_training(len(table), columns, chosen, options.config, refine=options.refine)
-            st.markdown(
-                f":material/timer: {count(len(table))} rows × {columns} columns, {options.config.folds} folds: "
-                f"**{estimate.words}**. This is an estimate; a busy machine takes longer.",
-                width="content",
-            )
+    with st.container(border=True, key="train_start_box"):
+        cost, start = st.columns([3, 1], vertical_alignment="center")
+        with cost:
+            _show_cost(table, options)
         job = _job(page, options) if chosen else None
         running = job is not None and _is_running(page, job)
         words = "Already training" if running else f"Train {count(len(chosen))} candidate{'s' * (len(chosen) != 1)}"
-        if st.button(
-            words, type="primary", icon=":material/play_arrow:", key="train_start", disabled=not chosen or running
-        ):
+        idle = {"disabled": not chosen or running, "width": "stretch"}
+        if start.button(words, type="primary", icon=":material/play_arrow:", key="train_start", **idle):
             assert job is not None
             start_worker(page.workspace, job)
             st.rerun()
-    if chosen:
-        way = training_way(len(table), len(table.features) - len(options.left_out), chosen, options.config)
-        (st.caption if way.fits else st.warning)(way.words)
+
+
+def _show_cost(table: Table, options: TrainOptions) -> None:
+    """Time and memory, and whether the training fits into this machine."""
+    if not options.candidates:
+        st.markdown(":material/info: Choose at least one candidate.")
+        return
+    size = (len(table), len(table.features) - len(options.left_out), options.candidates, options.config)
+    st.markdown(
+        f":material/timer: {options.config.folds} folds: **{estimate_training(*size, refine=options.refine).words}**. "
+        "This is an estimate; a busy machine takes longer."
+    )
+    way = training_way(*size)
+    (st.caption if way.fits else st.warning)(way.words)
 
 
 def _job(page: Page, options: TrainOptions) -> Job:

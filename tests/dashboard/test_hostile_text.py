@@ -1,4 +1,4 @@
-"""A script tag, Markdown and LaTeX in names, headers and cells stay text on every page."""
+"""A script tag, Markdown and LaTeX in names, headers and cells stay text on every page, for screen readers, too."""
 
 from __future__ import annotations
 
@@ -42,3 +42,5 @@ def test_hostile_text_stays_text_on_every_page(shared_server, open_tab, address)
         assert tab.page.locator("[data-testid=stApp] a[href^='javascript:']").count() == 0, view
         assert tab.page.locator("[data-testid=stApp] img[src='x']").count() == 0, view
         assert "Something went wrong" not in tab.text, view
+        assert tab.page.locator("[data-testid=stPlotlyChart]:not([role=figure][aria-label])").count() == 0, view
+    assert tab.page.locator("[data-testid=stPlotlyChart]").count() > 0
