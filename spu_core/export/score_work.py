@@ -83,8 +83,8 @@ class ScoreWork:
     def scores(self) -> Iterator[np.ndarray]:
         """The scores, chunk by chunk; drift is counted on the way."""
         _ = self.columns
-        for chunk in self.source.chunks():
-            yield self._score(chunk)
+        # A name for the chunk would keep it, and the piece of the file it belongs to, while the next one is read.
+        yield from map(self._score, self.source.chunks())
 
     @cached_property
     def ordered(self) -> np.ndarray:
@@ -120,8 +120,10 @@ class ScoreWork:
             score = np.fromfile(self._scores, dtype="<f8", count=len(chunk), offset=8 * start)
             if score.size != len(chunk):
                 raise TableError("The file changed while it was scored; score it again.")
-            yield self.table(chunk, score, start)
+            table = self.table(chunk, score, start)
             start += len(chunk)
+            del chunk
+            yield table
             self._tell("ranking and writing", start, FIRST_PASS + (1.0 - FIRST_PASS) * start / total)
         if start != total:
             raise TableError("The file changed while it was scored; score it again.")

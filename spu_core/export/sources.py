@@ -57,11 +57,12 @@ def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_
 
 
 def _from_frame(frame: pd.DataFrame) -> RowSource:
-    def chunks() -> Iterator[pd.DataFrame]:
-        for start in range(0, len(frame), CHUNK_ROWS):
-            yield frame.iloc[start : start + CHUNK_ROWS]
+    return RowSource(tuple(map(str, frame.columns)), lambda: _parts(frame), len(frame))
 
-    return RowSource(tuple(map(str, frame.columns)), chunks, len(frame))
+
+def _parts(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    for start in range(0, len(frame), CHUNK_ROWS):
+        yield frame.iloc[start : start + CHUNK_ROWS]
 
 
 def _from_parquet(stream: IO[bytes]) -> RowSource:
@@ -93,11 +94,14 @@ def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -
     dialect = replace(reading.dialect, encoding="utf-8", header=reading.header_line is not None)
     types: dict[str, ColumnType | str] = {name: ColumnType.TEXT for name in names if name in text_columns}
 
+    def read(piece: bytes) -> pd.DataFrame:
+        return read_table(piece, name=upload.name, dialect=dialect, limits=LIMITS, types=types).frame
+
     def chunks() -> Iterator[pd.DataFrame]:
-        for piece in _pieces(text, dialect, names, piece_bytes):
-            frame = read_table(piece, name=upload.name, dialect=dialect, limits=LIMITS, types=types).frame
-            for start in range(0, len(frame), CHUNK_ROWS):
-                yield frame.iloc[start : start + CHUNK_ROWS]
+        # No name outlives its piece here: the next one is read into the room of the last.
+        for frame in map(read, _pieces(text, dialect, names, piece_bytes)):
+            yield from _parts(frame)
+            del frame
 
     size = text.stream.seek(0, os.SEEK_END) - text.start
     return RowSource(names, chunks, round(len(first.frame) * size / max(len(head), 1)))
@@ -107,20 +111,23 @@ def _pieces(text: TextSource, dialect: Dialect, names: tuple[str, ...], size: in
     """Pieces of the text that end between records; all but the first get the header again."""
     header = _header_line(dialect, names) if dialect.header else b""
     text.stream.seek(text.start)
-    rest, start = b"", b""
+    rest, before = b"", b""
     while data := text.stream.read(size):
         rest += data
+        del data
         end = _last_record_end(rest, dialect.quote or "")
         if end:
-            if rest[:end].strip():
-                yield start + rest[:end]
-            rest, start = rest[end:], header
+            # Handed over and not kept here: a second copy of each piece would count.
+            piece, rest = [rest[:end]], rest[end:]
+            if not piece[0].isspace():
+                yield before + piece.pop()
+            before = header
         elif len(rest) > 8 * size:
             raise TableError(
                 f"No record ends within {len(rest):,} bytes, perhaps since a quote never closes; repair the file."
             )
     if rest.strip():
-        yield start + rest
+        yield before + rest
 
 
 def _header_line(dialect: Dialect, names: tuple[str, ...]) -> bytes:

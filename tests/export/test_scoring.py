@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import io
+import weakref
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from spu_core.errors import BundleError, TableError
-from spu_core.export import FlagPoint, Scoring
+from spu_core.export import FlagPoint, Scoring, sources
+from spu_core.export.score_work import ScoreWork
 from spu_core.export.scoring import score_stream
-from spu_core.export.sources import open_rows
+from spu_core.export.sources import RowSource, open_rows
+from spu_core.tables import read_table
 from tests.export.examples import example, make_frame
 
 
@@ -210,6 +213,45 @@ def test_a_text_file_in_pieces_gives_the_same_rows(tmp_path):
         joined = pd.concat([piece[name].astype(object) for piece in pieces])
         assert joined.isna().tolist() == whole[name].isna().tolist()
         assert joined.dropna().tolist() == whole[name].astype(object).dropna().tolist()
+
+
+def test_no_rows_are_kept_while_the_next_ones_are_read(bundle):
+    """Memory stays flat only if whoever reads lets go of a chunk before asking for another."""
+    frame = make_frame(90, seed=5)
+    left = []
+
+    def chunks():
+        for start in range(0, len(frame), 30):
+            handed = [frame.iloc[start : start + 30].copy()]
+            seen = weakref.ref(handed[0])
+            yield handed.pop()
+            left.append(seen() is not None)
+
+    with ScoreWork(bundle, RowSource(tuple(frame.columns), chunks, len(frame)), Scoring()) as work:
+        found = pd.concat(work.tables())
+
+    assert left == [False] * 6  # three chunks in each of two passes
+    np.testing.assert_array_equal(found["score"], bundle.predict(frame))
+
+
+def test_a_piece_of_a_text_file_is_let_go_before_the_next_is_read(tmp_path, monkeypatch):
+    path, frames, left = tmp_path / "new.csv", [], []
+    make_frame(300, seed=5).to_csv(path, index=False)
+    source = open_rows(path, frozenset({"job", "code"}), piece_bytes=8000)
+
+    def watched(*given, **options):
+        left.extend(frame() is not None for frame in frames)
+        table = read_table(*given, **options)
+        frames.append(weakref.ref(table.frame))
+        return table
+
+    monkeypatch.setattr(sources, "read_table", watched)
+    chunks = source.chunks()
+    while next(chunks, None) is not None:
+        pass
+
+    assert len(left) >= 3
+    assert not any(left)
 
 
 def test_text_columns_stay_text_when_a_new_file_holds_only_digits(tmp_path, bundle):
