@@ -1,7 +1,10 @@
 """Take the chosen model away, score new files with it, and bring models and rules from elsewhere."""
 
+from functools import partial
+
 import streamlit as st
 
+from pages.ui import cached
 from pages.ui.export_card import show_card, tell_words
 from pages.ui.export_choice import choose_model, stored_models
 from pages.ui.export_foreign import bring_from_elsewhere
@@ -27,8 +30,9 @@ with open_page("Export", "Take the chosen model to production, and score new fil
             show_forms(tell_words(chosen))
     if score.open:
         with score:
-            bundle, run = chosen.stored.bundle, chosen.record.id
-            score_new_file(page, bundle, f"{run} {bundle.point}", "export", run)
+            bundle, run = chosen.stored.bundle, chosen.record
+            at_once = partial(cached.scored_file, page.workspace, bundle, f"{run.id} {bundle.point}")
+            score_new_file(page, bundle, "export", at_once, run)
     if bring.open:
         with bring:
             bring_from_elsewhere(page)

@@ -11,7 +11,7 @@ from pages.ui.compare_cached import (
     segments,
     shuffled,
 )
-from pages.ui.export_cached import foreign_bundle, scored_file, stored_model, stored_scores
+from pages.ui.export_cached import foreign_bundle, scored_by_foreign, scored_file, stored_model, stored_scores
 from pages.ui.soft_label_cached import (
     RuleAnalysis,
     check_prior,
@@ -46,6 +46,7 @@ __all__ = [
     "run_band",
     "run_calibration",
     "run_views",
+    "scored_by_foreign",
     "scored_file",
     "segments",
     "shuffled",

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.ui.table_cached import table
 from spu_core.engines import scoring_files
-from spu_core.engines.scoring_files import ScoredFile, score_upload
+from spu_core.engines.scoring_files import ScoredFile, score_foreign, score_upload
 from spu_core.engines.stored_model import ExportWords, StoredModel
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, Scoring, load_bundle
@@ -29,6 +29,11 @@ def stored_model(workspace: Workspace, dataset: DatasetRecord, record: RunRecord
 def scored_file(workspace: Workspace, bundle: Bundle, token: str, uploaded: Any, flag_by: str) -> ScoredFile:
     """An uploaded file, scored; `token` names the bundle with its operating point."""
     return _scored_file(str(workspace.folder), token, uploaded.file_id, flag_by, bundle, uploaded)
+
+
+def scored_by_foreign(workspace: Workspace, bundle: Any, uploaded: Any, flag_by: str) -> ScoredFile:
+    """An uploaded file, scored by an uploaded bundle in a process apart."""
+    return _scored_by_foreign(str(workspace.folder), bundle.file_id, uploaded.file_id, flag_by, bundle, uploaded)
 
 
 def stored_scores(workspace: Workspace, export: str) -> ScoredFile:
@@ -59,6 +64,12 @@ def _stored_model(
 def _scored_file(folder: str, token: str, file: str, flag_by: str, _bundle: Bundle, _uploaded: Any) -> ScoredFile:
     _uploaded.seek(0)
     return score_upload(_bundle, _uploaded, Scoring(flag_by=flag_by))
+
+
+@st.cache_resource(max_entries=8, ttl=3600, show_spinner="Scoring in a process apart …")
+def _scored_by_foreign(folder: str, bundle: str, file: str, flag_by: str, _bundle: Any, _uploaded: Any) -> ScoredFile:
+    _uploaded.seek(0)
+    return score_foreign(_bundle.getvalue(), _uploaded, Scoring(flag_by=flag_by))
 
 
 @st.cache_resource(max_entries=8, show_spinner="Loading the scored rows …")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -56,7 +57,7 @@ def _show_bundle(page: Page, uploaded: Any) -> None:
         _show_passport(bundle)
         _offer_keeping(page, bundle, uploaded)
     st.subheader("Score a new file with it", anchor=False)
-    score_new_file(page, bundle, f"foreign {uploaded.file_id}", "foreign")
+    score_new_file(page, bundle, "foreign", partial(cached.scored_by_foreign, page.workspace, uploaded))
 
 
 def _show_passport(bundle: Bundle) -> None:

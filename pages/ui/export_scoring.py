@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
 import streamlit as st
 
@@ -15,7 +16,9 @@ from pages.ui.text import count, plain
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines import scoring_files as scoring
 from spu_core.export import Bundle
-from spu_core.workspace import JobRecord, JobStatus
+from spu_core.workspace import JobRecord, JobStatus, RunRecord
+
+AtOnce: TypeAlias = Callable[[Any, str], scoring.ScoredFile]
 
 FLAG_BY = {"threshold": "the stored threshold", "share": "the stored share"}
 FEW, MANY = 6, 300
@@ -23,10 +26,10 @@ POLL_SECONDS = 1.0
 SHOWN_EARLIER = 20
 
 
-def score_new_file(page: Page, bundle: Bundle, token: str, key: str, run: str | None = None) -> None:
-    """Ask for a file and score it; `token` names the bundle with its operating point.
+def score_new_file(page: Page, bundle: Bundle, key: str, at_once: AtOnce, run: RunRecord | None = None) -> None:
+    """Ask for a file and score it: `at_once`, or, where the bundle is a stored run, in the background if need be.
 
-    Large files are scored in the background where the bundle is a stored run, and stay beside it.
+    What is scored in the background stays beside the run.
     """
     asks, says = st.columns([3, 2], gap="medium")
     with asks:
@@ -47,13 +50,13 @@ def score_new_file(page: Page, bundle: Bundle, token: str, key: str, run: str | 
         st.caption(":material/info: Rows that the model was trained on look better here than they are.")
     with told_in_words(page.title):
         if uploaded is None:
-            _show_earlier(page, run, key)
-        elif run is None or uploaded.size <= scoring.SMALL:
-            scored = cached.scored_file(page.workspace, bundle, token, uploaded, flag_by)
-            show_scored(scored, PurePath(uploaded.name).stem, key)
+            _show_earlier(page, None if run is None else run.id, key)
+        elif run is None or scoring.scores_at_once(run, uploaded.size):
+            show_scored(at_once(uploaded, flag_by), PurePath(uploaded.name).stem, key)
         else:
-            _score_in_background(page, run, uploaded, f"{uploaded.file_id} {flag_by} {token}", flag_by)
-            _watch(page, run, key)
+            asked = f"{uploaded.file_id} {flag_by} {run.id} {bundle.point}"
+            _score_in_background(page, run.id, uploaded, asked, flag_by)
+            _watch(page, run.id, key)
 
 
 def _score_in_background(page: Page, run: str, uploaded: Any, asked: str, flag_by: str) -> None:

@@ -1,12 +1,15 @@
 """A file that was scored for somebody who looks at it: kept on disk, shown in part, handed out in a chosen form.
 
-Small files are scored at once; others by a job, whose result stays beside the run and survives a refresh.
+Small files are scored at once; others by a job, whose result stays beside the run and survives a refresh. A model from
+elsewhere never scores in the process of whoever looks: a child does it, or a job once the model is kept as a run.
 """
 
 from __future__ import annotations
 
 import io
+import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,7 +23,8 @@ from spu_core.engines.score import SCORED_ROWS
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreReport, Scoring
 from spu_core.export.spreadsheet import write_csv
-from spu_core.workspace import ExportRecord, JobRecord, Workspace
+from spu_core.export.trial import score_in_child
+from spu_core.workspace import ExportRecord, JobRecord, RunRecord, Workspace
 
 # Smaller files are scored while one waits: starting a worker would take longer.
 SMALL = 5_000_000
@@ -62,14 +66,38 @@ class ScoredFile:
 
 def score_upload(bundle: Bundle, source: Any, scoring: Scoring | None = None) -> ScoredFile:
     """Score a file object or a path; only a chunk of it is in memory at a time."""
+    return _scored(lambda path: bundle.score_file(source, path, scoring))
+
+
+def score_foreign(data: bytes, stream: IO[bytes], scoring: Scoring | None = None) -> ScoredFile:
+    """Score a file with the bytes of a bundle from elsewhere, whose model stays in a process of its own."""
+
+    def score(path: Path) -> ScoreReport:
+        rows = path.with_name("rows")
+        with rows.open("wb") as copy:
+            shutil.copyfileobj(stream, copy)
+        return score_in_child(data, rows, path, scoring or Scoring())
+
+    return _scored(score)
+
+
+def _scored(score: Callable[[Path], ScoreReport]) -> ScoredFile:
+    """What `score` writes into a file of a temporary folder."""
     folder = tempfile.TemporaryDirectory(prefix="spu-scored-")
     path = Path(folder.name) / "scored.parquet"
     try:
-        report = bundle.score_file(source, path, scoring)
+        return ScoredFile(score(path), path, folder)
     except BaseException:
         folder.cleanup()
         raise
-    return ScoredFile(report, path, folder)
+
+
+def scores_at_once(run: RunRecord, size: int) -> bool:
+    """Whether a file of so many bytes is scored while one waits: a small one, by a model that was trained here.
+
+    A run without a job may have come from elsewhere, so that only a worker should let its model loose on new rows.
+    """
+    return size <= SMALL and run.job is not None
 
 
 def start_scoring(workspace: Workspace, run: str, stream: IO[bytes], name: str, flag_by: str) -> JobRecord:

@@ -1,7 +1,13 @@
-"""LightGBM's text model as plain trees: to check a foreign one before its library sees it, and to translate ours."""
+"""LightGBM's text model as plain trees: to check a foreign one before its library sees it, and to translate ours.
+
+The check is worth something only if the library reads the same trees. It takes them from where `tree_sizes` says, stops
+at the first blank line, keeps the last of two equal fields and reads `1.0` as the whole number 1 and a rest. Whatever
+could be read in two ways is refused.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +16,13 @@ import numpy as np
 
 from spu_core.errors import BundleError
 
-_INNER = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
-_END = "\nend of trees\n"
+_END = "end of trees\n"
+_PLAIN = re.compile(r"[\n -~]*")
+_INTS, _FLOATS = re.compile(r"[-0-9 ]*"), re.compile(r"[-+.e0-9 ]*")
+# The library reads no more lines of a tree.
+_MOST_FIELDS = 22
+# No setting of ours grows more; contributions of a deep tree take memory by the square of its depth.
+_MOST_LEAVES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,56 +57,73 @@ def parse_text(text: str) -> TextModel:
     """The trees of a model text; one that is cut, or that leads outside itself, is refused."""
     try:
         return _parse(text)
-    except (KeyError, IndexError, ValueError) as problem:
+    except (KeyError, IndexError, ValueError, OverflowError) as problem:
         if isinstance(problem, BundleError):
             raise
         raise BundleError(f"The LightGBM model text is damaged or cut off ({str(problem)[:80]}).") from problem
 
 
 def _parse(text: str) -> TextModel:
-    head, _, rest = text.partition("\nTree=")
+    head = text.partition("\nTree=")[0]
     whole = text.endswith("\n") and text.rstrip().rpartition("\n")[2].startswith("pandas_categorical:")
-    if not text.startswith("tree\n") or _END not in text or not whole:
+    if not text.startswith("tree\n") or f"\n{_END}" not in text or not whole:
         raise BundleError("The LightGBM model text is cut off: its beginning or its end is not there.")
-    fields = _fields(head)
+    if not _PLAIN.fullmatch(text):
+        raise ValueError("it holds characters that no model text has")
+    fields = _fields(head.removeprefix("tree\n").rstrip("\n"))
     if fields["num_class"] != "1" or fields["num_tree_per_iteration"] != "1":
         raise BundleError("The LightGBM model has several outputs; a bundle holds models with one score.")
-    width = int(fields["max_feature_idx"]) + 1
-    parts = rest.partition(_END)[0].split("\nTree=") if rest else []
-    trees = tuple(_tree(_fields(part.partition("\n")[2]), width) for part in parts)
-    if len(trees) != len(fields.get("tree_sizes", "").split()):
-        raise BundleError(f"The LightGBM model text announces other trees than the {len(trees)} it holds.")
+    width = int(_ints(fields["max_feature_idx"])[0]) + 1
+    trees = tuple(_tree(_fields(block), width) for block in _blocks(text, len(head) + 1, _ints(fields["tree_sizes"])))
     return TextModel(trees, width, fields["objective"])
 
 
+def _blocks(text: str, start: int, sizes: np.ndarray) -> Iterator[str]:
+    """The fields of each tree, from where the library takes them."""
+    for number, size in enumerate(sizes):
+        block = text[start : start + size]
+        if not block.startswith(f"Tree={number}\n"):
+            raise BundleError(f"The LightGBM model text has no tree number {number} where it announces one.")
+        start += size
+        yield block.partition("\n")[2].rstrip("\n")
+    if not text.startswith(_END, start):
+        raise BundleError("The LightGBM model text announces other trees than it holds.")
+
+
 def _fields(block: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in block.split("\n") if "=" in line)
-    return {name: value for name, _, value in pairs}
+    pairs = [line.partition("=") for line in block.split("\n")]
+    found = {name: value for name, _, value in pairs}
+    if len(found) < len(pairs) or not all(sign for _, sign, _ in pairs):
+        raise ValueError("a line gives no field, or one that was given before")
+    return found
 
 
 def _tree(fields: dict[str, str], width: int) -> Tree:
-    leaves = int(fields["num_leaves"])
+    if len(fields) > _MOST_FIELDS:
+        raise ValueError("a tree has more fields than the library reads")
+    [leaves] = _ints(fields["num_leaves"])
     if fields.get("is_linear", "0") != "0":
         raise BundleError("The LightGBM model has linear leaves, which no bundle of ours has.")
+    if leaves > _MOST_LEAVES:
+        raise BundleError(f"The LightGBM model has a tree of {leaves:,} leaves; a bundle's may have {_MOST_LEAVES:,}.")
     leaf = _floats(fields["leaf_value"])
     if leaf.size != leaves or not np.isfinite(leaf).all():
         raise ValueError(f"{leaf.size} leaf values for {leaves} leaves")
     if leaves == 1:
         return _stump(leaf)
-    feature, threshold, decision, left, right = (_floats(fields[name]) for name in _INNER)
-    kinds = decision.astype(np.int64)
+    kinds = _ints(fields["decision_type"])
     tree = Tree(
-        feature=feature.astype(np.int64),
-        threshold=threshold,
+        feature=_ints(fields["split_feature"]),
+        threshold=_floats(fields["threshold"]),
         is_category=(kinds & 1) > 0,
         default_left=(kinds & 2) > 0,
         missing=(kinds >> 2) & 3,
-        left=left.astype(np.int64),
-        right=right.astype(np.int64),
+        left=_ints(fields["left_child"]),
+        right=_ints(fields["right_child"]),
         leaf=leaf,
         bitsets=tuple(_bitsets(fields)),
     )
-    _check_tree(tree, leaves, width)
+    _check_tree(tree, int(leaves), width)
     return tree
 
 
@@ -122,16 +150,26 @@ def _check_tree(tree: Tree, leaves: int, width: int) -> None:
 
 def _bitsets(fields: dict[str, str]) -> Iterator[np.ndarray]:
     """The codes that go left, one array for each category split."""
-    if int(fields.get("num_cat", "0")) == 0:
+    [count] = _ints(fields.get("num_cat", "0"))
+    if count == 0:
         return
-    bounds = [int(bound) for bound in fields["cat_boundaries"].split()]
-    words = np.array([int(word) for word in fields["cat_threshold"].split()], dtype=np.int64)
-    if bounds[0] != 0 or bounds[-1] != words.size or any(a > b for a, b in pairwise(bounds)):
+    bounds, words = _ints(fields["cat_boundaries"]), _ints(fields["cat_threshold"])
+    if bounds.size != count + 1 or bounds[0] != 0 or bounds[-1] != words.size or (np.diff(bounds) < 0).any():
         raise ValueError("the sets of category splits do not fit their bounds")
     for start, end in pairwise(bounds):
         bits = (words[start:end, None] >> np.arange(32)) & 1
         yield np.flatnonzero(bits.ravel())
 
 
+def _ints(text: str) -> np.ndarray:
+    return np.array([int(value) for value in _numbers(text, _INTS)], dtype=np.int64)
+
+
 def _floats(text: str) -> np.ndarray:
-    return np.array([float(value) for value in text.split()])
+    return np.array([float(value) for value in _numbers(text, _FLOATS)])
+
+
+def _numbers(text: str, law: re.Pattern[str]) -> list[str]:
+    if not law.fullmatch(text):
+        raise ValueError("it holds a number that could be read in two ways")
+    return text.split()

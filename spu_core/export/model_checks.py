@@ -30,7 +30,11 @@ def check_loaded(model: Model) -> None:
 
 
 def _check_xgboost(found: Mapping[str, Any], width: int) -> None:
-    for tree in found["learner"]["gradient_booster"]["model"]["trees"]:
+    model = found["learner"]["gradient_booster"]["model"]
+    # The output that a tree adds to is a place in memory, which the library does not check.
+    if any(model["tree_info"]) or any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in model["trees"]):
+        raise BundleError("A tree of the bundle's XGBoost model adds to another output than the score.")
+    for tree in model["trees"]:
         left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
         node, inner = np.arange(left.size), left != -1
         children = np.concatenate([left[inner], right[inner]])

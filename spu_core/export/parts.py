@@ -53,10 +53,13 @@ def all_parts(model: Model) -> Iterator[Model]:
 
 
 def check_parts(model: Model, width: int) -> None:
-    """Structure that plain arrays cannot guarantee by themselves: no column beyond the encoder, no tree in a circle."""
+    """What plain data cannot guarantee by themselves: settings that obey their law (a million threads would end the
+    process), no column beyond the encoder, no tree in a circle."""
     for part in outer_parts(model):
         _check_range(_active(part), width, "a model reads a column that the encoder does not make")
     for part in all_parts(model):
+        if isinstance(part, SoftLearner):
+            part.check_settings()
         if isinstance(part, SoftForest):
             _check_forest(part)
         elif isinstance(part, SoftNetwork):

@@ -1,6 +1,6 @@
-"""A foreign model is first loaded in a child process with limits: what kills the child does not kill us.
+"""A foreign model is tried, and may score, in a child process with limits: what kills the child does not kill us.
 
-The trial contains crashes and endless loops. It is no sandbox: only checked data formats get this far.
+The child contains crashes and endless loops. It is no sandbox: only checked data formats get this far.
 """
 
 from __future__ import annotations
@@ -9,63 +9,101 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from spu_core.errors import BundleError
 
+if TYPE_CHECKING:
+    from spu_core.export.bundle import Bundle
+    from spu_core.export.score_report import ScoreReport, Scoring
+
 MEMORY = 8 * 1024**3
 SECONDS = 60
+SCORING_SECONDS = 600
 _MARK = b"\x00spu-trial\x00"
 
 
 def try_in_child(data: bytes, *, seconds: int = SECONDS, memory: int = MEMORY) -> None:
     """Load the bundle and score its test rows in a child process; raise what went wrong there."""
-    command = [sys.executable, "-m", "spu_core.export.trial", str(seconds), str(memory)]
+    _in_child(data, [], seconds, memory)
+
+
+def score_in_child(
+    data: bytes, source: Path, target: Path, scoring: Scoring, *, seconds: int = SCORING_SECONDS, memory: int = MEMORY
+) -> ScoreReport:
+    """Score a file with a foreign bundle without letting its model into this process.
+
+    Tried rows are no proof for others: a model may have been made to crash on values that the trial does not hold.
+    """
+    from spu_core.export.score_report import ScoreReport
+
+    asked = {"source": str(source), "target": str(target), "scoring": asdict(scoring)}
+    return ScoreReport.from_dict(_in_child(data, [json.dumps(asked)], seconds, memory)["report"])
+
+
+def _in_child(data: bytes, asked: list[str], seconds: int, memory: int) -> dict[str, Any]:
+    """What the child reports of a bundle that it could load, and use as it was asked to."""
+    command = [sys.executable, "-m", "spu_core.export.trial", str(seconds), str(memory), *asked]
     try:
         done = subprocess.run(
             command, input=data, capture_output=True, timeout=2 * seconds, env=_environment(), check=False
         )
     except subprocess.TimeoutExpired:
-        raise _refused(f"did not finish loading within {2 * seconds} seconds") from None
-    _, mark, report = done.stdout.rpartition(_MARK)
-    problem = _problem(report) if mark else None
-    if done.returncode == 0 and mark and problem is None:
-        return
-    if problem is not None:
-        raise BundleError(problem)
-    raise _refused(_ending(done.returncode))
+        raise _refused(f"did not finish within {2 * seconds} seconds") from None
+    _, mark, text = done.stdout.rpartition(_MARK)
+    if done.returncode != 0 or not mark:
+        raise _refused(_ending(done.returncode))
+    found: dict[str, Any] = json.loads(text)
+    if "problem" in found:
+        raise BundleError(str(found["problem"]))
+    return found
 
 
 def main() -> None:
     """The child: limits first, then the bundle from standard input, then one line of report."""
-    seconds, memory = int(sys.argv[1]), int(sys.argv[2])
-    _set_limits(seconds, memory)
-    data = sys.stdin.buffer.read()
-    _report(_load(data))
+    seconds, memory, *asked = sys.argv[1:]
+    _set_limits(int(seconds), int(memory))
+    _report(_answer(sys.stdin.buffer.read(), asked))
 
 
-def _load(data: bytes) -> str | None:
-    """None, or the sentence that says why the bundle cannot be used."""
+def _answer(data: bytes, asked: list[str]) -> dict[str, Any]:
+    """The report of a scoring, nothing where none was asked for, or the sentence that says why it cannot be."""
     from spu_core.errors import SpuError
+
+    try:
+        bundle = _load(data)
+        return {"report": _score(bundle, **json.loads(asked[0]))} if asked else {}
+    except SpuError as problem:
+        return {"problem": str(problem)}
+    except MemoryError:
+        return {"problem": "The bundle's model needs more memory than a bundle may use."}
+    except Exception as problem:
+        # A library has its own kinds of error; each of them means that the model cannot be used. Their texts may
+        # quote paths of this machine, so only their names are told.
+        return {"problem": f"The bundle's model cannot be used by its library ({type(problem).__name__})."}
+
+
+def _load(data: bytes) -> Bundle:
     from spu_core.export.archive import BundleLimits
     from spu_core.export.model_checks import check_loaded
     from spu_core.export.storage import bundle_of, open_members
 
-    try:
-        check_loaded(bundle_of(*open_members(data, BundleLimits())).fitted.model)
-    except SpuError as problem:
-        return str(problem)
-    except MemoryError:
-        return "The bundle's model needs more memory than a bundle may use."
-    except Exception as problem:
-        # A library has its own kinds of error; each of them means that the model cannot be used. Their texts may
-        # quote paths of this machine, so only their names are told.
-        return f"The bundle's model cannot be loaded by its library ({type(problem).__name__})."
-    return None
+    bundle = bundle_of(*open_members(data, BundleLimits()))
+    check_loaded(bundle.fitted.model)
+    return bundle
 
 
-def _report(problem: str | None) -> None:
-    sys.stdout.flush()
-    os.write(1, _MARK + json.dumps({"problem": problem}).encode())
+def _score(bundle: Bundle, source: str, target: str, scoring: dict[str, Any]) -> dict[str, Any]:
+    from spu_core.export.score_report import Scoring
+
+    return bundle.score_file(source, target, Scoring(**scoring)).to_dict()
+
+
+def _report(found: dict[str, Any]) -> None:
+    with os.fdopen(1, "wb", closefd=False) as stream:
+        stream.write(_MARK + json.dumps(found).encode())
     # Native libraries may still crash while Python shuts down; the answer is already given.
     os._exit(0)
 
@@ -89,19 +127,14 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _problem(report: bytes) -> str | None:
-    found = json.loads(report)["problem"]
-    return None if found is None else str(found)
-
-
 def _ending(code: int) -> str:
     if code < 0:
         return f"crashed its library (signal {-code})"
-    return f"ended its trial with code {code}"
+    return f"ended with code {code}"
 
 
 def _refused(what: str) -> BundleError:
-    return BundleError(f"The bundle's model {what} in a trial process, so it was refused; ask for another export.")
+    return BundleError(f"The bundle's model {what} in a process apart, so it was refused; ask for another export.")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from spu_core.engines.export_forms import FORMS
 from spu_core.engines.exporting import prepare
 from spu_core.engines.stored_model import StoredModel
 from spu_core.engines.study import Study
-from spu_core.export import load_bundle
+from spu_core.export import Bundle, load_bundle
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate
@@ -333,6 +333,29 @@ def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address, bundle_file):
         kept = workspace.runs.list(address["dataset"])[0]
         assert (kept.name, kept.job, kept.rule_set) == ("linear", None, address["rules"])
         assert workspace.thresholds.list(kept.id)[0].threshold == 0.5
+
+
+def test_a_model_from_elsewhere_never_scores_in_the_process_of_the_page(open_app, address, bundle_file, monkeypatch):
+    """Its trial proves nothing about other rows: a child scores, and a job once the bundle is kept as a run."""
+    monkeypatch.setattr(Bundle, "score_features", lambda *_: pytest.fail("the model scored in the process of the page"))
+    page = at_part(open_app, "Bring from elsewhere", **address)
+    page.file_uploader(key="export_foreign").upload("colleague.spu", bundle_file).run()
+    page.file_uploader(key="foreign_rows").upload("new.csv", new_rows()).run()
+    assert not page.exception
+    assert not page.error, page.error[0].value
+    assert {metric.label: metric.value for metric in page.metric}["Rows scored"] == "60"
+
+    page.button(key="export_keep_run").click().run()
+    with Workspace.open() as workspace:
+        kept = workspace.runs.list(address["dataset"])[0].id
+    page = at_part(open_app, "Score a new file", **address, run=kept)
+    page.file_uploader(key="export_rows").upload("new.csv", new_rows()).run()
+    assert not page.error, page.error[0].value
+    with Workspace.open() as workspace:
+        [job] = [job for job in workspace.jobs.list() if job.kind == "score"]
+    assert job.parameters["run"] == kept
+    page = finished_scoring(page)
+    assert {metric.label: metric.value for metric in page.metric}["Rows scored"] == "60"
 
 
 @pytest.mark.parametrize("cut", [0, 10, 5000])

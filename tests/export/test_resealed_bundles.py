@@ -100,7 +100,7 @@ def test_a_forest_that_runs_in_circles_is_refused():
 def test_a_child_that_dies_or_hangs_gives_a_sentence():
     from spu_core.export.trial import try_in_child
 
-    with pytest.raises(BundleError, match=r"refused|more memory|cannot be loaded by its library"):
+    with pytest.raises(BundleError, match=r"refused|more memory|cannot be used by its library"):
         try_in_child(good(), memory=200 * 1024**2)
     with pytest.raises(BundleError, match=r"crashed its library \(signal 24\)|did not finish"):
         try_in_child(good(), seconds=0)
@@ -130,11 +130,12 @@ def test_a_loaded_xgboost_tree_that_leads_outside_itself_is_refused():
     from spu_core.export.model_checks import _check_xgboost
 
     tree = {"left_children": [1, -1, -1], "right_children": [2, -1, -1], "split_indices": [0, 0, 0]}
-    model = {"learner": {"gradient_booster": {"model": {"trees": [tree]}}}}
+    tree["tree_param"] = {"size_leaf_vector": "1"}
+    model = {"learner": {"gradient_booster": {"model": {"tree_info": [0], "trees": [tree]}}}}
 
     _check_xgboost(model, 1)
     for changes in ({"left_children": [0, -1, -1]}, {"right_children": [9, -1, -1]}, {"split_indices": [1, 0, 0]}):
-        broken = {"learner": {"gradient_booster": {"model": {"trees": [{**tree, **changes}]}}}}
+        broken = {"learner": {"gradient_booster": {"model": {"tree_info": [0], "trees": [{**tree, **changes}]}}}}
         with pytest.raises(BundleError, match="leads outside itself or its columns"):
             _check_xgboost(broken, 1)
 
