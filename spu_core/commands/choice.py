@@ -54,7 +54,7 @@ def stored_model(workspace: Workspace, name: str, words: ExportWords | None = No
     """The run of an id; without words, those of its last export."""
     record = find_run(workspace, name)
     words = words or ExportWords.last_said(workspace, record.id)
-    return StoredModel(workspace, record, workspace.datasets.load(record.dataset), words)
+    return StoredModel(workspace, record, workspace.datasets.open(record.dataset), words)
 
 
 def find_run(workspace: Workspace, name: str) -> RunRecord:

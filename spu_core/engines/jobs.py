@@ -16,6 +16,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 JOBS: dict[str, str] = {
     "experiment": "spu_core.experiments.job:run_experiment",
     "read": "spu_core.engines.read:read",
+    "register": "spu_core.engines.register:register",
     "score": "spu_core.engines.score:score",
     "self_test": "spu_core.engines.self_test:self_test",
     "simulate": "spu_core.engines.simulate:simulate",

@@ -12,12 +12,24 @@ PROFILE = "profile"
 
 def profile_of(workspace: Workspace, dataset: DatasetRecord, table: Table) -> TableProfile:
     """The profile of `table`, which is that of `dataset` with its saved roles."""
-    kept = workspace.derived.get(dataset, PROFILE)
+    kept = kept_profile(workspace, dataset)
     if kept is not None:
-        try:
-            return profile_from_json(kept)
-        except TableError:
-            pass  # it is only a shortcut: what cannot be read is made again
-    made = table.profile()
+        return kept
+    return keep_profile(workspace, dataset, table.profile())
+
+
+def keep_profile(workspace: Workspace, dataset: DatasetRecord, made: TableProfile) -> TableProfile:
+    """Keep a profile beside its dataset, for these roles."""
     workspace.derived.keep(dataset, PROFILE, profile_to_json(made))
     return made
+
+
+def kept_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile | None:
+    """The profile that was made before; None where there is none for these roles."""
+    kept = workspace.derived.get(dataset, PROFILE)
+    if kept is None:
+        return None
+    try:
+        return profile_from_json(kept)
+    except TableError:
+        return None  # it is only a shortcut: what cannot be read is made again

@@ -9,7 +9,7 @@ import numpy as np
 
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.export import load_bundle
-from spu_core.tables import Table
+from spu_core.tables import Table, TableFolder
 from spu_core.training import Basis, Split, make_split
 from spu_core.training.rows import group_codes
 from spu_core.workspace import RunRecord, Workspace
@@ -18,12 +18,15 @@ from spu_core.workspace import RunRecord, Workspace
 _DECIDES = ("folds", "seed", "hold_out", "out_of_time", "group_column", "time_column")
 
 
-def earlier_split(workspace: Workspace, dataset: str, table: Table, study: Study) -> Split | None:
+def earlier_split(workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study) -> Split | None:
     """The split of the newest run of this dataset that was made for the same folds; None where there is none.
 
     Folds are stratified by S, so another rule set would get others, and paired differences want the same rows in the
-    same folds. A split by other groups or other latest rows is not used: it would let related rows leak.
+    same folds. A split by other groups or other latest rows is not used: it would let related rows leak. The folds of a
+    folder go by a hash, whatever S is, so they are the same anyway.
     """
+    if isinstance(table, TableFolder):
+        return None
     config = study.plan.config
     for record in workspace.runs.list(dataset):
         if _decided_by(record.config) == _decided_by(config.to_dict()):

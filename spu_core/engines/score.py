@@ -9,6 +9,7 @@ from spu_core.engines.jobs import Task
 from spu_core.engines.stored import stored_bundle
 from spu_core.errors import WorkspaceError
 from spu_core.export import ScoreProgress, Scoring
+from spu_core.tables import TableFolder
 
 SCORED_ROWS = "scored rows"
 LOADING, WRITTEN = 0.05, 0.95
@@ -42,14 +43,16 @@ def score(task: Task) -> dict[str, Any]:
     return {"export": kept.id, **found}
 
 
-def _rows(task: Task) -> tuple[Path, str, dict[str, Any]]:
+def _rows(task: Task) -> tuple[Path | TableFolder, str, dict[str, Any]]:
     """Where the rows are, what they are called, and where they came from."""
     if "upload" in task.parameters:
         name = str(task.parameters.get("name") or "upload")
         return task.workspace.uploads.path(_need(task, "upload")), name, {"file": name}
     token = _need(task, "dataset")
-    record = task.workspace.datasets.get(token)
-    return task.workspace.datasets.path(token), record.name, {"dataset": token, "fingerprint": record.fingerprint}
+    datasets, record = task.workspace.datasets, task.workspace.datasets.get(token)
+    detail = {"dataset": token, "fingerprint": record.fingerprint}
+    opened = None if record.folder is None else datasets.open(token)
+    return opened if isinstance(opened, TableFolder) else datasets.path(token), record.name, detail
 
 
 def _need(task: Task, name: str) -> str:

@@ -12,7 +12,7 @@ from spu_core.engines.study import soft_labels_of
 from spu_core.export import Bundle, FlagPoint, load_bundle
 from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
-from spu_core.tables import Table
+from spu_core.tables import Table, TableFolder
 from spu_core.training import Comparison, Run, Split, compare_runs, permutation_importance, runs_on
 from spu_core.training.rows import prepare_rows
 from spu_core.training.views import NOT_MODELS
@@ -63,7 +63,7 @@ def _stored_auc(record: RunRecord) -> float:
     return float((metrics.get("auc_spu") or {}).get("estimate", 0.0))
 
 
-def soft_labels_by(table: Table, version: RuleSetVersion | None) -> SoftLabels:
+def soft_labels_by(table: Table | TableFolder, version: RuleSetVersion | None) -> SoftLabels:
     """The soft labels that a version of a rule set gives a table; without rules, those of the table itself."""
     return soft_labels_of(table, None if version is None else RuleSet.from_json(version.text))
 
@@ -82,11 +82,16 @@ def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
     )
 
 
-def shuffled_columns(run: Run, table: Table, soft_labels: SoftLabels) -> pd.DataFrame:
+def shuffled_columns(run: Run, table: Table | TableFolder, soft_labels: SoftLabels) -> pd.DataFrame:
     """Permutation importance of a stored run: one of its folds is trained again, on the rows that it left out."""
     split = Split(np.asarray(run.fold), bool(run.config.out_of_time), run.basis.groups)
     rows = prepare_rows(table, soft_labels, run.config, split)
     return permutation_importance(replace(run, rows=rows), repeats=3)
+
+
+def column_values(table: Table | TableFolder, name: str) -> pd.Series:
+    """One column of all rows."""
+    return table.values(name) if isinstance(table, TableFolder) else table.frame[name]
 
 
 def _bundle_of(workspace: Workspace, token: str) -> Bundle:

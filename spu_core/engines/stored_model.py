@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.engines.stored import compare_on, names_apart, soft_labels_by, stored_bundle, stored_runs
+from spu_core.engines.stored import column_values, compare_on, names_apart, soft_labels_by, stored_bundle, stored_runs
 from spu_core.engines.study import Study
 from spu_core.export import Bundle
 from spu_core.rules import RuleSet
-from spu_core.tables import Role, Table
+from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import Comparison
 from spu_core.workspace import RuleSetVersion, RunRecord, Workspace
 
@@ -51,7 +51,7 @@ class StoredModel:
 
     workspace: Workspace
     record: RunRecord
-    table: Table
+    table: Table | TableFolder
     words: ExportWords = field(default_factory=ExportWords)
 
     @cached_property
@@ -123,7 +123,7 @@ class StoredModel:
         """The training rows with their out-of-fold scores: no row is scored by a model that saw it."""
         run, column = self.bundle.run, self.table.column_with(Role.ID)
         score = pd.Series(run.need_score())
-        ids = np.arange(1, len(score) + 1) if column is None else self.table.frame[column].to_numpy()
+        ids = np.arange(1, len(score) + 1) if column is None else column_values(self.table, column).to_numpy()
         return pd.DataFrame(
             {
                 "row" if column is None else "id": ids,

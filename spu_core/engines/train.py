@@ -15,7 +15,7 @@ from spu_core.engines.watching import add_loss, thinned
 from spu_core.errors import WorkspaceError
 from spu_core.export import Bundle, save_bundle
 from spu_core.rules import RuleSet
-from spu_core.tables import Role, Table
+from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import Run, TrainPlan, TrainProgress
 from spu_core.workspace import RuleSetVersion, RunDraft
 
@@ -29,7 +29,7 @@ def train(task: Task) -> dict[str, Any]:
     the fits to a cluster. A job that is tried again keeps what it has stored.
     """
     parameters = task.parameters
-    table = task.workspace.datasets.load(_need(parameters, "dataset"))
+    table = task.workspace.datasets.open(_need(parameters, "dataset"))
     table = table.with_roles(dict.fromkeys(parameters.get("left_out", ()), Role.IGNORE))
     version = _rule_set_version(task)
     rules = None if version is None else RuleSet.from_json(version.text)
@@ -38,7 +38,7 @@ def train(task: Task) -> dict[str, Any]:
     return _run(task, study, table, version)
 
 
-def _run(task: Task, study: Study, table: Table, version: RuleSetVersion | None) -> dict[str, Any]:
+def _run(task: Task, study: Study, table: Table | TableFolder, version: RuleSetVersion | None) -> dict[str, Any]:
     report = _Report(task, study.refine and bool(table.is_labeled.any()), _stored_before(task))
     left = tuple(candidate for candidate in study.plan.candidates if candidate.name not in report.stored)
     if left:

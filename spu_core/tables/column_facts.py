@@ -112,7 +112,7 @@ class ColumnFacts:
         gaps = 0 if not self.missing else len(values) or 1 if share >= 0.5 else 1
         if gaps == 1 and len(values) == 1 and share < 0.5:
             values *= 2
-        return _as_series(self.name, self.kind, values, gaps)
+        return as_series(self.name, self.kind, values, gaps)
 
     def _shown(self) -> list[Any]:
         if self.few is None:
@@ -200,7 +200,8 @@ def _between(low: Any, high: Any) -> Any:
     return low + (high - low) / 2
 
 
-def _as_series(name: str, kind: pa.DataType, values: list[Any], gaps: int) -> pd.Series:
+def as_series(name: str, kind: pa.DataType, values: list[Any], gaps: int) -> pd.Series:
+    """A short column of these values, and of gaps behind them."""
     padded = [*values, *[None] * gaps]
     if pa.types.is_boolean(kind):
         flags = [None if value is None else bool(value) for value in padded]

@@ -98,6 +98,7 @@ class TableFolder:
     truth_values: tuple[Any, ...] = ()
     findings: tuple[Finding, ...] = ()
     stand_ins: Mapping[str, pd.Series] = field(default_factory=dict, repr=False)
+    known_fingerprint: str = ""
 
     def __len__(self) -> int:
         return sum(file.rows for file in self.files)
@@ -106,6 +107,11 @@ class TableFolder:
     def size(self) -> int:
         """Bytes on disk."""
         return sum(file.size for file in self.files)
+
+    @property
+    def changed_files(self) -> tuple[str, ...]:
+        """Files that are gone, or were written again since the folder was opened; empty where nothing has changed."""
+        return tuple(file.name for file in self.files if file.has_changed)
 
     @cached_property
     def types(self) -> Mapping[str, ColumnType]:
@@ -237,7 +243,9 @@ class TableFolder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal to the fingerprint of the same rows in memory; reads every column once."""
+        """Equal to the fingerprint of the same rows in memory; unless it is known already, reads every column once."""
+        if self.known_fingerprint:
+            return self.known_fingerprint
         digest = hashlib.sha256(json.dumps([list(self.column_names), len(self)]).encode())
         for column in self.columns:
             digest.update(kind_of_values(self.outline[column.name]).encode())

@@ -20,15 +20,25 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """One file, with the rows and bytes it had when the folder was opened."""
+    """One file, with the rows and bytes it had when the folder was opened, and when it was last written (ns)."""
 
     path: Path
     rows: int
     size: int
+    written: int = 0
 
     @property
     def name(self) -> str:
         return self.path.name
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file is gone, or was written again since the folder was opened."""
+        try:
+            now = self.path.stat()
+        except OSError:
+            return True
+        return (now.st_size, now.st_mtime_ns) != (self.size, self.written)
 
 
 def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -48,7 +58,8 @@ def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str,
     files, schemas = [], []
     for path in paths:
         with reading(path) as file:
-            files.append(FolderFile(path, file.metadata.num_rows, path.stat().st_size))
+            found = path.stat()
+            files.append(FolderFile(path, file.metadata.num_rows, found.st_size, found.st_mtime_ns))
             schemas.append(file.schema_arrow)
     if not any(file.rows for file in files):
         raise TableError(f"The {len(files)} parquet files in {str(paths[0].parent)!r} have no rows.")

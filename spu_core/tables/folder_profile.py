@@ -6,7 +6,7 @@ rows: the distinct values beyond 32,768 (an estimate), and leaks, which are look
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -39,9 +39,9 @@ LEAK_ROWS = 200_000
 MOST_LEVELS = 32_768
 
 
-def profile_folder(folder: TableFolder) -> TableProfile:
+def profile_folder(folder: TableFolder, on_progress: Callable[[float], None] | None = None) -> TableProfile:
     """Profile every column, and look for leaks and for labels that are too few."""
-    columns = tuple(_profile_column(folder, column) for column in folder.columns)
+    columns = tuple(_profile_columns(folder, on_progress))
     leaks = tuple(leak.as_finding() for leak in find_leaks(folder.sample(LEAK_ROWS)))
     own = (*label_findings(folder), *missing_findings(columns), *leaks)
     return TableProfile(len(folder), int(folder.is_labeled.sum()), columns, (*folder.findings, *own))
@@ -52,6 +52,13 @@ def folder_histogram(folder: TableFolder, name: str) -> Histogram | None:
     if as_numbers(folder.outline[name]) is None:
         return None
     return _numbers_of(folder, name)[1]
+
+
+def _profile_columns(folder: TableFolder, on_progress: Callable[[float], None] | None) -> Iterator[ColumnProfile]:
+    for done, column in enumerate(folder.columns):
+        if on_progress is not None:
+            on_progress(done / len(folder.columns))
+        yield _profile_column(folder, column)
 
 
 def _profile_column(folder: TableFolder, column: FolderColumn) -> ColumnProfile:

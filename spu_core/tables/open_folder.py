@@ -41,7 +41,7 @@ def open_folder(
     files, types, findings = open_files(list_files(path))
     facts = survey(files, types, limits)
     columns = tuple(form_of(fact, limits.levels) for fact in facts.values())
-    stand_ins = {column.name: _stand_in(column, facts[column.name]) for column in columns}
+    stand_ins = {column.name: in_form(column, facts[column.name].stand_in()) for column in columns}
     given = parse_roles(roles or {}, list(stand_ins))
     kinds = {column.name: column.type for column in columns}
     guessed = guess_roles(_ByName(stand_ins), kinds, given)  # type: ignore[arg-type]
@@ -91,8 +91,8 @@ class _ByName:
         return iter(self.columns)
 
 
-def _stand_in(column: FolderColumn, facts: ColumnFacts) -> pd.Series:
-    short = facts.stand_in()
+def in_form(column: FolderColumn, short: pd.Series) -> pd.Series:
+    """A stand-in with the levels of its column."""
     if column.type is ColumnType.CATEGORY and not pd.api.types.is_numeric_dtype(short.dtype):
         return short.astype(pd.CategoricalDtype(pd.Index(column.levels, dtype="str")))
     return short

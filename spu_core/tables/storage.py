@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -17,6 +17,7 @@ from spu_core.tables.parquet_files import schema_metadata
 from spu_core.tables.reading import Dialect, Reading, RejectedLine
 from spu_core.tables.table import Table
 
+AnyTable = TypeVar("AnyTable", bound=Table)
 _KEY = b"spu_table"
 _SCHEMA = 1
 _LARGEST_NOTE = 32 * 1024**2
@@ -30,8 +31,8 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     pq.write_table(values, path, compression="zstd")
 
 
-def read_stored(path: str | os.PathLike[str]) -> Table:
-    """Read a table that `write_table` wrote; the note is parsed strictly."""
+def read_stored(path: str | os.PathLike[str], kind: type[AnyTable]) -> AnyTable:
+    """Read a table that `write_table` wrote, as this kind of table; the note is parsed strictly."""
     shown = os.fspath(path)
     try:
         with open(path, "rb") as stream:
@@ -41,7 +42,7 @@ def read_stored(path: str | os.PathLike[str]) -> Table:
         raise TableError(f"{shown!r} cannot be read as a stored table: {str(error).splitlines()[0]}.") from error
     if _KEY not in metadata:
         raise TableError(f"{shown!r} was not written by Table.to_parquet; use read_table for other parquet files.")
-    return _from_json(_parse(metadata[_KEY], str(shown)), frame, str(shown))
+    return _from_json(_parse(metadata[_KEY], str(shown)), frame, str(shown), kind)
 
 
 def _to_json(table: Table) -> dict[str, Any]:
@@ -72,9 +73,9 @@ def _parse(note: bytes, shown: str) -> dict[str, Any]:
     return parsed
 
 
-def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str) -> Table:
+def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str, kind: type[AnyTable]) -> AnyTable:
     try:
-        return Table(
+        return kind(
             name=_text(note["name"]),
             frame=frame,
             roles=note["roles"],

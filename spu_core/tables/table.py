@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -209,11 +209,11 @@ class Table:
         write_table(self, path)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str]) -> Table:
+    def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
         """The table that `to_parquet` kept."""
         from spu_core.tables.storage import read_stored
 
-        return read_stored(path)
+        return read_stored(path, cls)
 
     def _still_holds(self, finding: Finding) -> bool:
         """What was said about a guessed label is over once a person chose another one."""

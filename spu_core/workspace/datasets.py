@@ -1,4 +1,7 @@
-"""Stored tables: addressed by content, with the roles that people gave their columns."""
+"""Stored tables: addressed by content, with the roles that people gave their columns.
+
+A table may also lie in a folder of the server: then a sample of its rows is stored, and what opening the folder found.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,23 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spu_core.workspace import words
 from spu_core.workspace.files import FileDraft, FileStore
+from spu_core.workspace.folder_roots import FolderRoots
+from spu_core.workspace.home import Home
 from spu_core.workspace.records import DatasetRecord, FileRecord
 from spu_core.workspace.values import clean_name, new_id, to_json
 
 if TYPE_CHECKING:
-    from spu_core.tables import Table
+    from spu_core.tables import Table, TableFolder
 
-_SELECT = "SELECT datasets.*, files.size FROM datasets JOIN files ON files.id = datasets.file"
+AnyTable = TypeVar("AnyTable", "Table", "TableFolder")
+_SELECT = (
+    "SELECT datasets.*, files.size, folders.path AS folder FROM datasets JOIN files ON files.id = datasets.file "
+    "LEFT JOIN folders ON folders.dataset = datasets.id"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,7 @@ class Datasets:
     """The tables of a workspace."""
 
     files: FileStore
+    home: Home
 
     def save(self, table: Table, name: str | None = None) -> DatasetRecord:
         """Store a table; the same content under the same name is the dataset that is there already."""
@@ -35,6 +45,26 @@ class Datasets:
             return found or self._insert(rows, table, {"name": name, "file": stored[0].id, **described})
 
         draft = FileDraft("dataset", table.to_parquet, address=table.fingerprint)
+        return self.get(self.files.save([draft], record))
+
+    def save_folder(self, folder: TableFolder, sample: Table, name: str | None = None) -> DatasetRecord:
+        """Register a table that stays where it is, with a sample to explore.
+
+        The same content under the same name is the dataset that is there already; it takes the newer path and dates.
+        """
+        from spu_core.tables.folder_survey import survey_to_json
+
+        name, place = clean_name(folder.name if name is None else name), self.roots.find(folder.path)
+        self.roots.refuse_links(place, (file.path for file in folder.files))
+        survey, described = survey_to_json(folder), _described(folder)
+
+        def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
+            values = {"name": name, "file": stored[0].id, **described}
+            token = _same(rows, folder.fingerprint, name) or self._insert(rows, folder, values)
+            rows.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (token, str(place.path), survey))
+            return token
+
+        draft = FileDraft("dataset", sample.to_parquet, address=f"{folder.fingerprint} sample {len(sample)}")
         return self.get(self.files.save([draft], record))
 
     def get(self, token: str) -> DatasetRecord:
@@ -54,24 +84,58 @@ class Datasets:
         return self.files.verified(record.file, "dataset", record.name)
 
     def load(self, token: str) -> Table:
-        """The table with its saved roles."""
+        """The table with its saved roles, all rows in memory."""
         from spu_core.tables import Table
 
-        return self.with_saved_roles(Table.from_parquet(self.path(token)), self.get(token))
+        record = self.get(token)
+        if record.folder is not None:
+            raise words.lies_in_folder(record.name, record.n_rows)
+        return self.with_saved_roles(Table.from_parquet(self.path(token)), record)
 
-    def with_saved_roles(self, table: Table, record: DatasetRecord) -> Table:
+    def open(self, token: str) -> Table | TableFolder:
+        """All rows with their saved roles: in memory, or in parts where they lie in a folder that has not changed."""
+        record = self.get(token)
+        if record.folder is None:
+            return self.load(token)
+        folder = self.folder(token)
+        changed = folder.changed_files
+        if changed:
+            raise words.changed_folder(record.name, changed)
+        return folder
+
+    def folder(self, token: str) -> TableFolder:
+        """A registered folder as it was found, below a root that is still allowed; its files may have changed since."""
+        from spu_core.tables.folder_survey import folder_from_survey
+
+        record = self.get(token)
+        row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
+        if row is None:
+            raise words.unknown("folder", record.name)
+        place = self.roots.find(row["path"])
+        saved = {**_saved(record), "known_fingerprint": record.fingerprint}
+        folder = folder_from_survey(row["survey"], place.path, **saved)
+        self.roots.refuse_links(place, (file.path for file in folder.files))
+        return folder
+
+    def explore(self, token: str) -> Table:
+        """The rows to explore, with their saved roles: the whole table, or the sample of one that lies in a folder."""
+        from spu_core.tables import TablePart
+
+        record = self.get(token)
+        if record.folder is None:
+            return self.load(token)
+        return self.with_saved_roles(TablePart.from_parquet(self.path(token)), record)
+
+    @property
+    def roots(self) -> FolderRoots:
+        """Where folders may be registered, as the operator allows it now."""
+        return FolderRoots.allowed(self.home)
+
+    def with_saved_roles(self, table: AnyTable, record: DatasetRecord) -> AnyTable:
         """The same rows with the name, roles and values that people gave to the dataset."""
-        from spu_core.tables import Role
+        return replace(table, **_saved(record))
 
-        return replace(
-            table,
-            name=record.name,
-            roles={column: Role(role) for column, role in record.roles.items()},
-            positive_values=tuple(record.positive_values),
-            truth_values=tuple(record.truth_values),
-        )
-
-    def save_roles(self, table: Table, edited: DatasetRecord) -> DatasetRecord:
+    def save_roles(self, table: Table | TableFolder, edited: DatasetRecord) -> DatasetRecord:
         """Keep the roles and positive values of `table`, unless somebody saved others since `edited` was read."""
         described = _described(table)
         with self.files.catalogue.transaction() as rows:
@@ -92,7 +156,7 @@ class Datasets:
             rows.execute("UPDATE OR IGNORE datasets SET name = ? WHERE id = ?", (clean_name(name), token))
         return self.get(token)
 
-    def _insert(self, rows: sqlite3.Connection, table: Table, values: Mapping[str, Any]) -> str:
+    def _insert(self, rows: sqlite3.Connection, table: Table | TableFolder, values: Mapping[str, Any]) -> str:
         token = new_id()
         rows.execute(
             "INSERT INTO datasets (id, name, fingerprint, file, n_rows, n_columns, roles, positive_values, "
@@ -102,15 +166,26 @@ class Datasets:
                 **values,
                 "id": token,
                 "fingerprint": table.fingerprint,
-                "n_rows": table.frame.shape[0],
-                "n_columns": table.frame.shape[1],
+                "n_rows": len(table),
+                "n_columns": len(table.roles),
                 "made": self.files.clock().isoformat(),
             },
         )
         return token
 
 
-def _described(table: Table) -> dict[str, str]:
+def _saved(record: DatasetRecord) -> dict[str, Any]:
+    from spu_core.tables import Role
+
+    return {
+        "name": record.name,
+        "roles": {column: Role(role) for column, role in record.roles.items()},
+        "positive_values": tuple(record.positive_values),
+        "truth_values": tuple(record.truth_values),
+    }
+
+
+def _described(table: Table | TableFolder) -> dict[str, str]:
     return {
         "roles": to_json(table.roles, "roles"),
         "positive_values": to_json(table.positive_values, "positive_values"),

@@ -74,7 +74,10 @@ class FileRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class DatasetRecord(_Record):
-    """A stored table; two datasets with the same fingerprint share one file."""
+    """A stored table; two datasets with the same fingerprint share one file.
+
+    `folder` is the path of a table that lies in a folder of the server; `file` then holds a sample of its rows.
+    """
 
     JSON: ClassVar[frozenset[str]] = frozenset({"roles", "positive_values", "truth_values"})
     id: str
@@ -89,6 +92,7 @@ class DatasetRecord(_Record):
     truth_values: Sequence[Any]
     version: int
     made: datetime
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

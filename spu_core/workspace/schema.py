@@ -120,8 +120,15 @@ CREATE TRIGGER feedbacks_stay BEFORE UPDATE ON feedbacks BEGIN
 END;
 """
 
+# A dataset that lies in a folder of the server; its row in `files` is the sample that is explored.
+_FOLDERS = """
+CREATE TABLE folders (
+  dataset TEXT PRIMARY KEY REFERENCES datasets (id) ON DELETE CASCADE, path TEXT NOT NULL, survey TEXT NOT NULL
+) STRICT;
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS)
 
 
 def known_version() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -46,6 +46,21 @@ def in_words(folder: Path) -> Iterator[None]:
 def unknown(kind: str, token: object) -> WorkspaceError:
     """The same words for an id that never was, that was deleted, and that belongs to somebody else."""
     return WorkspaceError(f"This workspace has no {kind} {str(token)[:40]!r}; it may have been deleted.")
+
+
+def lies_in_folder(name: str, rows: int) -> WorkspaceError:
+    return WorkspaceError(
+        f"The {rows:,} rows of {name!r} stay in a folder of files, and this step needs them in memory. Take a sample of "
+        "them as a file of its own, and use that here."
+    )
+
+
+def changed_folder(name: str, changed: Sequence[str]) -> WorkspaceError:
+    more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
+    return WorkspaceError(
+        f"The folder of {name!r} has changed on disk since it was registered ({changed[0]!r}{more}); register it again on "
+        "the Data page, so that results belong to the rows they were made from."
+    )
 
 
 def damaged_file(kind: str, name: str, found: str) -> WorkspaceError:

@@ -49,7 +49,7 @@ class Workspace:
         self.clock = clock
         self.catalogue = Catalogue(folder / CATALOGUE, disk)
         self.files = FileStore(self.catalogue, clock)
-        self.datasets = Datasets(self.files)
+        self.datasets = Datasets(self.files, home)
         self.rule_sets = RuleSets(self.catalogue, clock)
         self.candidates = Candidates(self.catalogue, clock)
         self.runs = Runs(self.files)

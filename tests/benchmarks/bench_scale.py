@@ -1,6 +1,8 @@
 """Out of core against in memory: peak memory, CPU and AUC_SPU in fresh processes; and how costs grow with the rows.
 
-The default size says whether the machinery works; `SPU_SLOW=1` measures at 5e6 × 30 and grows up to 1e7 rows.
+`python -m tests.benchmarks.bench_scale [lightgbm xgboost rules scoring metrics]` measures the parts that are named and
+prints each figure at once. The default size says whether the machinery works; `SPU_SLOW=1` measures at 5e6 × 30 and
+grows from 1e5 to 1e7 rows. `SPU_BENCH_DATA` names a folder where generated rows are kept for the next part.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +23,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spu_core.export import Bundle, save_bundle
 from spu_core.labels import soft_labels_for
 from spu_core.metrics import auc_spu_score
 from spu_core.rules import Compare, Ramp, Rule, RuleSet
-from spu_core.tables import open_folder
+from spu_core.tables import Table
+from spu_core.training import Candidate, TrainConfig, cross_fit
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent))
-from tests.benchmarks.harness import BenchRow, alternate  # noqa: E402
+from tests.benchmarks.harness import BenchRow, alternate, print_table  # noqa: E402
 
 SLOW = os.environ.get("SPU_SLOW") == "1"
 ROWS = 5_000_000 if SLOW else 200_000
-SMALL, LARGE = (1_000_000, 10_000_000) if SLOW else (100_000, 1_000_000)
+SIZES = (100_000, 1_000_000, 10_000_000) if SLOW else (20_000, 200_000)
 FILE_ROWS = 250_000
+ROUNDS = 20
 RULES = RuleSet(
     (
         Rule("high", 0.5, Compare("x0", ">", 1.0)),
@@ -52,13 +59,22 @@ rules = RuleSet.from_json({rules!r})
 _TRAIN = """
 table = {table}
 soft_labels = soft_labels_for(table, rules)
-run = cross_fit(table, soft_labels, [Candidate({method!r}, {{"rounds": 20}})], TrainConfig(folds=2, threads=2))[0]
+run = cross_fit(table, soft_labels, [Candidate({method!r}, {{"rounds": {rounds}}})], TrainConfig(folds=2, threads=2))[0]
 assert run.error is None, run.error
 found = {{"auc": run.metrics.auc_spu.estimate}}
 """
 _LABEL = """
 folder = open_folder({folder!r})
+start = time.process_time()
 found = {{"mean": soft_labels_for(folder, rules).mean}}
+found["labelling"] = time.process_time() - start
+"""
+_SCORE = """
+from spu_core.export import Scoring, load_bundle
+bundle, folder = load_bundle({bundle!r}), open_folder({folder!r})
+start = time.process_time()
+found = {{"rows": bundle.score_file(folder, {target!r}, Scoring(reasons=0)).rows}}
+found["scoring"] = time.process_time() - start
 """
 _END = """
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -67,62 +83,81 @@ print(json.dumps({**found, "peak": peak, "cpu": time.process_time()}))
 
 
 def rows() -> list[BenchRow]:
-    """Ratios of out-of-core to in-memory training, and growth of rules, scoring and metrics."""
+    """Every figure of every part."""
+    return list(measured(PARTS))
+
+
+def measured(parts: Iterable[str]) -> Iterator[BenchRow]:
+    """The figures of these parts, each as soon as it is known."""
     with tempfile.TemporaryDirectory() as scratch:
-        return [*training_rows(Path(scratch)), *growth_rows(Path(scratch)), *metric_rows()]
+        data = Path(os.environ.get("SPU_BENCH_DATA") or scratch)
+        for part in parts:
+            yield from PARTS[part](data)
 
 
-def training_rows(scratch: Path) -> list[BenchRow]:
+def training_rows(data: Path, method: str) -> Iterator[BenchRow]:
     """One cross-fit of two folds, from a folder and from memory, each in a process of its own."""
-    folder, whole = write_rows(scratch / "rows", ROWS)
+    folder, whole = write_rows(data, ROWS), write_whole(data, ROWS)
     size = f"{ROWS:.0e} × 30".replace("e+0", "e")
-    found = []
-    for method in ("lightgbm", "xgboost"):
-        memory = measure(_TRAIN.format(table=f"read_table({str(whole)!r})", method=method))
-        files = measure(_TRAIN.format(table=f"open_folder({str(folder)!r})", method=method))
-        print(f"{method} in memory {memory}, out of core {files}", flush=True)
-        found += [
-            BenchRow(f"{method} {size}, peak memory out of core", files["peak"] / memory["peak"], 0.35, "at most"),
-            BenchRow(f"{method} {size}, CPU out of core", files["cpu"] / memory["cpu"], 1.3, "at most"),
-            BenchRow(f"{method} {size}, AUC_SPU apart", abs(files["auc"] - memory["auc"]), 0.002, "at most", ""),
-        ]
-    return found
+    memory = measure(_TRAIN.format(table=f"read_table({str(whole)!r})", method=method, rounds=ROUNDS))
+    files = measure(_TRAIN.format(table=f"open_folder({str(folder)!r})", method=method, rounds=ROUNDS))
+    print(f"     {method} in memory {memory}\n     {method} from files {files}", flush=True)
+    if SLOW:
+        yield BenchRow(f"{method} {size}, peak memory out of core", files["peak"] / memory["peak"], 0.35, "at most")
+    yield BenchRow(f"{method} {size}, CPU out of core", files["cpu"] / memory["cpu"], 1.3, "at most")
+    yield BenchRow(f"{method} {size}, AUC_SPU apart", abs(files["auc"] - memory["auc"]), 0.002, "at most", "")
 
 
-def growth_rows(scratch: Path) -> list[BenchRow]:
-    """Ten times the rows against ten times the cost: 1 is linear."""
-    small, _ = write_rows(scratch / "small", SMALL, whole=False)
-    large, _ = write_rows(scratch / "large", LARGE, whole=False)
-    label = {path: measure(_LABEL.format(folder=str(path))) for path in (small, large)}
-    seconds = {path: _labelling_seconds(path) for path in (small, large)}
-    per_row = (label[large]["peak"] - label[small]["peak"]) / (LARGE - SMALL)
-    times = LARGE / SMALL
-    return [
-        BenchRow(
-            f"rules {SMALL:.0e} → {LARGE:.0e}, CPU against linear",
-            seconds[large] / seconds[small] / times,
-            1.2,
-            "at most",
-        ),
-        BenchRow("opening and labelling a folder, memory for one more row", per_row, 40.0, "at most", "bytes"),
-        BenchRow("scoring, CPU against linear", _scoring_growth(), 1.2, "at most"),
-    ]
+def rule_rows(data: Path) -> Iterator[BenchRow]:
+    """Fitting rules on a folder and labelling all its rows: linear, and a few bytes a row."""
+    found = {size: measure(_LABEL.format(folder=str(write_rows(data, size)))) for size in SIZES}
+    for size, figures in found.items():
+        print(f"     rules {size:.0e}: {figures}", flush=True)
+    for small, large in pairwise(SIZES):
+        growth = found[large]["labelling"] / found[small]["labelling"] / (large / small)
+        yield BenchRow(f"rules {small:.0e} → {large:.0e}, CPU against linear", growth, 1.2, "at most")
+    yield from _memory_rows("opening and labelling a folder", found)
 
 
-def metric_rows() -> list[BenchRow]:
+def scoring_rows(data: Path) -> Iterator[BenchRow]:
+    """Scoring a folder by a small bundle into one file: linear, with flat memory."""
+    bundle = data / "model.spu"
+    data.mkdir(parents=True, exist_ok=True)
+    save_bundle(_small_bundle(), bundle)
+    found = {
+        size: measure(
+            _SCORE.format(bundle=str(bundle), folder=str(write_rows(data, size)), target=str(data / "scored.parquet"))
+        )
+        for size in SIZES
+    }
+    for size, figures in found.items():
+        print(f"     scoring {size:.0e}: {figures}", flush=True)
+    for small, large in pairwise(SIZES):
+        growth = found[large]["scoring"] / found[small]["scoring"] / (large / small)
+        yield BenchRow(f"scoring {small:.0e} → {large:.0e}, CPU against linear", growth, 1.2, "at most")
+    yield from _memory_rows("scoring a folder", found)
+
+
+def metric_rows(data: Path) -> Iterator[BenchRow]:
     """AUC_SPU is one sort: N log N."""
-    small, large = (1_000_000, 10_000_000) if SLOW else (100_000, 1_000_000)
     rng = np.random.default_rng(0)
-    soft_label, score = rng.random(large), rng.random(large)
-    seconds = alternate(
-        {
-            "small": lambda: auc_spu_score(soft_label[:small], score[:small]),
-            "large": lambda: auc_spu_score(soft_label, score),
-        },
-        repeats=3,
-    )
-    expected = large * math.log(large) / (small * math.log(small))
-    return [BenchRow("AUC_SPU, CPU against N log N", seconds["large"] / seconds["small"] / expected, 1.5, "at most")]
+    soft_label, score = rng.random(SIZES[-1]), rng.random(SIZES[-1])
+    calls = {str(size): lambda size=size: auc_spu_score(soft_label[:size], score[:size]) for size in SIZES}
+    seconds = alternate(calls, repeats=5)
+    print(f"     AUC_SPU, CPU seconds: {seconds}", flush=True)
+    for small, large in pairwise(SIZES):
+        expected = large * math.log(large) / (small * math.log(small))
+        growth = seconds[str(large)] / seconds[str(small)] / expected
+        yield BenchRow(f"AUC_SPU {small:.0e} → {large:.0e}, CPU against N log N", growth, 1.5, "at most")
+
+
+PARTS: dict[str, Callable[[Path], Iterator[BenchRow]]] = {
+    "lightgbm": partial(training_rows, method="lightgbm"),
+    "xgboost": partial(training_rows, method="xgboost"),
+    "rules": rule_rows,
+    "scoring": scoring_rows,
+    "metrics": metric_rows,
+}
 
 
 def measure(code: str) -> dict[str, float]:
@@ -134,20 +169,30 @@ def measure(code: str) -> dict[str, float]:
     return json.loads(result.stdout.splitlines()[-1])
 
 
-def write_rows(folder: Path, count: int, *, whole: bool = True) -> tuple[Path, Path]:
-    """Thirty feature columns and a label as files of a folder, and as one file beside it."""
-    folder.mkdir()
-    one = folder.with_suffix(".parquet")
-    writer = None
+def write_rows(data: Path, count: int) -> Path:
+    """Thirty feature columns and a label as files of a folder; those of an earlier part are used again."""
+    folder = data / f"rows-{count}"
+    if folder.exists():
+        return folder
+    draft = data / f"writing-{count}"
+    draft.mkdir(parents=True)
     for number, start in enumerate(range(0, count, FILE_ROWS)):
         table = pa.Table.from_pandas(make_rows(min(FILE_ROWS, count - start), seed=number), preserve_index=False)
-        pq.write_table(table, folder / f"part-{number:04d}.parquet")
-        if whole:
-            writer = writer or pq.ParquetWriter(one, table.schema)
-            writer.write_table(table)
-    if writer is not None:
-        writer.close()
-    return folder, one
+        pq.write_table(table, draft / f"part-{number:04d}.parquet")
+    return draft.rename(folder)
+
+
+def write_whole(data: Path, count: int) -> Path:
+    """The same rows in one file."""
+    one = data / f"rows-{count}.parquet"
+    if not one.exists():
+        draft = one.with_suffix(".writing")
+        parts = sorted(write_rows(data, count).iterdir())
+        with pq.ParquetWriter(draft, pq.read_schema(parts[0])) as writer:
+            for part in parts:
+                writer.write_table(pq.read_table(part))
+        draft.rename(one)
+    return one
 
 
 def make_rows(count: int, seed: int) -> pd.DataFrame:
@@ -161,29 +206,29 @@ def make_rows(count: int, seed: int) -> pd.DataFrame:
     return frame.assign(label=(rng.random(count) < 0.5 * chance).astype(int))
 
 
-def _labelling_seconds(path: Path) -> float:
-    folder = open_folder(path)
-    start = time.process_time()
-    soft_labels_for(folder, RULES)
-    return time.process_time() - start
+def _memory_rows(what: str, found: dict[int, dict[str, float]]) -> Iterator[BenchRow]:
+    """Bytes for one more row; below a million rows the buffers of one batch would be all that is seen."""
+    small, large = SIZES[-2:]
+    if SLOW:
+        per_row = (found[large]["peak"] - found[small]["peak"]) / (large - small)
+        yield BenchRow(f"{what}, memory for one more row", per_row, 40.0, "at most", "bytes")
 
 
-def _scoring_growth() -> float:
-    """Scoring from file to file by a small bundle, ten times the rows against ten times the CPU."""
-    from spu_core.export import Bundle, Scoring
-    from spu_core.tables import Table
-    from spu_core.training import Candidate, TrainConfig, cross_fit
-
+def _small_bundle() -> Bundle:
     table = Table.from_frame(make_rows(20_000, seed=0))
-    run = cross_fit(table, soft_labels_for(table, RULES), [Candidate("lightgbm", {"rounds": 20})], TrainConfig(folds=2))
-    bundle = Bundle.of(run[0])
-    small, large = (100_000, 1_000_000) if SLOW else (20_000, 200_000)
-    with tempfile.TemporaryDirectory() as scratch:
-        paths = {size: write_rows(Path(scratch) / str(size), size)[1] for size in (small, large)}
-        target = Path(scratch) / "scored.parquet"
-        plain = Scoring(reasons=0)
-        seconds = alternate(
-            {str(size): lambda path=path: bundle.score_file(path, target, plain) for size, path in paths.items()},
-            repeats=1,
-        )
-    return seconds[str(large)] / seconds[str(small)] / (large / small)
+    candidates = [Candidate("lightgbm", {"rounds": ROUNDS})]
+    return Bundle.of(cross_fit(table, soft_labels_for(table, RULES), candidates, TrainConfig(folds=2))[0])
+
+
+def main(parts: list[str]) -> None:
+    """Print the figures of the parts that are named, each as soon as it is measured."""
+    unknown = sorted(set(parts) - set(PARTS))
+    if unknown:
+        sys.exit(f"No part named {', '.join(unknown)}. Known: {', '.join(PARTS)}.")
+    for row in measured(parts or PARTS):
+        print_table([row])
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

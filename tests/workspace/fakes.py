@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 
 from spu_core.workspace import RunDraft
 
@@ -24,9 +23,8 @@ class FakeTable:
     def fingerprint(self) -> str:
         return hashlib.sha256(self.content).hexdigest()
 
-    @property
-    def frame(self):
-        return SimpleNamespace(shape=(10, 2))
+    def __len__(self) -> int:
+        return 10
 
     def to_parquet(self, path: Path) -> None:
         Path(path).write_bytes(self.content)

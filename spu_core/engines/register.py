@@ -1,0 +1,69 @@
+"""The job that registers a folder of the server as a dataset: its rows stay where they are, a sample is kept to explore.
+
+The first passes settle types and roles and find the fingerprint; then every column is looked at over all rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spu_core.engines.control import start_worker
+from spu_core.engines.jobs import Job, Task
+from spu_core.engines.profiles import keep_profile
+from spu_core.errors import WorkspaceError
+from spu_core.tables import TableFolder, open_folder
+from spu_core.tables.folder_files import list_files
+from spu_core.tables.folder_profile import profile_folder
+from spu_core.workspace import DatasetRecord, JobRecord, Workspace
+from spu_core.workspace.folder_roots import FolderOffer
+
+REGISTER = "register"
+# Enough to see rules work on; small enough that every page answers at once.
+SAMPLE_ROWS = 100_000
+OPENING, FINGERPRINT, SAMPLING, LOOKING = 0.0, 0.2, 0.35, 0.45
+
+
+def register(task: Task) -> dict[str, Any]:
+    """`{"folder": path}` registers a folder, `{"dataset": id}` looks at all rows of a registered one again → its id."""
+    token = task.parameters.get("dataset")
+    if token is None:
+        return _look(task, _saved(task))
+    return _look(task, task.workspace.datasets.get(str(token)))
+
+
+def start_registering(workspace: Workspace, offer: FolderOffer) -> JobRecord:
+    """Register a folder in the background; returns at once."""
+    return start_worker(workspace, Job(kind=REGISTER, parameters={"folder": str(offer.path)}, title=offer.name))
+
+
+def start_looking(workspace: Workspace, dataset: DatasetRecord) -> JobRecord:
+    """Profile all rows of a registered folder under its current roles, in the background."""
+    return start_worker(workspace, Job(kind=REGISTER, parameters={"dataset": dataset.id}, title=dataset.name))
+
+
+def _saved(task: Task) -> DatasetRecord:
+    roots = task.workspace.datasets.roots
+    offer = roots.find(str(task.parameters.get("folder") or ""))
+    # Before a byte is read: a link must not lead to files that nobody offered.
+    roots.refuse_links(offer, list_files(offer.path))
+    task.progress(OPENING, "reading every row once")
+    folder = open_folder(offer.path, name=offer.name)
+    task.progress(FINGERPRINT, f"taking the fingerprint of {len(folder):,} rows")
+    assert folder.fingerprint
+    task.progress(SAMPLING, f"drawing {min(SAMPLE_ROWS, len(folder)):,} rows to explore")
+    sample = folder.sample(SAMPLE_ROWS)
+    if folder.changed_files:
+        raise WorkspaceError(
+            f"The folder {offer.name!r} changed while it was read; register it when nobody writes to it."
+        )
+    return task.workspace.datasets.save_folder(folder, sample)
+
+
+def _look(task: Task, dataset: DatasetRecord) -> dict[str, Any]:
+    words = f"looking at {dataset.n_columns:,} columns of {dataset.n_rows:,} rows"
+    opened = task.workspace.datasets.open(dataset.id)
+    if not isinstance(opened, TableFolder):
+        raise WorkspaceError(f"{dataset.name!r} does not lie in a folder.")
+    made = profile_folder(opened, lambda share: task.progress(LOOKING + (1 - LOOKING) * share, words))
+    keep_profile(task.workspace, dataset, made)
+    return {"dataset": dataset.id, "rows": dataset.n_rows, "columns": dataset.n_columns}

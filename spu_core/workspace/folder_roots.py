@@ -1,0 +1,100 @@
+"""Which folders of the server people may register: those below the roots that the operator allowed, and no others.
+
+A folder is chosen from a list that the server makes. What comes back is looked for in the tree of a root again, link by
+link, so that neither a name nor a link leads outside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from spu_core.errors import WorkspaceError
+from spu_core.workspace.home import Home
+
+VARIABLE = "SPU_FOLDERS"
+MOST_OFFERED = 500
+# A tree may be deep and a disk slow: the list ends here, and says so.
+MOST_SEEN = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOffer:
+    """A folder that may be registered: its root, and its place below it as people see it."""
+
+    root: Path
+    place: str
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.place
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRoots:
+    """The roots that the operator allowed; none where `SPU_FOLDERS` is not set."""
+
+    roots: tuple[Path, ...]
+
+    @classmethod
+    def allowed(cls, home: Home) -> FolderRoots:
+        """The existing folders of `SPU_FOLDERS`; one that would show a workspace is refused."""
+        given = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part.strip()]
+        roots = tuple(dict.fromkeys(Path(part.strip()).expanduser().resolve() for part in given))
+        private = home.folder.resolve()
+        for root in roots:
+            if root.is_relative_to(private) or private.is_relative_to(root):
+                raise WorkspaceError(
+                    f"{VARIABLE} names {str(root)!r}, which shows the workspaces in {str(private)!r} to everybody; "
+                    "whoever runs this server must name another folder."
+                )
+        return cls(tuple(root for root in roots if root.is_dir()))
+
+    def offers(self) -> tuple[FolderOffer, ...]:
+        """The folders with parquet files below the roots, in order of name; folders `key=value` belong to the one above."""
+        found = {offer for root in self.roots for offer in _below(root)}
+        return tuple(sorted(found, key=lambda offer: (str(offer.root), offer.place)))[:MOST_OFFERED]
+
+    def find(self, path: str | Path) -> FolderOffer:
+        """The offer of a folder that was chosen; refused unless it lies below a root without any link outside."""
+        real = Path(path).resolve()
+        for root in self.roots:
+            if real.is_relative_to(root) and real.is_dir():
+                return FolderOffer(root, real.relative_to(root).as_posix())
+        raise WorkspaceError(
+            f"The folder {Path(path).name!r} is not, or no longer, among those that this server allows; "
+            f"whoever runs it names them in {VARIABLE}."
+        )
+
+    def refuse_links(self, offer: FolderOffer, files: Iterable[Path]) -> None:
+        """Refuse a folder when one of its files is a link that leads out of its root."""
+        for file in files:
+            if not file.resolve().is_relative_to(offer.root):
+                raise WorkspaceError(
+                    f"{file.name!r} in the folder {offer.name!r} is a link that leads elsewhere, so the folder is refused; "
+                    "put the file itself there."
+                )
+
+
+def _below(root: Path) -> Iterator[FolderOffer]:
+    seen = 0
+    for folder, inner, files in os.walk(root, followlinks=False):
+        inner[:] = sorted(name for name in inner if name[:1] not in "._")
+        seen += len(inner) + len(files)
+        if any(name.endswith(".parquet") and name[:1] not in "._" for name in files):
+            yield FolderOffer(root, _whole(Path(folder), root).relative_to(root).as_posix())
+        if seen > MOST_SEEN:
+            return
+
+
+def _whole(folder: Path, root: Path) -> Path:
+    """The table that a folder belongs to: `rows/year=2024/month=01` is a part of `rows`."""
+    while "=" in folder.name and folder != root:
+        folder = folder.parent
+    return folder
