@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.ui import cached
+from pages.ui.data_folder import say_sample
 from pages.ui.shell import open_page
 from pages.ui.show import explain_words
 from pages.ui.soft_label_analysis import show_analysis, show_audit, show_why
@@ -19,6 +20,7 @@ PARTS = ("Rules", "Analysis", "Why this S", "Audit", "From checks", "Versions an
 with open_page("Soft labels", "Drag across a histogram, say how sure you are, and watch the ceiling move.") as page:
     dataset = page.need_dataset()
     table = cached.table(page.workspace, dataset)
+    say_sample(dataset, table)
     book = open_book(page, dataset)
     show_headline(book)
     rules, analysis, why, audit, checks, versions = st.tabs(PARTS, key="part", on_change="rerun", bind="query-params")

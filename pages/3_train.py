@@ -13,7 +13,7 @@ from pages.ui.train_start import need_something_to_learn, start_training
 PROMISE = "Pick candidates and honest baselines; they train in the background while you watch or go away."
 
 with open_page("Train", PROMISE) as page:
-    table = cached.table(page.workspace, page.need_dataset())
+    table = cached.whole(page.workspace, page.need_dataset())
     has_beliefs = need_something_to_learn(page, table)
     top = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)

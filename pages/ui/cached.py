@@ -25,7 +25,7 @@ from pages.ui.soft_label_cached import (
     soft_label_audit,
     soft_labels,
 )
-from pages.ui.table_cached import profile, table
+from pages.ui.table_cached import profile, table, whole
 
 __all__ = [
     "RuleAnalysis",
@@ -55,4 +55,5 @@ __all__ = [
     "stored_model",
     "stored_scores",
     "table",
+    "whole",
 ]

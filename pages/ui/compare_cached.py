@@ -11,8 +11,15 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.soft_label_cached import soft_labels
-from pages.ui.table_cached import table
-from spu_core.engines.stored import compare_on, shuffled_columns, soft_labels_by, stored_bundle, stored_runs
+from pages.ui.table_cached import whole
+from spu_core.engines.stored import (
+    column_values,
+    compare_on,
+    shuffled_columns,
+    soft_labels_by,
+    stored_bundle,
+    stored_runs,
+)
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval, RocBand, RocSpu
@@ -134,9 +141,9 @@ def _comparison(
 
 
 def _judges(workspace: Workspace, dataset: DatasetRecord, rules: RuleSetVersion | None) -> SoftLabels:
-    if rules is not None:
+    if rules is not None and dataset.folder is None:
         return soft_labels(workspace, dataset, rules.text)
-    return soft_labels_by(table(workspace, dataset), None)
+    return soft_labels_by(whole(workspace, dataset), rules)
 
 
 @st.cache_resource(max_entries=8, show_spinner="Drawing the curves …")
@@ -186,7 +193,7 @@ def _segments(
     _run: Run,
     _workspace: Workspace,
 ) -> SegmentView:
-    values = segment_values(table(_workspace, _dataset).frame[part[1]])
+    values = segment_values(column_values(whole(_workspace, _dataset), part[1]))
     return SegmentView(segment_intervals(_run, values), segment_table(_run, values, part[2]))
 
 
@@ -210,4 +217,4 @@ def _shuffled(
     _rules: RuleSetVersion | None,
     _workspace: Workspace,
 ) -> pd.DataFrame:
-    return shuffled_columns(_run, table(_workspace, _dataset), _judges(_workspace, _dataset, _rules))
+    return shuffled_columns(_run, whole(_workspace, _dataset), _judges(_workspace, _dataset, _rules))

@@ -10,12 +10,12 @@ from pages.ui.text import count, plain, sized
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines.reading import bring_file, readings
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
-from spu_core.workspace import JobRecord, JobStatus
+from spu_core.workspace import DatasetRecord, JobRecord, JobStatus
 
 FILE_TYPES = ["csv", "tsv", "txt", "gz", "parquet", "xlsx"]
 POLL_SECONDS = 0.5
 STOPPED = {
-    JobStatus.FAILED: "This file could not be read.",
+    JobStatus.FAILED: "This could not be read.",
     JobStatus.CANCELLED: "The reading was cancelled.",
     JobStatus.INTERRUPTED: "The reading was interrupted.",
 }
@@ -108,7 +108,7 @@ def choose_earlier(page: Page) -> None:
     if not known:
         return
     ids = [record.id for record in known]
-    names = {record.id: f"{record.name} · {count(record.n_rows)} rows · {sized(record.size)}" for record in known}
+    names = {record.id: f"{record.name} · {count(record.n_rows)} rows · {_place(record)}" for record in known}
     current = ids.index(page.dataset.id) if page.dataset and page.dataset.id in ids else 0
     with st.container(border=True):
         st.subheader("Or earlier work", anchor=False)
@@ -125,6 +125,10 @@ def choose_earlier(page: Page) -> None:
             _open(chosen)
         if delete_it.button("Delete …", width="stretch", icon=":material/delete:", key="data_delete"):
             confirm_deletion(page, "dataset", chosen, "dataset", "rules")
+
+
+def _place(record: DatasetRecord) -> str:
+    return sized(record.size) if record.folder is None else "stay in a folder"
 
 
 def take_sample(page: Page) -> None:

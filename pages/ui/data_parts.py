@@ -111,7 +111,8 @@ def edit_roles(page: Page, table: Table) -> None:
         name: after for name, before, after in zip(names, shown["role"], edited["role"], strict=True) if before != after
     }
     if changes:
-        page.workspace.datasets.save_roles(table.with_roles(changes), page.dataset)
+        whole = table_cached.whole(page.workspace, page.dataset)
+        page.workspace.datasets.save_roles(whole.with_roles(changes), page.dataset)
         st.rerun()
     _edit_positive_values(page, table)
 
@@ -134,5 +135,6 @@ def _edit_positive_values(page: Page, table: Table) -> None:
         key=f"data_positive_{page.dataset.id}_{page.dataset.version}",
     )
     if chosen and set(chosen) != set(known):
-        page.workspace.datasets.save_roles(table.with_positive_values(chosen), page.dataset)
+        whole = table_cached.whole(page.workspace, page.dataset)
+        page.workspace.datasets.save_roles(whole.with_positive_values(chosen), page.dataset)
         st.rerun()

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.table_cached import table
+from pages.ui.table_cached import whole
 from spu_core.engines import scoring_files
 from spu_core.engines.scoring_files import ScoredFile, score_foreign, score_upload
 from spu_core.engines.stored_model import ExportWords, StoredModel
@@ -56,7 +56,7 @@ def _stored_model(
     _dataset: DatasetRecord,
     _workspace: Workspace,
 ) -> StoredModel:
-    return StoredModel(_workspace, _record, table(_workspace, _dataset), words)
+    return StoredModel(_workspace, _record, whole(_workspace, _dataset), words)
 
 
 # Scored rows lie in a temporary file, which goes with the entry.

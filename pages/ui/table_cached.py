@@ -5,24 +5,45 @@ Tables are shared and read-only (`cache_resource`); nothing is kept without a bo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from spu_core.engines.profiles import profile_of
-from spu_core.tables import Role, Table, TableProfile
+from spu_core.engines.profiles import kept_profile, profile_of
+from spu_core.tables import Role, Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Workspace
+from spu_core.workspace.datasets import refuse_changes
 
 
 def table(workspace: Workspace, dataset: DatasetRecord) -> Table:
-    """The table of a dataset with its current roles."""
+    """The rows of a dataset to explore, with its current roles: a sample where it lies in a folder."""
     return table_of(str(workspace.folder), dataset.id, dataset.version, workspace)
 
 
+def whole(workspace: Workspace, dataset: DatasetRecord) -> Table | TableFolder:
+    """All rows of a dataset: the table, or its folder, which is refused in words when it has changed on disk."""
+    if dataset.folder is None:
+        return table(workspace, dataset)
+    opened = folder(workspace, dataset)
+    refuse_changes(opened)
+    return opened
+
+
+def folder(workspace: Workspace, dataset: DatasetRecord) -> TableFolder:
+    """The folder of a dataset as it was registered."""
+    return _folder(str(workspace.folder), dataset.id, dataset.version, workspace)
+
+
 def profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile:
-    """The profile of a dataset with its current roles."""
+    """The profile of the rows to explore."""
     return _profile(str(workspace.folder), dataset.id, dataset.version, workspace)
+
+
+def profile_of_all(workspace: Workspace, dataset: DatasetRecord) -> TableProfile | None:
+    """The profile of all rows of a folder, once a job has made it for these roles."""
+    return kept_profile(workspace, dataset)
 
 
 def examples(workspace: Workspace, dataset: DatasetRecord) -> tuple[str, ...]:
@@ -37,13 +58,19 @@ def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
 
 @st.cache_resource(max_entries=8, show_spinner="Loading the table …")
 def table_of(folder: str, dataset: str, version: int, _workspace: Workspace) -> Table:
-    return _workspace.datasets.load(dataset)
+    return _workspace.datasets.explore(dataset)
+
+
+@st.cache_resource(max_entries=8, show_spinner="Opening the folder …")
+def _folder(folder: str, dataset: str, version: int, _workspace: Workspace) -> TableFolder:
+    return _workspace.datasets.folder(dataset)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Looking at every column …")
 def _profile(folder: str, dataset: str, version: int, _workspace: Workspace) -> TableProfile:
-    record = replace(_workspace.datasets.get(dataset), version=version)
-    return profile_of(_workspace, record, table_of(folder, dataset, version, _workspace))
+    record, table = _workspace.datasets.get(dataset), table_of(folder, dataset, version, _workspace)
+    # What is kept beside a folder is the profile of all its rows, not that of the sample.
+    return table.profile() if record.folder else profile_of(_workspace, replace(record, version=version), table)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -55,6 +82,9 @@ def _examples(folder: str, dataset: str, version: int, _workspace: Workspace) ->
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _label_values(folder: str, dataset: str, version: int, _workspace: Workspace) -> list[Any]:
-    table = table_of(folder, dataset, version, _workspace)
-    label = table.column_with(Role.LABEL)
-    return [] if label is None else table.frame[label].dropna().unique()[:200].tolist()
+    if _workspace.datasets.get(dataset).folder is None:
+        columns: Mapping[str, Any] = table_of(folder, dataset, version, _workspace).frame
+    else:
+        columns = _folder(folder, dataset, version, _workspace).stand_ins  # a sample may lack a rare value
+    label = table_of(folder, dataset, version, _workspace).column_with(Role.LABEL)
+    return [] if label is None else columns[label].dropna().unique()[:200].tolist()

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.ui.show import meaning
 from spu_core.engines.places import engine_words
-from spu_core.tables import Table
+from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning, advised_threads
 from spu_core.training.config import RULE_COLUMNS
 
@@ -35,7 +35,7 @@ class TrainOptions:
         return TrainPlan(self.config, self.candidates)
 
 
-def choose_options(table: Table, candidates: Sequence[Candidate]) -> TrainOptions:
+def choose_options(table: Table | TableFolder, candidates: Sequence[Candidate]) -> TrainOptions:
     """Sensible defaults, all of them behind one expander."""
     with st.expander("How they are trained and judged", icon=":material/tune:", key="train_options"):
         columns = st.columns(2, gap="large")
@@ -57,7 +57,7 @@ def choose_options(table: Table, candidates: Sequence[Candidate]) -> TrainOption
     return TrainOptions(tuned, config, left_out, refine, engine)
 
 
-def _judging(table: Table) -> TrainConfig:
+def _judging(table: Table | TableFolder) -> TrainConfig:
     folds = st.slider(
         "Folds",
         2,
@@ -69,7 +69,7 @@ def _judging(table: Table) -> TrainConfig:
         "rows each.",
     )
     later = 0.0
-    if table.times is not None:
+    if table.column_with(Role.TIME) is not None:
         later = st.slider(
             "Judge on the latest rows",
             0,
@@ -100,7 +100,7 @@ def _judging(table: Table) -> TrainConfig:
     return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100, threads=threads)
 
 
-def _columns(table: Table) -> tuple[str, ...]:
+def _columns(table: Table | TableFolder) -> tuple[str, ...]:
     left_out = st.multiselect(
         "Columns that models must not see",
         table.features,

@@ -9,14 +9,14 @@ from pages.ui.steps import link_to, step_named
 from pages.ui.text import count
 from pages.ui.train_options import TrainOptions
 from spu_core.engines import Job, JobLimits, jobs_now, start_worker, training_jobs
-from spu_core.tables import Table
+from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import estimate_training
 from spu_core.training.way import training_way
 
 
-def need_something_to_learn(page: Page, table: Table) -> bool:
+def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
     """Whether anything is believed about unlabelled rows; a table without beliefs and labels ends the page."""
-    has_beliefs = page.rules is not None or table.soft_label is not None
+    has_beliefs = page.rules is not None or table.column_with(Role.SOFT_LABEL) is not None
     if not has_beliefs and not table.is_labeled.any():
         page.need_rules()
     if not has_beliefs:
@@ -28,7 +28,7 @@ def need_something_to_learn(page: Page, table: Table) -> bool:
     return has_beliefs
 
 
-def start_training(page: Page, table: Table, options: TrainOptions) -> None:
+def start_training(page: Page, table: Table | TableFolder, options: TrainOptions) -> None:
     """The estimate and the button; the job begins in the background and the page shows it at once."""
     assert page.dataset is not None
     chosen = options.candidates
@@ -46,17 +46,19 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
             st.rerun()
 
 
-def _show_cost(table: Table, options: TrainOptions) -> None:
+def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
     """Time and memory, and whether the training fits into this machine."""
     if not options.candidates:
         st.markdown(":material/info: Choose at least one candidate.")
         return
     size = (len(table), len(table.features) - len(options.left_out), options.candidates, options.config)
+    estimate, from_files = estimate_training(*size, refine=options.refine), isinstance(table, TableFolder)
+    # What a folder needs of memory, the line below says.
+    words = estimate.time_words if from_files else estimate.words
     st.markdown(
-        f":material/timer: {options.config.folds} folds: **{estimate_training(*size, refine=options.refine).words}**. "
-        "This is an estimate; a busy machine takes longer."
+        f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
     )
-    way = training_way(*size)
+    way = training_way(*size, from_files=from_files)
     (st.caption if way.fits else st.warning)(way.words)
 
 

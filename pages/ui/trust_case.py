@@ -66,6 +66,13 @@ def choose_case(page: Page) -> TrustCase:
     records = _runs(page, dataset)
     if not records:
         page.say_empty("No models yet.", "Trust is about a model; train some candidates first.", "Train")
+    if dataset.folder is not None:
+        page.say_empty(
+            "These rows stay in a folder.",
+            "This page looks at single rows again and again, so it needs them in memory. Bring a sample of the rows as "
+            "a file, train on it, and ask here about that model.",
+            "Data",
+        )
     names = names_apart(records)
     with st.container(horizontal=True, vertical_alignment="bottom", key="trust_choice"):
         record = _ask_run(page, dataset, records, names)

@@ -19,6 +19,7 @@ from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model
 from spu_core.export.onnx_graph import need_onnx
 from spu_core.export.onnx_models import translatable
 from spu_core.rules import RuleSet
+from spu_core.tables import Table
 from spu_core.training import make_split
 
 # Enough to prove a translation, whatever the size of the table.
@@ -79,14 +80,14 @@ def _bundle(model: StoredModel) -> Made:
 
 
 def _onnx(model: StoredModel) -> Made:
-    made = export_onnx(model.bundle, _some_rows(model.table.frame))
+    made = export_onnx(model.bundle, _some_rows(model))
     proof = f"Proven on {made.rows:,} rows: it differs from the native model by {made.worst:.1g} at most."
     return Made(made.data, f"{proof} {made.note}".strip())
 
 
 def _folder(model: StoredModel) -> Made:
     refused = onnx_refusal(model.bundle)
-    rows = None if refused else _some_rows(model.table.frame)
+    rows = None if refused else _some_rows(model)
     with tempfile.TemporaryDirectory() as place:
         folder = write_folder(model.shared_bundle, Path(place) / "folder", rows)
         return Made(zipped(folder), f"Without an ONNX model. {refused}" if refused else "")
@@ -130,8 +131,10 @@ def _study(model: StoredModel) -> Made:
     return Made(study.to_json().encode(), "" if same else OTHER_FOLDS)
 
 
-def _some_rows(frame: pd.DataFrame) -> pd.DataFrame:
-    """Rows evenly spread over the table."""
+def _some_rows(model: StoredModel) -> pd.DataFrame:
+    """Rows evenly spread over the table, or over the sample of a folder."""
+    table = model.table
+    frame = table.frame if isinstance(table, Table) else model.workspace.datasets.explore(model.record.dataset).frame
     return frame.iloc[:: max(1, -(-len(frame) // PROVEN_ROWS))]
 
 

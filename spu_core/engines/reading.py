@@ -29,13 +29,13 @@ def read_again(workspace: Workspace, earlier: JobRecord, dialect: Dialect) -> Jo
 
 
 def readings(jobs: Sequence[JobRecord]) -> tuple[JobRecord, ...]:
-    """The jobs among these that read a file."""
-    return tuple(job for job in jobs if job.kind == READ)
+    """The jobs among these that read a file or a folder."""
+    return tuple(job for job in jobs if job.kind in (READ, "register"))
 
 
 def reading_of(workspace: Workspace, dataset: str) -> JobRecord | None:
     """The job that read this dataset, while its upload is still there to be read differently."""
-    made = (job for job in readings(workspace.jobs.list()) if job.result.get("dataset") == dataset)
+    made = (job for job in workspace.jobs.list() if job.kind == READ and job.result.get("dataset") == dataset)
     return next((job for job in made if workspace.uploads.has(str(job.parameters["upload"]))), None)
 
 

@@ -1,4 +1,4 @@
-"""The job that registers a folder of the server as a dataset: its rows stay where they are, a sample is kept to explore.
+"""The job that registers a folder of the server as a dataset: its rows stay there, a sample is kept to explore.
 
 The first passes settle types and roles and find the fingerprint; then every column is looked at over all rows.
 """

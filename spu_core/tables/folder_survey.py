@@ -99,4 +99,3 @@ def _stand_in(column: FolderColumn, kept: list[Any]) -> pd.Series:
 def _kind(text: str) -> pa.DataType:
     moment = _MOMENT.fullmatch(text)
     return pa.type_for_alias(text) if moment is None else pa.timestamp(moment[1], moment[2])
-

@@ -50,7 +50,12 @@ class TrainEstimate:
         'about 2 minutes and 410 MB'
         """
         size = f"{self.memory / 1e9:.1f} GB" if self.memory >= 1e9 else f"{self.memory / 1e6:.0f} MB"
-        return f"about {_duration(self.seconds)} and {size}"
+        return f"{self.time_words} and {size}"
+
+    @property
+    def time_words(self) -> str:
+        """Only how long it takes."""
+        return f"about {_duration(self.seconds)}"
 
 
 def estimate_training(

@@ -68,8 +68,12 @@ def prepare_rows(
     return TrainingRows(evidence, encoder, split, _random_checks(table, config), lambda: table.fingerprint)
 
 
-def make_split(table: Table, soft_labels: SoftLabels, config: TrainConfig) -> Split:
+def make_split(table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig) -> Split:
     """The folds that `cross_fit` will use."""
+    if isinstance(table, TableFolder):
+        from spu_core.training.folder_rows import folder_split
+
+        return folder_split(table, config)
     strata = strata_of(analyst_value(soft_labels), np.asarray(soft_labels.is_labeled, dtype=bool))
     times = _column(table, config.time_column, "time_column", table.times)
     if config.out_of_time and times is None:

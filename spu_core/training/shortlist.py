@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from spu_core.models import METHODS, Need, method
-from spu_core.tables import Table
+from spu_core.tables import Table, TableFolder
 from spu_core.training.candidate import Candidate
 
 # The recommended default, the paper's method beside it, and the baselines that keep both honest.
@@ -19,7 +19,7 @@ _LACKING = {
 }
 
 
-def why_not(key: str, table: Table, *, has_beliefs: bool) -> str | None:
+def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str | None:
     """Why a method cannot be trained on this table, in words; None where it can.
 
     `has_beliefs` says whether rules, or a column of soft labels, say anything about the unlabelled rows.
@@ -45,7 +45,7 @@ def why_not(key: str, table: Table, *, has_beliefs: bool) -> str | None:
     return None
 
 
-def shortlist(table: Table, *, has_beliefs: bool) -> tuple[Candidate, ...]:
+def shortlist(table: Table | TableFolder, *, has_beliefs: bool) -> tuple[Candidate, ...]:
     """The candidates to begin with: those of SHORTLIST that this table allows, and fused once more without rules.
 
     The same method with and without rules is the plainest evidence of what the rules are worth.

@@ -15,6 +15,9 @@ USABLE = 0.8
 BYTES_PER_ROW = 150
 # Two sets of one-byte bins: of all rows, and of one training part.
 BYTES_PER_BINNED_CELL = 2
+# Only these read their rows in parts; a method with another learner reads them at once: encoded, and one training part.
+STREAMED = ("lightgbm", "xgboost")
+BYTES_PER_READ_CELL = 8
 
 
 @dataclass(frozen=True)
@@ -80,12 +83,18 @@ def training_way(
     import psutil
 
     in_memory = estimate_training(rows, columns, candidates, config).memory
-    in_files = BASE_BYTES + rows * (BYTES_PER_ROW + BYTES_PER_BINNED_CELL * columns)
+    per_cell = BYTES_PER_BINNED_CELL if all(map(_is_streamed, candidates)) else BYTES_PER_READ_CELL
+    in_files = BASE_BYTES + rows * (BYTES_PER_ROW + per_cell * columns)
     free = float(psutil.virtual_memory().available if free_bytes is None else free_bytes)
     return TrainingWay(rows, columns, from_files, in_memory, min(in_files, in_memory), free)
 
 
 _WAY_OUT = "use fewer rows or columns, or a cluster (`--engine dask`)."
+
+
+def _is_streamed(candidate: Candidate) -> bool:
+    learners = candidate.entry.learners
+    return not learners or candidate.settings.get("learner", learners[0]) in STREAMED
 
 
 def _size(count: float) -> str:

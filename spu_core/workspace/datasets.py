@@ -50,7 +50,7 @@ class Datasets:
     def save_folder(self, folder: TableFolder, sample: Table, name: str | None = None) -> DatasetRecord:
         """Register a table that stays where it is, with a sample to explore.
 
-        The same content under the same name is the dataset that is there already; it takes the newer path and dates.
+        The same content under the same name is the dataset that is there already, found anew: a next version.
         """
         from spu_core.tables.folder_survey import survey_to_json
 
@@ -60,7 +60,10 @@ class Datasets:
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
             values = {"name": name, "file": stored[0].id, **described}
-            token = _same(rows, folder.fingerprint, name) or self._insert(rows, folder, values)
+            known = _same(rows, folder.fingerprint, name)
+            if known is not None:
+                rows.execute("UPDATE datasets SET version = version + 1 WHERE id = ?", (known,))
+            token = known or self._insert(rows, folder, values)
             rows.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (token, str(place.path), survey))
             return token
 
@@ -98,9 +101,7 @@ class Datasets:
         if record.folder is None:
             return self.load(token)
         folder = self.folder(token)
-        changed = folder.changed_files
-        if changed:
-            raise words.changed_folder(record.name, changed)
+        refuse_changes(folder)
         return folder
 
     def folder(self, token: str) -> TableFolder:
@@ -172,6 +173,13 @@ class Datasets:
             },
         )
         return token
+
+
+def refuse_changes(folder: TableFolder) -> None:
+    """Refuse a registered folder whose files are no longer those that were read."""
+    changed = folder.changed_files
+    if changed:
+        raise words.changed_folder(folder.name, changed)
 
 
 def _saved(record: DatasetRecord) -> dict[str, Any]:

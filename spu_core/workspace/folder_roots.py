@@ -35,6 +35,15 @@ class FolderOffer:
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def words(self) -> str:
+        """Where it lies, without saying where on the server its root is.
+
+        >>> FolderOffer(Path("/srv/tables"), "sales/2024").words, FolderOffer(Path("/srv/tables"), ".").words
+        ('tables/sales/2024', 'tables')
+        """
+        return (Path(self.root.name) / self.place).as_posix()
+
 
 @dataclass(frozen=True, slots=True)
 class FolderRoots:
@@ -57,15 +66,15 @@ class FolderRoots:
         return cls(tuple(root for root in roots if root.is_dir()))
 
     def offers(self) -> tuple[FolderOffer, ...]:
-        """The folders with parquet files below the roots, in order of name; folders `key=value` belong to the one above."""
+        """The folders with parquet files below the roots, in order of name; `key=value` belongs to the one above."""
         found = {offer for root in self.roots for offer in _below(root)}
         return tuple(sorted(found, key=lambda offer: (str(offer.root), offer.place)))[:MOST_OFFERED]
 
     def find(self, path: str | Path) -> FolderOffer:
         """The offer of a folder that was chosen; refused unless it lies below a root without any link outside."""
-        real = Path(path).resolve()
+        real = _real(path)
         for root in self.roots:
-            if real.is_relative_to(root) and real.is_dir():
+            if real is not None and real.is_relative_to(root) and real.is_dir():
                 return FolderOffer(root, real.relative_to(root).as_posix())
         raise WorkspaceError(
             f"The folder {Path(path).name!r} is not, or no longer, among those that this server allows; "
@@ -77,9 +86,17 @@ class FolderRoots:
         for file in files:
             if not file.resolve().is_relative_to(offer.root):
                 raise WorkspaceError(
-                    f"{file.name!r} in the folder {offer.name!r} is a link that leads elsewhere, so the folder is refused; "
-                    "put the file itself there."
+                    f"{file.name!r} in the folder {offer.name!r} is a link that leads elsewhere, so the folder is "
+                    "refused; put the file itself there."
                 )
+
+
+def _real(path: str | Path) -> Path | None:
+    """The place behind all links; None for what cannot be a path, such as text with a zero byte."""
+    try:
+        return Path(path).resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def _below(root: Path) -> Iterator[FolderOffer]:

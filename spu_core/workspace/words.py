@@ -50,16 +50,16 @@ def unknown(kind: str, token: object) -> WorkspaceError:
 
 def lies_in_folder(name: str, rows: int) -> WorkspaceError:
     return WorkspaceError(
-        f"The {rows:,} rows of {name!r} stay in a folder of files, and this step needs them in memory. Take a sample of "
-        "them as a file of its own, and use that here."
+        f"The {rows:,} rows of {name!r} stay in a folder of files, and this step needs them in memory. Bring a sample "
+        "of them as a file of its own, and use that here."
     )
 
 
 def changed_folder(name: str, changed: Sequence[str]) -> WorkspaceError:
     more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
     return WorkspaceError(
-        f"The folder of {name!r} has changed on disk since it was registered ({changed[0]!r}{more}); register it again on "
-        "the Data page, so that results belong to the rows they were made from."
+        f"The folder of {name!r} has changed on disk since it was registered ({changed[0]!r}{more}); register it again "
+        "on the Data page, so that results belong to the rows they were made from."
     )
 
 

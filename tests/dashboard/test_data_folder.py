@@ -1,0 +1,177 @@
+"""Folders of the server on the Data page: offered where the operator allows it, registered, explored, trained on."""
+
+from __future__ import annotations
+
+import pytest
+
+from spu_core.engines import Job, run_here
+from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.training import Candidate, TrainConfig, TrainPlan
+from spu_core.workspace import Workspace
+from spu_core.workspace.folder_roots import VARIABLE
+from tests.tables.folders import mixed_frame, write_folder
+
+ROWS, SAMPLE = 400, 100
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A root with one folder; jobs run in this process, and samples are small."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "tables"))
+    monkeypatch.setattr("spu_core.engines.register.SAMPLE_ROWS", SAMPLE)
+    monkeypatch.setattr("spu_core.engines.register.start_worker", run_here)
+    write_folder(mixed_frame(ROWS), tmp_path / "tables" / "rows", [150])
+    return tmp_path / "tables"
+
+
+@pytest.fixture
+def registered(root):
+    with Workspace.open() as workspace:
+        job = run_here(workspace, Job(kind="register", parameters={"folder": str(root / "rows")}))
+        return workspace.datasets.get(job.result["dataset"])
+
+
+@pytest.fixture
+def trained(registered):
+    """A registered folder with a rule and two runs."""
+    with Workspace.open() as workspace:
+        rules = workspace.rule_sets.create("busy", RuleSet((Rule("busy", 0.6, Compare("visits", ">", 40)),)).to_json())
+        plan = TrainPlan(
+            TrainConfig(folds=2, threads=1), tuple(Candidate(each, {"rounds": 3}) for each in ("lightgbm", "xgboost"))
+        )
+        parameters = {"dataset": registered.id, "rule_set": rules.id, "plan": plan.to_json(), "refine": False}
+        job = run_here(workspace, Job(kind="train", parameters=parameters))
+        assert job.result["errors"] == []
+        return {"dataset": registered.id, "rules": rules.id}, tuple(job.result["runs"])
+
+
+def words_of(page) -> str:
+    kinds = (page.caption, page.markdown, page.warning, page.error, page.info, page.subheader)
+    return " ".join(str(each.value) for kind in kinds for each in kind)
+
+
+def test_without_roots_one_line_says_how_to_allow_folders(open_app, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    page = open_app("pages/1_data.py")
+
+    assert not page.exception
+    assert f"names the folders in {VARIABLE}" in words_of(page)
+    assert "data_register" not in {button.key for button in page.button}
+
+
+def test_a_root_that_would_show_workspaces_is_refused_and_the_rest_of_the_page_works(open_app, tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    page = open_app("pages/1_data.py")
+
+    assert not page.exception
+    assert "shows the workspaces" in page.error[0].value
+    assert "Breast cancer" in {button.label for button in page.button}
+
+
+def test_a_folder_is_registered_with_a_click_and_shown(open_app, root):
+    page = open_app("pages/1_data.py")
+    page.selectbox(key="data_folder").select_index(0).run()
+    page.button(key="data_register").click().run()
+
+    assert not page.exception
+    figures = {metric.label: metric.value for metric in page.metric}
+    assert (figures["Rows"], figures["Columns"]) == ("400", "10")
+    assert figures["Confirmed positives"] == str(int(mixed_frame(ROWS)["label"].sum()))
+    assert figures["Files"].startswith("2 ·")
+    assert "random sample of 100 of 400 rows" in words_of(page)
+    assert str(root) not in words_of(page)
+
+
+def test_a_change_of_roles_concerns_all_rows_and_offers_a_new_look(open_app, registered):
+    page = open_app("pages/1_data.py", dataset=registered.id)
+    assert "look at the sample" not in words_of(page)
+    page.session_state[f"data_roles_{registered.id}_1"] = {
+        "edited_rows": {1: {"role": "ignore"}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    page.run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert workspace.datasets.open(registered.id).columns_with("ignore") == ("x",)
+    assert "this is a look at the sample" in words_of(page)
+    page.button(key="data_look_again").click().run()
+    assert not page.exception
+    assert "this is a look at the sample" not in words_of(page)
+
+
+def test_a_folder_that_changed_is_said_and_registered_again(open_app, registered, root):
+    write_folder(mixed_frame(ROWS, seed=1), root / "rows", [150])
+    page = open_app("pages/1_data.py", dataset=registered.id)
+    assert "has changed on disk" in page.warning[0].value
+
+    page.button(key="data_register_again").click().run()
+
+    assert not page.exception
+    assert page.query_params["dataset"] != registered.id
+    assert not page.warning
+
+
+def test_rules_are_explored_on_the_sample_and_training_says_that_it_takes_all_rows(open_app, trained):
+    query, _ = trained
+    soft = open_app("pages/2_soft_labels.py", **query)
+    assert not soft.exception
+    assert "random sample of 100 of 400 rows" in words_of(soft)
+
+    train = open_app("pages/3_train.py", **query)
+    assert not train.exception
+    assert "400 rows × 6 columns stay in files and are read in parts" in words_of(train)
+
+
+def test_training_waits_while_the_folder_differs_from_what_was_registered(open_app, trained, root):
+    write_folder(mixed_frame(ROWS, seed=1), root / "rows", [150])
+    page = open_app("pages/3_train.py", **trained[0])
+
+    assert not page.exception
+    assert "has changed on disk" in page.error[0].value
+
+
+def test_runs_on_a_folder_are_compared_and_exported(open_app, trained):
+    query, runs = trained
+    compare = open_app("pages/4_compare.py", **query, runs=",".join(runs))
+    assert not compare.exception
+    assert not compare.error
+    assert "400 rows, out of fold" in words_of(compare)
+
+    export = open_app("pages/6_export.py", **query)
+    assert not export.exception
+    assert not export.error
+
+
+def test_the_trust_page_says_that_it_needs_rows_in_memory(open_app, trained):
+    page = open_app("pages/5_trust.py", **trained[0])
+
+    assert not page.exception
+    assert "stay in a folder" in words_of(page)
+
+
+def test_a_folder_chosen_by_hand_is_looked_for_below_the_roots(root, tmp_path):
+    write_folder(mixed_frame(20), tmp_path / "outside", [])
+
+    with Workspace.open() as workspace, pytest.raises(Exception, match="among those that this server allows"):
+        run_here(workspace, Job(kind="register", parameters={"folder": str(tmp_path / "outside")}))
+
+
+@pytest.mark.browser
+def test_a_folder_is_registered_by_a_worker_while_the_tab_is_reloaded(start_server, open_tab, tmp_path):
+    write_folder(mixed_frame(20_000), tmp_path / "tables" / "large_rows", [9_000])
+    server = start_server(**{VARIABLE: str(tmp_path / "tables")})
+    tab = open_tab(server).open("data")
+
+    tab.page.locator(".st-key-data_folder input").click()
+    tab.page.get_by_role("option", name="tables/large_rows").click()
+    tab.settle()
+    tab.page.locator(".st-key-data_register button").click()
+    tab.page.wait_for_url("**reading=**", timeout=60_000)
+    tab.page.reload()
+
+    tab.page.wait_for_url(lambda address: "dataset=" in address and "reading=" not in address, timeout=120_000)
+    tab.page.get_by_text("What was registered").wait_for(timeout=60_000)
+    tab.settle()
+    assert "20,000" in tab.text

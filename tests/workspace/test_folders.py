@@ -1,0 +1,181 @@
+"""Folders of the server as datasets: only below roots that the operator allows, found again, noticed when changed."""
+
+import os
+
+import pytest
+
+from spu_core.engines import Job, run_here
+from spu_core.errors import WorkspaceError
+from spu_core.tables import TablePart
+from spu_core.workspace import Home, Workspace
+from spu_core.workspace.folder_roots import VARIABLE, FolderRoots
+from tests.tables.folders import mixed_frame, write_folder
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    monkeypatch.setenv(VARIABLE, str(folder))
+    return folder
+
+
+@pytest.fixture
+def roots(root, tmp_path):
+    return FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
+
+
+def register(workspace, path):
+    job = run_here(workspace, Job(kind="register", parameters={"folder": str(path)}, title="rows"))
+    return workspace.datasets.get(job.result["dataset"])
+
+
+def test_without_the_variable_nothing_is_offered_and_nothing_is_found(tmp_path, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    folder = write_folder(mixed_frame(20), tmp_path / "rows", [])
+    none = FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
+
+    assert none.offers() == ()
+    with pytest.raises(WorkspaceError, match="among those that this server allows"):
+        none.find(folder)
+
+
+def test_folders_with_parquet_files_are_offered_and_partitions_belong_to_the_folder_above(root, roots):
+    write_folder(mixed_frame(20), root / "sales", [])
+    for month in ("1", "2"):
+        write_folder(mixed_frame(20), root / "visits" / "year=2024" / f"month={month}", [])
+    write_folder(mixed_frame(20), root / "deep" / "er", [])
+    write_folder(mixed_frame(20), root / ".hidden", [])
+    (root / "texts").mkdir()
+    (root / "texts" / "notes.csv").write_text("a,b\n1,2\n")
+
+    assert [offer.words for offer in roots.offers()] == ["tables/deep/er", "tables/sales", "tables/visits"]
+
+
+@pytest.mark.parametrize("name", ["..", "../outside", "/etc", "rows/../../outside", "", "rows\x00", "~"])
+def test_a_name_never_leads_out_of_the_roots(root, roots, tmp_path, name):
+    write_folder(mixed_frame(20), root / "rows", [])
+    write_folder(mixed_frame(20), tmp_path / "outside", [])
+
+    with pytest.raises(WorkspaceError, match="among those that this server allows"):
+        roots.find(name if name.startswith(("/", "~")) or not name else str(root / name))
+
+
+def test_a_link_to_a_folder_outside_is_neither_offered_nor_found(root, roots, tmp_path):
+    write_folder(mixed_frame(20), tmp_path / "outside", [])
+    (root / "link").symlink_to(tmp_path / "outside")
+
+    assert roots.offers() == ()
+    with pytest.raises(WorkspaceError, match="among those that this server allows"):
+        roots.find(root / "link")
+
+
+def test_a_link_to_a_file_outside_refuses_the_folder_before_it_is_read(root, tmp_path):
+    secret = write_folder(mixed_frame(20), tmp_path / "outside", []) / "part-000.parquet"
+    write_folder(mixed_frame(20), root / "rows", [])
+    (root / "rows" / "more.parquet").symlink_to(secret)
+
+    with Workspace.open() as workspace, pytest.raises(WorkspaceError, match=r"'more.parquet' .* leads elsewhere"):
+        register(workspace, root / "rows")
+
+
+def test_a_link_that_comes_later_refuses_the_registered_folder(root, tmp_path):
+    secret = write_folder(mixed_frame(20, seed=1), tmp_path / "outside", []) / "part-000.parquet"
+    write_folder(mixed_frame(20), root / "rows", [])
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "rows")
+        (root / "rows" / "part-000.parquet").unlink()
+        (root / "rows" / "part-000.parquet").symlink_to(secret)
+
+        with pytest.raises(WorkspaceError, match="leads elsewhere"):
+            workspace.datasets.open(dataset.id)
+
+
+def test_a_root_that_would_show_workspaces_is_refused(tmp_path, monkeypatch):
+    home = Home.at(tmp_path / "spu_home")
+    for shown in (tmp_path, tmp_path / "spu_home", tmp_path / "spu_home" / "users"):
+        monkeypatch.setenv(VARIABLE, str(shown))
+        with pytest.raises(WorkspaceError, match="shows the workspaces"):
+            FolderRoots.allowed(home)
+
+
+def test_a_registered_folder_is_a_dataset_with_a_sample_and_all_rows(root, monkeypatch):
+    monkeypatch.setattr("spu_core.engines.register.SAMPLE_ROWS", 50)
+    write_folder(mixed_frame(300), root / "rows", [100])
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "rows")
+        sample, whole = workspace.datasets.explore(dataset.id), workspace.datasets.open(dataset.id)
+
+        assert (dataset.name, dataset.n_rows, dataset.n_columns) == ("rows", 300, 10)
+        assert dataset.fingerprint == whole.fingerprint == whole.read().fingerprint
+        assert isinstance(sample, TablePart)
+        assert (len(sample), len(whole)) == (50, 300)
+        with pytest.raises(WorkspaceError, match="The 300 rows of 'rows' stay in a folder"):
+            workspace.datasets.load(dataset.id)
+
+
+def test_roles_are_kept_for_the_sample_and_for_all_rows(root):
+    write_folder(mixed_frame(300), root / "rows", [100])
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "rows")
+        workspace.datasets.save_roles(workspace.datasets.open(dataset.id).with_roles({"x": "ignore"}), dataset)
+
+        for table in (workspace.datasets.explore(dataset.id), workspace.datasets.open(dataset.id)):
+            assert table.columns_with("ignore") == ("x",)
+
+
+def test_a_folder_that_changed_is_refused_until_it_is_registered_again(root):
+    write_folder(mixed_frame(300), root / "rows", [100])
+    with Workspace.open() as workspace:
+        before = register(workspace, root / "rows")
+        write_folder(mixed_frame(300, seed=1), root / "rows", [100])
+
+        with pytest.raises(WorkspaceError, match=r"has changed on disk .*'part-000.parquet' and 1 more"):
+            workspace.datasets.open(before.id)
+        after = register(workspace, root / "rows")
+        assert after.id != before.id
+        assert workspace.datasets.open(after.id).fingerprint == after.fingerprint != before.fingerprint
+
+
+def test_the_same_rows_written_again_are_the_same_dataset(root):
+    write_folder(mixed_frame(300), root / "rows", [100])
+    with Workspace.open() as workspace:
+        before = register(workspace, root / "rows")
+        os.utime(root / "rows" / "part-000.parquet", ns=(1, 1))
+        after = register(workspace, root / "rows")
+
+        assert (after.id, after.version) == (before.id, before.version + 1)
+        assert len(workspace.datasets.open(after.id)) == 300
+
+
+def test_a_root_that_is_no_longer_allowed_closes_its_folders(root, tmp_path, monkeypatch):
+    write_folder(mixed_frame(300), root / "rows", [100])
+    (tmp_path / "other").mkdir()
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "rows")
+        monkeypatch.setenv(VARIABLE, str(tmp_path / "other"))
+
+        with pytest.raises(WorkspaceError, match="no longer, among those that this server allows"):
+            workspace.datasets.open(dataset.id)
+
+
+def test_deleting_the_dataset_leaves_the_folder_alone(root):
+    write_folder(mixed_frame(300), root / "rows", [100])
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "rows")
+        workspace.delete(workspace.plan_deletion("dataset", dataset.id))
+
+        assert workspace.datasets.list() == ()
+        assert workspace.catalogue.rows("SELECT * FROM folders") == []
+    assert len(list((root / "rows").iterdir())) == 2
+
+
+def test_a_registration_belongs_to_the_person_who_made_it(root, tmp_path):
+    write_folder(mixed_frame(300), root / "rows", [100])
+    home = Home.at(tmp_path / "spu_home")
+    with Workspace.open_for("issuer", "ann", home) as ann, Workspace.open_for("issuer", "bob", home) as bob:
+        dataset = register(ann, root / "rows")
+
+        assert bob.datasets.list() == ()
+        with pytest.raises(WorkspaceError, match="has no dataset"):
+            bob.datasets.folder(dataset.id)
