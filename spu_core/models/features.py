@@ -64,9 +64,10 @@ class Features:
         matrix = self.store.matrix
         if isinstance(matrix, MatrixFile):
             return matrix.read(self.rows, self.active)
-        if self.active.size < matrix.shape[1]:
-            matrix = matrix[:, self.active]
-        return matrix if self.rows is None else matrix[self.rows]
+        # Rows first: scoring asks for few at a time, and must not copy all of them again and again.
+        if self.rows is not None:
+            matrix = matrix[self.rows]
+        return matrix[:, self.active] if self.active.size < matrix.shape[1] else matrix
 
     def blocks(self) -> Iterator[Features]:
         """The same view in pieces that fit into memory: itself, unless its matrix is a file."""

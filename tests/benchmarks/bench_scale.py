@@ -23,6 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spu_core.engines.launch import thread_variables
 from spu_core.export import Bundle, save_bundle
 from spu_core.labels import soft_labels_for
 from spu_core.metrics import auc_spu_score
@@ -163,7 +164,9 @@ PARTS: dict[str, Callable[[Path], Iterator[BenchRow]]] = {
 def measure(code: str) -> dict[str, float]:
     """What a fresh process with our own constant code found, its peak of memory, and its CPU seconds."""
     whole = _START.format(rules=RULES.to_json()) + code + _END
-    result = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=False)
+    # Waiting threads sleep, as in a worker: else what else runs on the machine would decide the CPU seconds.
+    environment = {**os.environ, **thread_variables(2), "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, check=False, env=environment)
     if result.returncode:
         raise RuntimeError(result.stderr[-2_000:])
     return json.loads(result.stdout.splitlines()[-1])
