@@ -128,7 +128,7 @@ def choose_earlier(page: Page) -> None:
 
 
 def _place(record: DatasetRecord) -> str:
-    return sized(record.size) if record.folder is None else "stay in a folder"
+    return sized(record.size) if record.folder is None else "in a folder"
 
 
 def take_sample(page: Page) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui import table_cached
+from pages.ui.data_parts import show_rejected
 from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.show import meaning
 from pages.ui.text import count, plain, sized
@@ -18,7 +19,7 @@ LIST_SECONDS = 15
 
 
 def register_folder(page: Page) -> None:
-    """Choose a folder of Parquet files that the operator offers; without any, one line says how to offer some."""
+    """Choose a folder or a large file that the operator offers; without any, one line says how to offer some."""
     with told_in_words(page.title):
         offers = _offers(str(page.workspace.home.folder))
         if not offers:
@@ -37,18 +38,18 @@ def register_folder(page: Page) -> None:
 def _choose_folder(page: Page, offers: tuple[FolderOffer, ...]) -> None:
     which, register = st.columns([5, 1], gap="small", vertical_alignment="bottom")
     chosen = which.selectbox(
-        "Folders of Parquet files",
+        "Folders of Parquet files, and text files of any size",
         range(len(offers)),
         index=None,
         format_func=lambda place: offers[place].words,
-        placeholder="Choose a folder",
+        placeholder="Choose a folder or a file",
         key="data_folder",
-        help="Its files stay where they are and are read in parts, so they may be larger than memory. Files in folders "
-        "below belong to it.",
+        help="Rows are read in parts, so they may be more than memory holds. Parquet files stay where they are, those "
+        "in folders below included; a text file is converted once, into your workspace.",
     )
     asked = register.button("Register", width="stretch", disabled=chosen is None, key="data_register")
     if len(offers) >= MOST_OFFERED:
-        st.caption(f"Only the first {count(MOST_OFFERED)} folders are listed.")
+        st.caption(f"Only the first {count(MOST_OFFERED)} of them are listed.")
     if asked and chosen is not None:
         _follow(start_registering(page.workspace, offers[chosen]).id)
 
@@ -75,6 +76,9 @@ def show_folder(page: Page, table: Table) -> None:
     figures[2].metric("Confirmed positives", _positives(page), border=True, help=meaning("label"))
     figures[3].metric("Files", f"{count(len(folder.files))} · {sized(folder.size)}", border=True)
     say_sample(page.dataset, table)
+    if table.reading is not None:
+        st.caption(plain(table.reading.describe()))
+        show_rejected(table.reading)
     st.dataframe(table.frame.head(SHOWN_ROWS), height=240, key="data_preview")
     st.caption(f"The first {count(min(SHOWN_ROWS, len(table)))} rows of the sample.")
 

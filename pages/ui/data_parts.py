@@ -32,7 +32,7 @@ def show_reading(page: Page, table: Table) -> None:
     figures[3].metric("Rejected lines", count(rejected), border=True)
     if table.reading is not None:
         st.caption(plain(table.reading.describe()))
-        _show_rejected(table.reading)
+        show_rejected(table.reading)
         _read_differently(page, table.reading)
     st.dataframe(table.frame.head(SHOWN_ROWS), height=240, key="data_preview")
     if len(table) > SHOWN_ROWS:
@@ -74,7 +74,8 @@ def _ask_dialect(reading: Reading) -> Dialect:
     )
 
 
-def _show_rejected(reading: Reading) -> None:
+def show_rejected(reading: Reading) -> None:
+    """The lines that could not be read, with why."""
     if not reading.rejected:
         return
     with st.expander(f"{count(reading.rejected_rows)} lines were not read", icon=":material/report:"):

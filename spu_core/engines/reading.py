@@ -12,6 +12,7 @@ from spu_core.engines.perform import run_here
 from spu_core.errors import SpuError
 from spu_core.tables import Dialect
 from spu_core.workspace import JobRecord, Workspace
+from spu_core.workspace.converted import REGISTER
 from spu_core.workspace.uploads import READ
 
 # Smaller files are read while one waits: starting a worker would take longer.
@@ -30,7 +31,7 @@ def read_again(workspace: Workspace, earlier: JobRecord, dialect: Dialect) -> Jo
 
 def readings(jobs: Sequence[JobRecord]) -> tuple[JobRecord, ...]:
     """The jobs among these that read a file or a folder."""
-    return tuple(job for job in jobs if job.kind in (READ, "register"))
+    return tuple(job for job in jobs if job.kind in (READ, REGISTER))
 
 
 def reading_of(workspace: Workspace, dataset: str) -> JobRecord | None:

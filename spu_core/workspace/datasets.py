@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spu_core.workspace import words
+from spu_core.workspace.converted import Converted
 from spu_core.workspace.files import FileDraft, FileStore
-from spu_core.workspace.folder_roots import FolderRoots
+from spu_core.workspace.folder_roots import FolderOffer, FolderRoots
 from spu_core.workspace.home import Home
 from spu_core.workspace.records import DatasetRecord, FileRecord
 from spu_core.workspace.values import clean_name, new_id, to_json
@@ -34,6 +35,7 @@ class Datasets:
 
     files: FileStore
     home: Home
+    converted: Converted
 
     def save(self, table: Table, name: str | None = None) -> DatasetRecord:
         """Store a table; the same content under the same name is the dataset that is there already."""
@@ -54,8 +56,8 @@ class Datasets:
         """
         from spu_core.tables.folder_survey import survey_to_json
 
-        name, place = clean_name(folder.name if name is None else name), self.roots.find(folder.path)
-        self.roots.refuse_links(place, (file.path for file in folder.files))
+        name = clean_name(folder.name if name is None else name)
+        place = self.converted.place_of(folder.path) or str(self._offered(folder.path, folder).path)
         survey, described = survey_to_json(folder), _described(folder)
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
@@ -64,7 +66,7 @@ class Datasets:
             if known is not None:
                 rows.execute("UPDATE datasets SET version = version + 1 WHERE id = ?", (known,))
             token = known or self._insert(rows, folder, values)
-            rows.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (token, str(place.path), survey))
+            rows.execute("INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (token, place, survey))
             return token
 
         draft = FileDraft("dataset", sample.to_parquet, address=f"{folder.fingerprint} sample {len(sample)}")
@@ -112,10 +114,12 @@ class Datasets:
         row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
         if row is None:
             raise words.unknown("folder", record.name)
-        place = self.roots.find(row["path"])
+        own = self.converted.path_of(row["path"])
+        path = self.roots.find(row["path"]).path if own is None else own
         saved = {**_saved(record), "known_fingerprint": record.fingerprint}
-        folder = folder_from_survey(row["survey"], place.path, **saved)
-        self.roots.refuse_links(place, (file.path for file in folder.files))
+        folder = folder_from_survey(row["survey"], path, **saved)
+        if own is None:
+            self._offered(path, folder)
         return folder
 
     def explore(self, token: str) -> Table:
@@ -149,6 +153,13 @@ class Datasets:
         if not changed:
             raise words.stale_edit("dataset", now.name, edited.version, now.version)
         return now
+
+    def _offered(self, path: Path, folder: TableFolder) -> FolderOffer:
+        """The offer of a folder that lies below an allowed root with all its files."""
+        roots = self.roots
+        offer = roots.find(path)
+        roots.refuse_links(offer, (file.path for file in folder.files))
+        return offer
 
     def rename(self, token: str, name: str) -> DatasetRecord:
         """Another name in the catalogue; nothing on disk moves."""

@@ -1,6 +1,6 @@
-"""Which folders of the server people may register: those below the roots that the operator allowed, and no others.
+"""Which folders and text files of the server people may register: those below roots that the operator allowed.
 
-A folder is chosen from a list that the server makes. What comes back is looked for in the tree of a root again, link by
+Everything is chosen from a list that the server makes. What comes back is looked for in the tree of a root again, link by
 link, so that neither a name nor a link leads outside.
 """
 
@@ -15,6 +15,8 @@ from spu_core.errors import WorkspaceError
 from spu_core.workspace.home import Home
 
 VARIABLE = "SPU_FOLDERS"
+# Text that is converted to a folder once; its content decides how it is read.
+TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MOST_OFFERED = 500
 # A tree may be deep and a disk slow: the list ends here, and says so.
 MOST_SEEN = 20_000
@@ -22,7 +24,7 @@ MOST_SEEN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class FolderOffer:
-    """A folder that may be registered: its root, and its place below it as people see it."""
+    """A folder or text file that may be registered: its root, and its place below it as people see it."""
 
     root: Path
     place: str
@@ -34,6 +36,11 @@ class FolderOffer:
     @property
     def name(self) -> str:
         return self.path.name
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a file that has to be converted."""
+        return _is_text(self.path)
 
     @property
     def words(self) -> str:
@@ -66,18 +73,18 @@ class FolderRoots:
         return cls(tuple(root for root in roots if root.is_dir()))
 
     def offers(self) -> tuple[FolderOffer, ...]:
-        """The folders with parquet files below the roots, in order of name; `key=value` belongs to the one above."""
+        """Folders with parquet files, and text files, in order of name; `key=value` belongs to the folder above."""
         found = {offer for root in self.roots for offer in _below(root)}
         return tuple(sorted(found, key=lambda offer: (str(offer.root), offer.place)))[:MOST_OFFERED]
 
     def find(self, path: str | Path) -> FolderOffer:
-        """The offer of a folder that was chosen; refused unless it lies below a root without any link outside."""
+        """The offer of what was chosen; refused unless it lies below a root without any link outside."""
         real = _real(path)
         for root in self.roots:
-            if real is not None and real.is_relative_to(root) and real.is_dir():
+            if real is not None and real.is_relative_to(root) and (real.is_dir() or _is_text(real)):
                 return FolderOffer(root, real.relative_to(root).as_posix())
         raise WorkspaceError(
-            f"The folder {Path(path).name!r} is not, or no longer, among those that this server allows; "
+            f"{Path(path).name!r} is not, or no longer, among the folders and files that this server allows; "
             f"whoever runs it names them in {VARIABLE}."
         )
 
@@ -104,10 +111,17 @@ def _below(root: Path) -> Iterator[FolderOffer]:
     for folder, inner, files in os.walk(root, followlinks=False):
         inner[:] = sorted(name for name in inner if name[:1] not in "._")
         seen += len(inner) + len(files)
+        for name in sorted(files):
+            if name[:1] not in "._" and _is_text(Path(folder) / name) and not (Path(folder) / name).is_symlink():
+                yield FolderOffer(root, (Path(folder) / name).relative_to(root).as_posix())
         if any(name.endswith(".parquet") and name[:1] not in "._" for name in files):
             yield FolderOffer(root, _whole(Path(folder), root).relative_to(root).as_posix())
         if seen > MOST_SEEN:
             return
+
+
+def _is_text(path: Path) -> bool:
+    return path.name.lower().endswith(TEXTS) and path.is_file()
 
 
 def _whole(folder: Path, root: Path) -> Path:

@@ -76,7 +76,7 @@ class FileRecord(_Record):
 class DatasetRecord(_Record):
     """A stored table; two datasets with the same fingerprint share one file.
 
-    `folder` is the path of a table that lies in a folder of the server; `file` then holds a sample of its rows.
+    `folder` is the place of a table that lies in a folder of the server; `file` then holds a sample of its rows.
     """
 
     JSON: ClassVar[frozenset[str]] = frozenset({"roles", "positive_values", "truth_values"})

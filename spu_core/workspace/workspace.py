@@ -12,6 +12,7 @@ from spu_core.workspace.audits import Audits
 from spu_core.workspace.backup import back_up, backups
 from spu_core.workspace.candidates import Candidates
 from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.converted import Converted
 from spu_core.workspace.datasets import Datasets
 from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
 from spu_core.workspace.derived import Derived
@@ -49,7 +50,6 @@ class Workspace:
         self.clock = clock
         self.catalogue = Catalogue(folder / CATALOGUE, disk)
         self.files = FileStore(self.catalogue, clock)
-        self.datasets = Datasets(self.files, home)
         self.rule_sets = RuleSets(self.catalogue, clock)
         self.candidates = Candidates(self.catalogue, clock)
         self.runs = Runs(self.files)
@@ -60,6 +60,8 @@ class Workspace:
         self.feedbacks = Feedbacks(self.catalogue, clock)
         self.audits = Audits(self.catalogue, clock)
         self.jobs = Jobs(self.catalogue, clock)
+        self.converted = Converted(folder, self.jobs)
+        self.datasets = Datasets(self.files, home, self.converted)
         self.uploads = Uploads(folder / "uploads", self.jobs)
         self.derived = Derived(self.files)
 
@@ -147,10 +149,11 @@ class Workspace:
         self.remove_leftovers()
 
     def remove_leftovers(self) -> None:
-        """Logs and locks of deleted jobs, uploads that were read, and what was derived from deleted datasets."""
+        """Logs and locks of deleted jobs, uploads that were read, and what was made of deleted datasets."""
         self.jobs.remove_leftovers()
         self.uploads.remove_leftovers()
         self.derived.remove_leftovers()
+        self.converted.remove_leftovers()
 
     def close(self) -> None:
         self.catalogue.close()

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from spu_core.engines import Job, run_here
-from spu_core.errors import WorkspaceError
+from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import TablePart
 from spu_core.workspace import Home, Workspace
 from spu_core.workspace.folder_roots import VARIABLE, FolderRoots
@@ -36,7 +36,7 @@ def test_without_the_variable_nothing_is_offered_and_nothing_is_found(tmp_path, 
     none = FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
 
     assert none.offers() == ()
-    with pytest.raises(WorkspaceError, match="among those that this server allows"):
+    with pytest.raises(WorkspaceError, match="this server allows"):
         none.find(folder)
 
 
@@ -47,9 +47,12 @@ def test_folders_with_parquet_files_are_offered_and_partitions_belong_to_the_fol
     write_folder(mixed_frame(20), root / "deep" / "er", [])
     write_folder(mixed_frame(20), root / ".hidden", [])
     (root / "texts").mkdir()
-    (root / "texts" / "notes.csv").write_text("a,b\n1,2\n")
+    (root / "texts" / "notes.CSV").write_text("a,b\n1,2\n")
+    (root / "texts" / "notes.pdf").write_text("a,b\n1,2\n")
 
-    assert [offer.words for offer in roots.offers()] == ["tables/deep/er", "tables/sales", "tables/visits"]
+    words = [offer.words for offer in roots.offers()]
+
+    assert words == ["tables/deep/er", "tables/sales", "tables/texts/notes.CSV", "tables/visits"]
 
 
 @pytest.mark.parametrize("name", ["..", "../outside", "/etc", "rows/../../outside", "", "rows\x00", "~"])
@@ -57,7 +60,7 @@ def test_a_name_never_leads_out_of_the_roots(root, roots, tmp_path, name):
     write_folder(mixed_frame(20), root / "rows", [])
     write_folder(mixed_frame(20), tmp_path / "outside", [])
 
-    with pytest.raises(WorkspaceError, match="among those that this server allows"):
+    with pytest.raises(WorkspaceError, match="this server allows"):
         roots.find(name if name.startswith(("/", "~")) or not name else str(root / name))
 
 
@@ -66,7 +69,7 @@ def test_a_link_to_a_folder_outside_is_neither_offered_nor_found(root, roots, tm
     (root / "link").symlink_to(tmp_path / "outside")
 
     assert roots.offers() == ()
-    with pytest.raises(WorkspaceError, match="among those that this server allows"):
+    with pytest.raises(WorkspaceError, match="this server allows"):
         roots.find(root / "link")
 
 
@@ -155,7 +158,7 @@ def test_a_root_that_is_no_longer_allowed_closes_its_folders(root, tmp_path, mon
         dataset = register(workspace, root / "rows")
         monkeypatch.setenv(VARIABLE, str(tmp_path / "other"))
 
-        with pytest.raises(WorkspaceError, match="no longer, among those that this server allows"):
+        with pytest.raises(WorkspaceError, match="no longer, among the folders and files that this server allows"):
             workspace.datasets.open(dataset.id)
 
 
@@ -179,3 +182,56 @@ def test_a_registration_belongs_to_the_person_who_made_it(root, tmp_path):
         assert bob.datasets.list() == ()
         with pytest.raises(WorkspaceError, match="has no dataset"):
             bob.datasets.folder(dataset.id)
+
+
+MESSY = "name;amount;fraud\n" + "Ann;1,5;1\nBob;2,5;0\n" * 60 + "too;few\n"
+
+
+def test_a_text_file_is_converted_once_and_goes_with_its_dataset(root):
+    (root / "sales.csv").write_text(MESSY)
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "sales.csv")
+        folder, sample = workspace.datasets.open(dataset.id), workspace.datasets.explore(dataset.id)
+
+        assert (dataset.name, dataset.n_rows) == ("sales.csv", 120)
+        assert folder.read().frame["amount"].tolist()[:2] == [1.5, 2.5]
+        assert folder.path.is_relative_to(workspace.folder)
+        assert sample.reading.rejected_rows == 1
+        (root / "sales.csv").unlink()
+        assert len(workspace.datasets.open(dataset.id)) == 120
+
+        workspace.delete(workspace.plan_deletion("dataset", dataset.id))
+        assert not folder.path.exists()
+
+
+def test_a_text_file_behind_a_link_is_neither_offered_nor_converted(root, roots, tmp_path):
+    (tmp_path / "secret.csv").write_text(MESSY)
+    (root / "link.csv").symlink_to(tmp_path / "secret.csv")
+
+    assert roots.offers() == ()
+    with Workspace.open() as workspace, pytest.raises(WorkspaceError, match="this server allows"):
+        register(workspace, root / "link.csv")
+
+
+def test_a_file_that_is_no_table_leaves_nothing_behind(root):
+    (root / "page.csv").write_text("<!DOCTYPE html><html><body>Log in</body></html>")
+    with Workspace.open() as workspace:
+        with pytest.raises(SpuError, match="HTML"):
+            register(workspace, root / "page.csv")
+
+        assert workspace.datasets.list() == ()
+        assert list(workspace.converted.folder.iterdir()) == []
+
+
+def test_what_a_cut_conversion_left_is_removed_at_the_next_start(root):
+    with Workspace.open() as workspace:
+        (workspace.converted.new()).mkdir()
+        (workspace.converted.folder / ".0123.writing").mkdir()
+    with Workspace.open() as workspace:
+        assert list(workspace.converted.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["converted/../files", "converted/x", "../converted/" + "a" * 24])
+def test_a_place_in_the_catalogue_cannot_lead_out_of_the_workspace(root, place):
+    with Workspace.open() as workspace:
+        assert workspace.converted.path_of(place) is None
