@@ -1,7 +1,7 @@
 """Which folders and text files of the server people may register: those below roots that the operator allowed.
 
-Everything is chosen from a list that the server makes. What comes back is looked for in the tree of a root again, link by
-link, so that neither a name nor a link leads outside.
+Everything is chosen from a list that the server makes. What comes back is looked for in the tree of a root again, link
+by link, so that neither a name nor a link leads outside.
 """
 
 from __future__ import annotations
