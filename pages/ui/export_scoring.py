@@ -10,6 +10,7 @@ import streamlit as st
 
 from pages.ui import cached
 from pages.ui.data_bring import FILE_TYPES
+from pages.ui.export_folder import score_folder
 from pages.ui.export_scored import show_scored
 from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.text import count, plain
@@ -49,6 +50,8 @@ def score_new_file(page: Page, bundle: Bundle, key: str, at_once: AtOnce, run: R
         )
         st.caption(":material/info: Rows that the model was trained on look better here than they are.")
     with told_in_words(page.title):
+        if uploaded is None and run is not None:
+            score_folder(page, run.id, flag_by, key)
         if uploaded is None:
             _show_earlier(page, None if run is None else run.id, key)
         elif run is None or scoring.scores_at_once(run, uploaded.size):

@@ -24,7 +24,7 @@ from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreReport, Scoring
 from spu_core.export.spreadsheet import write_csv
 from spu_core.export.trial import score_in_child
-from spu_core.workspace import ExportRecord, JobRecord, RunRecord, Workspace
+from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace
 
 # Smaller files are scored while one waits: starting a worker would take longer.
 SMALL = 5_000_000
@@ -105,6 +105,12 @@ def start_scoring(workspace: Workspace, run: str, stream: IO[bytes], name: str, 
     upload = workspace.uploads.save(stream)
     parameters = {"run": run, "upload": upload, "name": name, "flag_by": flag_by}
     return start_worker(workspace, Job(kind="score", parameters=parameters, title=name))
+
+
+def start_scoring_dataset(workspace: Workspace, run: str, dataset: DatasetRecord, flag_by: str) -> JobRecord:
+    """Score a dataset of the workspace with a stored run in the background; returns at once."""
+    parameters = {"run": run, "dataset": dataset.id, "flag_by": flag_by}
+    return start_worker(workspace, Job(kind="score", parameters=parameters, title=dataset.name))
 
 
 def scored_before(workspace: Workspace, run: str) -> tuple[ExportRecord, ...]:

@@ -144,6 +144,20 @@ def test_runs_on_a_folder_are_compared_and_exported(open_app, trained):
     assert not export.error
 
 
+def test_a_registered_folder_is_scored_part_by_part(open_app, trained, root, monkeypatch):
+    monkeypatch.setattr("spu_core.engines.scoring_files.start_worker", run_here)
+    query, runs = trained
+    page = open_app("pages/6_export.py", **query, export_part="Score a new file")
+    page.selectbox(key="export_folder").select(query["dataset"]).run()
+    page.button(key="export_folder_score").click().run()
+
+    assert not page.exception
+    assert "400" in words_of(page) + " ".join(metric.value for metric in page.metric)
+    with Workspace.open() as workspace:
+        scored = [record for run in runs for record in workspace.exports.list(run)]
+        assert [record.detail["report"]["rows"] for record in scored] == [400]
+
+
 def test_the_trust_page_says_that_it_needs_rows_in_memory(open_app, trained):
     page = open_app("pages/5_trust.py", **trained[0])
 
