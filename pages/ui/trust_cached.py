@@ -15,14 +15,12 @@ from spu_core.training.views import NOT_MODELS
 from spu_core.trust import (
     AuditPlan,
     BiasMap,
-    EchoReport,
     Outlook,
     Population,
     RuleInfluence,
     Sensitivity,
     WhatIf,
     belief_sensitivity,
-    echo_check,
     outlook_table,
     plan_audit,
     rule_influence,
@@ -32,7 +30,6 @@ from spu_core.trust import outlook as outlook_of
 from spu_core.workspace import AuditRecord, RunRecord
 
 Key = tuple[str, str, int, str, str]
-ECHO_ROWS = 20_000
 MOST_RUNS = 8
 PLANNED_ROWS = 20_000
 # So many rows times draws are judged in a few seconds.
@@ -118,11 +115,6 @@ def bias(case: TrustCase) -> BiasMap:
     return _bias(case.key, case)
 
 
-def echo(case: TrustCase) -> EchoReport:
-    """The candidate of the case, trained with and without the rule columns."""
-    return _echo(case.key, case)
-
-
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _what_if(key: Key, threshold: float | None, _case: TrustCase) -> WhatIf:
     return WhatIf.of_run(_case.run, threshold)
@@ -169,9 +161,3 @@ def _sensitivity(
 @st.cache_resource(max_entries=32, show_spinner="Comparing confirmed with expected positives …")
 def _bias(key: Key, _case: TrustCase) -> BiasMap:
     return selection_bias(_case.table, _case.soft_labels)
-
-
-@st.cache_resource(max_entries=16, show_spinner="Training twice, with and without the rule columns …")
-def _echo(key: Key, _case: TrustCase) -> EchoReport:
-    run = _case.run
-    return echo_check(_case.table, _case.soft_labels, run.candidate, run.config, most_rows=ECHO_ROWS)

@@ -5,16 +5,22 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui import trust_cached
+from pages.ui.shell import Page, told_in_words
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import bias_chart, echo_chart
+from spu_core.engines import cancel, jobs_now, start_worker
+from spu_core.engines.echo import echo_job, echo_result, latest_echo
 from spu_core.errors import SpuError
-from spu_core.trust import BiasMap
+from spu_core.trust import BiasMap, EchoReport
+from spu_core.workspace import JobStatus
+
+POLL_SECONDS = 1.0
 
 
 def show(case: TrustCase) -> None:
-    """The echo check (on demand, since it trains) and the selection-bias map."""
+    """The echo check (on demand, by a job, since it trains) and the selection-bias map."""
     echo, bias = st.columns([2, 3], gap="medium")
     with echo, st.container(border=True):
         _show_echo(case)
@@ -28,21 +34,43 @@ def _show_echo(case: TrustCase) -> None:
         "A model that sees the columns of the rules can repeat them and reach a high AUC_SPU without knowing anything. "
         "Beyond: among rows on which the rules say the same, does it still put confirmed positives first? ½ is no."
     )
-    asked = f"trust_echo_{case.record.id}"
-    many = min(case.dataset.n_rows, trust_cached.ECHO_ROWS)
-    if not st.session_state.get(asked) and not st.button(
-        f"Train twice and compare, on {count(many)} rows", key="trust_echo_go", icon=":material/play_arrow:"
-    ):
+    asked = echo_job(case.record, case.dataset, case.rules)
+    job = latest_echo(case.page.workspace, asked)
+    if job is not None and not job.status.is_over:
+        st.fragment(_watch, run_every=POLL_SECONDS)(case.page, job.id)
         return
-    st.session_state[asked] = True
-    try:
-        report = trust_cached.echo(case)
-    except SpuError as problem:
-        st.info(plain(problem), icon=":material/info:")
+    if job is not None and job.status is JobStatus.FINISHED:
+        _show_report(echo_result(job))
         return
+    if job is not None:
+        st.info(plain(job.error), icon=":material/info:")
+    words = f"Train twice and compare, on {count(case.dataset.n_rows)} rows"
+    if st.button(words, key="trust_echo_go", icon=":material/play_arrow:"):
+        start_worker(case.page.workspace, asked)
+        st.rerun()
+    st.caption("It runs in the background: you can go on with other work, close this tab, and come back.")
+
+
+def _watch(page: Page, token: str) -> None:
+    with told_in_words(page.title):
+        job = next((each for each in jobs_now(page.workspace) if each.id == token), None)
+        if job is None or job.status.is_over:
+            st.rerun()  # the whole page: the report takes the place of the bar
+            return
+        st.progress(job.share, text=plain(job.message or "waiting for its turn"))
+        if st.button("Cancel", icon=":material/stop_circle:", key="trust_echo_cancel"):
+            cancel(page.workspace, job.id)
+            st.rerun()
+
+
+def _show_report(report: EchoReport) -> None:
     box = st.warning if report.is_echo else st.markdown
     box(plain(report.sentence))
     show_chart(echo_chart(report, theme=theme()), "trust_echo_chart")
+    st.caption(
+        f"Out of fold on {count(report.rows)} rows; the lines are {report.reproduced.level:.0%} intervals. Confirmed "
+        "positives must be a fair part of all positives for *beyond* to speak of them."
+    )
 
 
 def _show_bias(case: TrustCase) -> None:

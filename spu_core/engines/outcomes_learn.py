@@ -10,7 +10,7 @@ import pandas as pd
 from spu_core.engines.jobs import Job, JobLimits
 from spu_core.engines.outcomes import arm_names
 from spu_core.engines.outcomes_record import LoopChecks, checks_of
-from spu_core.engines.stored import soft_labels_by, stored_runs
+from spu_core.engines.stored import left_out_of, soft_labels_by, stored_runs
 from spu_core.errors import WorkspaceError
 from spu_core.labels.check_log import ADMITTED
 from spu_core.metrics import Difference, auc_spu_ceiling, auc_spu_score, compare_auc_spu
@@ -86,6 +86,7 @@ def retraining_job(workspace: Workspace, run: str, learnt: FeedbackRecord) -> Jo
         "rule_set_version": rules[1],
         "plan": plan.to_json(),
         "refine": False,
+        "left_out": list(left_out_of(workspace, record)),
     }
     limits = JobLimits(threads=config.threads)
     return Job(kind="train", parameters=parameters, title=f"{record.name}, trained again", limits=limits)

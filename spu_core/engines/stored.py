@@ -63,6 +63,12 @@ def _stored_auc(record: RunRecord) -> float:
     return float((metrics.get("auc_spu") or {}).get("estimate", 0.0))
 
 
+def left_out_of(workspace: Workspace, record: RunRecord) -> tuple[str, ...]:
+    """The columns that models of this run's training must not see; whoever trains it again keeps them out."""
+    job = None if record.job is None else workspace.jobs.find(record.job)
+    return () if job is None else tuple(job.parameters.get("left_out", ()))
+
+
 def soft_labels_by(table: Table | TableFolder, version: RuleSetVersion | None) -> SoftLabels:
     """The soft labels that a version of a rule set gives a table; without rules, those of the table itself."""
     return soft_labels_of(table, None if version is None else RuleSet.from_json(version.text))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -12,8 +13,7 @@ from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
 from spu_core.tables import Table
-from spu_core.training import Candidate, Figure, Run, TrainConfig, TrainProgress, cross_fit
-from spu_core.training.figures import figure_of
+from spu_core.training import Candidate, Run, TrainConfig, TrainProgress, cross_fit
 from spu_core.training.folded import folded_auc, share_of
 
 # A model that reproduces nine tenths of the ranking of the rules has little room for anything else.
@@ -21,23 +21,23 @@ ECHO_SHARE = 0.9
 RULE_LEVELS = 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class EchoReport:
-    """One candidate trained with and without the columns that rules read.
+    """One candidate trained with and without the columns that rules read; figures only, so that it can be kept.
 
     `reproduced` is the share of the rule score's ranking that the scores repeat (1: all of it, 0: none), with the rule
     columns and without. `beyond` is the known-positive AUC among unlabelled and labelled rows on which the rules say
-    the same: ½ means that the model adds nothing to the rules. `figures` compares both runs.
+    the same: ½ means that the model adds nothing to the rules; None where too few rows can tell.
     """
 
-    candidate: Candidate
-    kept: Run
-    dropped: Run
+    name: str
+    rows: int
+    auc_spu: Interval
+    auc_spu_without: Interval
     reproduced: Interval
     reproduced_without: Interval
     beyond: Interval | None
     beyond_without: Interval | None
-    figures: dict[str, Figure]
 
     @property
     def is_echo(self) -> bool:
@@ -48,13 +48,12 @@ class EchoReport:
     @property
     def lost(self) -> float:
         """AUC_SPU that goes when the rule columns go."""
-        value = self.figures["auc_spu"].value
-        return value[self.kept.name] - value[self.dropped.name]
+        return self.auc_spu.estimate - self.auc_spu_without.estimate
 
     @property
     def sentence(self) -> str:
         repeated = f"{self.reproduced.estimate:.0%} of the rules' ranking"
-        share = f"{self.candidate.name!r} with the rule columns repeats {repeated}"
+        share = f"{self.name!r} with the rule columns repeats {repeated}"
         without = f"{self.reproduced_without.estimate:.0%} without them; dropping them costs {self.lost:.3f} AUC_SPU"
         if self.is_echo:
             return f"{share} ({without}) and adds nothing to it that confirmed positives bear out: it is an echo."
@@ -64,6 +63,18 @@ class EchoReport:
         figure = f"known-positive AUC {self.beyond.estimate:.3f} where the rules say the same"
         return f"{share} ({without}); it knows {words} the rules ({figure})."
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for a file or a catalogue."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EchoReport:
+        """The report that `to_dict` wrote."""
+        read: dict[str, Any] = {
+            name: Interval(**value) if isinstance(value, Mapping) else value for name, value in data.items()
+        }
+        return cls(**read)
+
 
 def echo_check(
     table: Table,
@@ -71,29 +82,34 @@ def echo_check(
     candidate: Candidate | str,
     config: TrainConfig | None = None,
     *,
-    most_rows: int | None = None,
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> EchoReport:
-    """Cross-fit a candidate with and without the rule columns and compare both with the rules.
-
-    With `most_rows`, on that many rows drawn at random where there are more.
-    """
+    """Cross-fit a candidate with and without the rule columns and compare both with the rules."""
     candidate = Candidate(candidate) if isinstance(candidate, str) else candidate
-    if most_rows is not None and len(table) > most_rows:
-        rows = np.sort(np.random.default_rng(0).choice(len(table), most_rows, replace=False))
-        table = replace(table, frame=table.frame.iloc[rows].reset_index(drop=True))
-        soft_labels = soft_labels.take(rows)
+    kept, dropped = train_twins(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
+    return EchoReport(
+        candidate.name,
+        len(table),
+        _auc_spu(kept),
+        _auc_spu(dropped),
+        _reproduced(kept),
+        _reproduced(dropped),
+        beyond_rules(kept),
+        beyond_rules(dropped),
+    )
+
+
+def train_twins(
+    table: Table, soft_labels: SoftLabels, candidate: Candidate, config: TrainConfig | None = None, **watching: Any
+) -> tuple[Run, Run]:
+    """The same candidate with the rule columns and without them, on the same folds."""
     _check_rules(table, soft_labels)
     twins = [_with_columns(candidate, True), _with_columns(candidate, False)]
-    kept, dropped = cross_fit(table, soft_labels, twins, config, on_progress=on_progress, should_stop=should_stop)
+    kept, dropped = cross_fit(table, soft_labels, twins, config, **watching)
     for run in (kept, dropped):
         run.need_score()
-    reproduced, without = (_reproduced(run) for run in (kept, dropped))
-    keys = ("auc_spu", "known_positive_auc", "true_auc")
-    figures = {key: figure_of(key, [kept, dropped], kept.basis) for key in keys}
-    beyond, beyond_without = (beyond_rules(run) for run in (kept, dropped))
-    return EchoReport(candidate, kept, dropped, reproduced, without, beyond, beyond_without, figures)
+    return kept, dropped
 
 
 def beyond_rules(run: Run) -> Interval | None:
@@ -131,6 +147,12 @@ def _share_below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     others = np.sort(others)
     below, upto = (np.searchsorted(others, values, side=side) for side in ("left", "right"))
     return 0.5 * (below + upto) / others.size
+
+
+def _auc_spu(run: Run) -> Interval:
+    if run.metrics is None:
+        raise TrainingError(f"{run.name!r} has no AUC_SPU, so there is nothing to compare.")
+    return run.metrics.auc_spu
 
 
 def _reproduced(run: Run) -> Interval:

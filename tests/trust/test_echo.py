@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,8 @@ from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Candidate, TrainConfig
-from spu_core.trust import beyond_rules, echo_check
+from spu_core.trust import EchoReport, beyond_rules, echo_check
+from spu_core.trust.echo import train_twins
 
 CONFIG = TrainConfig(folds=3, threads=1)
 
@@ -34,6 +37,8 @@ def test_a_model_of_the_rule_column_is_called_an_echo():
     assert abs(report.reproduced_without.estimate) < 0.2
     assert report.lost > 0.2
     assert "it is an echo" in report.sentence
+    assert report.rows == 1500
+    assert EchoReport.from_dict(json.loads(json.dumps(report.to_dict()))) == report
 
 
 def test_a_model_that_knows_more_than_the_rules_is_not():
@@ -48,7 +53,7 @@ def test_the_rules_themselves_add_nothing_to_the_rules():
     report = echo_check(*world(informed=False), "rule_score", CONFIG)
 
     assert report.reproduced.estimate == pytest.approx(1.0, abs=0.01)
-    assert beyond_rules(report.kept).estimate == pytest.approx(0.5)
+    assert report.beyond.estimate == pytest.approx(0.5)
 
 
 def test_without_rule_columns_there_is_nothing_to_check():
@@ -60,8 +65,7 @@ def test_without_rule_columns_there_is_nothing_to_check():
 
 
 def test_beyond_equals_the_pair_count_within_levels_of_the_rules():
-    report = echo_check(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
-    run = report.kept
+    run, _ = train_twins(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
     basis, wins = run.basis, []
     for row in np.flatnonzero(basis.is_labeled):
         same = (basis.rule_score == basis.rule_score[row]) & (basis.fold == basis.fold[row]) & ~basis.is_labeled
