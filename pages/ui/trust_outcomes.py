@@ -8,6 +8,7 @@ from pages.ui.show import explain_words, meaning
 from pages.ui.text import count, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import checks as recorded_checks
+from pages.ui.trust_outcomes_cached import queues
 from pages.ui.trust_outcomes_flag import show_flag
 from pages.ui.trust_outcomes_learn import show_learn
 from pages.ui.trust_outcomes_ratios import show_ratios
@@ -37,13 +38,13 @@ def show(case: TrustCase) -> None:
 def _show_headline(case: TrustCase, found: LoopChecks | None) -> None:
     quiet = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(4, gap="small")
-    queues = case.page.workspace.queues.list(*case.page.workspace.feedbacks.family(case.dataset.id))
+    made = len(queues(case))
     ratios = {} if found is None else {each.arm: each for each in outcome_ratios(found.checks)}
     waiting = 0 if found is None else sum(found.open.values())
     cards[0].metric(
         "Checks with an outcome",
         count(0 if found is None else len(found)),
-        f"{count(waiting)} open in {count(len(queues))} queue{'s' * (len(queues) != 1)}",
+        f"{count(waiting)} open in {count(made)} queue{'s' * (made != 1)}",
         help=meaning("review queue"),
         **quiet,
     )

@@ -60,7 +60,10 @@ def _compare(case: TrustCase, new: str) -> None:
         run for run in earlier if run.name == workspace.runs.get(new).name
     ]
     if not same:
-        st.caption("The model that was trained before is no longer there to compare with.")
+        st.caption(
+            ":material/info: No model was trained on these rows before, so there are no scores of both on the same "
+            "rows. Open the new data, split the next queue between both models, and let the checks decide."
+        )
         return
     _show(what_changed(case, same[0].id, new))
 

@@ -10,14 +10,14 @@ import streamlit as st
 from pages.ui.show import meaning
 from pages.ui.text import count, plain, share
 from pages.ui.trust_case import TrustCase
-from pages.ui.trust_outcomes_cached import disagreements, population, preview
+from pages.ui.trust_outcomes_cached import dataset_names, disagreements, population, populations, preview, queues
 from spu_core.engines.exporting import file_stem
 from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
 from spu_core.engines.outcomes_record import queue_csv
 from spu_core.trust.outcomes import RANDOM
 from spu_core.trust.outcomes_compare import detectable_difference
 from spu_core.trust.queue import Queue, QueuePlan
-from spu_core.workspace import QueueRecord
+from spu_core.workspace import DatasetRecord, QueueRecord
 
 SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the rules suspect more"}
 
@@ -35,20 +35,35 @@ def _ask_top(case: TrustCase) -> None:
     st.subheader("Flag the top by budget", anchor=False)
     asks, says = st.columns([2, 3], gap="medium")
     with asks:
-        runs, plan, again = _ask_plan(case)
-    chosen, balance = preview(case, runs, plan, again)
+        rows = _ask_population(case)
+        runs, plan, again = _ask_plan(case, rows)
+    chosen, balance = preview(case, runs, rows, plan, again)
     with says:
         _say_plan(chosen, balance, plan.random_share > 0)
         if st.button("Make this queue", type="primary", icon=":material/playlist_add_check:", key="queue_make"):
-            request = QueueRequest(dataset=case.dataset.id, runs=runs, plan=plan, again=again)
+            request = QueueRequest(dataset=rows.id, runs=runs, plan=plan, again=again)
             st.query_params["queue"] = make_queue(case.page.workspace, request).id
             st.rerun()
 
 
-def _ask_plan(case: TrustCase) -> tuple[tuple[str, ...], QueuePlan, bool]:
-    default = max(20, min(round(case.dataset.n_rows * _share(case)), 1_000))
-    most = max(2, case.dataset.n_rows)
-    budget = st.number_input("Checks to spend", 2, most, min(default, most), key="queue_budget")
+def _ask_population(case: TrustCase) -> DatasetRecord:
+    """The rows at hand, or another stored table that the model can score: the users of next week."""
+    known = {each.id: each for each in populations(case)}
+    chosen = st.selectbox(
+        "Flag from",
+        list(known),
+        format_func=lambda token: f"{known[token].name} · {count(known[token].n_rows)} rows",
+        key=f"queue_rows_{case.record.id}",
+        help="Rows that the model was trained on are ranked by their out-of-fold scores, others by the refitted model. "
+        "Bring new users on the Data page; every table with the columns that this model reads is listed here.",
+    )
+    return known[str(chosen)]
+
+
+def _ask_plan(case: TrustCase, rows: DatasetRecord) -> tuple[tuple[str, ...], QueuePlan, bool]:
+    default = max(20, min(round(rows.n_rows * _share(case)), 1_000))
+    most = max(2, rows.n_rows)
+    budget = st.number_input("Checks to spend", 2, most, min(default, most), key=f"queue_budget_{rows.id}")
     names = {token: name for token, name in case.names.items() if token != case.record.id}
     other = st.selectbox(
         "Split with another model",
@@ -63,7 +78,7 @@ def _ask_plan(case: TrustCase) -> tuple[tuple[str, ...], QueuePlan, bool]:
         seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
         again = st.toggle("Users of earlier queues may be checked again", key="queue_again")
     runs = (case.record.id,) if other is None else (case.record.id, str(other))
-    turn = len(_queues(case)) + 1
+    turn = len(queues(case)) + 1
     return runs, QueuePlan(budget=int(budget), random_share=chance / 100, seed=int(seed), turn=turn), again
 
 
@@ -97,7 +112,7 @@ def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
 def _ask_disagreement(case: TrustCase) -> None:
     st.subheader("Where model and rules disagree", anchor=False)
     st.caption("One of the two has something to learn there. These checks belong to no model's ratio.")
-    found = population(case, (case.record.id,))
+    found = population(case, (case.record.id,), case.dataset)
     if found.soft_labels is None:
         st.caption("This model was trained without rules.")
         return
@@ -129,11 +144,11 @@ def _ask_disagreement(case: TrustCase) -> None:
 
 
 def _show_queues(case: TrustCase) -> None:
-    queues = _queues(case)
-    if not queues:
+    made = queues(case)
+    if not made:
         return
     st.subheader("Queues", anchor=False)
-    for queue in queues[:10]:
+    for queue in made[:10]:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"queue_{queue.id}"):
             st.markdown(f"**{plain(queue.name)}**", width="content")
             st.caption(_words(case, queue), width="stretch")
@@ -145,7 +160,8 @@ def _words(case: TrustCase, queue: QueueRecord) -> str:
     entries = case.page.workspace.queues.entries(queue.id)
     done = len(case.page.workspace.queues.outcomes(queue.id))
     arms = ", ".join(plain(arm) for arm in dict.fromkeys(entry.arm for entry in entries))
-    return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users ({arms}) · {count(done)} outcomes"
+    where = "" if queue.dataset == case.dataset.id else f" from {plain(dataset_names(case).get(queue.dataset, '?'))}"
+    return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users{where} ({arms}) · {count(done)} outcomes"
 
 
 def _offer(case: TrustCase, queue: QueueRecord, blind: bool) -> None:
@@ -159,10 +175,6 @@ def _offer(case: TrustCase, queue: QueueRecord, blind: bool) -> None:
         on_click="ignore",
         key=f"queue_csv_{blind}_{queue.id}",
     )
-
-
-def _queues(case: TrustCase) -> tuple[QueueRecord, ...]:
-    return case.page.workspace.queues.list(*case.page.workspace.feedbacks.family(case.dataset.id))
 
 
 def _share(case: TrustCase) -> float:

@@ -12,11 +12,11 @@ from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, figure, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import checks as recorded_checks
-from pages.ui.trust_outcomes_cached import proposal
+from pages.ui.trust_outcomes_cached import own_checks, proposal, queues
 from pages.ui.trust_outcomes_changed import show_next_training
 from spu_core.engines.outcomes_learn import learn_from_outcomes
 from spu_core.trust.feedback import Feedback, FeedbackPlan
-from spu_core.workspace import FeedbackRecord
+from spu_core.workspace import DatasetRecord, FeedbackRecord
 
 
 def show_learn(case: TrustCase) -> None:
@@ -24,20 +24,44 @@ def show_learn(case: TrustCase) -> None:
     if recorded_checks(case) is None:
         st.info("No outcome was recorded yet, so there is nothing to learn from.", icon=":material/info:")
         return
+    rows = _ask_rows(case)
     plan = _ask_plan()
-    found = proposal(case, plan)
+    found = proposal(case, rows, plan)
     _show_proposal(found)
     _show_ratios(found)
     _show_rules(found)
     show_findings(found.findings)
-    if found.table.fingerprint == case.dataset.fingerprint:
+    if found.table.fingerprint == rows.fingerprint:
         st.caption(":material/check: This dataset knows all recorded outcomes already.")
     elif _is_made(case, found):
         st.caption(":material/check: This was made already; it stands below.")
     elif st.button("Make the new data and rules", type="primary", icon=":material/school:", key="learn_save"):
-        learn_from_outcomes(case.page.workspace, case.dataset.id, case.rules, plan)
+        learn_from_outcomes(case.page.workspace, rows.id, case.rules, plan)
         st.rerun()
-    _show_lineage(case)
+    _show_lineage(case, rows)
+
+
+def _ask_rows(case: TrustCase) -> DatasetRecord:
+    """The table that learns: outcomes belong to the rows that were flagged, at hand or in another population."""
+    there = {each.id: each for each in case.page.workspace.datasets.list()}
+    checked = [each.dataset for each in queues(case) if each.dataset in there]
+    others = [token for token in dict.fromkeys(checked) if own_checks(case, token) is not None]
+    own = case.page.workspace.feedbacks.family(case.dataset.id)
+    known = [
+        *([case.dataset.id] if own_checks(case, case.dataset.id) is not None else []),
+        *(token for token in others if token not in own),
+    ]
+    if len(known) == 1:
+        return there[known[0]]
+    chosen = st.selectbox(
+        "The rows of",
+        known,
+        format_func=lambda token: there[token].name,
+        key=f"learn_rows_{case.dataset.id}",
+        width=420,
+        help="Each table learns from the outcomes of its own rows.",
+    )
+    return there[str(chosen)]
 
 
 def _is_made(case: TrustCase, found: Feedback) -> bool:
@@ -150,9 +174,9 @@ def _show_rules(found: Feedback) -> None:
         )
 
 
-def _show_lineage(case: TrustCase) -> None:
-    """What was learnt from this dataset or led to it, the newest first, with its next training."""
-    family = case.page.workspace.feedbacks.family(case.dataset.id)
+def _show_lineage(case: TrustCase, rows: DatasetRecord) -> None:
+    """What was learnt from these rows or led to them, the newest first, with its next training."""
+    family = case.page.workspace.feedbacks.family(rows.id)
     records = [
         record
         for record in case.page.workspace.feedbacks.list()

@@ -11,6 +11,7 @@ from pages.ui.show import meaning, show_chart, theme
 from pages.ui.text import count, figure, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import checks as recorded_checks
+from pages.ui.trust_outcomes_cached import dataset_names, own_checks, queues
 from pages.ui.trust_outcomes_delay import show_delay
 from pages.ui.trust_outcomes_flag import today
 from spu_core.charts import outcome_ratio_chart, outcome_time_chart
@@ -33,7 +34,8 @@ def show_ratios(case: TrustCase) -> None:
     if found is None:
         st.info("No outcome was recorded yet: hand a queue out, and record what comes back.", icon=":material/info:")
         return
-    found = _cut(found)
+    days = _ask_age(found)
+    found = old_enough(found, today(), days)
     if not len(found):
         st.info("No check is that old. Lower the age above.", icon=":material/info:")
         return
@@ -46,13 +48,14 @@ def show_ratios(case: TrustCase) -> None:
         st.subheader("Pass ratio", anchor=False, help=meaning("pass ratio"))
         show_chart(outcome_ratio_chart(ratios, which="pass_", theme=theme()), key="ratio_pass")
     _show_table(ratios, found)
+    _say_populations(case, found)
     _compare(found)
     _over_time(found)
-    _show_holdout(case, found)
+    _show_holdout(case, days)
     show_delay(case, found)
 
 
-def _cut(found: LoopChecks) -> LoopChecks:
+def _ask_age(found: LoopChecks) -> int:
     """Checks that were asked for lately may still be open, and the open ones are not like the others."""
     waiting = sum(found.open.values())
     with st.container(horizontal=True, vertical_alignment="center", key="ratio_cut_row"):
@@ -70,7 +73,7 @@ def _cut(found: LoopChecks) -> LoopChecks:
                 f":material/hourglass_empty: {count(waiting)} checks have no outcome yet. Those that answer late may "
                 "answer otherwise: wait for them, or count only checks that have had time enough."
             )
-    return old_enough(found, today(), int(days)) if days else found
+    return int(days)
 
 
 def _show_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
@@ -94,6 +97,16 @@ def _show_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
     warnings = dict.fromkeys(f"{each.arm}: {each.surrender.warning}" for each in ratios if each.surrender.warning)
     for warning in warnings:
         st.caption(f":material/warning: {plain(warning)}")
+
+
+def _say_populations(case: TrustCase, found: LoopChecks) -> None:
+    """Where users of several tables were checked, the ratios speak of the mixture."""
+    names, seen = dataset_names(case), set(found.queue.tolist())
+    tables = dict.fromkeys(
+        plain(names.get(each.dataset, "a deleted table")) for each in queues(case) if each.id in seen
+    )
+    if len(tables) > 1:
+        st.caption(f":material/groups: Checks of {', '.join(tables)} are counted together, as they came.")
 
 
 def _with_limits(estimate: float, low: float, high: float) -> str:
@@ -149,12 +162,13 @@ def _over_time(found: LoopChecks) -> None:
         show_chart(outcome_time_chart(table, which=str(which), theme=theme()), key="time_chart")
 
 
-def _show_holdout(case: TrustCase, found: LoopChecks) -> None:
-    chance = random_checks(found)
+def _show_holdout(case: TrustCase, days: int) -> None:
+    own = own_checks(case, case.dataset.id)
+    found = None if own is None else old_enough(own, today(), days)
     with st.container(border=True):
         st.subheader("Without feedback bias", anchor=False, help=meaning("random holdout"))
-        if not len(chance):
-            st.caption("No random check has an outcome yet; give chance a share of the next queue.")
+        if found is None or not len(random_checks(found)):
+            st.caption("No random check of these rows has an outcome yet; give chance a share of the next queue.")
             return
         threshold = None if case.point is None else case.point.threshold
         report = holdout_report(found, case.run.need_score(), threshold)

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.show import meaning
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
-from pages.ui.trust_outcomes_cached import players_behind
+from pages.ui.trust_outcomes_cached import players_behind, queues
 from pages.ui.trust_outcomes_flag import today
 from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
 from spu_core.engines.outcomes_sample import simulated_csv, simulated_outcomes
@@ -25,11 +25,11 @@ DETAILS = ("outcome", "day", "source")
 
 def show_record(case: TrustCase) -> None:
     """Choose a queue and say how its checks ended."""
-    queues = case.page.workspace.queues.list(*case.page.workspace.feedbacks.family(case.dataset.id))
-    if not queues:
+    made = queues(case)
+    if not made:
         st.info("There is no queue yet. Make one in step 1, and hand it to those who check.", icon=":material/info:")
         return
-    queue = _ask_queue(case, queues)
+    queue = _ask_queue(case, made)
     by_file, by_hand = st.columns([2, 3], gap="medium")
     with by_file, st.container(border=True):
         _record_file(case, queue)
@@ -39,10 +39,10 @@ def show_record(case: TrustCase) -> None:
     _show_history(case, queue)
 
 
-def _ask_queue(case: TrustCase, queues: tuple[QueueRecord, ...]) -> QueueRecord:
-    known = {queue.id: queue for queue in queues}
-    wanted = st.query_params.get("queue", queues[0].id)
-    default = wanted if wanted in known else queues[0].id
+def _ask_queue(case: TrustCase, made: tuple[QueueRecord, ...]) -> QueueRecord:
+    known = {queue.id: queue for queue in made}
+    wanted = st.query_params.get("queue", made[0].id)
+    default = wanted if wanted in known else made[0].id
     chosen = st.selectbox(
         "Queue",
         list(known),
@@ -94,7 +94,7 @@ def _keep(case: TrustCase, queue: QueueRecord, found: OutcomeFile, source: str) 
 def _offer_game(case: TrustCase, queue: QueueRecord) -> None:
     """The sample has no reviewers, but the game that it was drawn from can answer."""
     players = players_behind(case)
-    if players is None:
+    if players is None or queue.dataset not in case.page.workspace.feedbacks.family(case.dataset.id):
         return
     st.divider()
     st.caption(":material/sports_esports: This is the sample: the simulated game knows how its players react.")

@@ -14,7 +14,8 @@ from spu_core.commands.output import STANDARD, AsJson, plain, say, write_output
 from spu_core.engines import run_here
 from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
 from spu_core.engines.outcomes_learn import learn_from_outcomes, propose_feedback, retraining_job, what_changed
-from spu_core.engines.outcomes_record import checks_of, old_enough, queue_csv, read_outcome_file, record_outcomes
+from spu_core.engines.outcomes_loop import loop_queues
+from spu_core.engines.outcomes_record import checks_in_loop, old_enough, queue_csv, read_outcome_file, record_outcomes
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.trust.feedback import FeedbackPlan
 from spu_core.trust.outcomes import outcome_ratios, ratio_table
@@ -57,7 +58,7 @@ def make(
     with Workspace.open(workspace) as opened:
         found = find_dataset(opened, dataset)
         runs = tuple(find_run(opened, name).id for name in run)
-        turn = len(opened.queues.list(*opened.feedbacks.family(found.id))) + 1
+        turn = len(loop_queues(opened, found.id, runs)) + 1
         plan = QueuePlan(budget=budget, random_share=random_share, seed=seed, turn=turn)
         queue = make_queue(opened, QueueRequest(dataset=found.id, runs=runs, plan=plan, again=again))
         _hand_out(opened, queue, output, (blind, as_json))
@@ -84,10 +85,10 @@ def disagree(
 
 @queues.command("list")
 def list_queues(dataset: DatasetName, workspace: Folder = None, as_json: AsJson = False) -> None:
-    """List the queues of a dataset and of those that it was made from."""
+    """List the queues of a dataset, of those that it was made from, and of what their models flagged elsewhere."""
     with Workspace.open(workspace) as opened:
         found = find_dataset(opened, dataset)
-        listed = [_told(opened, queue) for queue in opened.queues.list(*opened.feedbacks.family(found.id))]
+        listed = [_told(opened, queue) for queue in loop_queues(opened, found.id)]
     words = [f"{each['id']}  {each['name']}: {each['checks']} users, {each['outcomes']} outcomes" for each in listed]
     say(listed, "\n".join(words) or "No queue was made yet.", as_json)
 
@@ -139,7 +140,7 @@ def ratios(
     if over_time is not None:
         check_choice(over_time, PERIODS, "over_time", SpuError)
     with Workspace.open(workspace) as opened:
-        found = checks_of(opened, find_dataset(opened, dataset).id)
+        found = checks_in_loop(opened, find_dataset(opened, dataset).id)
     if min_age:
         found = old_enough(found, datetime.now(UTC).date().isoformat(), min_age)
     arms = outcome_ratios(found.checks)
@@ -160,7 +161,7 @@ def compare(
 ) -> None:
     """Two arms against each other: a two-sample test clustered by user."""
     with Workspace.open(workspace) as opened:
-        found = compare_arms(checks_of(opened, find_dataset(opened, dataset).id).checks, first, second)
+        found = compare_arms(checks_in_loop(opened, find_dataset(opened, dataset).id).checks, first, second)
     value = {**plain(found), "sentence": found.sentence, "notes": list(found.notes)}
     say(value, "\n".join([found.sentence, *found.notes]), as_json)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.engines.outcomes_loop import families_of, loop_queues
 from spu_core.engines.stored import names_apart, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.export import Bundle
@@ -56,7 +57,7 @@ def make_queue(workspace: Workspace, request: QueueRequest) -> QueueRecord:
         "arms": [asdict(each) for each in chosen.plans],
         **population.lineage,
     }
-    name = request.name or f"Queue {len(workspace.queues.list(*workspace.feedbacks.family(request.dataset))) + 1}"
+    name = request.name or f"Queue {len(loop_queues(workspace, request.dataset, request.runs)) + 1}"
     return workspace.queues.save(request.dataset, name, plan, population.entries(chosen))
 
 
@@ -85,6 +86,7 @@ class Population:
     bundles: Mapping[str, Bundle]
     soft_labels: SoftLabels | None
     rules: tuple[str, int] | None
+    runs: tuple[str, ...]
 
     @classmethod
     def of(cls, workspace: Workspace, dataset: str, runs: Sequence[str]) -> Population:
@@ -95,11 +97,16 @@ class Population:
         names = arm_names(workspace, dataset, records)
         bundles = {names[token]: stored_bundle(workspace, token) for token in runs}
         family = workspace.feedbacks.family(dataset)
+        is_trained_on = [
+            record.dataset in family or record.dataset_fingerprint == table.fingerprint for record in records
+        ]
         scores = {
-            names[record.id]: _scores(bundles[names[record.id]], table, record.dataset in family) for record in records
+            names[record.id]: _scores(bundles[names[record.id]], table, is_known)
+            for record, is_known in zip(records, is_trained_on, strict=True)
         }
         rules = _rules_of(records[0])
-        return cls(dataset, table, users_of(table), scores, bundles, _soft_labels(workspace, table, rules), rules)
+        soft_labels = _soft_labels(workspace, table, rules)
+        return cls(dataset, table, users_of(table), scores, bundles, soft_labels, rules, tuple(runs))
 
     @property
     def lineage(self) -> dict[str, Any]:
@@ -108,10 +115,9 @@ class Population:
 
     def is_open(self, workspace: Workspace, again: bool = False) -> np.ndarray:
         """Rows that may be chosen: users who are confirmed, or were in a queue, are left out."""
-        family = workspace.feedbacks.family(self.dataset)
         known = set(self.users[self.table.is_labeled].tolist())
         if not again:
-            queues = workspace.queues.list(*family)
+            queues = loop_queues(workspace, self.dataset, self.runs)
             known |= {entry.user for queue in queues for entry in workspace.queues.entries(queue.id)}
         return ~np.isin(self.users.astype(str), list(known)) if known else np.ones(self.users.size, dtype=bool)
 
@@ -199,9 +205,9 @@ def users_of(table: Table) -> np.ndarray:
 
 
 def arm_names(workspace: Workspace, dataset: str, records: Sequence[RunRecord]) -> dict[str, str]:
-    """The name of each run's arm: equal names of runs are told apart over the whole family of a dataset."""
-    family = workspace.feedbacks.family(dataset)
-    listed = [run for run in workspace.runs.list() if run.dataset in family or run in records]
+    """The name of each run's arm: equal names are told apart over the families of the dataset and of the runs."""
+    families = families_of(workspace, dataset, [record.id for record in records])
+    listed = [run for run in workspace.runs.list() if run.dataset in families]
     names = names_apart(listed)
     return {token: f"{name} (model)" if name in (RANDOM, DISAGREEMENT) else name for token, name in names.items()}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from spu_core.engines.outcomes_loop import loop_queues
 from spu_core.errors import WorkspaceError
 from spu_core.export import to_csv
 from spu_core.labels.check_log import ADMITTED, FAILED, PASSED
@@ -70,7 +71,7 @@ def record_outcomes(
 
 @dataclass(frozen=True, eq=False)
 class LoopChecks:
-    """All finished checks of a dataset and of those that it was made from; `open` checks have no outcome yet."""
+    """Finished checks; `row` is a row of the dataset of the `queue`, and `open` checks have no outcome yet."""
 
     checks: Checks
     row: np.ndarray
@@ -91,8 +92,16 @@ class LoopChecks:
 
 
 def checks_of(workspace: Workspace, dataset: str) -> LoopChecks:
-    """The standing outcomes of all queues of a dataset and its ancestors, in the order they were recorded."""
-    queues = workspace.queues.list(*workspace.feedbacks.family(dataset))
+    """The standing outcomes of the rows of a dataset (and of its ancestors), in the order they happened."""
+    return _gathered(workspace, workspace.queues.list(*workspace.feedbacks.family(dataset)))
+
+
+def checks_in_loop(workspace: Workspace, dataset: str) -> LoopChecks:
+    """The same with the checks of other populations that models of this dataset asked for; `row` is one of theirs."""
+    return _gathered(workspace, loop_queues(workspace, dataset))
+
+
+def _gathered(workspace: Workspace, queues: Sequence[QueueRecord]) -> LoopChecks:
     lines: list[tuple[Any, ...]] = []
     open_checks: dict[str, int] = {}
     asked: list[np.datetime64] = []
@@ -107,7 +116,7 @@ def checks_of(workspace: Workspace, dataset: str) -> LoopChecks:
     if not lines:
         raise WorkspaceError("No outcome was recorded yet: send a queue out, and record what comes back.")
     names = ("made", "user", "arm", "outcome", "day", "asked", "row", "queue")
-    frame = pd.DataFrame(lines, columns=list(names)).sort_values("made", kind="stable", ignore_index=True)
+    frame = pd.DataFrame(lines, columns=list(names)).sort_values(["day", "made"], kind="stable", ignore_index=True)
     return LoopChecks(
         Checks.read(frame[["user", "arm", "outcome", "day", "asked"]]),
         frame["row"].to_numpy(dtype=np.int64),

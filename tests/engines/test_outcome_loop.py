@@ -23,8 +23,10 @@ from spu_core.engines.outcomes_learn import (
     retraining_job,
     what_changed,
 )
+from spu_core.engines.outcomes_loop import loop_queues, populations
 from spu_core.engines.outcomes_record import (
     answer_delay,
+    checks_in_loop,
     checks_of,
     old_enough,
     queue_csv,
@@ -33,6 +35,7 @@ from spu_core.engines.outcomes_record import (
     record_outcomes,
 )
 from spu_core.engines.outcomes_sample import sample_players, simulated_csv, simulated_outcomes
+from spu_core.engines.stored import stored_bundle, stored_runs
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample
@@ -76,8 +79,6 @@ def test_a_queue_knows_its_runs_rules_rows_and_split(workspace, game, queue):
 
 
 def test_training_rows_are_flagged_by_their_out_of_fold_scores(workspace, game, queue):
-    from spu_core.engines.stored import stored_runs
-
     [soft] = stored_runs(workspace, game.runs[:1])
     for entry in workspace.queues.entries(queue.id)[:5]:
         assert entry.score == soft.score[entry.row]
@@ -228,16 +229,94 @@ def test_a_disagreement_queue_is_its_own_arm_with_reasons(workspace, game, queue
     assert all("suspect" in entry.reasons for entry in entries)
 
 
-def test_a_fresh_population_is_scored_by_the_refit(workspace, game):
-    fresh = game.world.draw(300, seed=9)
-    frame = fresh.features.assign(player=[f"f{row}" for row in range(300)])
-    dataset = workspace.datasets.save(Table.from_frame(frame, roles={"player": "id"}), "Fresh")
-    made = make_queue(workspace, QueueRequest(dataset=dataset.id, runs=game.runs[:1], plan=QueuePlan(budget=30)))
-    population = Population.of(workspace, dataset.id, game.runs[:1])
+@pytest.fixture(scope="module")
+def fresh(workspace, game):
+    """New players; one of them has the name of a player of the first season."""
+    frame = game.world.draw(300, seed=9).features.assign(player=["p0003", *(f"f{row}" for row in range(1, 300))])
+    return workspace.datasets.save(Table.from_frame(frame, roles={"player": "id"}), "Fresh")
 
-    assert len(workspace.queues.entries(made.id)) == 30
-    assert workspace.queues.entries(made.id)[0].soft_label is None
+
+@pytest.fixture(scope="module")
+def fresh_queue(workspace, game, queue, fresh):
+    request = QueueRequest(dataset=fresh.id, runs=game.runs[:1], plan=QueuePlan(budget=30, random_share=0.2, turn=9))
+    return make_queue(workspace, request)
+
+
+def test_a_fresh_population_is_scored_by_the_refit(workspace, game, fresh, fresh_queue):
+    population = Population.of(workspace, fresh.id, game.runs[:1])
+    entries = workspace.queues.entries(fresh_queue.id)
+    table = workspace.datasets.load(fresh.id)
+    score = stored_bundle(workspace, game.runs[0]).predict(table.frame)
+
+    assert [entry.score for entry in entries] == [score[entry.row] for entry in entries]
+    assert {each["arm"]: each["checks"] for each in fresh_queue.plan["arms"]} == {"soft": 24, "random": 6}
+    assert entries[0].soft_label is None
     assert not population.balance(QueuePlan(budget=30)).is_suspicious
+
+
+def test_every_table_that_a_model_can_score_is_offered_and_its_own_rows_once(workspace, game, fresh, learnt):
+    other = workspace.datasets.save(load_sample("breast_cancer"), "Other columns")
+    offered = [each.id for each in populations(workspace, learnt.dataset.id, game.runs[0])]
+
+    assert offered[0] == learnt.dataset.id
+    assert fresh.id in offered
+    assert not {game.dataset.id, other.id} & set(offered)
+
+
+def test_rows_of_the_training_keep_their_out_of_fold_scores_under_another_name(workspace, game):
+    same = workspace.datasets.save(workspace.datasets.load(game.dataset.id), "Brought twice")
+    [soft] = stored_runs(workspace, game.runs[:1])
+
+    assert np.array_equal(Population.of(workspace, same.id, game.runs[:1]).scores["soft"], soft.score)
+
+
+def test_checks_of_a_fresh_population_count_for_their_model_but_not_in_other_rows(workspace, game, queue, fresh_queue):
+    before, alone = checks_in_loop(workspace, game.dataset.id), checks_of(workspace, game.dataset.id)
+    table = queue_table(workspace, fresh_queue.id).assign(outcome="passed", day="2026-03-09")
+    record_outcomes(workspace, fresh_queue.id, read_outcome_file(workspace, fresh_queue.id, table).lines)
+    after = checks_in_loop(workspace, game.dataset.id)
+
+    assert (len(after) - len(before), len(checks_of(workspace, game.dataset.id))) == (30, len(alone))
+    passed = {arm: int((after.checks.of(arm).outcome == 0).sum()) for arm in ("soft", "random")}
+    assert passed["soft"] == int((before.checks.of("soft").outcome == 0).sum()) + 24
+    assert fresh_queue in loop_queues(workspace, game.dataset.id)
+
+
+def test_a_fresh_population_learns_from_its_own_rows(workspace, game, fresh, fresh_queue):
+    found = propose_feedback(workspace, fresh.id, None)
+
+    assert found.summary["checks"] == 30
+    assert len(found.table) == 300
+
+
+def test_users_who_are_in_a_queue_elsewhere_are_not_asked_twice(workspace, game, queue, fresh):
+    asked = {entry.user for entry in workspace.queues.entries(queue.id)}
+    frame = workspace.datasets.load(fresh.id).frame.assign(player=[*sorted(asked)[:50], *map(str, range(250))])
+    again = workspace.datasets.save(Table.from_frame(frame, roles={"player": "id"}), "Known players")
+    population = Population.of(workspace, again.id, game.runs[:1])
+
+    assert not population.is_open(workspace)[:50].any()
+    assert population.is_open(workspace)[50:].all()
+    assert population.is_open(workspace, again=True).all()
+
+
+def test_the_latest_check_of_a_row_is_the_one_that_happened_last(workspace, game):
+    """Files come back in any order; what counts is the day of the check, not that of the recording."""
+    made = [
+        make_queue(
+            workspace,
+            QueueRequest(dataset=game.dataset.id, runs=game.runs[:1], plan=QueuePlan(budget=3, turn=20), again=True),
+        )
+        for _ in range(2)
+    ]
+    user = queue_table(workspace, made[0].id)["user"].iloc[0]
+    for queue, day, outcome in ((made[0], "2026-05-02", "failed"), (made[1], "2026-05-01", "passed")):
+        frame = pd.DataFrame({"user": [user], "outcome": [outcome], "day": [day]})
+        record_outcomes(workspace, queue.id, read_outcome_file(workspace, queue.id, frame).lines)
+    checks = checks_of(workspace, game.dataset.id)
+    mine = checks.only(np.isin(checks.queue, [each.id for each in made]))
+
+    assert mine.checks.words == ("passed", "failed")
 
 
 def test_rows_that_had_too_little_time_can_be_left_out(workspace, game):
