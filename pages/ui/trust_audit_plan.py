@@ -84,18 +84,20 @@ def _ask_prior() -> float | None:
 
 
 def _show_promise(case: TrustCase, checks: int, target: str, prior: float | None) -> None:
-    expected = trust_cached.promise(case, checks, target, prior)
+    expected, (low, high) = trust_cached.promise(case, checks, target, prior)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.metric(
-            "Standard error to expect",
-            figure(expected.standard_error),
-            help="By normal theory, if your soft labels are right on average.",
+            "95 % bounds to expect",
+            f"{low:.2f} – {high:.2f}",
+            help="The median of imagined audits of this size, if your soft labels are right on average. Normal theory "
+            f"says a standard error of {figure(expected.standard_error)}, which is too good where few positives are "
+            "expected.",
             width="content",
         )
         st.metric(
             "As good as plain drawing of",
             f"{count(expected.gain * checks)} rows",
-            help="How many rows drawn plainly at random would make the figure as sure, under the same beliefs.",
+            help="How many rows drawn plainly at random would give the same standard error, under the same beliefs.",
             width="content",
         )
 

@@ -75,7 +75,10 @@ def _show_figures(result: AuditResult) -> None:
             st.metric(
                 plain(each.title),
                 figure(each.estimate),
-                help=f"{TARGETS[each.key].words} {each.level:.0%} bounds {each.low:.3f} to {each.high:.3f}.",
+                f"{figure(each.low)} – {figure(each.high)}",
+                delta_color="off",
+                delta_arrow="off",
+                help=f"{TARGETS[each.key].words} Below: {each.level:.0%} bounds.",
                 width="content",
             )
     if result.truth:

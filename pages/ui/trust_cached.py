@@ -27,6 +27,7 @@ from spu_core.trust import (
     selection_bias,
 )
 from spu_core.trust import outlook as outlook_of
+from spu_core.trust.audit_outlook import expected_bounds
 from spu_core.workspace import AuditRecord, RunRecord
 
 Key = tuple[str, str, int, str, str]
@@ -55,8 +56,8 @@ def outlook(case: TrustCase, target: str, prior: float | None) -> pd.DataFrame:
     return _outlook(case.key, threshold_of(case), target, prior, case)
 
 
-def promise(case: TrustCase, checks: int, target: str, prior: float | None) -> Outlook:
-    """What this number of checks would be worth, by normal theory."""
+def promise(case: TrustCase, checks: int, target: str, prior: float | None) -> tuple[Outlook, tuple[float, float]]:
+    """What this number of checks would be worth: by normal theory, and the bounds to expect."""
     return _promise(case.key, threshold_of(case), (checks, target, prior), case)
 
 
@@ -130,12 +131,15 @@ def _outlook(key: Key, threshold: float | None, target: str, prior: float | None
     return outlook_table(_population(key, threshold, prior, _case), target)
 
 
-@st.cache_resource(max_entries=256, show_spinner=False)
-def _promise(key: Key, threshold: float | None, wanted: tuple[int, str, float | None], _case: TrustCase) -> Outlook:
+@st.cache_resource(max_entries=256, show_spinner="Imagining audits of this size …")
+def _promise(
+    key: Key, threshold: float | None, wanted: tuple[int, str, float | None], _case: TrustCase
+) -> tuple[Outlook, tuple[float, float]]:
     checks, target, prior = wanted
     rows = _population(key, threshold, prior, _case)
-    # A slider must not sort a million rows; on a sample ten times the audit the error differs by 5 % at most.
-    return outlook_of(rows.sample(PLANNED_ROWS) if 10 * checks <= PLANNED_ROWS else rows, checks, target)
+    # A field must not sort a million rows; on a sample ten times the audit the error differs by 5 % at most.
+    planned = rows.sample(PLANNED_ROWS) if 10 * checks <= PLANNED_ROWS else rows
+    return outlook_of(planned, checks, target), expected_bounds(rows, checks, target)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Counting verdicts …")

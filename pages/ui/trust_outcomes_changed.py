@@ -72,7 +72,7 @@ def _show(found: WhatChanged) -> None:
     quiet: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(2, gap="small")
     for card, name, each in ((cards[0], "old", found.by_old), (cards[1], "new", found.by_new)):
-        words = f"{each.low:+.4f} to {each.high:+.4f} · p = {each.p_value:.2g}"
+        words = f"95 %: {each.low:+.4f} to {each.high:+.4f} · p = {each.p_value:.2g}"
         card.metric(f"AUC_SPU gain by the {name} soft labels", f"{each.estimate:+.4f}", words, **quiet)
     st.caption(
         f":material/compare_arrows: {plain(found.new)} against {plain(found.old)}, out of fold on the same rows, each "
@@ -91,7 +91,8 @@ def _show(found: WhatChanged) -> None:
         (name, _words(getattr(found.holdout_old, key), write), _words(getattr(found.holdout_new, key), write))
         for name, key, write in lines
     ]
-    st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither (95 % intervals):")
+    tops = f"{found.holdout_old.flagged:,} of them in the old top 5 %, {found.holdout_new.flagged:,} in the new"
+    st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither ({tops}; 95 % intervals):")
     st.dataframe(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
 
 

@@ -92,7 +92,8 @@ def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
     if has_chance:
         st.caption(
             ":material/casino: A random part of the users belongs to chance for good: no model ever chooses from it. "
-            "What these checks find is true of everybody; what a model's own checks find is true of its top only."
+            "What these checks find speaks for everybody, if only roughly; what a model's own checks find speaks for "
+            "its top only."
         )
     else:
         st.caption(

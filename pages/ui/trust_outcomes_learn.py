@@ -140,8 +140,9 @@ def _show_ratios(found: Feedback) -> None:
     )
     st.dataframe(shown, hide_index=True, key="learn_ratios")
     st.caption(
-        "Each row counts by its latest check, so whoever is checked again leaves the counts of earlier rules and of "
-        "earlier random checks, which lowers them a little. A model that asks for checks is a rule like the others."
+        "A model that asks for checks is a rule like the others, and each row counts by its latest check. Whoever a "
+        "model has checked again leaves the counts of earlier rules, and these were the more suspicious users: the "
+        "ratios of earlier rules fall, and speak from now on of the users whom no model chose."
     )
 
 

@@ -135,7 +135,7 @@ def _show_comparison(compared: ArmComparison) -> None:
         (cards[0], "Surrender ratio", compared.surrender),
         (cards[1], "Pass ratio", compared.pass_),
     ):
-        words = f"{100 * each.low:+.1f} to {100 * each.high:+.1f} points · p = {each.p_value:.2g}"
+        words = f"95 %: {100 * each.low:+.1f} to {100 * each.high:+.1f} points · p = {each.p_value:.2g}"
         card.metric(f"{title}, difference", f"{100 * each.estimate:+.1f} points", words, **quiet)
     st.markdown(f":material/balance: {plain(compared.sentence)}")
     for note in compared.notes:
@@ -194,6 +194,6 @@ def _holdout_table(report: Any) -> pd.DataFrame:
 
 def _holdout_words(found: Interval | None, is_share: bool) -> tuple[str, str, str]:
     if found is None:
-        return "–", "", "all of these checks ended alike"
+        return "–", "", "too few of one kind to tell"
     write = share if is_share else figure
     return write(found.estimate), f"{write(found.low)} – {write(found.high)}", found.warning or ""

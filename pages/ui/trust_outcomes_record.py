@@ -122,8 +122,10 @@ def _record_by_hand(case: TrustCase, queue: QueueRecord) -> None:
         height=380,
         disabled=["user", "arm", "reasons"],
         column_config={
-            "outcome": st.column_config.SelectboxColumn("outcome", options=OUTCOMES, width="small"),
-            "day": st.column_config.TextColumn("day", help="2026-03-31; empty means today.", width="small"),
+            "outcome": st.column_config.SelectboxColumn(
+                "outcome", options=OUTCOMES, width=120, help="A skipped check counts as failed."
+            ),
+            "day": st.column_config.TextColumn("day", help="2026-03-31; empty means today.", width=110),
             "reasons": st.column_config.TextColumn("reasons", width="medium"),
         },
         key=f"record_table_{queue.id}_{case.page.workspace.queues.state()}",

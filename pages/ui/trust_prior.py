@@ -12,6 +12,7 @@ from spu_core.charts import prior_chart
 from spu_core.errors import SpuError
 from spu_core.trust import PriorReport, compare_priors
 
+TITLES = {"BBE": "BBE, upper estimate", "E[S]": "E[S], your rules"}
 WORDS = {
     "BBE": "Best bin estimation: where only positives are scored so high, how many unlabelled rows are there for each "
     "labelled one? It errs high where classes overlap, so it is an upper estimate; its band shows sampling noise only.",
@@ -39,7 +40,8 @@ def show(case: TrustCase) -> None:
     with st.container(border=True):
         with st.container(horizontal=True, horizontal_alignment="distribute"):
             for source in report.sources:
-                st.metric(plain(source.name), share(source.prior), help=WORDS[source.name], width="content")
+                title = TITLES.get(source.name, source.name)
+                st.metric(plain(title), share(source.prior), help=WORDS[source.name], width="content")
         _say(report)
         show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
     st.caption(

@@ -27,6 +27,8 @@ def show(case: TrustCase) -> None:
     with controls, st.container(border=True):
         implied = _choose(case, what_if, markers)
         _show_implied(implied)
+        where = "the operating point" if case.point is not None else "the review budget (no operating point is chosen)"
+        st.caption(f"TPR and FPR at {where}: rows scored above {what_if.threshold:.4g}.")
     with chart, st.container(border=True):
         quantity = st.segmented_control(
             "Map of",
@@ -35,7 +37,7 @@ def show(case: TrustCase) -> None:
             required=True,
             format_func=QUANTITIES.__getitem__,
             key="trust_quantity",
-            help="TPR and FPR are those at the operating point of this model.",
+            help="TPR and FPR are those where this model flags.",
         )
         drawn = what_if_chart(
             what_if,

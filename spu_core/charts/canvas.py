@@ -85,6 +85,12 @@ def value_column(figure: go.Figure, values: Sequence[str], theme: Theme) -> None
     figure.update_layout(margin_r=20 + 7 * longest)
 
 
+def value_heading(figure: go.Figure, words: str, theme: Theme) -> None:
+    """What the column of numbers to the right means; `words` are safe already."""
+    place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8, "y": 1, "yref": "paper", "yanchor": "bottom"}
+    figure.add_annotation(text=words, showarrow=False, font={"color": theme.muted}, **place)
+
+
 def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash: str = "dash", line: int = 0) -> None:
     """A vertical line with its name above the plot, on a second `line` where another name stands there already.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import canvas, light, reference_line
+from spu_core.charts.canvas import canvas, light, reference_line, value_heading
 from spu_core.charts.lines import Line, whisker_chart
 from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.charts.words import count, decimals, interval, listed, one_line, percent, plain
@@ -22,18 +22,7 @@ def failure_ratio_chart(ratios: CheckRatios, *, theme: Theme = LIGHT) -> go.Figu
     figure = whisker_chart(lines, theme, alt, "failure ratio of checks")
     reference_line(figure, random, f"{plain(ratios.random_rule, 18)} {percent(random)}", theme.muted)
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
-    figure.add_annotation(
-        text="S",
-        x=1,
-        xref="paper",
-        xanchor="left",
-        xshift=8,
-        y=1,
-        yref="paper",
-        yanchor="bottom",
-        showarrow=False,
-        font={"color": theme.muted},
-    )
+    value_heading(figure, "S", theme)
     return figure
 
 

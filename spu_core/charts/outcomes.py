@@ -28,7 +28,7 @@ def outcome_ratio_chart(ratios: Sequence[ArmRatios], *, which: str = "surrender"
     lines = [_ratio_line(each, which, theme) for each in ratios]
     shown = listed(f"{each.arm} {percent(getattr(each, which).estimate)}" for each in ratios)
     alt = f"{RATIOS[which].capitalize()} of each arm with its 95 % interval: {shown}."
-    figure = whisker_chart(lines, theme, alt, f"{RATIOS[which]} of checks")
+    figure = whisker_chart(lines, theme, alt, f"{RATIOS[which]} of checks, 95 % limits")
     chance = next((each for each in ratios if each.is_random), None)
     if chance is not None:
         at = getattr(chance, which).estimate
@@ -51,6 +51,11 @@ def outcome_time_chart(table: pd.DataFrame, *, which: str = "surrender", theme: 
         _add_arm(figure, table[table["arm"] == arm], column, (arm, theme.color(place)))
     figure.update_yaxes(title_text=RATIOS[which], tickformat=".1~%", rangemode="tozero", fixedrange=True, nticks=6)
     figure.update_xaxes(type="date", fixedrange=True, nticks=6, tickangle=0, showgrid=False)
+    if periods == 1:
+        # A single day has no scale of its own: Plotly would count its milliseconds.
+        [only] = table["period"].unique()
+        day = pd.Timestamp(only)
+        figure.update_xaxes(tickvals=[f"{day:%Y-%m-%d}"], ticktext=[f"{day:%d %b %Y}"])
     top_legend(figure)
     return figure
 
@@ -94,7 +99,8 @@ def _add_arm(figure: go.Figure, table: pd.DataFrame, column: str, look: tuple[st
         x=[*days, *reversed(days)],
         y=light([*table[f"{column}_high"], *reversed(table[f"{column}_low"].tolist())]),
         mode="lines",
-        line={"width": 0, "color": color},
+        # The band of a single period is a line.
+        line={"width": 0 if len(days) > 1 else 1.5, "color": color},
         fill="toself",
         fillcolor=see_through(color, 0.1),
         hoverinfo="skip",

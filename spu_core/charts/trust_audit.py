@@ -110,7 +110,9 @@ def audit_chart(estimate: AuditEstimate, *, truth: dict[str, float] | None = Non
     figures = list(estimate.figures.values())
     lines = [_line(each, each.key == estimate.plan.target, theme) for each in figures]
     said = listed((f"{each.title} {decimals(each.estimate)} ({interval(each.low, each.high)})" for each in figures), 6)
-    chart = whisker_chart(lines, theme, f"Estimated by the audit: {said}.", "estimate with bounds")
+    chart = whisker_chart(
+        lines, theme, f"Estimated by the audit: {said}.", f"estimate with {percent(estimate.plan.level, 0)} bounds"
+    )
     if truth:
         chart.add_scatter(
             x=[truth[each.key] for each in figures if each.key in truth],

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import MOST_LINES, canvas, lines_height, name_axis, nothing_to_show, reference_line
+from spu_core.charts.canvas import (
+    MOST_LINES,
+    canvas,
+    lines_height,
+    name_axis,
+    nothing_to_show,
+    reference_line,
+    value_heading,
+)
 from spu_core.charts.lines import Line, whisker_chart
 from spu_core.charts.theme import LIGHT, Theme
 from spu_core.charts.words import decimals, interval, label, listed, percent, plain
@@ -36,18 +44,7 @@ def sensitivity_chart(sensitivity: Sensitivity, *, theme: Theme = LIGHT) -> go.F
     said = listed(f"{line['name']} best in {percent(line['stays_best'], 0)}" for line in table.to_dict("records"))
     alt = f"AUC_SPU of each run under {len(sensitivity.auc)} draws of the beliefs: {said}."
     figure = whisker_chart(lines, theme, alt, "AUC_SPU, 90 % of the draws")
-    figure.add_annotation(
-        text="best in",
-        x=1,
-        xref="paper",
-        xanchor="left",
-        xshift=8,
-        y=1,
-        yref="paper",
-        yanchor="bottom",
-        showarrow=False,
-        font={"color": theme.muted},
-    )
+    value_heading(figure, "best in", theme)
     figure.update_layout(margin={"t": 28, "r": 64})
     return figure
 

@@ -106,9 +106,9 @@ def _add_marker(figure: go.Figure, marker: Marker, place: int, last: float, them
         x=[marker.prior],
         y=[marker.positive_mean],
         mode="markers+text",
-        text=[plain(marker.name, 24)],
-        # Estimates of the same thing lie close together; their names go to different sides.
-        textposition=("bottom right", "top left", "bottom left", "top right")[place % 4],
+        # Estimates of the same thing lie close together: their names go to different sides, clear of the symbols.
+        text=[f"\u2003{plain(marker.name, 24)}\u2003"],
+        textposition=("middle right", "middle left", "top center", "bottom center")[place % 4],
         textfont={"color": color},
         marker={
             "symbol": _SYMBOLS[place % len(_SYMBOLS)],

@@ -57,12 +57,12 @@ def audits_of(workspace: Workspace, run: RunRecord, rules: RuleSetVersion | None
 
 
 def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: Reading) -> int:
-    """Keep the verdicts that are new or differ from the standing ones; returns how many."""
-    standing = {(item.row, item.reviewer): item.verdict for item in workspace.audits.verdicts(audit.id)}
+    """Keep the verdicts that are new or whose word or note differs from the standing one; returns how many."""
+    standing = {(item.row, item.reviewer): (item.verdict, item.note) for item in workspace.audits.verdicts(audit.id)}
     new = [
         (item.row, item.reviewer, item.verdict, item.note)
         for item in reading.verdicts
-        if standing.get((item.row, item.reviewer)) != item.verdict
+        if standing.get((item.row, item.reviewer)) != (item.verdict, item.note)
     ]
     return workspace.audits.add_verdicts(audit.id, new) if new else 0
 

@@ -87,13 +87,13 @@ class AssumptionReport:
             return "Assumptions 3 and 4: too few verdicts to follow E[S|X] against P(Y=1|X)."
         rough = f"ε = {self.link.noise:.3f}, C_h = {self.link.slope:.3f}, M = {self.link.density:.1f}"
         lost = self.bound.auc_loss
-        loss = f"at most {lost:.3f} AUC" if lost < 0.5 else "any amount (the bound is void)"
+        loss = f"loses at most {lost:.3f} AUC" if lost < 0.5 else "may lose any amount of AUC (the bound says nothing)"
         if self.link.noise < ALMOST_MONOTONE:
             return (
                 f"Assumption 3 agrees with these rows: E[S|score] rises with P(Y=1|score) ({rough}). By the corrected "
-                f"Theorem 4 the best score by S loses {loss}. {ILLUSTRATION}"
+                f"Theorem 4 the best score by S {loss}. {ILLUSTRATION}"
             )
-        return f"Assumption 4 with {rough}: by the corrected Theorem 4 the best score by S loses {loss}. {ILLUSTRATION}"
+        return f"Assumption 4 with {rough}: by the corrected Theorem 4 the best score by S {loss}. {ILLUSTRATION}"
 
 
 def check_assumptions(estimate: AuditEstimate, columns: Mapping[str, Any] | None = None) -> AssumptionReport:

@@ -62,7 +62,8 @@ class BiasMap:
         return (
             f"{many} more or fewer confirmed positives than rows of equal suspicion elsewhere. Strongest: "
             f"{worst['column']} {worst['part']}, {worst['found']:,} confirmed where {worst['expected']:.0f} were "
-            f"expected ({worst['ratio']:.1f} times as many, {worst['low']:.1f} to {worst['high']:.1f})."
+            f"expected ({worst['ratio']:.1f} times as many, {self.level:.0%} interval {worst['low']:.1f} to "
+            f"{worst['high']:.1f})."
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from spu_core.metrics.intervals import known_positive_auc_interval
 from spu_core.trust.outcomes import RANDOM, Checks, clustered_ratio
 
 MOST_SHARE = 0.9
+FEWEST_FOR_AUC, FEW_FOR_AUC = 5, 40
 
 
 def hash_shares(users: Any, seed: int, purpose: str = "arm") -> np.ndarray:
@@ -118,8 +119,8 @@ class HoldoutReport:
     """What random checks say of a score, without feedback bias.
 
     `admission_auc` tells how well the score puts users who admitted above the others, `not_passed_auc` the same for
-    users who admitted, failed or skipped; None where all checks ended alike. `surrender` and `pass_` are the ratios
-    that checks of the users above the threshold would have had.
+    users who admitted, failed or skipped; None with fewer than five checks of one kind. `surrender` and `pass_` are the
+    ratios that checks of the users above the threshold would have had.
     """
 
     checks: int
@@ -133,11 +134,11 @@ class HoldoutReport:
 def measure_on_holdout(score: Any, checks: Checks, threshold: float) -> HoldoutReport:
     """Judge a score by the random checks alone; `score` has one entry per check.
 
-    >>> chance = Checks.read({"user": range(6), "arm": ["random"] * 6,
-    ...                       "outcome": ["admit", "fail", "pass", "pass", "pass", "pass"]})
-    >>> found = measure_on_holdout([0.9, 0.7, 0.8, 0.3, 0.2, 0.1], chance, threshold=0.6)
+    >>> outcome = ["admit"] * 5 + ["fail"] * 2 + ["pass"] * 8
+    >>> chance = Checks.read({"user": range(15), "arm": ["random"] * 15, "outcome": outcome})
+    >>> found = measure_on_holdout([0.9] * 5 + [0.7] * 2 + [0.2] * 8, chance, threshold=0.6)
     >>> found.flagged, found.admission_auc.estimate, round(found.surrender.estimate, 2)
-    (3, 1.0, 0.33)
+    (7, 1.0, 0.71)
     """
     score = np.asarray(score, dtype=np.float64)
     if score.shape != (len(checks),):
@@ -157,9 +158,11 @@ def measure_on_holdout(score: Any, checks: Checks, threshold: float) -> HoldoutR
 
 
 def _auc(hits: np.ndarray, score: np.ndarray, user: np.ndarray) -> Interval | None:
-    if hits.all() or not hits.any():
+    fewest = int(min(hits.sum(), (~hits).sum()))
+    if fewest < FEWEST_FOR_AUC:
         return None
-    return known_positive_auc_interval(hits, score, groups=user)
+    few = f"Only {fewest} checks of one kind; such intervals tend to be too short." if fewest < FEW_FOR_AUC else None
+    return replace(known_positive_auc_interval(hits, score, groups=user), warning=few)
 
 
 def _largest_gap(arms: np.ndarray, names: list[str], values: Mapping[str, Any]) -> tuple[float, str]:

@@ -58,10 +58,10 @@ def compare_priors(
     if truth is not None:
         sources.append(Source("Truth", truth, words="from the truth column"))
     alarms = tuple(filter(None, (_rules_words(estimate, mean_soft_label), _score_words(estimate))))
-    checked = _checked_words(sources)
+    checked, is_borne_out = _checked(sources)
     warning = (estimate.warning,) if estimate.warning else ()
     calm = () if alarms else ("BBE, Elkan–Noto and the rules agree as far as they can be told apart.",)
-    return PriorReport(tuple(sources), not alarms, (*alarms, *calm, *checked, *warning))
+    return PriorReport(tuple(sources), not alarms and is_borne_out, (*alarms, *calm, *checked, *warning))
 
 
 def _rules_words(estimate: PriorEstimate, mean: float) -> str:
@@ -95,12 +95,12 @@ def _score_words(estimate: PriorEstimate) -> str:
     )
 
 
-def _checked_words(sources: list[Source]) -> tuple[str, ...]:
-    """What was checked by hand stands above what was concluded from scores."""
+def _checked(sources: list[Source]) -> tuple[tuple[str, ...], bool]:
+    """What was checked by hand, or is the truth, stands above what was concluded from scores; whether it agrees."""
     known = {source.name: source for source in sources}
     audit = known.get("Audit")
     if audit is None or audit.low is None or audit.high is None:
-        return ()
+        return _against_truth(known)
     outside = [
         f"{name} ({known[name].prior:.1%})"
         for name in ("BBE", "Elkan–Noto", "E[S]")
@@ -108,5 +108,15 @@ def _checked_words(sources: list[Source]) -> tuple[str, ...]:
     ]
     bounds = f"The audit says {audit.prior:.1%} ({audit.low:.1%} to {audit.high:.1%})"
     if outside:
-        return (f"{bounds}; outside of that: {', '.join(outside)}. Believe the audit.",)
-    return (f"{bounds}, which agrees with all of them.",)
+        return (f"{bounds}; outside of that: {', '.join(outside)}. Believe the audit.",), False
+    return (f"{bounds}, which agrees with all of them.",), True
+
+
+def _against_truth(known: dict[str, Source]) -> tuple[tuple[str, ...], bool]:
+    truth, bbe = known.get("Truth"), known["BBE"]
+    if truth is None or bbe.low is None or bbe.high is None or bbe.low <= truth.prior <= bbe.high:
+        return (), True
+    side = "above" if truth.prior > bbe.high else "below"
+    band = f"the BBE band ({bbe.low:.1%} to {bbe.high:.1%})"
+    cause = "confirmed positives that are not a random part of all" if side == "above" else "classes that overlap"
+    return (f"The truth column says {truth.prior:.1%}, {side} {band}. Likely cause: {cause}.",), False

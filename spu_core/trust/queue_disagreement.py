@@ -75,7 +75,3 @@ def _shared(ordered: list[np.ndarray], budget: int, side: str) -> np.ndarray:
     half = min(budget // 2, ordered[1].size)
     first = ordered[0][: budget - half]
     return np.concatenate([first, ordered[1][: budget - first.size]])
-
-
-def _percentiles(values: np.ndarray) -> np.ndarray:
-    return 100.0 * (pd.Series(values).rank().to_numpy() - 0.5) / values.size

@@ -61,11 +61,12 @@ class Implied:
         )
         if self.is_refuted:
             named = (("true AUC", self.true_auc), ("TPR", self.tpr), ("FPR", self.fpr))
-            wrong = [f"the {name} would be {each.estimate:.2f}" for name, each in named if not _is_share(each.estimate)]
+            wrong = [f"the {name} would be {each.estimate:.3f}" for name, each in named if not _is_share(each.estimate)]
             sure = "" if self.is_surely_refuted else " (though sampling error alone could do that)"
             return f"{believed}, then {' and '.join(wrong)}, which cannot be{sure}: assumption refuted."
         auc = self.true_auc
-        return f"{believed}, then the true AUC is {auc.estimate:.3f} ({auc.low:.3f} to {auc.high:.3f})."
+        interval = f"{auc.level:.0%} interval {auc.low:.3f} to {auc.high:.3f}, sampling error only"
+        return f"{believed}, then the true AUC is {auc.estimate:.3f} ({interval})."
 
 
 @dataclass(frozen=True)

@@ -58,3 +58,13 @@ def test_a_list_shows_what_this_reviewer_said_and_not_what_others_said(stored):
 
     assert (filled_list(empty, verdicts, "ann")["verdict"] == "positive").sum() == 4
     assert (filled_list(empty, verdicts, "bob")["verdict"] == "").all()
+
+
+def test_a_note_that_was_added_later_is_kept_too(stored):
+    workspace, run, rules = stored
+    audit, drawn = save_audit(workspace, run, plan(), rules), plan()
+    frame = pd.DataFrame({"row": drawn.rows[:2], "verdict": "yes", "reviewer": "ann"})
+    keep_verdicts(workspace, audit, read_verdicts(frame, drawn))
+
+    assert keep_verdicts(workspace, audit, read_verdicts(frame.assign(note=["twin account", ""]), drawn)) == 1
+    assert {item.note for item in workspace.audits.verdicts(audit.id)} == {"twin account", ""}

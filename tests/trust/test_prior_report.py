@@ -35,8 +35,21 @@ def test_an_audit_stands_above_the_others():
     figure = AuditFigure("prior", "π", 0.1, 0.08, 0.12, 0.01, 0.95, False)
     report = compare_priors(bbe(), 0.11, audit=figure, truth=0.1)
     assert "outside of that: BBE (20.0%), Elkan–Noto (20.0%). Believe the audit." in report.sentences[-1]
+    assert not report.agrees
     assert report.of("Truth").prior == 0.1
     assert report.table["name"].tolist() == ["BBE", "Elkan–Noto", "E[S]", "Audit", "Truth"]
+
+
+def test_an_audit_that_holds_all_others_agrees():
+    figure = AuditFigure("prior", "π", 0.2, 0.17, 0.23, 0.01, 0.95, False)
+    assert compare_priors(bbe(), 0.21, audit=figure).agrees
+
+
+@pytest.mark.parametrize(("truth", "words"), [(0.3, "above the BBE band"), (0.1, "below the BBE band"), (0.2, "")])
+def test_the_truth_is_held_against_the_band(truth, words):
+    report = compare_priors(bbe(), 0.2, truth=truth)
+    assert report.agrees == (not words)
+    assert words in report.sentences[-1]
 
 
 def test_without_probabilities_elkan_and_noto_are_left_out():

@@ -122,16 +122,23 @@ def test_a_split_that_lost_users_is_suspicious():
 
 
 def test_the_holdout_measures_a_score_by_random_checks_only():
-    checks = Checks.read(
-        {"user": range(4), "arm": ["random"] * 3 + ["a"], "outcome": ["admit", "pass", "fail", "pass"]}
-    )
+    outcome = ["admit"] * 5 + ["fail"] * 5 + ["pass"] * 10
+    checks = Checks.read({"user": range(21), "arm": ["random"] * 20 + ["a"], "outcome": [*outcome, "pass"]})
+    score = np.r_[np.full(5, 0.9), np.full(5, 0.5), np.full(10, 0.1)]
 
     with pytest.raises(TableError, match="Only random checks speak for everybody"):
-        measure_on_holdout([1, 2, 3, 4], checks, 2)
-    found = measure_on_holdout([0.9, 0.1, 0.5], checks.of("random"), 0.4)
-    assert (found.flagged, found.surrender.estimate, found.pass_.estimate) == (2, 0.5, 0.0)
-    assert found.admission_auc.estimate == 1.0
-    assert measure_on_holdout([0.9], checks.of("random").only([0]), 0.95).surrender is None
+        measure_on_holdout(np.arange(21), checks, 2)
+    found = measure_on_holdout(score, checks.of("random"), 0.4)
+    assert (found.flagged, found.surrender.estimate, found.pass_.estimate) == (10, 0.5, 0.0)
+    assert (found.admission_auc.estimate, found.not_passed_auc.estimate) == (1.0, 1.0)
+    assert found.admission_auc.warning == "Only 5 checks of one kind; such intervals tend to be too short."
+    assert measure_on_holdout(score[:1], checks.of("random").only([0]), 0.95).surrender is None
+
+
+def test_an_auc_of_four_admissions_is_not_given():
+    checks = Checks.read({"user": range(30), "arm": ["random"] * 30, "outcome": ["admit"] * 4 + ["pass"] * 26})
+
+    assert measure_on_holdout(np.arange(30) / 30, checks, 0.5).admission_auc is None
 
 
 def test_disagreement_finds_both_kinds_with_the_largest_gap_first():
