@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from pages.ui.editing import edited_lines
 from pages.ui.show import show_chart, theme
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
@@ -85,19 +86,23 @@ def _enter(case: TrustCase, audit: AuditRecord, plan: AuditPlan) -> None:
     reviewer = st.text_input("Your name", "reviewer", key="trust_reviewer", max_chars=60)
     listed = _short_list(case, plan)
     filled = filled_list(listed, case.page.workspace.audits.verdicts(audit.id), reviewer)
-    editable = ("verdict", "note")
+    editable = ["verdict", "note"]
+    shown = [name for name in filled.columns if name not in ("row", "reviewer", *editable)]
     edited = st.data_editor(
-        filled.drop(columns=["reviewer"]),
+        filled[["row", *editable, *shown]],
         hide_index=True,
-        disabled=[name for name in filled.columns if name not in editable],
+        disabled=["row", *shown],
         column_config={
-            "verdict": st.column_config.SelectboxColumn("verdict", options=["", *VERDICTS]),
-            "note": st.column_config.TextColumn("note", max_chars=200),
+            "verdict": st.column_config.SelectboxColumn("verdict", options=["", *VERDICTS], width=110),
+            "note": st.column_config.TextColumn("note", max_chars=200, width=140),
         },
         key=f"trust_editor_{audit.id}_{reviewer}",
     )
-    if st.button("Keep what I entered", key="trust_keep_entered"):
-        reading = read_verdicts(edited.assign(reviewer=reviewer), plan)
+    entered = edited_lines(filled, edited, editable)
+    many = f"Keep {count(len(entered))} verdict{'s' * (len(entered) != 1)}"
+    label = "Nothing entered yet" if entered.empty else many
+    if st.button(label, icon=":material/save:", key="trust_keep_entered", disabled=entered.empty):
+        reading = read_verdicts(entered.assign(reviewer=reviewer), plan)
         kept = keep_verdicts(case.page.workspace, audit, reading)
         st.toast(f"{count(kept)} verdicts kept.")
         st.rerun()

@@ -43,7 +43,7 @@ def _show_echo(case: TrustCase) -> None:
         _show_report(echo_result(job))
         return
     if job is not None:
-        st.info(plain(job.error), icon=":material/info:")
+        st.info(f"The last check did not finish. {plain(job.error)}", icon=":material/info:")
     words = f"Train twice and compare, on {count(case.dataset.n_rows)} rows"
     if st.button(words, key="trust_echo_go", icon=":material/play_arrow:"):
         start_worker(case.page.workspace, asked)

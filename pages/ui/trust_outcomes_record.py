@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
+from pages.ui.editing import edited_lines
 from pages.ui.show import meaning
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
@@ -130,20 +129,13 @@ def _record_by_hand(case: TrustCase, queue: QueueRecord) -> None:
         },
         key=f"record_table_{queue.id}_{case.page.workspace.queues.state()}",
     )
-    changed = _changed(shown, edited)
+    changed = edited_lines(shown, edited, ["outcome", "day"])
     label = (
         "Nothing changed yet" if changed.empty else f"Record {count(len(changed))} change{'s' * (len(changed) != 1)}"
     )
     if st.button(label, icon=":material/save:", key="record_save_table", disabled=changed.empty):
         filled = changed.assign(day=[day or today() for day in changed["day"].fillna("")])
         _keep(case, queue, read_outcome_file(case.page.workspace, queue.id, filled), "table")
-
-
-def _changed(before: pd.DataFrame, after: Any) -> pd.DataFrame:
-    """Lines whose outcome or day was edited, and that have an outcome."""
-    after = pd.DataFrame(after)
-    differs = (after["outcome"].fillna("") != before["outcome"]) | (after["day"].fillna("") != before["day"])
-    return after[differs & (after["outcome"].fillna("") != "")]
 
 
 def _show_history(case: TrustCase, queue: QueueRecord) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.errors import SpuError, TableError
+from spu_core.errors import RuleError, SpuError, TableError
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.labels.check_log import FAILED
 from spu_core.metrics import auc_spu_ceiling
@@ -69,7 +69,7 @@ class Feedback:
     @property
     def summary(self) -> dict[str, float]:
         """Figures before and after, by the old and the new rules."""
-        old, new = self.soft_labels(self.before, self.old_rules), self.soft_labels(self.table, self.rules)
+        old, new = self._labels_before(), self.soft_labels(self.table, self.rules)
         return {
             "checks": len(self.checks),
             "confirmed": self.confirmed,
@@ -83,9 +83,16 @@ class Feedback:
             "changed_rows": int((np.abs(old.value - new.value) > 1e-12).sum()),
         }
 
+    def _labels_before(self) -> SoftLabels:
+        """S before; rows that no check had reached yet may lack the columns that the rules read."""
+        try:
+            return self.soft_labels(self.before, self.old_rules)
+        except RuleError:
+            return self.soft_labels(self.before, None)
+
     @staticmethod
     def soft_labels(table: Table, rules: RuleSet | None) -> SoftLabels:
-        """S of a table; where no rule can be fitted, that of the labels alone."""
+        """S of a table; without rules, that of the labels alone."""
         if rules is None or not rules.active.rules:
             return SoftLabels.from_values(np.zeros(len(table)), table.is_labeled)
         return soft_labels_for(table, rules)

@@ -95,7 +95,7 @@ class WhatIf:
         point = curve.at_budget(basis.budget) if threshold is None else curve.at_threshold(threshold)
         mean = float(np.average(soft_label, weights=weight))
         rates = (point.tpr, point.fpr)
-        covariance = _rate_covariance(soft_label, score > point.threshold, weight, rates)
+        covariance = _rate_covariance(soft_label, score > point.threshold, rates, weight, basis.of("groups"))
         return cls(mean, run.metrics.auc_spu, point.threshold, point.tpr, point.fpr, covariance)
 
     @property
@@ -189,9 +189,13 @@ def _interval(estimate: float, error: float, level: float) -> Interval:
 
 
 def _rate_covariance(
-    soft_label: np.ndarray, flagged: np.ndarray, weight: np.ndarray | None, rates: tuple[float, float]
+    soft_label: np.ndarray,
+    flagged: np.ndarray,
+    rates: tuple[float, float],
+    weight: np.ndarray | None = None,
+    groups: np.ndarray | None = None,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """From the influence of each row on both rates at a fixed threshold."""
+    """From the influence of each row on both rates at a fixed threshold; rows of one group are added up first."""
     weight = np.ones(soft_label.size) if weight is None else weight
     positive, negative = weight * soft_label, weight * (1.0 - soft_label)
     influence = np.stack(
@@ -200,5 +204,8 @@ def _rate_covariance(
             negative / negative.sum() * (flagged - rates[1]),
         ]
     )
+    if groups is not None:
+        code = np.unique(groups, return_inverse=True)[1]
+        influence = np.stack([np.bincount(code, weights=part) for part in influence])
     first, second = np.einsum("in,jn->ij", influence, influence).tolist()
     return (first[0], first[1]), (second[0], second[1])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -12,10 +14,14 @@ from spu_core.engines.outcomes import QueueRequest, make_queue
 from spu_core.engines.outcomes_learn import learn_from_outcomes, retraining_job
 from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
 from spu_core.engines.outcomes_sample import sample_players, simulated_csv, simulated_outcomes
+from spu_core.engines.stored import stored_bundle
+from spu_core.tables import Table
 from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.tables.simulators import AntiCheatWorld
 from spu_core.training import Candidate
 from spu_core.trust import QueuePlan
 from spu_core.workspace import Workspace
+from tests.dashboard.grid import type_into
 from tests.dashboard.trained import HOSTILE, train_quickly
 from tests.engines.loop import QUICK
 
@@ -182,14 +188,57 @@ def test_hostile_names_stay_text(workspace, address, open_app):
         )
 
 
+def test_a_new_population_is_flagged_counted_and_learnt_from(workspace, address, open_app):
+    fresh = AntiCheatWorld().draw(600, seed=7).features.assign(player=[f"new{row}" for row in range(600)])
+    rows = workspace.datasets.save(Table.from_frame(fresh, roles={"player": "id"}), f"Next week {HOSTILE}")
+    play_a_round(workspace, address)
+    page = open_app(PAGE, **address, loop="flag")
+    page.selectbox(key=f"queue_rows_{address['run']}").set_value(rows.id).run()
+    page.number_input(key=f"queue_budget_{rows.id}").set_value(40).run()
+    page.button(key="queue_make").click().run()
+    assert not page.exception
+
+    [queue] = workspace.queues.list(rows.id)
+    assert len(workspace.queues.entries(queue.id)) == 40
+    lines = read_outcome_file(workspace, queue.id, queue_table(workspace, queue.id).assign(outcome="admitted")).lines
+    record_outcomes(workspace, queue.id, lines)
+    page = open_app(PAGE, **address, loop="ratios")
+    assert not page.exception
+    assert page.metric[0].value == "240"
+    assert "are counted together" in words_of(page)
+
+    page = open_app(PAGE, **address, loop="learn")
+    page.selectbox(key=f"learn_rows_{address['dataset']}").set_value(rows.id).run()
+    assert not page.exception
+    [positives] = [metric for metric in page.metric if metric.label == "Confirmed positives"]
+    assert (positives.value, positives.delta) == ("36", "0 before")
+    page.button(key="learn_save").click().run()
+    [record] = workspace.feedbacks.list()
+    assert (record.source, record.detail["confirmed"]) == (rows.id, 36)
+
+
+def chances(home: Path, run: str) -> tuple[float, float]:
+    """How likely the 2 % of 20,000 fresh players whom a model flags are to admit and to pass: no luck is left."""
+    players = AntiCheatWorld().draw(20_000, seed=50_000)
+    with Workspace.open(home) as workspace:
+        score = stored_bundle(workspace, run).predict(players.features)
+    top = np.argsort(-score, kind="stable")[:400]
+    return float(players.admit_chance[top].mean()), float(players.pass_chance[top].mean())
+
+
 @pytest.mark.browser
 def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, address, start_server, open_tab, tmp_path):
+    """Flag → one outcome by hand, the others from a file → learn → train again → a better surrender ratio."""
     shutil.copytree(prepared[0], tmp_path / "copied")
     server = start_server(tmp_path / "copied")
     query = "&".join(f"{key}={value}" for key, value in address.items())
     tab = open_tab(server).open(f"trust?{query}&loop=flag")
     page = tab.page
 
+    budget = page.locator("[class*=st-key-queue_budget] input")
+    budget.fill("400")
+    budget.press("Enter")
+    tab.settle()
     page.locator(".st-key-queue_make button").click()
     page.get_by_text("Queue 1").first.wait_for(timeout=60_000)
     tab.settle()
@@ -200,14 +249,23 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
 
     with Workspace.open(server.home) as workspace:
         [made] = workspace.queues.list(address["dataset"])
+        first, *_ = workspace.queues.entries(made.id)
         lines = simulated_outcomes(workspace, made.id, sample_players(load_sample("anti_cheat")))
     outcomes = tmp_path / "outcomes.csv"
     outcomes.write_text(simulated_csv(lines))
     page.get_by_text("2 What came back").click()
     tab.settle()
+    type_into(page, "record_table", line=0, column=1, text="admitted")
+    page.get_by_role("button", name="Record 1 change").click()
+    page.get_by_text("Everything ever recorded here (1)").wait_for(timeout=60_000)
+    tab.settle()
+    with Workspace.open(server.home) as workspace:
+        [by_hand] = workspace.queues.history(made.id)
+    assert (by_hand.row, by_hand.detail["outcome"], by_hand.detail["source"]) == (first.row, "admitted", "table")
+
     page.locator("input[type=file]").set_input_files(str(outcomes))
     page.locator(".st-key-record_save_file button").click(timeout=60_000)
-    page.get_by_text("Everything ever recorded here").wait_for(timeout=60_000)
+    page.get_by_text("Everything ever recorded here (4").wait_for(timeout=60_000)
     tab.settle()
 
     tab.reload()
@@ -221,5 +279,10 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
     tab.settle()
     with Workspace.open(server.home) as workspace:
         [record] = workspace.feedbacks.list()
-        assert len(workspace.runs.list(record.target)) == 1
-        assert read_outcome_file(workspace, made.id, outcomes).unknown == ()
+        [new] = workspace.runs.list(record.target)
+        assert {each.row: each.detail["outcome"] for each in workspace.queues.outcomes(made.id)} == {
+            line.row: line.outcome for line in lines
+        }
+    before, after = chances(server.home, address["run"]), chances(server.home, new.id)
+    assert after[0] > before[0]
+    assert after[1] < before[1]

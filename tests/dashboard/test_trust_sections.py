@@ -10,11 +10,14 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from spu_core.engines import cancel, start_worker, wait_for
 from spu_core.engines.audits import save_audit
+from spu_core.engines.echo import echo_job, echo_result
 from spu_core.engines.stored import compare_on, soft_labels_by, stored_runs
 from spu_core.tables.samples import load_sample
 from spu_core.trust import AuditPlan, Population, plan_audit
 from spu_core.workspace import Workspace
+from tests.dashboard.grid import type_into
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
 from tests.live import ROOT
 
@@ -101,7 +104,12 @@ def test_a_what_if_says_what_must_be_believed_and_sliders_stay_tied(trained):
 def test_the_prior_names_its_sources(trained):
     _, address = trained
     labels = [metric.label for metric in open_section("prior", **address).metric]
-    assert [label.replace("\\", "") for label in labels] == ["BBE", "Elkan–Noto", "E[S]", "Truth"]
+    assert [label.replace("\\", "") for label in labels] == [
+        "BBE, upper estimate",
+        "Elkan–Noto",
+        "E[S], your rules",
+        "Truth",
+    ]
 
 
 def test_an_audit_is_drawn_kept_and_found_again(trained):
@@ -159,16 +167,38 @@ def test_sensitivity_names_the_rule_that_matters_most_and_shows_text_as_text(tra
     assert HOSTILE not in words_of(app)
 
 
-def test_the_echo_check_runs_on_demand(trained):
-    _, address = trained
+def test_the_echo_check_is_a_job_whose_report_the_page_shows(trained):
+    workspace, address = trained
     app = open_section("echo", **address)
     app.button(key="trust_echo_go").click().run()
     assert not app.exception
-    assert "ranking" in words_of(app) or "read no feature" in words_of(app)
+    [job] = [each for each in workspace.jobs.list() if each.kind == "echo"]
+    done = wait_for(workspace, job.id, 120)
+    assert done.status == "finished", done.error
+
+    words = words_of(open_section("echo", **address)).replace("\\", "")
+    assert echo_result(done).sentence.split(" repeats ")[1] in words
+    assert f"Out of fold on {echo_result(done).rows:,} rows" in words
+
+
+def test_an_echo_check_that_cannot_be_is_explained_and_may_be_asked_again(trained):
+    workspace, address = trained
+    record, rules = workspace.runs.get(address["run"]), workspace.rule_sets.get(address["rules"], 1)
+    job = echo_job(record, workspace.datasets.get(address["dataset"]), rules)
+    cancel(workspace, start_worker(workspace, job).id)
+    [stopped] = [each for each in workspace.jobs.list() if each.kind == "echo"]
+    assert wait_for(workspace, stopped.id, 60).status == "cancelled"
+    app = open_section("echo", **address)
+
+    assert "The last check did not finish" in words_of(app)
+    assert "trust_echo_go" in {button.key for button in app.button}
 
 
 def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, trained, tmp_path):
-    """Plan → download the list → fill it in → upload → estimates; a fault in the list is named by its line."""
+    """Plan → enter one verdict by hand → download the list → fill it in → upload → estimates.
+
+    A fault in the list is named by its line; what was entered by hand stays beside what was uploaded.
+    """
     workspace, address = trained
     tab = open_tab(start_server(tmp_path / "spu_home"))
     tab.open(f"trust?dataset={address['dataset']}&rules={address['rules']}&run={address['run']}&section=audit")
@@ -179,6 +209,11 @@ def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, 
         page.get_by_role("button", name="Download the review list").first.click()
     listed = pd.read_csv(download.value.path())
     assert {"row", "stratum", "inclusion_probability", "verdict", "reviewer"} <= set(listed.columns)
+    _enter_by_hand(tab)
+    (audit,) = workspace.audits.list(address["run"])
+    [entered] = workspace.audits.verdicts(audit.id)
+    assert (entered.row, entered.reviewer, entered.verdict) == (listed["row"][2], "bob", "unsure")
+    assert entered.note == "ask again"
 
     truth = load_sample("breast_cancer").truth
     filled = listed.assign(verdict=["yes" if truth[row] else "no" for row in listed["row"]], reviewer="ann")
@@ -191,8 +226,24 @@ def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, 
     tab.settle()
     page.get_by_text("The paper's assumptions on these rows").wait_for()
     assert page.locator("[data-testid=stException]").count() == 0
-    (audit,) = workspace.audits.list(address["run"])
-    assert len(workspace.audits.verdicts(audit.id)) == len(listed)
+    assert len(workspace.audits.verdicts(audit.id)) == len(listed) + 1
+    assert "1 of them by several reviewers, who agree on 0" in tab.text
+
+
+def _enter_by_hand(tab) -> None:
+    """The third row of the list is unsure, says bob, with a note."""
+    page = tab.page
+    page.get_by_role("tab", name="Enter here").click()
+    page.get_by_label("Your name").fill("bob")
+    page.get_by_label("Your name").press("Enter")
+    page.locator("[class*=st-key-trust_editor][class*=bob]").first.wait_for()  # the table of this reviewer
+    tab.settle()
+    type_into(page, "trust_editor", line=2, column=2, text="ask again")
+    type_into(page, "trust_editor", line=2, column=1, text="unsure")
+    page.get_by_role("button", name="Keep 1 verdict").click()
+    page.get_by_text("have a verdict by bob").wait_for()
+    tab.settle()
+    page.get_by_role("tab", name="Upload").click()
 
 
 def _upload(page, frame: pd.DataFrame) -> None:

@@ -71,6 +71,15 @@ def test_the_columns_and_words_are_those_that_the_rules_read():
     assert not found.rules_changed
 
 
+def test_rows_that_no_check_had_reached_need_no_history_before():
+    """The rules read columns that only the outcomes bring."""
+    made = checks(range(5, 15), ["model"] * 5 + ["random"] * 5, [FAILED] * 4 + [PASSED] + [FAILED] + [PASSED] * 4)
+    found = feed_back(table_of(), RuleSet((Rule("ratio", RATIO),)), made)
+
+    assert found.summary["mean_before"] == pytest.approx(1 / 40)
+    assert found.summary["mean_after"] == pytest.approx((1 + 4 * 0.75) / 40)
+
+
 def test_new_columns_are_hidden_from_models_and_a_rule_reads_them():
     made = checks(range(5, 15), ["model"] * 5 + ["random"] * 5, [FAILED] * 4 + [PASSED] + [FAILED] + [PASSED] * 4)
     found = feed_back(table_of(), None, made)

@@ -36,7 +36,7 @@ def test_where_the_assumption_holds_the_truth_comes_back():
     soft_label = np.clip(np.where(truth, 0.7, 0.1) + rng.normal(0, 0.05, truth.size), 0, 1)
     link, curve = ScarLink.from_truth(soft_label, truth), roc_spu(soft_label, score)
     point = curve.at_threshold(1.0)
-    covariance = _rate_covariance(soft_label, score > 1.0, None, (point.tpr, point.fpr))
+    covariance = _rate_covariance(soft_label, score > 1.0, (point.tpr, point.fpr))
     interval = auc_spu_interval(soft_label, score)
     what_if = WhatIf(soft_label.mean(), interval, 1.0, point.tpr, point.fpr, covariance)
     implied = what_if.at(link.prior, link.positive_mean)
@@ -58,8 +58,22 @@ def test_rates_have_the_error_that_resampling_shows():
         return (s * f).sum() / s.sum(), ((1 - s) * f).sum() / (1 - s).sum()
 
     draws = np.array([rates(rng.integers(0, 500, 500)) for _ in range(2000)])
-    found = np.array(_rate_covariance(soft_label, flagged, None, rates(np.arange(500))))
+    found = np.array(_rate_covariance(soft_label, flagged, rates(np.arange(500))))
     assert found == pytest.approx(np.cov(draws.T), rel=0.15, abs=2e-5)
+
+
+def test_rates_of_rows_that_belong_together_have_the_error_of_resampled_groups():
+    rng = np.random.default_rng(2)
+    groups = np.repeat(np.arange(100), 5)
+    soft_label, flagged = np.repeat(rng.random(100), 5), np.repeat(rng.random(100) > 0.6, 5)
+
+    def rates(drawn):
+        s, f = soft_label[::5][drawn], flagged[::5][drawn]
+        return (s * f).sum() / s.sum(), ((1 - s) * f).sum() / (1 - s).sum()
+
+    draws = np.array([rates(rng.integers(0, 100, 100)) for _ in range(2000)])
+    found = np.array(_rate_covariance(soft_label, flagged, rates(np.arange(100)), None, groups))
+    assert found == pytest.approx(np.cov(draws.T), rel=0.15, abs=1e-4)
 
 
 def test_impossible_values_read_assumption_refuted():
