@@ -24,7 +24,7 @@ from spu_core.models.learners.lightgbm import SoftLightGBM
 from spu_core.models.learners.xgboost import SoftXGBoost
 
 if TYPE_CHECKING:
-    from distributed import Future
+    from distributed import Client, Future
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,8 @@ def _fit_lightgbm(cluster: Cluster, learner: SoftLightGBM, chunks: list[Chunk], 
     rows = sum(chunk.rows for chunk in chunks)
     matrix, target, weight = _arrays(chunks, len(schema.active))
     params = learner.params(rows)
-    model = lgb.DaskLGBMRegressor(client=cluster.client, n_estimators=learner.rounds, **params)
+    client: Any = _Orderly(cluster.client)
+    model = lgb.DaskLGBMRegressor(client=client, n_estimators=learner.rounds, **params)
     categories = [place for place, category in enumerate(schema.is_category) if category]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Parameter .* will be ignored", category=UserWarning)
@@ -83,6 +84,21 @@ def _fit_lightgbm(cluster: Cluster, learner: SoftLightGBM, chunks: list[Chunk], 
     text = model.booster_.model_to_string(num_iteration=-1)
     description = {**learner.describe(), "rounds": model.booster_.num_trees(), "active": schema.active.tolist()}
     return SoftLightGBM.from_state(description, {"model.txt": text.encode()})
+
+
+class _Orderly:
+    """A client that lists workers by address. LightGBM ranks them as listed, and ranks decide whose rows make the bins
+    of a column: in an order by chance, two equal fits would differ.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def who_has(self, futures: Any) -> dict[Any, Any]:
+        return dict(sorted(self._client.who_has(futures).items(), key=lambda held: min(held[1])))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
 
 def _fit_xgboost(cluster: Cluster, learner: SoftXGBoost, chunks: list[Chunk], schema: Schema) -> SoftXGBoost:

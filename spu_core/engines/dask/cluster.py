@@ -8,33 +8,44 @@
 from __future__ import annotations
 
 import importlib.metadata
-import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from spu_core.engines.dask.guard import Deadline, run_guarded
+from spu_core.engines.dask.guard import Deadline, interruption, run_guarded
 from spu_core.engines.dask.versions import check_versions
+from spu_core.engines.dask.workers import OwnWorkers, TheirWorkers, Workers, processes_of
 from spu_core.engines.places import SCHEDULER_VARIABLE
 from spu_core.errors import EngineError
 
 if TYPE_CHECKING:
     from distributed import Client
 
-_PATIENCE = 10.0
-# Boosters on all cores may keep a worker from answering for a while; it is not lost for that.
-_PATIENT = {"distributed.comm.timeouts.tcp": "300s", "distributed.comm.timeouts.connect": "120s"}
+_PATIENT = {
+    # Boosters on all cores may keep a worker from answering for a while; it is not lost for that.
+    "distributed.comm.timeouts.tcp": "300s",
+    "distributed.comm.timeouts.connect": "120s",
+    # A worker that takes longer to come back would be given up for good: 15 seconds are too few on a busy machine.
+    "distributed.deploy.lost-worker-timeout": "1h",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """A client with the workers that it found; every long call goes through `guarded`."""
+    """The workers that were found or started; every long call goes through `guarded`.
 
-    client: Client
+    After a loss they are new ones, with a client of their own: ask for `client` whenever it is needed.
+    """
+
+    hands: Workers
     deadline: Deadline
     address: str | None = None
+
+    @property
+    def client(self) -> Client:
+        return self.hands.client
 
     @property
     def is_local(self) -> bool:
@@ -44,7 +55,7 @@ class Cluster:
     @property
     def workers(self) -> tuple[str, ...]:
         """Addresses of the workers that are there now."""
-        return tuple(sorted(self.client.scheduler_info(n_workers=-1)["workers"]))
+        return tuple(sorted(process.address for process in processes_of(self.client)))
 
     @property
     def words(self) -> str:
@@ -54,8 +65,16 @@ class Cluster:
         return f"{count} Dask worker{'' if count == 1 else 's'} on {place}"
 
     def guarded(self, work: Any, *, what: str) -> Any:
-        """`work()` within the deadline; if workers are lost or time runs out, the cluster is cleaned and it is said."""
-        return run_guarded(self.client, work, self.deadline, what)
+        """`work()` within the deadline; if workers are lost or time runs out, they are started anew and it is said."""
+        return run_guarded(self.hands, work, self.deadline, what)
+
+    def while_waiting(self, call: Callable[[], None]) -> Cluster:
+        """The same cluster; whoever waits for it makes this call now and then, and an error of it ends the work."""
+        return replace(self, deadline=replace(self.deadline, on_wait=call))
+
+    def interrupted(self, what: str, reason: str) -> EngineError:
+        """The error of work that was given up, after its workers have been started anew."""
+        return interruption(self.hands, what, reason)
 
 
 @contextmanager
@@ -68,10 +87,9 @@ def open_cluster(
     """
     need_dask()
     address = scheduler or os.environ.get(SCHEDULER_VARIABLE) or None
-    opened = _connected(address) if address else _local(workers)
-    with opened as client:
-        check_versions(client)
-        yield Cluster(client, deadline or Deadline(), address)
+    with _their(address) if address else _own(workers) as hands:
+        check_versions(hands.client)
+        yield Cluster(hands, deadline or Deadline(), address)
 
 
 def need_dask() -> None:
@@ -82,58 +100,46 @@ def need_dask() -> None:
         raise EngineError("Work on a cluster needs Dask; install it with: pip install 'spu-studio[dask]'.") from None
 
 
-@contextmanager
-def _connected(address: str) -> Iterator[Client]:
-    from distributed import Client
+def check_address(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler, before anybody waits for an answer.
+
+    >>> check_address("tcp://10.0.0.7:8786")
+    >>> check_address("gibberish")
+    Traceback (most recent call last):
+    ...
+    spu_core.errors.EngineError: 'gibberish' is no address of a Dask scheduler ...
+    """
+    from distributed.comm import get_address_host_port
 
     try:
-        client = Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError, ImportError) as problem:
-        raise EngineError(
-            f"No Dask scheduler answers at {address!r} ({_first_line(problem)}). Start one with `dask scheduler`, and "
-            "give its address as tcp://host:port."
-        ) from problem
-    with client:
-        if not client.scheduler_info(n_workers=-1)["workers"]:
+        host, port = get_address_host_port(address)
+    except (ValueError, ImportError) as problem:
+        raise _no_address(address, str(problem)) from None
+    if not host:
+        raise _no_address(address, "it names no host")
+    if not 0 < port < 65_536:
+        raise _no_address(address, f"there is no port {port}")
+
+
+def _no_address(address: str, why: str) -> EngineError:
+    return EngineError(f"{address!r} is no address of a Dask scheduler ({why}); give it as tcp://host:port.")
+
+
+@contextmanager
+def _their(address: str) -> Iterator[Workers]:
+    check_address(address)
+    with closing(TheirWorkers(address)) as hands:
+        if not hands.count:
             raise EngineError(
                 f"The scheduler at {address} has no workers; start some with `dask worker {address}`, then try again."
             )
-        yield client
+        yield hands
 
 
 @contextmanager
-def _local(workers: int) -> Iterator[Client]:
+def _own(workers: int) -> Iterator[Workers]:
     import dask
-    from distributed import Client, LocalCluster
+    import distributed  # noqa: F401  (its defaults must be there first: ours would be all that is left of them)
 
-    if workers < 1:
-        raise EngineError(f"A cluster on this computer needs at least one worker, got {workers}.")
-    # One thread a worker: boosters bring their own, and rules hold Python's lock.
-    with (
-        dask.config.set(_PATIENT),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            dashboard_address=None,
-            host="127.0.0.1",
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.register_plugin(_quiet(), name="quiet")
-        yield client
-
-
-def _quiet() -> Any:
-    """A plugin for workers that share our standard output: LightGBM writes there while it connects."""
-    from distributed import WorkerPlugin
-
-    class Quiet(WorkerPlugin):
-        def setup(self, worker: Any) -> None:
-            os.dup2(2, 1)
-
-    return Quiet()
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+    with dask.config.set(_PATIENT), closing(OwnWorkers(workers)) as hands:
+        yield hands

@@ -11,53 +11,55 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spu_core.engines.dask.workers import Process, Workers, first_line, processes_of
 from spu_core.errors import EngineError, SpuError
 
 if TYPE_CHECKING:
     from distributed import Client
 
 _LOOK_EVERY = 0.5
-_RESTART_PATIENCE = 30.0
-_RESTARTS = 3
+SILENT = "the scheduler does not answer any more."
 
 
 @dataclass(frozen=True)
 class Deadline:
-    """How long one distributed fit may take, and who may end it earlier."""
+    """How long one distributed fit may take; `on_wait` is called while it goes on, and may end it by an error."""
 
     seconds: float = 3600.0
-    should_stop: Callable[[], bool] | None = None
+    on_wait: Callable[[], None] | None = None
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
             raise EngineError(f"The time limit of a distributed fit must be positive, got {self.seconds} seconds.")
 
+    @property
+    def words(self) -> str:
+        """Why a fit that reached it was given up."""
+        return f"it took longer than {self.seconds:,g} seconds."
 
-class FitStopped(Exception):  # noqa: N818  (stopping is a wish, not an error)
-    """The caller's `should_stop` said so; the cluster has been cleaned."""
 
-
-def run_guarded(client: Client, work: Callable[[], Any], deadline: Deadline, what: str) -> Any:
-    """The result of `work()`, or an EngineError after the cluster has been made usable again."""
-    before = _workers(client)
-    call = _Call(client, work)
+def run_guarded(hands: Workers, work: Callable[[], Any], deadline: Deadline, what: str) -> Any:
+    """The result of `work()`; whatever else comes of it, the workers are ready for other work."""
+    before = processes_of(hands.client)
+    call = _Call(hands.client, work)
     call.start()
-    reason = _watch(client, call, deadline, before)
-    if reason is None and call.error is None:
-        return call.result
+    try:
+        reason = _watch(hands.client, call, deadline, before)
+    except Exception:  # of `on_wait`: the caller wants no more of it
+        hands.renew()
+        raise
+    reason = reason or _fault(hands, call.error, before)
     if reason is None:
-        assert call.error is not None
-        if isinstance(call.error, SpuError) or not _is_loss(call.error):
-            raise call.error
-        reason = explain(call.error)
-    elif reason == _STOPPED:
-        restart(client, len(before))
-        raise FitStopped
-    raise EngineError(f"{what} was interrupted: {reason} {_after(client, len(before))}") from call.error
+        return call.result
+    raise interruption(hands, what, reason) from call.error
+
+
+def interruption(hands: Workers, what: str, reason: str) -> EngineError:
+    """Start the workers anew; the error that says why, and what to do now."""
+    return EngineError(f"{what} was interrupted: {reason} {hands.renew()}")
 
 
 class _Call(threading.Thread):
@@ -77,87 +79,57 @@ class _Call(threading.Thread):
             self.error = error
 
 
-_STOPPED = "stopped"
-
-
-def _watch(client: Client, call: _Call, deadline: Deadline, before: frozenset[str]) -> str | None:
+def _watch(client: Client, call: _Call, deadline: Deadline, before: frozenset[Process]) -> str | None:
     """None when the call has ended by itself, else why it must be given up."""
     start = time.monotonic()
     while True:
         call.join(_LOOK_EVERY)
         if not call.is_alive():
             return None
-        if deadline.should_stop is not None and deadline.should_stop():
-            return _STOPPED
+        if deadline.on_wait is not None:
+            deadline.on_wait()
         if time.monotonic() - start > deadline.seconds:
-            return f"it took longer than {deadline.seconds:,.0f} seconds."
+            return deadline.words
         if client.status != "running":
-            return "the scheduler does not answer any more."
-        if lost := before - _workers(client):
-            return f"the worker {sorted(lost)[0]} was lost."
+            return SILENT
+        if lost := _lost(client, before):
+            return lost
 
 
-def restart(client: Client, workers: int) -> bool:
-    """Start all worker processes anew; True if work can be done on them, be it on fewer than there were."""
-    for _ in range(_RESTARTS):
-        try:
-            # A worker that died is started anew by its nanny; to restart it at the same moment could lose it for good.
-            _wait(client, workers)
-            client.restart(timeout=_RESTART_PATIENCE)
-            _wait(client, workers)
-            return bool(client.submit(len, "ok", pure=False).result(timeout=_RESTART_PATIENCE) == 2)
-        except (TimeoutError, OSError, CancelledError):  # the restart itself may cancel what we ask
-            continue
-    return False
+def _fault(hands: Workers, error: BaseException | None, before: frozenset[Process]) -> str | None:
+    """None if the work has a result, else how the cluster failed it; an error of the work itself is raised."""
+    if error is None:
+        return None
+    if isinstance(error, SpuError):
+        raise error
+    reason = _busy_port(error) or _lost(hands.client, before) or _broken(error)
+    if reason is None:
+        hands.renew()  # the peers of the worker that failed may wait for it in native code for ever
+        raise error
+    return reason
 
 
-def _wait(client: Client, workers: int) -> None:
-    with suppress(TimeoutError):  # a machine that was lost may not come back
-        client.wait_for_workers(workers, timeout=_RESTART_PATIENCE)
+def _lost(client: Client, before: frozenset[Process]) -> str | None:
+    lost = sorted(before - processes_of(client))
+    return f"the worker {lost[0].address} was lost." if lost else None
 
 
-def explain(error: BaseException) -> str:
-    """Why a fit that ended with this error was the cluster's fault, in a sentence."""
-    text = str(error)
-    if "ind" in text and "port" in text and "fail" in text:
-        return "a port that the workers wanted to talk through is taken by another program; try again."
-    first = text.splitlines()[0][:200] if text else type(error).__name__
-    return f"the workers lost each other ({first})."
+def _busy_port(error: BaseException) -> str | None:
+    if "ind" in str(error) and "port" in str(error) and "fail" in str(error):
+        return "a port that the workers wanted to talk through is taken by another program."
+    return None
 
 
-def _is_loss(error: BaseException) -> bool:
-    """Whether workers or the way between them failed, not the data or the settings."""
+def _broken(error: BaseException) -> str | None:
+    """None if the error is not of the cluster but of the work."""
     from distributed import KilledWorker
     from distributed.comm.core import CommClosedError
 
-    if isinstance(error, KilledWorker | CommClosedError | TimeoutError | ConnectionError | CancelledError):
-        return True
-    return any(mark in str(error) for mark in _MARKS)
+    cut_off = isinstance(error, KilledWorker | CommClosedError | TimeoutError | ConnectionError | CancelledError)
+    if cut_off or any(mark in str(error) for mark in _MARKS):
+        return f"the workers lost each other ({first_line(error)})."
+    return None
 
 
-_MARKS = (
-    "Socket ",
-    "ollective",
-    "allgather",
-    "allreduce",
-    "Invalid worker address",
-    "bind",
-    "Connect to rank",
-    "connect to rank",
-)
-
-
-def _after(client: Client, workers: int) -> str:
-    if client.status != "running":
-        return "Start the scheduler again, then the training."
-    if restart(client, workers):
-        return "Its workers were started anew; start the training again."
-    return "Its workers could not be started anew; start them by hand, then the training."
-
-
-def _workers(client: Client) -> frozenset[str]:
-    """The workers there are now; none if the scheduler does not answer."""
-    try:
-        return frozenset(client.scheduler_info(n_workers=-1)["workers"])
-    except (OSError, TimeoutError, ValueError):
-        return frozenset()
+# What boosters say when a peer is gone.
+_MARKS = ("Socket ", "ollective", "allgather", "allreduce", "Invalid worker address", "onnect to rank")

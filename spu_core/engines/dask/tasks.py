@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spu_core.engines.dask.cluster import Cluster
-from spu_core.errors import EngineError, TrainingError
+from spu_core.engines.dask.guard import SILENT
+from spu_core.errors import TrainingError
 from spu_core.training import Candidate, TrainConfig
 from spu_core.training.fitting import Fitter
 from spu_core.training.folds import Split
@@ -41,7 +42,7 @@ class TasksOn(Here):
         def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
             for step, (number, future) in enumerate(zip(numbers, futures[candidate.name], strict=True)):
                 reporter.fold = number
-                yield _result(self.cluster, future, reporter, step / len(numbers))
+                yield _result(self.cluster, future, reporter, step / len(numbers), f"A fit of {candidate.name}")
 
         return fits
 
@@ -72,7 +73,7 @@ def fit_one(candidate: Candidate, config: TrainConfig, evidence: Any, split: Spl
     return fit_part(Fitter(candidate, config, reporter), evidence, parts[place], Span())
 
 
-def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float) -> PartFit:
+def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, what: str) -> PartFit:
     """Wait for a fit, telling the caller that it goes on and asking whether to stop."""
     from distributed import KilledWorker, wait
 
@@ -80,13 +81,13 @@ def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float) 
     while not future.done():
         reporter.report(share, "training")
         if cluster.client.status != "running":
-            raise EngineError("The scheduler does not answer any more. Start it again, then the training.")
+            raise cluster.interrupted(what, SILENT)
         if time.monotonic() - start > cluster.deadline.seconds:
-            raise EngineError(f"A fit took longer than {cluster.deadline.seconds:,.0f} seconds on the cluster.")
+            raise cluster.interrupted(what, cluster.deadline.words)
         with cluster.client.as_current(), suppress(TimeoutError):
             wait(future, timeout=_ASK_EVERY)
     if future.status in {"cancelled", "lost"}:
-        raise EngineError("The cluster lost the rows that it was training on; start the training again.")
+        raise cluster.interrupted(what, "all workers that held the rows were lost.")
     try:
         return future.result()
     except KilledWorker:

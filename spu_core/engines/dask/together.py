@@ -40,6 +40,7 @@ _DEALING_SEED = 7
 class Share:
     """The rows that one worker holds: the future of their encoded matrix, and their numbers in the folder."""
 
+    worker: str
     matrix: Future
     rows: np.ndarray
 
@@ -98,10 +99,11 @@ class TogetherOn:
             evidence = evidence_for(candidate, rows)
             for place, part in enumerate(parts):
                 reporter.fold = part.number
-                reporter.report(place / len(parts), "training on the cluster")
-                what = f"Fold {part.number} of {candidate.name}"
-                model = _fit(self.cluster, candidate, config, evidence.take(part.train), what)
-                yield PartFit(_score(self.cluster, model, evidence.take(part.score), what), model.rounds_)
+                report = partial(reporter.report, place / len(parts), "training on the cluster")
+                report()
+                cluster, what = self.cluster.while_waiting(report), f"Fold {part.number} of {candidate.name}"
+                model = _fit(cluster, candidate, config, evidence.take(part.train), what)
+                yield PartFit(_score(cluster, model, evidence.take(part.score), what), model.rounds_)
 
         return fits
 
@@ -152,7 +154,10 @@ def _chunk(cluster: Cluster, share: Share, active: np.ndarray, evidence: Evidenc
     held, chosen = _held(share, _numbers(evidence))
     weight = np.ones(chosen.size) if evidence.weight is None else evidence.weight[chosen]
     held, chosen, weight = held[weight > 0], chosen[weight > 0], weight[weight > 0]
-    future = cluster.client.submit(cut, share.matrix, active, held, target[chosen], weight, pure=False)
+    # Where they lie, not on whichever worker is free: then every fit deals them alike, and none gets the rows of all.
+    future = cluster.client.submit(
+        cut, share.matrix, active, held, target[chosen], weight, workers=[share.worker], pure=False
+    )
     return Chunk(future, held.size, float(target[chosen] @ weight), float(weight.sum()))
 
 
@@ -223,7 +228,7 @@ def _deal(cluster: Cluster, folder: TableFolder, encoder: FittedEncoder) -> Remo
         for number, worker in enumerate(workers):
             dealt = [client.submit(pick, part, number, pure=False) for part in encoded]
             matrix = client.submit(np.concatenate, dealt, workers=[worker], pure=False)
-            shares.append(Share(matrix, np.flatnonzero(home == number)))
+            shares.append(Share(worker, matrix, np.flatnonzero(home == number)))
         wait([share.matrix for share in shares])
         for share in shares:
             if share.matrix.status == "error":

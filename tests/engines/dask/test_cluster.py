@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from spu_core.engines.dask import cluster as module
-from spu_core.engines.dask import open_cluster, versions
+from spu_core.engines.dask import open_cluster, versions, workers
 from spu_core.errors import EngineError
 
 
@@ -26,23 +26,69 @@ def test_an_address_is_taken_from_the_environment(cluster, monkeypatch):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 1.0)
+    monkeypatch.setattr(workers, "_CONNECT_PATIENCE", 1.0)
 
     with pytest.raises(EngineError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:9' .*dask scheduler"):
         open_cluster("tcp://127.0.0.1:9").__enter__()
 
 
-@pytest.mark.parametrize("address", ["nonsense", "tcp://", "gopher://127.0.0.1:1"])
-def test_an_address_that_is_none_gets_a_sentence(address, monkeypatch):
-    monkeypatch.setattr(module, "_PATIENCE", 1.0)
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("nonsense", "missing port"),
+        ("tcp://", "missing port"),
+        ("tcp://10.0.0.7", "missing port"),
+        ("tcp://:8786", "it names no host"),
+        ("tcp://10.0.0.7:99999", "there is no port 99999"),
+        ("tcp://10.0.0.7:port", "invalid"),
+        ("gopher://127.0.0.1:1", "unknown address scheme 'gopher'"),
+        ("inproc://10.0.0.7/1/1", "host and port"),
+    ],
+)
+def test_an_address_that_is_none_is_refused_before_anybody_waits(address, why, monkeypatch):
+    monkeypatch.setattr("distributed.Client.__init__", never)
 
-    with pytest.raises(EngineError, match=re.escape(repr(address))):
+    with pytest.raises(EngineError, match=f"^{re.escape(repr(address))} is no address of a Dask scheduler .*{why}"):
         open_cluster(address).__enter__()
+
+
+def never(*_, **__):
+    raise AssertionError("nobody should have been called")
+
+
+def test_a_client_that_cannot_be_made_gets_the_sentence_of_a_silent_scheduler(monkeypatch):
+    monkeypatch.setattr("distributed.Client.__init__", never)
+
+    with pytest.raises(EngineError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:9' \(nobody should"):
+        open_cluster("tcp://127.0.0.1:9").__enter__()
+
+
+def test_a_thread_that_starts_late_once_is_forgiven(cluster, monkeypatch):
+    real, tries = Client.__init__, []
+
+    def late_at_first(*arguments, **named):
+        tries.append(arguments)
+        if len(tries) == 1:
+            raise AssertionError
+        return real(*arguments, **named)
+
+    monkeypatch.setattr("distributed.Client.__init__", late_at_first)
+
+    with open_cluster(cluster.client.scheduler.address) as joined:
+        assert len(joined.workers) == 2
+    assert len(tries) == 2
+
+
+def test_workers_that_cannot_be_started_here_get_a_sentence(monkeypatch):
+    monkeypatch.setattr("distributed.LocalCluster.__init__", never)
+
+    with pytest.raises(EngineError, match=r"could not be started on this computer \(nobody .* `if __name__ =="):
+        open_cluster().__enter__()
 
 
 def test_a_scheduler_without_workers_says_how_to_start_some():
     with (
-        LocalCluster(n_workers=0, dashboard_address=None) as empty,
+        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(EngineError, match=r"has no workers; start some with `dask worker tcp://"),
     ):
         open_cluster(empty.scheduler_address).__enter__()

@@ -14,10 +14,10 @@ from spu_core.errors import BundleError, EngineError
 from spu_core.export import load_bundle, save_bundle
 from spu_core.rules import Compare, Ramp
 from spu_core.tables import open_folder
-from spu_core.training import Candidate, EarlyStopping, TrainPlan, iter_cross_fit
+from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
 from spu_core.training.folder_rows import fit_folder_encoder
 
-FAST = {"rounds": 40}
+FAST = {"rounds": 20}
 CANDIDATES = (Candidate("lightgbm", settings=FAST), Candidate("xgboost", settings=FAST))
 CONFIG = TrainConfig(folds=3, threads=1)
 RULES = RuleSet(
@@ -39,6 +39,7 @@ def rows(count: int, seed: int = 0) -> pd.DataFrame:
             "amount": np.exp(rng.normal(size=count) + 1.5 * truth),
             "hour": rng.integers(0, 24, count),
             "kind": kind,
+            "speed": rng.normal(size=count) + truth,
             "noise": np.where(rng.random(count) < 0.1, np.nan, rng.normal(size=count)),
             "fraud": np.where(truth & (rng.random(count) < 0.3), "yes", None),
         }
@@ -52,14 +53,14 @@ ROLES = {"user": "id", "fraud": "label"}
 def folder(tmp_path_factory):
     """Files sorted by category, so that each holds levels that the others lack; one file is empty."""
     home = tmp_path_factory.mktemp("spread")
-    frame = rows(6000).sort_values(["kind", "user"], ignore_index=True)
-    for number, part in enumerate([frame[:1500], frame[1500:1500], frame[1500:4000], frame[4000:]]):
+    frame = rows(12_000).sort_values(["kind", "user"], ignore_index=True)
+    for number, part in enumerate([frame[:3000], frame[3000:3000], frame[3000:8000], frame[8000:]]):
         part.to_parquet(home / f"part-{number}.parquet")
     return open_folder(home, roles=ROLES)
 
 
 def test_pieces_are_the_files_that_have_rows(folder):
-    assert [piece.start for piece in pieces_of(folder)] == [0, 1500, 4000]
+    assert [piece.start for piece in pieces_of(folder)] == [0, 3000, 8000]
 
 
 def test_soft_labels_are_exactly_those_of_the_rows_in_memory(cluster, folder):
@@ -85,6 +86,40 @@ def test_runs_agree_with_local_ones_although_files_hold_different_levels(cluster
         np.testing.assert_array_equal(remote.fold, local.fold)
         figures = remote.metrics.auc_spu.estimate, local.metrics.auc_spu.estimate
         assert figures[0] == pytest.approx(figures[1], abs=0.003)
+
+
+def test_the_same_fit_on_other_workers_gives_the_same_scores_to_the_bit(cluster, folder):
+    soft_labels, place = soft_labels_for(folder, RULES), TogetherOn(cluster)
+
+    first = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
+    cluster.hands.renew()
+    second = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
+
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one.score, other.score)
+
+
+def test_a_caller_can_stop_in_the_middle_of_a_fit(cluster, folder):
+    slow, heard = Candidate("lightgbm", settings={"rounds": 20_000}), []
+
+    def should_stop():
+        heard.append("asked")
+        return len(heard) == 4
+
+    with pytest.raises(TrainingCancelled):
+        list(
+            iter_cross_fit(
+                folder,
+                soft_labels_for(folder, RULES),
+                [slow],
+                CONFIG,
+                place=TogetherOn(cluster),
+                should_stop=should_stop,
+            )
+        )
+
+    assert len(heard) == 4
+    assert cluster.client.submit(len, "abc", pure=False).result(timeout=60) == 3
 
 
 def test_one_file_is_enough(cluster, tmp_path):

@@ -11,12 +11,13 @@ from typer.testing import CliRunner
 
 from spu_core import cli
 from spu_core.engines import Job, run_here
-from spu_core.engines.dask import cluster as cluster_module
+from spu_core.engines.dask import workers
 from spu_core.errors import EngineError
 from spu_core.export import load_bundle
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import JobStatus, Workspace
+from tests.engines.dask.killing import killing_all
 
 PLAN = TrainPlan(TrainConfig(folds=3, threads=1), (Candidate("lightgbm", {"rounds": 10}),))
 
@@ -38,7 +39,7 @@ def test_a_job_trains_on_the_cluster_that_it_names(cluster, tmp_path):
 
 
 def test_a_job_whose_scheduler_is_gone_is_marked_interrupted(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_module, "_PATIENCE", 1.0)
+    monkeypatch.setattr(workers, "_CONNECT_PATIENCE", 1.0)
     with Workspace.open(tmp_path) as workspace:
         with pytest.raises(EngineError, match="No Dask scheduler answers"):
             run_here(workspace, training(workspace, engine="dask", scheduler="tcp://127.0.0.1:9"))
@@ -46,6 +47,21 @@ def test_a_job_whose_scheduler_is_gone_is_marked_interrupted(tmp_path, monkeypat
         (job,) = workspace.jobs.list()
     assert job.status == JobStatus.INTERRUPTED
     assert "No Dask scheduler answers at 'tcp://127.0.0.1:9'" in job.error
+
+
+def test_a_job_whose_workers_all_die_is_marked_interrupted_and_the_next_one_works(cluster, tmp_path):
+    slow = TrainPlan(PLAN.config, (Candidate("lightgbm", {"rounds": 20_000}),)).to_json()
+    address = {"engine": "dask", "scheduler": cluster.client.scheduler.address}
+    with Workspace.open(tmp_path) as workspace:
+        with killing_all(cluster), pytest.raises(EngineError, match="all workers that held the rows were lost"):
+            run_here(workspace, training(workspace, plan=slow, **address))
+        (job,) = workspace.jobs.list()
+        again = run_here(workspace, training(workspace, **address))
+
+    assert job.status == JobStatus.INTERRUPTED
+    assert job.error.startswith("A fit of lightgbm was interrupted: ")
+    assert again.status == JobStatus.FINISHED
+    assert len(again.result["runs"]) == 1
 
 
 def test_commands_train_and_score_folders_on_a_cluster(cluster, tmp_path, monkeypatch):
