@@ -9,9 +9,13 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from spu_core.errors import ScoreError, TrainingError
-from spu_core.models import METHODS, Encoder, Evidence, SoftLabelClassifier, method, model_from_state
+from spu_core.models import METHODS, Encoder, Evidence, Features, SoftLabelClassifier, method, model_from_state
+from spu_core.models.learners.logistic import fit_logistic
+from spu_core.models.learners.network import SoftNetwork
+from spu_core.models.watch import Watch
 
 
 def fitted(any_method, case):
@@ -222,3 +226,19 @@ def test_the_table_given_is_left_as_it_was(any_method, case):
     fitted(any_method, case)
 
     pd.testing.assert_frame_equal(case.X, before)
+
+
+def test_linear_algebra_of_a_fit_keeps_to_one_thread():
+    """Two threads of BLAS wait for each other in small products, ten times as long as one needs on a busy machine."""
+    X, seen = np.random.default_rng(0).normal(size=(300, 3)), []
+    target = 1 / (1 + np.exp(-X[:, 0]))
+
+    def look(_):
+        seen.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = threadpool_info()
+        fit_logistic(X, target, np.ones(300), 1.0, 5, look)
+        SoftNetwork(rounds=2).fit_rows(Features.of(X), target, watch=Watch(on_progress=look))
+        assert threadpool_info() == before
+    assert set(seen) == {1}

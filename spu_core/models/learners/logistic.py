@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from spu_core.models.features import Features
-from spu_core.models.learners.base import SoftLearner
+from spu_core.models.learners.base import SoftLearner, one_blas_thread
 from spu_core.models.linear_view import LinearView
 from spu_core.models.settings import Setting
 from spu_core.models.state import Blob, State, loads
@@ -109,5 +109,6 @@ def fit_logistic(
     start = np.zeros(matrix.shape[1] + 1)
     start[0] = logit(share)
     options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": 1e-12, "gtol": 1e-7}
-    point = minimize(loss, start, jac=True, method="L-BFGS-B", callback=step, options=options).x
+    with one_blas_thread():
+        point = minimize(loss, start, jac=True, method="L-BFGS-B", callback=step, options=options).x
     return point[1:], float(point[0])

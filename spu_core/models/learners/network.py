@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from spu_core.models.features import Features
-from spu_core.models.learners.base import SoftLearner
+from spu_core.models.learners.base import SoftLearner, one_blas_thread
 from spu_core.models.learners.network_parts import Adam, Layers, Loss, NonNegativePu, soft_cross_entropy
 from spu_core.models.linear_view import LinearView
 from spu_core.models.settings import SEED, Setting
@@ -76,9 +76,12 @@ class SoftNetwork(SoftLearner):
         self.seed = seed
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+        with one_blas_thread():
+            self._descend(features, target, np.ones(target.size) if weight is None else weight, watch)
+
+    def _descend(self, features: Features, target: np.ndarray, weight: np.ndarray, watch: Watch) -> None:
         self.view_ = features.linear_view()
         rows = self.view_.transform_rows(features).astype(np.float32)
-        weight = np.ones(target.size) if weight is None else weight
         rng = np.random.default_rng(self.seed)
         share = float(np.average(target, weights=weight))
         self.layers_ = Layers.start(rows.shape[1], (self.hidden, self.hidden), self._start_share(share), rng)
