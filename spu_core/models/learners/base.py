@@ -117,7 +117,7 @@ def one_blas_thread() -> Any:
     """A context in which BLAS uses one thread.
 
     Two threads mostly wait for each other in products as small as those of a batch or a step: on a busy machine a
-    network took 3 to 5 s of both cores instead of .3 s of one, to the same bits.
+    network took 3 to 5 s of both cores instead of .3 s of one. And sums that are split otherwise end in other bits.
     """
     return threadpool_limits(limits=1, user_api="blas")
 
