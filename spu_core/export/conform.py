@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,17 +52,13 @@ def conform(bundle: Bundle, frame: pd.DataFrame) -> pd.DataFrame:
             changed[name] = values
     if problems:
         raise TableError("The table does not fit the model. " + " ".join(problems))
-    return _replaced(frame, changed)
+    return frame.assign(**changed) if changed else frame
 
 
 def text_columns(bundle: Bundle) -> frozenset[str]:
     """Columns that held text at training, and the ids: digits in a new file must not make them numbers."""
     names = {column.name for column in bundle.fitted.encoder.columns if column.family is Family.TEXT}
     return frozenset(names | {bundle.passport.id_column or ""})
-
-
-def _replaced(frame: pd.DataFrame, changed: Mapping[str, pd.Series]) -> pd.DataFrame:
-    return frame.assign(**changed) if changed else frame
 
 
 def _as_flags(column: Column, values: pd.Series) -> pd.Series:

@@ -31,11 +31,8 @@ class Contributions:
 def contributions(model: Model, features: Features, rule_score: np.ndarray | None, profile: Profile) -> Contributions:
     """What each column adds, for a few rows: this costs far more than a score."""
     inner = model.part if isinstance(model, Scaled) else model
-    if isinstance(inner, SoftLightGBM):
-        found = inner.booster_.predict(features.select(inner.active_).matrix, pred_contrib=True)
-        return Contributions(inner.active_, np.asarray(found)[:, :-1], "log-odds")
-    if isinstance(inner, SoftXGBoost):
-        return Contributions(inner.active_, _xgboost(inner, features), "log-odds")
+    if isinstance(inner, SoftLightGBM | SoftXGBoost):
+        return Contributions(inner.active_, inner.contributions(features)[:, :-1], "log-odds")
     return _by_occlusion(model, features, rule_score, profile)
 
 
@@ -61,16 +58,6 @@ def _words(found: Contributions, row: int, at: int, matrix: np.ndarray, columns:
         return f"the rules {gain}"
     column = columns[found.places[at]]
     return f"{column.name} = {decode(column, float(matrix[row, found.places[at]]))} {gain}"
-
-
-def _xgboost(model: SoftXGBoost, features: Features) -> np.ndarray:
-    import xgboost as xgb
-
-    own = features.select(model.active_)
-    kinds = ["c" if category else "q" for category in own.is_category]
-    names = {"feature_names": own.model_names, "feature_types": kinds}
-    data = xgb.DMatrix(own.matrix, enable_categorical=True, nthread=model.threads, **names)
-    return np.asarray(model.booster_.predict(data, pred_contribs=True))[:, :-1]
 
 
 def _by_occlusion(model: Model, features: Features, rule_score: np.ndarray | None, profile: Profile) -> Contributions:

@@ -83,7 +83,7 @@ def shap_values(fitted: FittedCandidate, frame: pd.DataFrame, rule_score: np.nda
         features = features.select(getattr(fitted.model, "active", features.active)).with_column(
             RULE_SCORE, np.asarray(rule_score)
         )
-    values = _contributions(learner, features.select(learner.active_))
+    values = learner.contributions(features)
     names = [_column_name(fitted, int(place)) for place in learner.active_]
     return pd.DataFrame(values, columns=[*names, "baseline"], index=frame.index)
 
@@ -163,16 +163,6 @@ def _gains(learner: Any) -> dict[int, float]:
         return {int(place): float(gain) for place, gain in zip(learner.active_, gains, strict=True)}
     by_name = learner.booster_.get_score(importance_type="total_gain")
     return {int(place): float(by_name.get(f"f{place}", 0.0)) for place in learner.active_}
-
-
-def _contributions(learner: Any, features: Features) -> np.ndarray:
-    if learner.key == "lightgbm":
-        return np.asarray(learner.booster_.predict(features.matrix, pred_contrib=True, num_threads=learner.threads))
-    import xgboost as xgb
-
-    return np.asarray(
-        learner.booster_.predict(xgb.DMatrix(features.matrix, **learner._schema(features)), pred_contribs=True)
-    )
 
 
 def _column_name(fitted: FittedCandidate, place: int) -> str:

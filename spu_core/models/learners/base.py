@@ -100,19 +100,6 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         return tags
 
 
-# Below this many rows the threads of a booster wait for each other longer than they work.
-ROWS_WORTH_A_THREAD = 10_000
-
-
-def useful_threads(threads: int, rows: int) -> int:
-    """As many threads as asked for, but one where there is too little work to share.
-
-    >>> useful_threads(4, rows=500), useful_threads(4, rows=1_000_000)
-    (1, 4)
-    """
-    return threads if rows >= ROWS_WORTH_A_THREAD else 1
-
-
 def one_blas_thread() -> Any:
     """A context in which BLAS uses one thread.
 

@@ -9,7 +9,15 @@ import numpy as np
 
 from spu_core.errors import TrainingError
 from spu_core.models.features import Features
-from spu_core.models.learners.base import SoftLearner, useful_threads
+from spu_core.models.learners.base import SoftLearner
+from spu_core.models.learners.boosting import (
+    COLSAMPLE_BYTREE,
+    LEARNING_RATE,
+    REG_LAMBDA,
+    ROUNDS,
+    SUBSAMPLE,
+    useful_threads,
+)
 from spu_core.models.settings import SEED, THREADS, Setting
 from spu_core.models.state import Blob, State, loads
 from spu_core.models.watch import Watch
@@ -33,16 +41,8 @@ class SoftLightGBM(SoftLearner):
     title = "LightGBM"
     stops_early = True
     settings = (
-        Setting(name="rounds", default=200, low=1, high=20_000, log=True, help="Trees to grow."),
-        Setting(
-            name="learning_rate",
-            default=0.05,
-            low=1e-4,
-            high=1.0,
-            log=True,
-            tunable=True,
-            help="Weight of each tree; smaller needs more rounds.",
-        ),
+        ROUNDS,
+        LEARNING_RATE,
         Setting(
             name="num_leaves",
             default=31,
@@ -62,23 +62,9 @@ class SoftLightGBM(SoftLearner):
             tunable=True,
             help="Fewest rows in a leaf; None takes 1/25 of the rows, from 3 to 20.",
         ),
-        Setting(name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values."),
-        Setting(
-            name="colsample_bytree",
-            default=1.0,
-            low=0.01,
-            high=1.0,
-            tunable=True,
-            help="Share of columns each tree may use.",
-        ),
-        Setting(
-            name="subsample",
-            default=1.0,
-            low=0.01,
-            high=1.0,
-            tunable=True,
-            help="Share of rows each tree sees.",
-        ),
+        REG_LAMBDA,
+        COLSAMPLE_BYTREE,
+        SUBSAMPLE,
         Setting(name="max_bin", default=255, low=2, high=65_535, help="Histogram bins per column."),
         Setting(
             name="objective",
@@ -142,6 +128,12 @@ class SoftLightGBM(SoftLearner):
     def _score(self, features: Features) -> np.ndarray:
         score = self.booster_.predict(features.matrix, num_threads=useful_threads(self.threads, len(features)))
         return np.asarray(score, dtype=np.float64)
+
+    def contributions(self, features: Features) -> np.ndarray:
+        """What each column adds to the log-odds of each row, and last the baseline; they sum to the row's log-odds."""
+        own = features.select(self.active_)
+        found = self.booster_.predict(own.matrix, pred_contrib=True, num_threads=useful_threads(self.threads, len(own)))
+        return np.asarray(found)
 
     def params(self, rows: int) -> dict[str, Any]:
         """The library's own parameters for a fit on so many rows."""

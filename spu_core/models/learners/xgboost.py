@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from spu_core.models.features import Features
-from spu_core.models.learners.base import SoftLearner, useful_threads
+from spu_core.models.learners.base import SoftLearner
+from spu_core.models.learners.boosting import (
+    COLSAMPLE_BYTREE,
+    LEARNING_RATE,
+    REG_LAMBDA,
+    ROUNDS,
+    SUBSAMPLE,
+    useful_threads,
+)
 from spu_core.models.learners.row_iterator import quantile_matrix
 from spu_core.models.settings import SEED, THREADS, Setting
 from spu_core.models.state import Blob, State, loads
@@ -23,16 +31,8 @@ class SoftXGBoost(SoftLearner):
     title = "XGBoost"
     stops_early = True
     settings = (
-        Setting(name="rounds", default=200, low=1, high=20_000, log=True, help="Trees to grow."),
-        Setting(
-            name="learning_rate",
-            default=0.05,
-            low=1e-4,
-            high=1.0,
-            log=True,
-            tunable=True,
-            help="Weight of each tree; smaller needs more rounds.",
-        ),
+        ROUNDS,
+        LEARNING_RATE,
         Setting(name="max_depth", default=5, low=1, high=30, tunable=True, help="Depth of each tree."),
         Setting(
             name="min_child_weight",
@@ -42,23 +42,9 @@ class SoftXGBoost(SoftLearner):
             tunable=True,
             help="Fewest rows in a leaf, each counted by g(1−g).",
         ),
-        Setting(name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values."),
-        Setting(
-            name="colsample_bytree",
-            default=1.0,
-            low=0.01,
-            high=1.0,
-            tunable=True,
-            help="Share of columns each tree may use.",
-        ),
-        Setting(
-            name="subsample",
-            default=1.0,
-            low=0.01,
-            high=1.0,
-            tunable=True,
-            help="Share of rows each tree sees.",
-        ),
+        REG_LAMBDA,
+        COLSAMPLE_BYTREE,
+        SUBSAMPLE,
         Setting(name="max_bin", default=256, low=2, high=65_535, help="Histogram bins per column."),
         SEED,
         THREADS,
@@ -93,10 +79,7 @@ class SoftXGBoost(SoftLearner):
         import xgboost as xgb
 
         data = quantile_matrix(features, target, weight, self.max_bin, self._schema(features))
-        held_out = None
-        if watch.stop is not None:
-            matrix = watch.stop.features.select(features.active).matrix
-            held_out = xgb.DMatrix(matrix, **self._schema(features))
+        held_out = None if watch.stop is None else self._data(watch.stop.features.select(features.active))
         hook = _hook(watch, self.rounds, held_out)
         booster = xgb.train(
             self.params(float(np.average(target, weights=weight)), target.size),
@@ -108,11 +91,17 @@ class SoftXGBoost(SoftLearner):
         self.rounds_ = hook.best.iteration if watch.stop is not None else self.rounds
         self._load(booster[: self.rounds_].save_raw("ubj"))
 
+    def contributions(self, features: Features) -> np.ndarray:
+        """What each column adds to the log-odds of each row, and last the baseline; they sum to the row's log-odds."""
+        return np.asarray(self.booster_.predict(self._data(features.select(self.active_)), pred_contribs=True))
+
     def _score(self, features: Features) -> np.ndarray:
+        return self.booster_.predict(self._data(features)).astype(np.float64)
+
+    def _data(self, features: Features) -> Any:
         import xgboost as xgb
 
-        data = xgb.DMatrix(features.matrix, **self._schema(features))
-        return self.booster_.predict(data).astype(np.float64)
+        return xgb.DMatrix(features.matrix, **self._schema(features))
 
     def _schema(self, features: Features) -> dict[str, Any]:
         kinds = ["c" if category else "q" for category in features.is_category]
