@@ -14,6 +14,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,11 +146,10 @@ def _check_entries(entries: list[zipfile.ZipInfo], limits: BundleLimits) -> None
         raise BundleError(f"The bundle has {len(entries):,} members; it may have {limits.members:,}.")
     if not entries or entries[0].filename != MANIFEST:
         raise BundleError(f"The bundle does not start with {MANIFEST}, so nothing in it can be checked.")
-    names = [entry.filename for entry in entries]
     for entry in entries:
         _check_entry(entry)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    [(twice, times)] = Counter(entry.filename for entry in entries).most_common(1)
+    if times > 1:
         raise BundleError(f"The bundle has two members called {twice!r}; one of them was smuggled in.")
     _check_growth(entries, limits)
 

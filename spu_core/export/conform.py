@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,7 @@ def check_names(bundle: Bundle, names: tuple[str, ...]) -> ColumnCheck:
     """Refuse a table that lacks needed columns, naming all of them; order does not matter."""
     present = set(names)
     if len(present) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         raise TableError(f"Column names must be unique, but {', '.join(map(repr, twice[:5]))} appears more than once.")
     absent = [name for name in bundle.columns if name not in present]
     if absent:

@@ -152,7 +152,3 @@ def _last_record_end(data: bytes, quote: str) -> int:
     quotes = np.flatnonzero(cells == ord(quote))
     outside = ends[np.searchsorted(quotes, ends) % 2 == 0]
     return int(outside[-1]) + 1 if outside.size else 0
-
-
-def is_path(source: Any) -> bool:
-    return isinstance(source, str | os.PathLike)
