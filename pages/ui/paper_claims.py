@@ -32,7 +32,9 @@ def show_verdicts() -> None:
     counts = Counter(claim.verdict for claim in claims)
     with st.container(horizontal=True, gap="small"):
         for verdict, meaning in MEANINGS.items():
-            st.metric(verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width=160)
+            st.metric(
+                verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
+            )
     with st.expander(f"All {len(claims)} claims, with our verdicts", icon=":material/fact_check:", expanded=True):
         for result in results:
             lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]

@@ -61,7 +61,7 @@ def _show_history(book: Book) -> None:
         st.caption("Every change is kept as a version; there is none yet.")
         return
     history = book.page.workspace.rule_sets.history(saved.id)
-    lines = [(each.number, each.note, each.made, each.is_current) for each in reversed(history)]
+    lines = [(each.number, each.note or "made", each.made, each.is_current) for each in reversed(history)]
     shown = pd.DataFrame(lines, columns=["version", "what changed", "saved", "current"])
     when = {"saved": st.column_config.DatetimeColumn("saved", format="YYYY-MM-DD HH:mm")}
     st.dataframe(shown, hide_index=True, column_config=when, key="soft_history")

@@ -40,7 +40,9 @@ def show_preview(preview: RulePreview, *, is_drafted: bool) -> None:
         title.subheader("Soft labels of all rows", anchor=False, help=meaning("soft label"))
         if is_drafted:
             mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
-        show_chart(soft_label_chart(preview, theme=theme()), key="soft_preview")  # type: ignore[arg-type]
+        # Few suspects beside thousands of others are invisible on an even scale.
+        chart = soft_label_chart(preview, log_rows=preview.share_suspected < 0.1, theme=theme())  # type: ignore[arg-type]
+        show_chart(chart, key="soft_preview")
 
 
 def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool) -> None:

@@ -24,7 +24,7 @@ ACTIONS: dict[str, tuple[str, Callable[[RuleSet, str, int], RuleSet]]] = {
     "Remove": ("removed", lambda rules, rule_id, place: rules.remove(rule_id)),
 }
 COMBINER_NAMES = {
-    "noisy_or": "Independent reasons (noisy-or)",
+    "noisy_or": "Independent reasons",
     "strongest": "The strongest",
     "mean_of_fired": "The mean",
     "first_match": "The first in the list",
@@ -92,7 +92,7 @@ def _choose_combiner(book: Book) -> None:
         index=names.index(chosen),
         format_func=COMBINER_NAMES.__getitem__,
         key=f"soft_{book.number}_combine",
-        help="\n\n".join(f"**{COMBINER_NAMES[name]}.** {COMBINERS[name].words}" for name in names),
+        help="\n\n".join(f"**{COMBINER_NAMES[name]}** (`{name}`). {COMBINERS[name].words}" for name in names),
     )
     lowest = least.number_input(
         "Where none fires",

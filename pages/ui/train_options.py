@@ -124,11 +124,11 @@ def _rule_columns() -> str:
 
 def _early_stopping() -> EarlyStopping | None:
     wanted = st.toggle(
-        "Stop early, and show learning curves",
+        "Stop early",
         key="train_early",
         persist_state="session",
-        help="A fifth of each training part watches the loss, and growing stops when it no longer falls. Costs rows, "
-        "so on small tables it is off.",
+        help="A fifth of each training part watches the loss, and growing stops when it no longer falls; learning "
+        "curves then show that held-out loss. Costs rows, so on small tables it is off.",
     )
     return EarlyStopping() if wanted else None
 

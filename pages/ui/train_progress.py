@@ -29,6 +29,10 @@ HEADINGS = {
     JobStatus.CANCELLED: "The training was cancelled",
     JobStatus.INTERRUPTED: "The training was interrupted",
 }
+CURVE_WORDS = {
+    True: "Soft log-loss on rows that are held out of each fit; a dot marks the lowest.",
+    False: "Soft log-loss of boosted trees on the rows they learn from: it always falls, and says nothing of new rows.",
+}
 
 
 def show_training(page: Page) -> None:
@@ -75,7 +79,9 @@ def _show_view(page: Page, view: TrainingView) -> None:
         _show_leaderboard(page, view)
         if view.losses:
             with st.expander("Learning curves", icon=":material/show_chart:", expanded=view.is_active):
-                show_chart(learning_curve_chart(view.losses, theme=theme()), key=f"losses_{view.job.id}")
+                st.caption(CURVE_WORDS[view.holds_out])
+                chart = learning_curve_chart(view.losses, holds_out=view.holds_out, theme=theme())
+                show_chart(chart, key=f"losses_{view.job.id}")
         if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED):
             with st.expander("The log, for whoever mends it", icon=":material/terminal:"):
                 st.code(page.workspace.jobs.log(view.job.id) or "The log is empty.", language=None)

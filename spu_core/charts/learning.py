@@ -1,4 +1,4 @@
-"""Learning curves: the loss on held-out rows after each round of each fit."""
+"""Learning curves: the loss after each round of each fit, on held-out rows or on those it learns from."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ MOST_POINTS = 4000
 MOST_POINTS_A_LINE = 200
 
 
-def learning_curve_chart(curves: Mapping[str, Sequence[Sequence[float]]], *, theme: Theme = LIGHT) -> go.Figure:
-    """Losses by round: one thin line per fold, the same colour for each candidate, a dot at the lowest loss.
+def learning_curve_chart(
+    curves: Mapping[str, Sequence[Sequence[float]]], *, holds_out: bool = True, theme: Theme = LIGHT
+) -> go.Figure:
+    """Losses by round: one thin line per fold, the same colour for each candidate, a dot at the lowest held-out loss.
 
     `curves` maps a candidate to the losses of its fits, as in `run.learning_curve`; lines may have different lengths,
     so a chart of a training that still runs is the same chart.
@@ -28,15 +30,17 @@ def learning_curve_chart(curves: Mapping[str, Sequence[Sequence[float]]], *, the
         return nothing_to_show(theme, "No losses have been reported yet.")
     lowest = {name: min(min(line) for line in lines) for name, lines in drawn.items()}
     shown = listed(f"{name} {decimals(loss)}" for name, loss in lowest.items())
-    figure = canvas(theme, f"Held-out loss by round; the lowest: {shown}.", height=300)
+    which = "held-out loss" if holds_out else "training loss"
+    figure = canvas(theme, f"{which.capitalize()} by round; the lowest: {shown}.", height=300)
     fits = sum(len(lines) for lines in drawn.values())
     points = max(10, min(MOST_POINTS_A_LINE, MOST_POINTS // fits))
     for place, (name, lines) in enumerate(drawn.items()):
         for fold, losses in enumerate(lines):
             _add_losses(figure, name, fold, np.asarray(losses, dtype=np.float64), theme.color(place), points)
-        _add_lowest(figure, lines, theme.color(place), theme)
+        if holds_out:
+            _add_lowest(figure, lines, theme.color(place), theme)
     figure.update_xaxes(title_text="round", rangemode="tozero", fixedrange=True, nticks=8, tickformat=",d")
-    figure.update_yaxes(title_text="held-out loss", fixedrange=True, nticks=6, tickformat=".3~f")
+    figure.update_yaxes(title_text=which, fixedrange=True, nticks=6, tickformat=".3~f")
     top_legend(figure)
     return figure
 

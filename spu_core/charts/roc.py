@@ -92,6 +92,8 @@ def _add_unattainable(figure: go.Figure, ceiling: RocSpu, view: RocView, theme: 
         hoverinfo="skip",
         showlegend=False,
     )
+    if not view.leaves_room_above(ceiling):
+        return
     figure.add_annotation(
         text="<i>unattainable</i>",
         xref="paper",

@@ -40,6 +40,11 @@ class RocView:
     def left(self) -> float:
         return LOWEST_LOG_FPR if self.zoom == "log" else 0.0
 
+    def leaves_room_above(self, curve: RocSpu, width: float = 0.3, height: float = 0.07) -> bool:
+        """Whether a label of this share of the view fits into its upper left corner, above the curve."""
+        right = self.left ** (1.0 - width) if self.zoom == "log" else width * self.right
+        return float(np.interp(right, curve.fpr, curve.tpr)) < (1.0 - height) * self.top
+
     def of_curve(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and (threshold, flagged share) of the points to draw."""
         if self.zoom == "log":

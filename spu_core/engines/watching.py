@@ -30,12 +30,16 @@ class CandidateState:
 
 @dataclass(frozen=True, eq=False)
 class TrainingView:
-    """A training job: its candidates in order, the runs it has stored so far, and the losses it has seen."""
+    """A training job: its candidates in order, the runs it has stored so far, and the losses it has seen.
+
+    Those are losses on held-out rows where the training stops early (`holds_out`), else on the rows it learns from.
+    """
 
     job: JobRecord
     candidates: tuple[CandidateState, ...]
     runs: tuple[str, ...]
     losses: Mapping[str, Sequence[Sequence[float]]]
+    holds_out: bool
     seconds_left: float | None
 
     @property
@@ -53,7 +57,8 @@ class TrainingView:
         plan = TrainPlan.from_json(job.parameters["plan"])
         errors = {error["name"]: error["error"] for error in told.get("errors", [])}
         states = tuple(_state(job, told, candidate, errors) for candidate in plan.candidates)
-        return cls(job, states, tuple(told.get("runs", ())), filled(told.get("losses", {})), told.get("seconds_left"))
+        runs, losses = tuple(told.get("runs", ())), filled(told.get("losses", {}))
+        return cls(job, states, runs, losses, plan.config.early_stopping is not None, told.get("seconds_left"))
 
 
 def training_jobs(jobs: Sequence[JobRecord], dataset: str) -> tuple[TrainingView, ...]:
@@ -64,13 +69,16 @@ def training_jobs(jobs: Sequence[JobRecord], dataset: str) -> tuple[TrainingView
 
 
 def add_loss(losses: dict[str, list[list[float]]], progress: Any) -> None:
-    """Remember the loss of a round; a new fit begins where the rounds start again."""
-    if progress.loss is None or progress.step != "training":
+    """Remember the loss of a round, straight lines between those that tell none; a fit begins where rounds do."""
+    loss = progress.training_loss if progress.loss is None else progress.loss
+    if loss is None or progress.step != "training":
         return
     fits = losses.setdefault(progress.candidate, [[]])
     if progress.iteration <= 1 and fits[-1]:
         fits.append([])
-    fits[-1].append(float(progress.loss))
+    fit = fits[-1]
+    missed = max(progress.iteration - len(fit), 1)
+    fit.extend(np.linspace(fit[-1] if fit else loss, loss, missed + 1)[1:].tolist())
 
 
 def thinned(losses: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, Any]:

@@ -15,13 +15,18 @@ from spu_core.models.features import Features
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit stands: round `iteration` of `iterations` in fit `stage` of `stages`; `loss` where one is watched."""
+    """Where a fit stands: round `iteration` of `iterations` in fit `stage` of `stages`.
+
+    `loss` is that of held-out rows, where some are watched; `training_loss` that of the rows it learns from, in the few
+    rounds that look at it.
+    """
 
     iteration: int
     iterations: int
     stage: int = 1
     stages: int = 1
     loss: float | None = None
+    training_loss: float | None = None
 
     @property
     def share(self) -> float:
@@ -53,20 +58,37 @@ class EarlyStop:
 
 @dataclass(frozen=True, eq=False)
 class Watch:
-    """Hooks of one fit. `on_progress` is called after every round; what it raises ends the fit: so one cancels."""
+    """Hooks of one fit. `on_progress` is called after every round; what it raises ends the fit: so one cancels.
+
+    `looks` is the number of rounds that also tell the training loss, as far as the learner can; each costs a pass over
+    the rows.
+    """
 
     on_progress: Callable[[Progress], None] | None = None
     stop: EarlyStop | None = None
     stage: int = 1
     stages: int = 1
+    looks: int = 0
 
     def at(self, stage: int, stages: int) -> Watch:
         """The hooks of fit `stage` of `stages`."""
         return replace(self, stage=stage, stages=stages)
 
-    def report(self, iteration: int, iterations: int, loss: float | None = None) -> None:
+    def looks_in(self, iteration: int, iterations: int) -> bool:
+        """Whether this round tells the training loss: of the last fit only, and where no held-out loss is watched.
+
+        >>> [round_ for round_ in range(1, 201) if Watch(looks=4).looks_in(round_, 200)]
+        [1, 50, 100, 150, 200]
+        """
+        if not self.looks or self.stop is not None or self.stage < self.stages:
+            return False
+        return iteration in (1, iterations) or iteration % max(1, iterations // self.looks) == 0
+
+    def report(
+        self, iteration: int, iterations: int, loss: float | None = None, training_loss: float | None = None
+    ) -> None:
         if self.on_progress is not None:
-            self.on_progress(Progress(iteration, iterations, self.stage, self.stages, loss))
+            self.on_progress(Progress(iteration, iterations, self.stage, self.stages, loss, training_loss))
 
 
 @dataclass

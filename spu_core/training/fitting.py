@@ -16,6 +16,9 @@ from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.folds import assign_folds, strata_of
 from spu_core.training.progress import Reporter, Span
 
+# Enough for a curve; together they cost boosted trees about 2 % of a fit of 200 rounds.
+TRAINING_LOOKS = 12
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -53,7 +56,9 @@ class Fitter:
     def fit(self, rows: Evidence, span: Span, step: str = "training") -> Fit:
         """Train on all these rows, or on all but the inner split that stops it early."""
         losses: list[float] = []
-        watch = self.reporter.watch(span, step, losses)
+        # One kind of loss at a time: where some methods stop by held-out rows, the others stay silent.
+        looks = TRAINING_LOOKS if self.config.early_stopping is None else 0
+        watch = self.reporter.watch(span, step, losses, looks)
         self.reporter.report(span.low, step)
         stopping = self.stopping
         if stopping is None:

@@ -30,6 +30,7 @@ class TrainProgress:
     share: float
     seconds: float
     seconds_left: float | None
+    training_loss: float | None = None
 
 
 class TrainingCancelled(TrainingError):  # noqa: N818  (cancelling is a wish, not an error)
@@ -83,15 +84,15 @@ class Reporter:
         self.finished_seconds.append(time.monotonic() - self.candidate_started)
         return self.finished_seconds[-1]
 
-    def watch(self, span: Span, step: str, losses: list[float] | None = None) -> Watch:
-        """Hooks of one fit; the losses it reports are kept in `losses`."""
+    def watch(self, span: Span, step: str, losses: list[float] | None = None, looks: int = 0) -> Watch:
+        """Hooks of one fit; the held-out losses it reports are kept in `losses`, the others are for who watches."""
 
         def after_round(progress: Progress) -> None:
             if losses is not None and progress.loss is not None:
                 losses.append(progress.loss)
             self.report(span.at(progress.share), step, progress)
 
-        return Watch(on_progress=after_round)
+        return Watch(on_progress=after_round, looks=looks if self.on_progress is not None else 0)
 
     def report(self, share: float, step: str, progress: Progress | None = None) -> None:
         """Tell the caller, then ask it; whatever the caller raises ends the training, not only this candidate."""
@@ -119,6 +120,7 @@ class Reporter:
             share=(self.place + share) / len(self.names),
             seconds=now - self.started,
             seconds_left=self._seconds_left(now - self.candidate_started, share),
+            training_loss=progress.training_loss,
         )
 
     def _seconds_left(self, spent: float, share: float) -> float | None:

@@ -22,6 +22,7 @@ from spu_core.workspace import Workspace
 from tests.benchmarks.bench_rules_page import RULES, some_table
 from tests.benchmarks.gestures import GESTURES
 from tests.benchmarks.harness import BenchRow
+from tests.benchmarks.upload import upload_rows
 from tests.live import APP, NO_BROWSER, Server, Tab, find_browser, open_tab_in, running_browser, running_server
 
 SMALL, LARGE = 10_000, 1_000_000
@@ -166,5 +167,5 @@ def first_page(browser: Any, server: Server) -> dict[str, float]:
 
 OURS, HELLO = APP, "-m streamlit hello --server.headless true --server.address 127.0.0.1 --server.port"
 WITH_TABLES = {"pages": page_rows, "gestures": gesture_rows, "sessions": session_rows}
-ALONE = {"start": start_rows}
+ALONE = {"start": start_rows, "upload": upload_rows}
 PARTS = (*WITH_TABLES, *ALONE)

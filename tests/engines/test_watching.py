@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from spu_core.engines import Job, TrainingView, run_here, training_jobs
 from spu_core.engines.train import train
 from spu_core.engines.watching import add_loss
+from spu_core.labels import SoftLabels
 from spu_core.tables.samples import load_sample
-from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan
+from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, cross_fit
 from spu_core.workspace import JobStatus, Workspace
 
 PLAN = TrainPlan(TrainConfig(), (Candidate("lightgbm"), Candidate("logistic"), Candidate("oracle")))
@@ -63,13 +66,43 @@ def test_only_the_trainings_of_a_dataset_are_listed():
     assert training_jobs([job()], "another") == ()
 
 
+def told(iteration: int, loss: float | None, training_loss: float | None = None, step: str = "training"):
+    return SimpleNamespace(candidate="a", step=step, iteration=iteration, loss=loss, training_loss=training_loss)
+
+
 def test_losses_of_each_fit_make_a_curve_of_their_own():
     losses: dict[str, list[list[float]]] = {}
     for iteration, loss in ((1, 0.7), (2, 0.6), (1, 0.8), (2, 0.5)):
-        add_loss(losses, SimpleNamespace(candidate="a", step="training", iteration=iteration, loss=loss))
-    add_loss(losses, SimpleNamespace(candidate="a", step="refitting", iteration=1, loss=0.1))
+        add_loss(losses, told(iteration, loss))
+    add_loss(losses, told(1, 0.1, step="refitting"))
 
     assert losses == {"a": [[0.7, 0.6], [0.8, 0.5]]}
+
+
+def test_rounds_that_tell_no_loss_lie_on_a_straight_line():
+    losses: dict[str, list[list[float]]] = {}
+    for iteration, loss in ((1, 0.8), (2, None), (3, 0.6)):
+        add_loss(losses, told(iteration, None, loss))
+
+    assert losses == {"a": [[0.8, pytest.approx(0.7), 0.6]]}
+
+
+def test_boosted_trees_tell_their_training_loss_and_learn_the_same_to_the_bit():
+    table = load_sample("breast_cancer")
+    labels = SoftLabels.from_values(np.where(table.is_labeled, 1.0, 0.1), table.is_labeled)
+    candidates = [Candidate("lightgbm", {"rounds": 40}), Candidate("xgboost", {"rounds": 40}), Candidate("logistic")]
+    config = TrainConfig(folds=2, threads=1)
+    losses: dict[str, list[list[float]]] = {}
+
+    watched = cross_fit(table, labels, candidates, config, on_progress=lambda progress: add_loss(losses, progress))
+    alone = cross_fit(table, labels, candidates, config)
+
+    assert set(losses) == {"lightgbm", "xgboost"}
+    for fits in losses.values():
+        assert [len(fit) for fit in fits] == [40, 40]
+        assert all(later < earlier for fit in fits for earlier, later in pairwise(fit))
+    assert all((one.score == other.score).all() for one, other in zip(watched, alone, strict=True))
+    assert not any(run.learning_curve for run in watched), "what is stored with a run is held out"
 
 
 def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_path):

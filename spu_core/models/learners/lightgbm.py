@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spu_core.errors import TrainingError
+from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
 from spu_core.models.learners.base import SoftLearner
 from spu_core.models.learners.boosting import (
@@ -112,7 +113,7 @@ class SoftLightGBM(SoftLearner):
                 "use objective='cross_entropy', which equals it on hard labels."
             )
         data = features.binned(self.max_bin, target, weight)
-        callbacks: list[Any] = [_progress(watch, self.rounds)]
+        callbacks: list[Any] = [_progress(watch, self.rounds, target, weight)]
         evaluation: dict[str, Any] = {}
         if watch.stop is not None:
             stop = watch.stop
@@ -178,9 +179,13 @@ class SoftLightGBM(SoftLearner):
         return model
 
 
-def _progress(watch: Watch, rounds: int) -> Any:
+def _progress(watch: Watch, rounds: int, target: np.ndarray, weight: np.ndarray | None) -> Any:
+    def training_loss(score: np.ndarray, _: Any) -> tuple[str, float, bool]:
+        return "loss", soft_log_loss(target, score, sample_weight=weight), False
+
     def after_round(env: Any) -> None:
+        done, looks = env.iteration + 1, watch.looks_in(env.iteration + 1, rounds)
         loss = env.evaluation_result_list[0][2] if env.evaluation_result_list else None
-        watch.report(env.iteration + 1, rounds, loss)
+        watch.report(done, rounds, loss, env.model.eval_train(training_loss)[0][2] if looks else None)
 
     return after_round

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
 from spu_core.models.learners.base import SoftLearner
 from spu_core.models.learners.boosting import (
@@ -80,7 +81,11 @@ class SoftXGBoost(SoftLearner):
 
         data = quantile_matrix(features, target, weight, self.max_bin, self._schema(features))
         held_out = None if watch.stop is None else self._data(watch.stop.features.select(features.active))
-        hook = _hook(watch, self.rounds, held_out)
+
+        def training_loss(booster: Any) -> float:
+            return soft_log_loss(target, booster.predict(data).astype(np.float64), sample_weight=weight)
+
+        hook = _hook(watch, self.rounds, held_out, training_loss)
         booster = xgb.train(
             self.params(float(np.average(target, weights=weight)), target.size),
             data,
@@ -153,7 +158,7 @@ class SoftXGBoost(SoftLearner):
         return model
 
 
-def _hook(watch: Watch, rounds: int, held_out: Any) -> Any:
+def _hook(watch: Watch, rounds: int, held_out: Any, training_loss: Callable[[Any], float]) -> Any:
     """A callback that reports each round and stops by the watched loss; made here so that xgboost loads late."""
     import xgboost as xgb
 
@@ -165,7 +170,7 @@ def _hook(watch: Watch, rounds: int, held_out: Any) -> Any:
             if watch.stop is not None:
                 loss = watch.stop(model.predict(held_out).astype(np.float64))
                 self.best.update(done, loss)
-            watch.report(done, rounds, loss)
+            watch.report(done, rounds, loss, training_loss(model) if watch.looks_in(done, rounds) else None)
             return watch.stop is not None and self.best.is_over(done)
 
     return Hook()
