@@ -11,6 +11,11 @@ from pages.ui.show import explain_words
 
 PROMISE = "Which model is better, how sure that is, and how near it comes to the best your soft labels allow."
 
+WORDS = (
+    *("AUC_SPU", "ceiling", "share of ceiling", "mean soft label", "TPR_SPU", "FPR_SPU"),
+    *("threshold", "perfect classifier", "refined S", "known-positive AUC"),
+)
+
 with open_page("Compare", PROMISE) as page:
     choice = choose_runs(page)
     show_headline(choice)
@@ -25,4 +30,4 @@ with open_page("Compare", PROMISE) as page:
     with curves, st.container(border=True, height="stretch"):
         show_curves(choice, chosen)
     show_details(choice, chosen)
-    explain_words("AUC_SPU", "ceiling", "share of ceiling", "TPR_SPU", "FPR_SPU", "refined S", "known-positive AUC")
+    explain_words(*WORDS)

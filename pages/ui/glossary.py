@@ -18,6 +18,7 @@ GLOSSARY = {
     "soft label": Entry(
         "Soft label (S)",
         "How strongly you believe that a row is positive, from 0 to 1. Confirmed positives have 1.",
+        r"S_i \in [0, 1], \quad S_i = 1 \text{ where confirmed}",
     ),
     "label": Entry("Confirmed positive", "A row that somebody has checked and found to be positive."),
     "AUC_SPU": Entry(
@@ -50,16 +51,23 @@ GLOSSARY = {
         "Known-positive AUC",
         "How well a score puts confirmed positives, which it has never seen, above the rest. Your rules cannot flatter "
         "it, unless they decided who was checked.",
+        r"P(g_i > g_j) + \tfrac12 P(g_i = g_j), \quad i \text{ confirmed},\ j \text{ not}",
     ),
     "refined S": Entry(
         "Refined soft labels",
         "Soft labels corrected by what the confirmed positives say. Models built from them are not judged by them.",
     ),
-    "mean soft label": Entry("Mean soft label", "The average belief: the share of rows you expect to be positive."),
-    "lift": Entry(
-        "Lift", "How many times more often a rule fires on confirmed positives than on all rows; 1 says nothing."
+    "mean soft label": Entry(
+        "Mean soft label (E[S])",
+        "The average belief: the share of rows you expect to be positive.",
+        r"\tfrac1N \sum_i S_i",
     ),
-    "threshold": Entry("Threshold", "Rows with a score above it are flagged for review."),
+    "lift": Entry(
+        "Lift",
+        "How many times more often a rule fires on confirmed positives than on all rows; 1 says nothing.",
+        r"\frac{P(\text{fires} \mid \text{confirmed})}{P(\text{fires})}",
+    ),
+    "threshold": Entry("Threshold (T)", "Rows with a score above it are flagged for review.", r"g_i > T"),
     "role": Entry(
         "Role",
         "What a column is for: a feature that models may see, the label of confirmed positives, the truth (to evaluate "
@@ -75,7 +83,7 @@ GLOSSARY = {
         "The assumption that a soft label says nothing about a row beyond its true class. Rules usually break it.",
         r"S \perp X \mid Y",
     ),
-    "prior": Entry("Prior (π)", "The share of rows that are truly positive."),
+    "prior": Entry("Prior (π)", "The share of rows that are truly positive.", r"\pi = P(Y = 1)"),
     "standard error": Entry(
         "Standard error (SE)", "How far a mean over seeds would scatter if everything were done again with other seeds."
     ),

@@ -1,4 +1,4 @@
-"""A CSV of 200 MB through the file chooser: what is shown meanwhile, how long other pages take, and when it is there."""
+"""A CSV of 200 MB through the file chooser: what is shown, how long other pages take, and when it is there."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def upload_rows(browser: Any, scratch: Path) -> Iterator[BenchRow]:
         yield BenchRow("200 MB chosen, until its table is shown", seconds, 120.0, "at most", "s")
         yield BenchRow("200 MB on the way, different words of progress", len(shown), 3.0, "at least", "")
         yield BenchRow(
-            f"200 MB on the way, longest wait elsewhere ({alone:.1f} s alone)", max(waits), 5.0, "at most", "s"
+            f"200 MB on the way, longest wait elsewhere ({alone:.1f} s else)", max(waits), 5.0, "at most", "s"
         )
     finally:
         path.unlink()
