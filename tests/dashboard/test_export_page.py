@@ -479,4 +479,4 @@ def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(open_export
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
     tab.page.get_by_role("tab", name="Take it away").click()
     tab.settle()
-    assert tab.page.locator(".st-key-export_prepare_bundle button").count() == 1
+    assert tab.page.locator(".st-key-export_prepare_rules button").count() == 1
