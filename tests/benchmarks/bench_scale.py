@@ -68,14 +68,14 @@ _LABEL = """
 folder = open_folder({folder!r})
 start = time.process_time()
 found = {{"mean": soft_labels_for(folder, rules).mean}}
-found["labelling"] = time.process_time() - start
+found["seconds"] = time.process_time() - start
 """
 _SCORE = """
 from spu_core.export import Scoring, load_bundle
 bundle, folder = load_bundle({bundle!r}), open_folder({folder!r})
 start = time.process_time()
 found = {{"rows": bundle.score_file(folder, {target!r}, Scoring(reasons=0)).rows}}
-found["scoring"] = time.process_time() - start
+found["seconds"] = time.process_time() - start
 """
 _END = """
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
@@ -111,32 +111,30 @@ def training_rows(data: Path, method: str) -> Iterator[BenchRow]:
 
 def rule_rows(data: Path) -> Iterator[BenchRow]:
     """Fitting rules on a folder and labelling all its rows: linear, and a few bytes a row."""
-    found = {size: measure(_LABEL.format(folder=str(write_rows(data, size)))) for size in SIZES}
-    for size, figures in found.items():
-        print(f"     rules {size:.0e}: {figures}", flush=True)
-    for small, large in pairwise(SIZES):
-        growth = found[large]["labelling"] / found[small]["labelling"] / (large / small)
-        yield BenchRow(f"rules {small:.0e} → {large:.0e}, CPU against linear", growth, 1.2, "at most")
-    yield from _memory_rows("opening and labelling a folder", found)
+    return growth_rows("rules", lambda size: _LABEL.format(folder=str(write_rows(data, size))))
 
 
 def scoring_rows(data: Path) -> Iterator[BenchRow]:
     """Scoring a folder by a small bundle into one file: linear, with flat memory."""
-    bundle = data / "model.spu"
     data.mkdir(parents=True, exist_ok=True)
-    save_bundle(_small_bundle(), bundle)
-    found = {
-        size: measure(
-            _SCORE.format(bundle=str(bundle), folder=str(write_rows(data, size)), target=str(data / "scored.parquet"))
-        )
-        for size in SIZES
-    }
-    for size, figures in found.items():
-        print(f"     scoring {size:.0e}: {figures}", flush=True)
+    save_bundle(_small_bundle(), data / "model.spu")
+    paths = {"bundle": str(data / "model.spu"), "target": str(data / "scored.parquet")}
+    return growth_rows("scoring", lambda size: _SCORE.format(folder=str(write_rows(data, size)), **paths))
+
+
+def growth_rows(what: str, code: Callable[[int], str]) -> Iterator[BenchRow]:
+    """CPU of ten times the rows against ten times the CPU, and the bytes that one more row takes."""
+    found = {}
+    for size in SIZES:
+        found[size] = measure(code(size))
+        print(f"     {what} {size:.0e}: {found[size]}", flush=True)
     for small, large in pairwise(SIZES):
-        growth = found[large]["scoring"] / found[small]["scoring"] / (large / small)
-        yield BenchRow(f"scoring {small:.0e} → {large:.0e}, CPU against linear", growth, 1.2, "at most")
-    yield from _memory_rows("scoring a folder", found)
+        growth = found[large]["seconds"] / found[small]["seconds"] / (large / small)
+        yield BenchRow(f"{what} {small:.0e} → {large:.0e}, CPU against linear", growth, 1.2, "at most")
+    if SLOW:  # below a million rows the buffers of one batch would be all that is seen
+        small, large = SIZES[-2:]
+        per_row = (found[large]["peak"] - found[small]["peak"]) / (large - small)
+        yield BenchRow(f"{what}, memory for one more row", per_row, 40.0, "at most", "bytes")
 
 
 def metric_rows(data: Path) -> Iterator[BenchRow]:
@@ -207,14 +205,6 @@ def make_rows(count: int, seed: int) -> pd.DataFrame:
     frame = pd.DataFrame(columns)
     chance = 1 / (1 + np.exp(3 - frame["x0"] - frame["x2"] * frame["x3"] - 0.5 * (frame["c1"] == "red")))
     return frame.assign(label=(rng.random(count) < 0.5 * chance).astype(int))
-
-
-def _memory_rows(what: str, found: dict[int, dict[str, float]]) -> Iterator[BenchRow]:
-    """Bytes for one more row; below a million rows the buffers of one batch would be all that is seen."""
-    small, large = SIZES[-2:]
-    if SLOW:
-        per_row = (found[large]["peak"] - found[small]["peak"]) / (large - small)
-        yield BenchRow(f"{what}, memory for one more row", per_row, 40.0, "at most", "bytes")
 
 
 def _small_bundle() -> Bundle:

@@ -38,3 +38,10 @@ def test_what_fits_neither_way_points_to_a_cluster():
 
 def test_the_way_of_this_machine_is_known():
     assert training_way(1_000, 10, *CHOICE).free_bytes > 0
+
+
+def test_methods_that_read_all_rows_at_once_are_counted_as_such():
+    streamed = training_way(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
+    at_once = training_way(20_000_000, 30, [Candidate("logistic")], TrainConfig(), from_files=True, free_bytes=8e9)
+
+    assert streamed.from_files_bytes + 20_000_000 * 30 * 4 < at_once.from_files_bytes < at_once.in_memory_bytes
