@@ -37,10 +37,11 @@ class Converted:
 
     def remove_leftovers(self) -> None:
         """Remove folders that no dataset names; not while one may be in the making."""
-        if any(job.kind == REGISTER for job in self.jobs.active()):
+        found = list(self.folder.glob("*"))
+        if not found or any(job.kind == REGISTER for job in self.jobs.active()):
             return
         known = {row["path"] for row in self.jobs.catalogue.rows("SELECT path FROM folders")}
-        for path in self.folder.glob("*"):
+        for path in found:
             if self.place_of(path) not in known:
                 shutil.rmtree(path, ignore_errors=True)
 
