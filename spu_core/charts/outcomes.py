@@ -42,20 +42,18 @@ def outcome_time_chart(table: pd.DataFrame, *, which: str = "surrender", theme: 
     column = {"surrender": "surrender_ratio", "pass_": "pass_ratio"}[which]
     if table.empty:
         return nothing_to_show(theme, "No check has a day, so nothing can be shown over time.")
+    periods = table["period"].nunique()
+    if periods == 1:
+        first = f"{table['period'].iloc[0]:%d %b %Y}"
+        return nothing_to_show(theme, f"All checks fall into the period that began on {first}; the next will show.")
     arms = list(dict.fromkeys(table["arm"]))
     last = [f"{arm} {percent(table.loc[table['arm'] == arm, column].iloc[-1])}" for arm in arms]
-    periods = table["period"].nunique()
-    many = f"{count(periods)} period{'s' * (periods != 1)}"
+    many = f"{count(periods)} periods"
     figure = canvas(theme, f"{RATIOS[which].capitalize()} over {many}; in the last one: {listed(last)}.", height=300)
     for place, arm in enumerate(arms):
         _add_arm(figure, table[table["arm"] == arm], column, (arm, theme.color(place)))
     figure.update_yaxes(title_text=RATIOS[which], tickformat=".1~%", rangemode="tozero", fixedrange=True, nticks=6)
     figure.update_xaxes(type="date", fixedrange=True, nticks=6, tickangle=0, showgrid=False)
-    if periods == 1:
-        # A single day has no scale of its own: Plotly would count its milliseconds.
-        [only] = table["period"].unique()
-        day = pd.Timestamp(only)
-        figure.update_xaxes(tickvals=[f"{day:%Y-%m-%d}"], ticktext=[f"{day:%d %b %Y}"])
     top_legend(figure)
     return figure
 
@@ -99,8 +97,7 @@ def _add_arm(figure: go.Figure, table: pd.DataFrame, column: str, look: tuple[st
         x=[*days, *reversed(days)],
         y=light([*table[f"{column}_high"], *reversed(table[f"{column}_low"].tolist())]),
         mode="lines",
-        # The band of a single period is a line.
-        line={"width": 0 if len(days) > 1 else 1.5, "color": color},
+        line={"width": 0, "color": color},
         fill="toself",
         fillcolor=see_through(color, 0.1),
         hoverinfo="skip",

@@ -123,7 +123,8 @@ def audit_chart(estimate: AuditEstimate, *, truth: dict[str, float] | None = Non
             hovertemplate="truth %{x:.3f}<extra></extra>",
             showlegend=False,
         )
-    chart.update_xaxes(range=[0, 1], tickformat=".1f")
+    # A little more than 0 to 1, so that a ring at the end is whole.
+    chart.update_xaxes(range=[-0.02, 1.02], tickformat=".1f")
     return chart
 
 

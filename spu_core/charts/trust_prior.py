@@ -20,12 +20,7 @@ def prior_chart(report: PriorReport, *, theme: Theme = LIGHT) -> go.Figure:
     """One line per source: an estimate, with its band where it has one."""
     lines = [_line(source, theme) for source in report.sources]
     said = listed((f"{source.name} {percent(source.prior)}" for source in report.sources), 6)
-    figure = whisker_chart(
-        lines,
-        theme,
-        f"Share of positives by source: {said}.",
-        "share of positives π; lines: sampling band of BBE, 95 % bounds of an audit",
-    )
+    figure = whisker_chart(lines, theme, f"Share of positives by source: {said}.", "share of positives π")
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     return figure
 

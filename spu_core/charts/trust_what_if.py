@@ -102,14 +102,22 @@ def _add_marker(figure: go.Figure, marker: Marker, place: int, last: float, them
             bgcolor=see_through(theme.background, 0.75),
         )
         return
+    # Estimates of the same thing lie close together: their names go to different sides, clear of the symbols.
+    is_right = place % 2 == 0
+    figure.add_annotation(
+        text=plain(marker.name, 24),
+        x=marker.prior,
+        y=marker.positive_mean,
+        xanchor="left" if is_right else "right",
+        xshift=12 if is_right else -12,
+        showarrow=False,
+        font={"color": color},
+        bgcolor=see_through(theme.background, 0.75),
+    )
     figure.add_scatter(
         x=[marker.prior],
         y=[marker.positive_mean],
-        mode="markers+text",
-        # Estimates of the same thing lie close together: their names go to different sides, clear of the symbols.
-        text=[f"\u2003{plain(marker.name, 24)}\u2003"],
-        textposition=("middle right", "middle left", "top center", "bottom center")[place % 4],
-        textfont={"color": color},
+        mode="markers",
         marker={
             "symbol": _SYMBOLS[place % len(_SYMBOLS)],
             "size": 12,

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from spu_core.theory import MeanGap, MonotoneBound, MonotoneLink, estimate_monotone_link
-from spu_core.trust.audit_estimate import AuditEstimate
+from spu_core.trust.audit_estimate import AuditEstimate, figure_of
 from spu_core.trust.audit_targets import TARGETS
 from spu_core.trust.audit_totals import Audited, expectation, stratum_totals
 
@@ -61,7 +61,8 @@ class AssumptionReport:
     def _separation_words(self) -> str:
         if self.separation is None:
             return f"Assumption 1: fewer than {FEWEST_OF_A_CLASS} verdicts of a class; nothing can be said."
-        gap = f"S_P − S_N = {self.separation.estimate:.3f} ({self.separation.low:.3f} to {self.separation.high:.3f})"
+        bounds = f"{self.separation.level:.0%} bounds {self.separation.low:.3f} to {self.separation.high:.3f}"
+        gap = f"S_P − S_N = {self.separation.estimate:.3f} ({bounds})"
         if self.separation.is_shown:
             return f"Assumption 1 holds on these rows: {gap}. Soft labels point to the positives."
         return (
@@ -114,7 +115,7 @@ def check_assumptions(estimate: AuditEstimate, columns: Mapping[str, Any] | None
 
 
 def _separation(audited: Audited, level: float) -> MeanGap:
-    """S_P − S_N with the error of the drawing."""
+    """S_P − S_N with the error of the drawing; exact limits where a stratum expects few positives or negatives."""
     positive, negative = TARGETS["positive_mean"], TARGETS["negative_mean"]
     population = audited.population
     totals = stratum_totals(audited, population.soft_label, expectation(audited))
@@ -124,7 +125,13 @@ def _separation(audited: Audited, level: float) -> MeanGap:
     error = float(np.sqrt(max(0.0, slopes @ totals.covariance.sum(axis=0) @ slopes)))
     gap, reach = means[0] - means[1], float(ndtri(0.5 + 0.5 * level)) * error
     p_value = float(ndtr(-gap / error)) if error > 0.0 else float(gap <= 0.0)
-    return MeanGap(means[0], means[1], gap - reach, gap + reach, error, p_value, level)
+    low, high = gap - reach, gap + reach
+    # Half of the allowed error for each mean: where positives are few, exact limits are wider than the normal ones.
+    one, two = (figure_of(audited, key, level=0.5 + 0.5 * level) for key in ("positive_mean", "negative_mean"))
+    if one.is_exact or two.is_exact:
+        low, high = min(low, one.low - two.high), max(high, one.high - two.low)
+        p_value = p_value if low > 0.0 else max(p_value, 1.0 - level)
+    return MeanGap(means[0], means[1], low, high, error, p_value, level)
 
 
 def _dependence(audited: Audited, columns: Mapping[str, Any]) -> pd.DataFrame:

@@ -46,6 +46,22 @@ def test_soft_labels_that_know_nothing_do_not_show_assumption_one():
     assert "Assumption 1 is not shown" in report.sentences[0]
 
 
+def test_where_positives_are_few_the_gap_is_as_unsure_as_its_two_means():
+    rng = np.random.default_rng(5)
+    score = rng.random(500)
+    truth = rng.random(500) < 0.25 * score
+    population = Population.of(score, (0.3 * truth + 0.4 * score).clip(0, 1), threshold=0.9)
+    plan = plan_audit(population, 60)
+    verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
+    found = estimate_audit(population, plan, verdicts)
+    gap, one, two = check_assumptions(found).separation, found.figures["positive_mean"], found.figures["negative_mean"]
+
+    assert one.is_exact
+    assert gap.high - gap.low >= one.high - one.low
+    assert gap.low <= one.low - two.high
+    assert gap.is_shown == (gap.low > 0)
+
+
 def test_the_link_has_a_bound_and_says_that_it_is_an_illustration():
     report = audited(3)
     assert report.bound.auc_loss >= 0
