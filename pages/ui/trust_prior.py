@@ -45,10 +45,10 @@ def show(case: TrustCase) -> None:
         _say(report)
         show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
     st.caption(
-        "The line of BBE is a sampling band, no confidence interval: what overlap of the classes adds is not in it. That "
-        "of an audit is its 95 % bounds. BBE and Elkan–Noto assume that confirmed positives are a random part of all "
-        "positives. Where people look for the obvious cases first, both miss the others; the selection-bias map of Echo "
-        "and bias shows where."
+        "The line of BBE is a sampling band, no confidence interval: overlap of the classes is not in it. The "
+        "line of an audit is its 95 % bounds. BBE and Elkan–Noto assume that confirmed positives are a random part of "
+        "all positives. Where people look for the obvious cases first, both miss the others; the selection-bias map of "
+        "Echo and bias shows where."
     )
 
 

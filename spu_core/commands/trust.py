@@ -19,7 +19,9 @@ from spu_core.commands.output import (
     write_frame,
     write_output,
 )
+from spu_core.engines import run_here
 from spu_core.engines.audits import AuditResult, audit_result, keep_verdicts, population_of, save_audit
+from spu_core.engines.echo import echo_job, echo_result
 from spu_core.errors import SpuError, nearest_hint
 from spu_core.tables import Table
 from spu_core.training import Run
@@ -49,6 +51,7 @@ Expected = Annotated[float | None, typer.Option("--prior", help="The share of po
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
     app.command("trust")(trust)
+    app.command("echo")(echo)
     app.add_typer(audit_commands, name="audit")
 
 
@@ -85,6 +88,22 @@ def trust(
         "A what-if: rules usually break its assumption; `spu audit` tests it.",
     ]
     say(value, "\n".join(words), as_json)
+
+
+def echo(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a stored run, its start, or its name.")],
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a stored run's candidate with and without the rule columns: does it only repeat the rules?"""
+    with Workspace.open(workspace) as opened:
+        record = find_run(opened, run)
+        version = None
+        if record.rule_set is not None:
+            version = opened.rule_sets.get(record.rule_set, record.rule_set_version)
+        done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), version))
+    report = echo_result(done)
+    say({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
 
 
 @audit_commands.command("outlook")

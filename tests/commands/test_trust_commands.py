@@ -13,7 +13,9 @@ from spu_core import cli
 from spu_core.export import Bundle, save_bundle
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
-from spu_core.training import TrainConfig, cross_fit
+from spu_core.training import Candidate, TrainConfig, cross_fit
+from spu_core.workspace import Workspace
+from tests.dashboard.trained import bring_sample, train_quickly
 
 SIZE = 400
 
@@ -104,3 +106,16 @@ def test_another_table_is_told_by_its_rows(spu):
 def test_only_runs_of_a_workspace_can_be_kept(spu):
     answer = spu("audit plan run.spu --data data.csv -o a.csv --plan p.json --checks 50 --keep")
     assert "--keep needs a run of the workspace" in str(answer.exception)
+
+
+def test_an_echo_check_of_a_stored_run_in_words_and_as_json(tmp_path, spu):
+    with Workspace.open(tmp_path / "home") as workspace:
+        address = bring_sample(workspace)
+        [run] = train_quickly(workspace, address, (Candidate("logistic", name="soft"),))
+    answer = spu(f"echo {run} --workspace {tmp_path / 'home'} --json")
+    assert answer.exit_code == 0, answer.exception
+    found = json.loads(answer.stdout)
+
+    assert found["rows"] == 569
+    assert found["reproduced"]["estimate"] >= found["reproduced_without"]["estimate"]
+    assert found["sentence"] in spu(f"echo {run} --workspace {tmp_path / 'home'}").stdout

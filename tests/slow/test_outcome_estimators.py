@@ -1,7 +1,8 @@
 """What is claimed about ratios of checks holds in simulation: coverage, type-I error, power, split, delay, bounds.
 
 Quick runs use 150 data sets per design (Monte-Carlo error of a coverage of .95: .018); SPU_SLOW=1 uses 4,000 (.0034).
-The accepted ranges below are three Monte-Carlo errors around the claim.
+Accepted are three Monte-Carlo errors around the claim, and beyond them what is written beside each: these are
+approximations, which may lose a point or two of coverage with few users or few events.
 """
 
 from __future__ import annotations
@@ -42,39 +43,17 @@ DESIGNS = {
 def test_the_interval_of_a_ratio_covers_it_although_users_repeat(name, replicates):
     users, ratio, concentration, most = DESIGNS[name]
     count, rng = replicates(FEW, MANY), np.random.default_rng(1)
-    found = [clustered_ratio(hits, user) for user, hits in draws(count, (users, ratio, concentration, most), rng)]
-    covered = np.mean([ratio in interval for interval in found])
-    naive = np.mean([ratio in clustered_ratio_of_independent(i, n) for i, n in zip(found, sizes(found), strict=True)])
+    drawn = [users_with_checks(users, ratio, concentration, most, rng) for _ in range(count)]
+    covered = np.mean([ratio in clustered_ratio(hits, user) for user, hits in drawn])
+    naive = np.mean([ratio in clustered_ratio(hits, np.arange(hits.size)) for _, hits in drawn])
 
     print(f"{name}: coverage {covered:.4f} ± {error(covered, count):.4f}, without clusters {naive:.4f}")
     assert covered >= 0.95 - 0.02 - 3 * error(0.95, count)
 
 
-def draws(count, design, rng):
-    for _ in range(count):
-        user, hits = users_with_checks(*design, rng)
-        sizes.last.append(user.size)
-        yield user, hits
-
-
-def sizes(found):
-    last, sizes.last = sizes.last, []
-    return last[: len(found)]
-
-
-sizes.last = []
-
-
-def clustered_ratio_of_independent(interval, size):
-    """What an interval that forgets about users would say of the same ratio."""
-    hits = np.zeros(size)
-    hits[: round(interval.estimate * size)] = 1
-    return clustered_ratio(hits, np.arange(size))
-
-
 @pytest.mark.parametrize("name", [name for name in DESIGNS if name != "few users"])
 def test_two_equal_arms_are_told_apart_no_more_often_than_promised(name, replicates):
-    count, rng = replicates(1_000, MANY), np.random.default_rng(2)
+    count, rng = replicates(400, MANY), np.random.default_rng(2)
     false = 0
     for _ in range(count):
         user, hits = users_with_checks(*DESIGNS[name], rng)
