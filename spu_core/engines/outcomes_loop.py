@@ -29,12 +29,13 @@ def families_of(workspace: Workspace, dataset: str, runs: Sequence[str] = ()) ->
 def populations(workspace: Workspace, dataset: str, run: str) -> tuple[DatasetRecord, ...]:
     """The stored tables from which a run can flag: the dataset at hand first, then all others that it can score.
 
-    Tables made from each other by check outcomes have the same rows, so only the one at hand is offered of those.
+    Tables made from each other by check outcomes have the same rows, so only the one at hand is offered of those. Rows
+    that stay in a folder are not offered: only a sample of them is stored.
     """
     needed, own = set(stored_bundle(workspace, run).columns), set(workspace.feedbacks.family(dataset))
     others = [
         each
         for each in workspace.datasets.list()
-        if needed <= set(each.roles) and own.isdisjoint(workspace.feedbacks.family(each.id))
+        if each.folder is None and needed <= set(each.roles) and own.isdisjoint(workspace.feedbacks.family(each.id))
     ]
     return (workspace.datasets.get(dataset), *others)
