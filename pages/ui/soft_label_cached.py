@@ -26,6 +26,7 @@ from spu_core.labels import (
 from spu_core.rules import CheckRatio, CheckRecord, ColumnChoices, Rule, RuleMatrix, RuleSet, from_checks
 from spu_core.rules import column_choices as choices_of_column
 from spu_core.rules.checking import refuse_errors
+from spu_core.rules.rule_findings import findings_in
 from spu_core.tables import Finding
 from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
@@ -162,12 +163,9 @@ def _soft_label_audit(
 def _rule_analysis(folder: str, dataset: str, version: int, text: str, _workspace: Workspace) -> RuleAnalysis:
     labels = _soft_labels(folder, dataset, version, text, _workspace)
     matrix, rules = _rule_matrix(folder, dataset, version, text, _workspace), _rule_set(text)
-    return RuleAnalysis(
-        matrix.summary(labels.is_labeled),
-        matrix.overlaps(),
-        leave_one_rule_out(matrix, labels.is_labeled, rules.combine, rules.floor),
-        matrix.findings(labels.is_labeled),
-    )
+    summary = matrix.summary(labels.is_labeled)
+    without = leave_one_rule_out(matrix, labels.is_labeled, rules.combine, rules.floor)
+    return RuleAnalysis(summary, matrix.overlaps(), without, findings_in(summary, matrix))
 
 
 @st.cache_resource(max_entries=256, show_spinner="Looking at the column …")

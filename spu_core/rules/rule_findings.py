@@ -24,7 +24,11 @@ def rule_findings(matrix: RuleMatrix, is_labeled: Any = None, *, level: float = 
     >>> [finding.message for finding in rule_findings(matrix)]
     ["Rule 'never' fires on no row.", "Rules 'a' and 'same' fire on the same rows (100 % in common)."]
     """
-    summary = summarize_rules(matrix, is_labeled, level=level)
+    return findings_in(summarize_rules(matrix, is_labeled, level=level), matrix)
+
+
+def findings_in(summary: pd.DataFrame, matrix: RuleMatrix) -> tuple[Finding, ...]:
+    """The same where the rules are summarized already, which is what takes the time."""
     lines = [finding for name, line in summary.iterrows() for finding in _about_rule(str(name), line)]
     return (*lines, *_twins(overlap_table(matrix, "jaccard")))
 

@@ -25,7 +25,7 @@ def upload_rows(browser: Any, scratch: Path) -> Iterator[BenchRow]:
     rows = write_csv(path)
     try:
         with running_server(scratch / "uploads", scratch / "uploads.log") as server:
-            here, elsewhere = open_tab_in(browser, server).open("data"), open_tab_in(browser, server).open("paper")
+            here, elsewhere = open_tab_in(browser, server).open("data"), open_tab_in(browser, server).open()
             alone = max(opened(elsewhere) for _ in range(3))
             begun = time.monotonic()
             with here.page.expect_file_chooser() as chooser:
@@ -55,7 +55,7 @@ def watch(here: Tab, elsewhere: Tab, wanted: str, begun: float) -> tuple[set[str
 
 def opened(tab: Tab) -> float:
     before = tab.runs.seconds
-    tab.open("paper")
+    tab.open()
     return tab.runs.seconds - before
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spu_core.training import Candidate
@@ -269,3 +271,16 @@ def test_the_page_fits_a_phone_in_the_dark(shared_server, open_tab, served):
 
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
     assert "Do my soft labels help?" in tab.text
+
+
+@pytest.mark.browser
+def test_a_chart_leaves_as_a_picture_and_a_table_offers_its_csv(shared_server, open_tab, served):
+    tab = open_tab(shared_server).open(f"compare?dataset={served['dataset']}&rules={served['rules']}")
+    tab.page.locator(".st-key-compare_roc .nsewdrag").first.hover()
+    with tab.page.expect_download() as picture:
+        tab.page.locator(".st-key-compare_roc .modebar-btn[data-title^=Download]").click()
+    tab.page.locator("[data-testid=stDataFrame]").first.hover()
+    tab.page.get_by_role("button", name="Download as CSV").first.wait_for()
+
+    assert picture.value.suggested_filename == "spu-studio.svg"
+    assert "<svg" in Path(picture.value.path()).read_text()[:200]
