@@ -121,8 +121,8 @@ def test_ten_thousand_columns_are_no_obstacle(key, fast_settings):
 def test_a_table_whose_linear_form_does_not_fit_gets_a_sentence(key, fast_settings, monkeypatch):
     """The encoded table needs 20 MB and fits; its linear form, in double precision, does not."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(2000, 2500)).astype(np.float32), columns=[f"w{k}" for k in range(2500)])
-    labels = rng.random(2000) < 0.1
+    X = pd.DataFrame(rng.normal(size=(10_000, 500)).astype(np.float32), columns=[f"w{k}" for k in range(500)])
+    labels = rng.random(10_000) < 0.1
     free = SimpleNamespace(available=30 * 2**20)
     monkeypatch.setattr("psutil.virtual_memory", lambda: free)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from spu_core.checks import check_sample_weight
 from spu_core.errors import SoftLabelError, TrainingError
@@ -106,7 +107,13 @@ def one_blas_thread() -> Any:
     Two threads mostly wait for each other in products as small as those of a batch or a step: on a busy machine a
     network took 3 to 5 s of both cores instead of .3 s of one. And sums that are split otherwise end in other bits.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    return _libraries().limit(limits=1, user_api="blas")
+
+
+@cache
+def _libraries() -> Any:
+    """The linear algebra of NumPy and SciPy; finding them takes longer than a small fit."""
+    return ThreadpoolController()
 
 
 def as_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> pd.DataFrame:
