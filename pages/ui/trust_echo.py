@@ -14,6 +14,7 @@ from spu_core.engines import cancel, jobs_now, start_worker
 from spu_core.engines.echo import echo_job, echo_result, latest_echo
 from spu_core.errors import SpuError
 from spu_core.trust import BiasMap, EchoReport
+from spu_core.trust.echo import refuse_without_rule_columns
 from spu_core.workspace import JobStatus
 
 POLL_SECONDS = 1.0
@@ -34,6 +35,11 @@ def _show_echo(case: TrustCase) -> None:
         "A model that sees the columns of the rules can repeat them and reach a high AUC_SPU without knowing anything. "
         "Beyond: among rows on which the rules say the same, does it still put confirmed positives first? ½ is no."
     )
+    try:
+        refuse_without_rule_columns(case.table, case.soft_labels)
+    except SpuError as problem:
+        st.info(plain(problem), icon=":material/info:")
+        return
     asked = echo_job(case.record, case.dataset, case.rules)
     job = latest_echo(case.page.workspace, asked)
     if job is not None and not job.status.is_over:

@@ -104,7 +104,7 @@ def train_twins(
     table: Table, soft_labels: SoftLabels, candidate: Candidate, config: TrainConfig | None = None, **watching: Any
 ) -> tuple[Run, Run]:
     """The same candidate with the rule columns and without them, on the same folds."""
-    _check_rules(table, soft_labels)
+    refuse_without_rule_columns(table, soft_labels)
     twins = [_with_columns(candidate, True), _with_columns(candidate, False)]
     kept, dropped = cross_fit(table, soft_labels, twins, config, **watching)
     for run in (kept, dropped):
@@ -177,7 +177,8 @@ def _with_columns(candidate: Candidate, kept: bool) -> Candidate:
     return replace(candidate, settings={**candidate.settings, "keep_rule_columns": kept}, name=name)
 
 
-def _check_rules(table: Table, soft_labels: SoftLabels) -> None:
+def refuse_without_rule_columns(table: Table, soft_labels: SoftLabels) -> None:
+    """An echo is possible only where rules read some feature columns, and worth a check only where they leave some."""
     read = set(soft_labels.rule_columns) & set(table.features)
     if not read:
         raise TrainingError("The rules read no feature column, so no model can echo them; there is nothing to check.")
