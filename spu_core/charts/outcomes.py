@@ -45,7 +45,9 @@ def outcome_time_chart(table: pd.DataFrame, *, which: str = "surrender", theme: 
     periods = table["period"].nunique()
     if periods == 1:
         first = f"{table['period'].iloc[0]:%d %b %Y}"
-        return nothing_to_show(theme, f"All checks fall into the period that began on {first}; the next will show.")
+        return nothing_to_show(
+            theme, f"All checks fall into the period that began on {first}; a course over time needs a second."
+        )
     arms = list(dict.fromkeys(table["arm"]))
     last = [f"{arm} {percent(table.loc[table['arm'] == arm, column].iloc[-1])}" for arm in arms]
     many = f"{count(periods)} periods"

@@ -142,7 +142,7 @@ def _few(hits: np.ndarray, is_first: np.ndarray) -> str | None:
 
 
 def _words(found: Difference) -> str:
-    size = f"{100 * abs(found.estimate):.1f} points ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), p = {found.p_value:.2g}"
     if not found.can_be_told_apart:
-        return f"cannot be told apart, difference {size}, p = {found.p_value:.2g}"
-    return f"{'higher' if found.estimate > 0 else 'lower'} by {size}, p = {found.p_value:.2g}"
+        return f"cannot be told apart, difference {100 * found.estimate:+.1f} points {limits}"
+    return f"{'higher' if found.estimate > 0 else 'lower'} by {100 * abs(found.estimate):.1f} points {limits}"

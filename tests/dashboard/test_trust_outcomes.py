@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -14,7 +12,6 @@ from spu_core.engines.outcomes import QueueRequest, make_queue
 from spu_core.engines.outcomes_learn import learn_from_outcomes, retraining_job
 from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
 from spu_core.engines.outcomes_sample import sample_players, simulated_csv, simulated_outcomes
-from spu_core.engines.stored import stored_bundle
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.tables.simulators import AntiCheatWorld
@@ -23,7 +20,7 @@ from spu_core.trust import QueuePlan
 from spu_core.workspace import Workspace
 from tests.dashboard.grid import type_into
 from tests.dashboard.trained import HOSTILE, train_quickly
-from tests.engines.loop import QUICK
+from tests.engines.loop import QUICK, chances_of_the_flagged
 
 PAGE = "pages/5_trust.py"
 
@@ -224,15 +221,6 @@ def test_a_new_population_is_flagged_counted_and_learnt_from(workspace, address,
     assert (record.source, record.detail["confirmed"]) == (rows.id, 36)
 
 
-def chances(home: Path, run: str) -> tuple[float, float]:
-    """How likely the 2 % of 20,000 fresh players whom a model flags are to admit and to pass: no luck is left."""
-    players = AntiCheatWorld().draw(20_000, seed=50_000)
-    with Workspace.open(home) as workspace:
-        score = stored_bundle(workspace, run).predict(players.features)
-    top = np.argsort(-score, kind="stable")[:400]
-    return float(players.admit_chance[top].mean()), float(players.pass_chance[top].mean())
-
-
 @pytest.mark.browser
 def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, address, start_server, open_tab, tmp_path):
     """Flag → one outcome by hand, the others from a file → learn → train again → a better surrender ratio."""
@@ -290,6 +278,6 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
         assert {each.row: each.detail["outcome"] for each in workspace.queues.outcomes(made.id)} == {
             line.row: line.outcome for line in lines
         }
-    before, after = chances(server.home, address["run"]), chances(server.home, new.id)
-    assert after[0] > before[0]
-    assert after[1] < before[1]
+        before, after = (chances_of_the_flagged(workspace, run) for run in (address["run"], new.id))
+    assert after.surrender > before.surrender
+    assert after.passing < before.passing

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spu_core.engines import Job, run_here
+from spu_core.engines.stored import stored_bundle
 from spu_core.tables.samples import load_sample_rules
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
 from spu_core.tables.simulators.anti_cheat_players import Players
@@ -33,6 +34,22 @@ class Game:
         """How checks of these users end, in the words of the game."""
         rows = np.array([int(str(user)[1:]) for user in users])
         return self.world.check(self.players, rows, seed=seed)
+
+
+@dataclass(frozen=True)
+class Chances:
+    """How likely flagged players are to admit and to pass: the ratios of endless checks, with no luck in them."""
+
+    surrender: float
+    passing: float
+
+
+def chances_of_the_flagged(workspace: Workspace, run: str, flagged: int = 400) -> Chances:
+    """What a model of the anti-cheat sample flags among 20,000 fresh players of the same game."""
+    players = AntiCheatWorld().draw(20_000, seed=50_000)
+    score = stored_bundle(workspace, run).predict(players.features)
+    top = np.argsort(-score, kind="stable")[:flagged]
+    return Chances(float(players.admit_chance[top].mean()), float(players.pass_chance[top].mean()))
 
 
 def small_world(workspace: Workspace, candidates=QUICK, players: int = 2_500, seed: int = 3) -> Game:

@@ -38,10 +38,11 @@ from spu_core.engines.outcomes_sample import sample_players, simulated_csv, simu
 from spu_core.engines.stored import stored_bundle, stored_runs
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import Table
-from spu_core.tables.samples import load_sample
+from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.trust import FeedbackPlan, QueuePlan, compare_arms, outcome_ratios
 from spu_core.workspace import Workspace
-from tests.engines.loop import small_world
+from tests.dashboard.trained import train_quickly
+from tests.engines.loop import QUICK, chances_of_the_flagged, small_world
 
 
 @pytest.fixture(scope="module")
@@ -359,6 +360,22 @@ def test_the_game_answers_a_queue_with_a_file_that_can_be_read(workspace, game, 
 
     assert len(found.lines) == 300
     assert not found.unknown
+
+
+def test_the_whole_loop_on_the_sample_gives_a_better_surrender_ratio(workspace):
+    """Flag 400 players → the game answers → learn → train again; fresh players are flagged better than before."""
+    table = load_sample("anti_cheat")
+    dataset = workspace.datasets.save(table, "Sample")
+    rules = workspace.rule_sets.create("Sample", load_sample_rules("anti_cheat"))
+    [first] = train_quickly(workspace, {"dataset": dataset.id, "rules": rules.id}, QUICK[:1])
+    made = make_queue(workspace, QueueRequest(dataset=dataset.id, runs=(first,), plan=QueuePlan(budget=400)))
+    record_outcomes(workspace, made.id, simulated_outcomes(workspace, made.id, sample_players(table)))
+    learnt = learn_from_outcomes(workspace, dataset.id, rules)
+    [second] = run_here(workspace, retraining_job(workspace, first, learnt.record)).result["runs"]
+    before, after = (chances_of_the_flagged(workspace, run) for run in (first, second))
+
+    assert after.surrender > before.surrender
+    assert after.passing < before.passing
 
 
 def test_what_cannot_be_queued_is_said(workspace, game):
