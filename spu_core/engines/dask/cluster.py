@@ -55,7 +55,7 @@ class Cluster:
     @property
     def workers(self) -> tuple[str, ...]:
         """Addresses of the workers that are there now."""
-        return tuple(sorted(process.address for process in processes_of(self.client)))
+        return tuple(sorted(process.address for process in processes_of(self.client) or ()))
 
     @property
     def words(self) -> str:

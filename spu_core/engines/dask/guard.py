@@ -43,7 +43,7 @@ class Deadline:
 
 def run_guarded(hands: Workers, work: Callable[[], Any], deadline: Deadline, what: str) -> Any:
     """The result of `work()`; whatever else comes of it, the workers are ready for other work."""
-    before = processes_of(hands.client)
+    before = processes_of(hands.client) or frozenset()
     call = _Call(hands.client, work)
     call.start()
     try:
@@ -110,7 +110,10 @@ def _fault(hands: Workers, error: BaseException | None, before: frozenset[Proces
 
 
 def _lost(client: Client, before: frozenset[Process]) -> str | None:
-    lost = sorted(before - processes_of(client))
+    now = processes_of(client)
+    if now is None:
+        return SILENT
+    lost = sorted(before - now)
     return f"the worker {lost[0].address} was lost." if lost else None
 
 

@@ -37,7 +37,9 @@ class TasksOn(Here):
 
     def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         numbers = [part.number for part in rows.split.parts()]
-        futures = _submit(self.cluster, rows, candidates, config, len(numbers))
+        futures = self.cluster.guarded(
+            lambda: _submit(self.cluster, rows, candidates, config, len(numbers)), what="Sending the rows"
+        )
 
         def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
             for step, (number, future) in enumerate(zip(numbers, futures[candidate.name], strict=True)):

@@ -91,7 +91,7 @@ class TheirWorkers:
                 f"No Dask scheduler answers at {address!r} ({first_line(problem)}). Start one with `dask scheduler`, "
                 "and give its address as tcp://host:port."
             ) from problem
-        self.count = len(processes_of(self.client))
+        self.count = len(processes_of(self.client) or ())
 
     def renew(self) -> str:
         if self.client.status != "running":
@@ -108,12 +108,13 @@ class TheirWorkers:
 
     def _restart(self) -> int:
         """How many new workers there are within our patience; one that was killed may be listed a little longer."""
-        old, end = processes_of(self.client), time.monotonic() + _RESTART_PATIENCE
+        none: frozenset[Process] = frozenset()
+        old, end = processes_of(self.client) or none, time.monotonic() + _RESTART_PATIENCE
         self.client.restart(timeout=_RESTART_PATIENCE, wait_for_workers=False)
-        before, now = old, processes_of(self.client)
+        before, now = old, processes_of(self.client) or none
         while time.monotonic() < end and (now != before or now & old or len(now) < self.count):
             time.sleep(1.0)
-            before, now = now, processes_of(self.client)
+            before, now = now, processes_of(self.client) or none
         return len(now - old)
 
     def close(self) -> None:
@@ -127,12 +128,17 @@ class Process(NamedTuple):
     folder: str
 
 
-def processes_of(client: Client) -> frozenset[Process]:
-    """The workers there are now; none if the scheduler does not answer."""
+def processes_of(client: Client) -> frozenset[Process] | None:
+    """The workers there are now; None if the scheduler does not answer.
+
+    The scheduler itself is asked: `client.scheduler_info()` may tell what a poll that asks for no worker left there.
+    """
+    if client.scheduler is None:
+        return None
     try:
-        found = client.scheduler_info(n_workers=-1)["workers"]
-    except (OSError, TimeoutError, ValueError):
-        return frozenset()
+        found = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except (OSError, TimeoutError):
+        return None
     return frozenset(Process(address, worker["local_directory"]) for address, worker in found.items())
 
 
@@ -159,6 +165,7 @@ def _local_cluster(count: int) -> LocalCluster:
         host="127.0.0.1",
         silence_logs=logging.CRITICAL,
         scheduler_kwargs={"dashboard": False},
+        env={"OMP_WAIT_POLICY": "PASSIVE"},  # waiting threads of several workers would take the cores from each other
     )
 
 

@@ -11,29 +11,27 @@ import psutil
 
 from spu_core.engines.dask import Cluster
 
-_WORK = 1.0
-
 
 @contextmanager
 def killing_one(cluster: Cluster) -> Iterator[str]:
     """One worker dies as soon as it has worked for a second; its address."""
     address, process = min(cluster.client.run(os.getpid).items())
-    with _killing([process]):
+    with _killing([process], after=1.0):
         yield address
 
 
 @contextmanager
 def killing_all(cluster: Cluster) -> Iterator[None]:
-    """All workers die as soon as one of them has worked for a second."""
-    with _killing(list(cluster.client.run(os.getpid).values())):
+    """All workers die as soon as one of them has worked for four seconds: it imports a lot before it fits."""
+    with _killing(list(cluster.client.run(os.getpid).values()), after=4.0):
         yield
 
 
 @contextmanager
-def _killing(processes: list[int]) -> Iterator[None]:
+def _killing(processes: list[int], after: float) -> Iterator[None]:
     ended = threading.Event()
     victims = [psutil.Process(process) for process in processes]
-    killer = threading.Thread(target=_kill_at_work, args=(victims, ended))
+    killer = threading.Thread(target=_kill_at_work, args=(victims, after, ended))
     killer.start()
     try:
         yield
@@ -42,9 +40,9 @@ def _killing(processes: list[int]) -> Iterator[None]:
         killer.join()
 
 
-def _kill_at_work(victims: list[psutil.Process], ended: threading.Event) -> None:
+def _kill_at_work(victims: list[psutil.Process], after: float, ended: threading.Event) -> None:
     start = _cpu_seconds(victims[0])
-    while _cpu_seconds(victims[0]) - start < _WORK:
+    while _cpu_seconds(victims[0]) - start < after:
         if ended.wait(0.05):
             return
     for victim in victims:

@@ -12,6 +12,7 @@ import pytest
 
 from spu_core.engines.dask import Deadline, open_cluster
 from spu_core.engines.dask.guard import run_guarded
+from spu_core.engines.dask.workers import processes_of
 from spu_core.errors import EngineError, TrainingError
 
 
@@ -75,6 +76,15 @@ def test_workers_that_lose_each_other_are_an_interruption(hands):
     with pytest.raises(EngineError, match=r"^Fold 1 was interrupted: the workers lost each other \(Socket .*They"):
         run_guarded(hands, fails, Deadline(), "Fold 1")
     assert hands.renewed == 1
+
+
+def test_no_worker_is_taken_for_lost_while_the_client_polls_for_none(cluster):
+    """Dask's client asks in the background for no worker at all, and keeps that answer where `scheduler_info` reads."""
+    known = processes_of(cluster.client)
+    cluster.client.sync(cluster.client._update_scheduler_info, n_workers=0)
+
+    assert len(known) == 2
+    assert processes_of(cluster.client) == known
 
 
 def test_time_runs_out_with_a_sentence_and_a_working_cluster(cluster):

@@ -17,8 +17,11 @@ from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
 from spu_core.training.folder_rows import fit_folder_encoder
 
-FAST = {"rounds": 20}
-CANDIDATES = (Candidate("lightgbm", settings=FAST), Candidate("xgboost", settings=FAST))
+# Small trees: workers talk to each other for every split, and wait for each other where cores are busy.
+CANDIDATES = (
+    Candidate("lightgbm", {"rounds": 20, "num_leaves": 8}),
+    Candidate("xgboost", {"rounds": 20, "max_depth": 3}),
+)
 CONFIG = TrainConfig(folds=3, threads=1)
 RULES = RuleSet(
     (
@@ -76,9 +79,17 @@ def test_levels_of_all_pieces_are_merged_before_anything_is_trained(cluster, fol
     assert fit_encoder_on(cluster, folder) == fit_folder_encoder(folder)
 
 
-def test_runs_agree_with_local_ones_although_files_hold_different_levels(cluster, folder):
-    soft_labels = soft_labels_for(folder, RULES)
-    there = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=TogetherOn(cluster)))
+@pytest.fixture(scope="module")
+def soft_labels(folder):
+    return soft_labels_for(folder, RULES)
+
+
+@pytest.fixture(scope="module")
+def there(cluster, folder, soft_labels):
+    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=TogetherOn(cluster)))
+
+
+def test_runs_agree_with_local_ones_although_files_hold_different_levels(there, folder, soft_labels):
     here = cross_fit(folder, soft_labels, CANDIDATES, CONFIG)
 
     for remote, local in zip(there, here, strict=True):
@@ -88,38 +99,22 @@ def test_runs_agree_with_local_ones_although_files_hold_different_levels(cluster
         assert figures[0] == pytest.approx(figures[1], abs=0.003)
 
 
-def test_the_same_fit_on_other_workers_gives_the_same_scores_to_the_bit(cluster, folder):
-    soft_labels, place = soft_labels_for(folder, RULES), TogetherOn(cluster)
-
-    first = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
-    cluster.hands.renew()
-    second = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
-
-    for one, other in zip(first, second, strict=True):
-        np.testing.assert_array_equal(one.score, other.score)
-
-
-def test_a_caller_can_stop_in_the_middle_of_a_fit(cluster, folder):
-    slow, heard = Candidate("lightgbm", settings={"rounds": 20_000}), []
+def test_a_caller_can_stop_in_the_middle_and_new_workers_give_the_same_scores_to_the_bit(
+    cluster, there, folder, soft_labels
+):
+    slow, asked, place = Candidate("lightgbm", settings={"rounds": 20_000}), [], TogetherOn(cluster)
 
     def should_stop():
-        heard.append("asked")
-        return len(heard) == 4
+        asked.append(cluster.workers)
+        return len(asked) == 4
 
     with pytest.raises(TrainingCancelled):
-        list(
-            iter_cross_fit(
-                folder,
-                soft_labels_for(folder, RULES),
-                [slow],
-                CONFIG,
-                place=TogetherOn(cluster),
-                should_stop=should_stop,
-            )
-        )
+        list(iter_cross_fit(folder, soft_labels, [slow], CONFIG, place=place, should_stop=should_stop))
+    again = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
 
-    assert len(heard) == 4
-    assert cluster.client.submit(len, "abc", pure=False).result(timeout=60) == 3
+    assert not set(cluster.workers) & set(asked[-1])
+    for one, other in zip(there, again, strict=True):
+        np.testing.assert_array_equal(one.score, other.score)
 
 
 def test_one_file_is_enough(cluster, tmp_path):
@@ -133,7 +128,7 @@ def test_one_file_is_enough(cluster, tmp_path):
 
 
 def test_a_study_on_a_cluster_leaves_a_bundle_that_scores(cluster, folder, tmp_path):
-    study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]))
+    study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
     ((run, bundle),) = study.run(folder, place=TogetherOn(cluster))
 
     path = save_bundle(bundle, tmp_path / "model.spu")
@@ -144,7 +139,7 @@ def test_a_study_on_a_cluster_leaves_a_bundle_that_scores(cluster, folder, tmp_p
 
 
 def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder, tmp_path):
-    ((_, bundle),) = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1])).run(folder)
+    ((_, bundle),) = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False).run(folder)
     path = save_bundle(bundle, tmp_path / "model.spu")
     fresh = rows(500, seed=9)
     (tmp_path / "new" / "deeper").mkdir(parents=True)
@@ -170,9 +165,7 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
         (CANDIDATES[0], TrainConfig(folds=3, early_stopping=EarlyStopping()), "tune on a sample"),
     ],
 )
-def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, candidate, config, words):
-    soft_labels = soft_labels_for(folder, RULES)
-
+def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, soft_labels, candidate, config, words):
     (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, place=TogetherOn(cluster))
 
     assert words in run.error

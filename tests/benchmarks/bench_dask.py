@@ -1,0 +1,78 @@
+"""What Dask costs on one machine: the same training in one process and by two workers, start of the workers included.
+
+CPU is that of all processes together, wall time that of the caller; each training has a process of its own. The default
+size says whether the machinery works; `SPU_SLOW=1` measures at 1e6 rows × 30 columns, for which the goal stands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from spu_core.engines.launch import thread_variables
+from tests.benchmarks.bench_scale import RULES, write_rows, write_whole
+from tests.benchmarks.harness import BenchRow
+
+ROWS = 1_000_000 if os.environ.get("SPU_SLOW") == "1" else 100_000
+PARTS = ("folder", "table")
+
+# A script, since worker processes import what they were started from.
+_SCRIPT = """
+import json, sys, time
+import psutil
+from spu_core.engines.places import Engine, open_place
+from spu_core.labels import soft_labels_for
+from spu_core.rules import RuleSet
+from spu_core.tables import open_folder, read_table
+from spu_core.training import Candidate, TrainConfig, iter_cross_fit
+
+def main():
+    start, (engine, rules) = time.monotonic(), sys.argv[1:]
+    table = {table}
+    candidates = [Candidate("lightgbm", {{"rounds": 50}})]
+    with open_place(Engine(engine), table) as place:
+        soft_labels = place.label(table, RuleSet.from_json(rules).fit(table))
+        (run,) = iter_cross_fit(table, soft_labels, candidates, TrainConfig(folds=2, threads=2), place=place)
+        assert run.error is None, run.error
+        own = psutil.Process()
+        times = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+    cpu = sum(each.user + each.system for each in times)
+    print(json.dumps({{"auc": run.metrics.auc_spu.estimate, "cpu": cpu, "wall": time.monotonic() - start}}))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def rows(*parts: str) -> list[BenchRow]:
+    """Ratios of Dask to one process: a folder, whose boosters workers fit together; a table, each fit a task."""
+    found = []
+    with tempfile.TemporaryDirectory() as scratch:
+        tables = {
+            "folder": f"open_folder({str(write_rows(Path(scratch), ROWS))!r})",
+            "table": f"read_table({str(write_whole(Path(scratch), ROWS))!r})",
+        }
+        for part in parts or PARTS:
+            script = Path(scratch) / f"{part}.py"
+            script.write_text(_SCRIPT.format(table=tables[part]))
+            here, there = (_train(script, engine) for engine in ("here", "dask"))
+            print(f"{part}: here {here}, Dask {there}", flush=True)
+            found += [
+                BenchRow(f"{part} of {ROWS:,} rows, {kind} of Dask", there[kind] / here[kind], 1.5, "at most")
+                for kind in ("cpu", "wall")
+            ]
+            found.append(BenchRow(f"{part}, AUC_SPU apart", abs(there["auc"] - here["auc"]), 0.003, "at most", ""))
+    return found
+
+
+def _train(script: Path, engine: str) -> dict[str, float]:
+    command = [sys.executable, str(script), engine, RULES.to_json()]
+    environment = {**os.environ, **thread_variables(2), "OPENBLAS_NUM_THREADS": "1"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    if result.returncode:
+        raise RuntimeError(result.stderr[-2_000:])
+    return json.loads(result.stdout.splitlines()[-1])
