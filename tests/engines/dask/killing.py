@@ -22,8 +22,8 @@ def killing_one(cluster: Cluster) -> Iterator[str]:
 
 @contextmanager
 def killing_all(cluster: Cluster) -> Iterator[None]:
-    """All workers die as soon as one of them has worked for four seconds: it imports a lot before it fits."""
-    with _killing(list(cluster.client.run(os.getpid).values()), after=4.0):
+    """All workers die as soon as one of them has worked for three seconds: it imports a lot before it fits."""
+    with _killing(list(cluster.client.run(os.getpid).values()), after=3.0):
         yield
 
 

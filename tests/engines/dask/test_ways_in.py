@@ -52,7 +52,9 @@ def test_a_job_whose_scheduler_is_gone_is_marked_interrupted(tmp_path, monkeypat
     assert "No Dask scheduler answers at 'tcp://127.0.0.1:9'" in job.error
 
 
-SLOW = TrainPlan(PLAN.config, (Candidate("lightgbm", {"rounds": 20_000}),)).to_json()
+SLOW = TrainPlan(
+    PLAN.config, tuple(Candidate(method, {"rounds": 20_000}) for method in ("xgboost", "lightgbm"))
+).to_json()
 
 
 def test_a_job_whose_workers_all_die_is_marked_interrupted_and_the_next_one_works(cluster, tmp_path):
