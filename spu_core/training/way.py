@@ -12,7 +12,9 @@ from spu_core.training.estimate import BASE_BYTES, estimate_training
 # Of what is free, the part a training may plan with; the rest belongs to the computer's other work.
 USABLE = 0.8
 # From files: soft label, rule score, label, fold, score, and what judging them needs for a moment.
-BYTES_PER_ROW = 150
+BYTES_PER_ROW = 180
+# The parts of the files that are being read.
+BUFFER_BYTES = 120_000_000
 # Two sets of one-byte bins: of all rows, and of one training part.
 BYTES_PER_BINNED_CELL = 2
 # Only these read their rows in parts; a method with another learner reads them at once: encoded, and one training part.
@@ -84,7 +86,7 @@ def training_way(
 
     in_memory = estimate_training(rows, columns, candidates, config).memory
     per_cell = BYTES_PER_BINNED_CELL if all(map(_is_streamed, candidates)) else BYTES_PER_READ_CELL
-    in_files = BASE_BYTES + rows * (BYTES_PER_ROW + per_cell * columns)
+    in_files = BASE_BYTES + BUFFER_BYTES + rows * (BYTES_PER_ROW + per_cell * columns)
     free = float(psutil.virtual_memory().available if free_bytes is None else free_bytes)
     return TrainingWay(rows, columns, from_files, in_memory, min(in_files, in_memory), free)
 

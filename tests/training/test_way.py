@@ -25,7 +25,7 @@ def test_a_folder_is_read_in_parts_whatever_is_free():
     way = training_way(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
 
     assert way.fits
-    assert "stay in files and are read in parts: about 4.5 GB of memory instead of" in way.words
+    assert "stay in files and are read in parts: about 5.2 GB of memory instead of" in way.words
 
 
 def test_what_fits_neither_way_points_to_a_cluster():
