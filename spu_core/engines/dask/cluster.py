@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -42,6 +42,7 @@ class Cluster:
     hands: Workers
     deadline: Deadline
     address: str | None = None
+    needed: frozenset[str] = frozenset()
 
     @property
     def client(self) -> Client:
@@ -66,11 +67,15 @@ class Cluster:
 
     def guarded(self, work: Any, *, what: str) -> Any:
         """`work()` within the deadline; if workers are lost or time runs out, they are started anew and it is said."""
-        return run_guarded(self.hands, work, self.deadline, what)
+        return run_guarded(self.hands, work, self.deadline, what, self.needed)
 
     def while_waiting(self, call: Callable[[], None]) -> Cluster:
         """The same cluster; whoever waits for it makes this call now and then, and an error of it ends the work."""
         return replace(self, deadline=replace(self.deadline, on_wait=call))
+
+    def needing(self, workers: Iterable[str]) -> Cluster:
+        """The same cluster; work on it is given up at once where one of these workers is gone, with what it held."""
+        return replace(self, needed=frozenset(workers))
 
     def interrupted(self, what: str, reason: str) -> EngineError:
         """The error of work that was given up, after its workers have been started anew."""

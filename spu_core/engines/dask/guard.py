@@ -41,9 +41,16 @@ class Deadline:
         return f"it took longer than {self.seconds:,g} seconds."
 
 
-def run_guarded(hands: Workers, work: Callable[[], Any], deadline: Deadline, what: str) -> Any:
-    """The result of `work()`; whatever else comes of it, the workers are ready for other work."""
+def run_guarded(
+    hands: Workers, work: Callable[[], Any], deadline: Deadline, what: str, needed: frozenset[str] = frozenset()
+) -> Any:
+    """The result of `work()`; whatever else comes of it, the workers are ready for other work.
+
+    Work that is bound to the `needed` workers would wait for one that was lost before it began until its deadline.
+    """
     before = processes_of(hands.client) or frozenset()
+    if gone := sorted(needed - {process.address for process in before}):
+        raise interruption(hands, what, f"the worker {gone[0]} was lost.")
     call = _Call(hands.client, work)
     call.start()
     try:

@@ -68,10 +68,11 @@ class RemoteMatrix:
         if step not in self._samples:
             numbers = np.arange(0, self.shape[0], step)
             sample = np.empty((numbers.size, self.shape[1]), dtype=np.float32)
+            cluster = self.cluster.needing(share.worker for share in self.shares)
             for share in self.shares:
                 held, chosen = _held(share, numbers)
-                fetch = partial(self.cluster.client.submit, take, share.matrix, held, pure=False)
-                sample[chosen] = self.cluster.guarded(lambda fetch=fetch: fetch().result(), what="Fetching a sample")
+                fetch = partial(cluster.client.submit, take, share.matrix, held, pure=False)
+                sample[chosen] = cluster.guarded(lambda fetch=fetch: fetch().result(), what="Fetching a sample")
             self._samples.clear()
             self._samples[step] = sample
         return self._samples[step]
@@ -142,7 +143,9 @@ def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: 
     assert entry.target is not None
     target = np.asarray(entry.target(evidence, settings), dtype=np.float64)
     schema = Schema(evidence.features.store.columns, evidence.features.active)
-    chunks = [_chunk(cluster, share, schema.active, evidence, target) for share in _shares(evidence)]
+    shares = _shares(evidence)
+    cluster = cluster.needing(share.worker for share in shares)
+    chunks = [_chunk(cluster, share, schema.active, evidence, target) for share in shares]
     kind = LEARNERS[str(settings.get("learner", entry.learners[0]))]
     known = {setting.name for setting in kind.settings}
     learner = kind(**{name: value for name, value in settings.items() if name in known})
@@ -188,13 +191,15 @@ def cut(matrix: np.ndarray, active: np.ndarray, places: np.ndarray, target: np.n
 def _score(cluster: Cluster, model: Model, evidence: Evidence, what: str) -> np.ndarray:
     """Scores of these rows, in their order; each worker scores those that it holds."""
     columns = evidence.features.store.columns
-    held = [_held(share, _numbers(evidence)) for share in _shares(evidence)]
+    shares = _shares(evidence)
+    cluster = cluster.needing(share.worker for share in shares)
+    held = [_held(share, _numbers(evidence)) for share in shares]
 
     def gather() -> list[np.ndarray]:
         sent = cluster.client.scatter(model, broadcast=True, hash=False)
         futures = [
             cluster.client.submit(score_share, sent, share.matrix, columns, places, pure=False)
-            for share, (places, _) in zip(_shares(evidence), held, strict=True)
+            for share, (places, _) in zip(shares, held, strict=True)
         ]
         return cluster.client.gather(futures)
 
@@ -235,7 +240,7 @@ def _deal(cluster: Cluster, folder: TableFolder, encoder: FittedEncoder) -> Remo
                 share.matrix.result()
         return tuple(shares)
 
-    shares = cluster.guarded(gather, what="Encoding the rows")
+    shares = cluster.needing(workers).guarded(gather, what="Encoding the rows")
     return RemoteMatrix(cluster, (len(folder), len(encoder.columns)), shares)
 
 

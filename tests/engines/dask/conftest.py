@@ -8,10 +8,11 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from spu_core.engines.dask import Cluster, open_cluster
+from spu_core.engines.dask import Cluster, Deadline, open_cluster
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    with open_cluster(workers=2) as opened:
+    # A test that waits for ever should say so, not the whole run.
+    with open_cluster(workers=2, deadline=Deadline(seconds=300)) as opened:
         yield opened

@@ -60,6 +60,15 @@ def test_after_any_other_error_no_worker_is_left_to_wait_for_the_one_that_failed
     assert hands.renewed == 1
 
 
+def test_work_that_needs_a_worker_which_was_lost_before_is_not_begun(hands):
+    begun = []
+
+    with pytest.raises(EngineError, match=r"^Fold 2 was interrupted: the worker tcp://127\.0\.0\.1:1 was lost\. They"):
+        run_guarded(hands, lambda: begun.append(1), Deadline(), "Fold 2", frozenset({"tcp://127.0.0.1:1"}))
+    assert hands.renewed == 1
+    assert not begun
+
+
 def test_what_the_caller_raises_while_it_waits_ends_the_work(hands):
     def changes_its_mind():
         raise KeyError("enough")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from spu_core import Rule, RuleSet, TrainConfig, cross_fit, soft_labels_for
 from spu_core.engines.dask import TogetherOn, score_folder_on, soft_labels_on
 from spu_core.engines.dask.pieces import Piece, fit_encoder_on, pieces_of
+from spu_core.engines.dask.together import RemoteMatrix, Share
 from spu_core.engines.study import Study
 from spu_core.errors import BundleError, EngineError
 from spu_core.export import load_bundle, save_bundle
@@ -115,6 +118,20 @@ def test_a_caller_can_stop_in_the_middle_and_new_workers_give_the_same_scores_to
     assert not set(cluster.workers) & set(asked[-1])
     for one, other in zip(there, again, strict=True):
         np.testing.assert_array_equal(one.score, other.score)
+
+
+def test_rows_whose_worker_was_lost_between_two_steps_are_not_waited_for(cluster):
+    class Nobody:
+        client = cluster.client
+
+        def renew(self) -> str:
+            return "Start it again."
+
+    gone = Share("tcp://127.0.0.1:1", matrix=None, rows=np.arange(4))
+    matrix = RemoteMatrix(replace(cluster, hands=Nobody()), (4, 1), (gone,))
+
+    with pytest.raises(EngineError, match=r"interrupted: the worker tcp://127\.0\.0\.1:1 was lost\. Start it again"):
+        matrix[::2]
 
 
 def test_one_file_is_enough(cluster, tmp_path):
