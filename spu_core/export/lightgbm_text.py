@@ -1,8 +1,8 @@
 """LightGBM's text model as plain trees: to check a foreign one before its library sees it, and to translate ours.
 
 The check is worth something only if the library reads the same trees. It takes them from where `tree_sizes` says, stops
-at the first blank line, keeps the last of two equal fields and reads `1.0` as the whole number 1 and a rest. Whatever
-could be read in two ways is refused.
+at the first blank line, keeps the last of two equal fields, drops a sign `=` before a name and reads `1.0` as the whole
+number 1 and a rest. Whatever could be read in two ways is refused.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from spu_core.errors import BundleError
 _END = "end of trees\n"
 _PLAIN = re.compile(r"[\n -~]*")
 _INTS, _FLOATS = re.compile(r"[-0-9 ]*"), re.compile(r"[-+.e0-9 ]*")
+# Both give one probability. Another objective may have several outputs, which are written beside the score.
+_OBJECTIVES = ("cross_entropy", "binary sigmoid:1")
 # The library reads no more lines of a tree.
 _MOST_FIELDS = 22
 # No setting of ours grows more; contributions of a deep tree take memory by the square of its depth.
@@ -50,7 +52,6 @@ class TextModel:
 
     trees: tuple[Tree, ...]
     width: int
-    objective: str
 
 
 def parse_text(text: str) -> TextModel:
@@ -73,9 +74,11 @@ def _parse(text: str) -> TextModel:
     fields = _fields(head.removeprefix("tree\n").rstrip("\n"))
     if fields["num_class"] != "1" or fields["num_tree_per_iteration"] != "1":
         raise BundleError("The LightGBM model has several outputs; a bundle holds models with one score.")
+    if fields["objective"] not in _OBJECTIVES:
+        raise BundleError("The LightGBM model has an objective that no bundle of ours has.")
     width = int(_ints(fields["max_feature_idx"])[0]) + 1
     trees = tuple(_tree(_fields(block), width) for block in _blocks(text, len(head) + 1, _ints(fields["tree_sizes"])))
-    return TextModel(trees, width, fields["objective"])
+    return TextModel(trees, width)
 
 
 def _blocks(text: str, start: int, sizes: np.ndarray) -> Iterator[str]:
@@ -93,8 +96,8 @@ def _blocks(text: str, start: int, sizes: np.ndarray) -> Iterator[str]:
 def _fields(block: str) -> dict[str, str]:
     pairs = [line.partition("=") for line in block.split("\n")]
     found = {name: value for name, _, value in pairs}
-    if len(found) < len(pairs) or not all(sign for _, sign, _ in pairs):
-        raise ValueError("a line gives no field, or one that was given before")
+    if len(found) < len(pairs) or not all(name and sign and "=" not in value for name, sign, value in pairs):
+        raise ValueError("a line gives no field, one that was given before, or more than one")
     return found
 
 

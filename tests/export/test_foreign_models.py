@@ -52,6 +52,16 @@ def text_with(body: str, size: int | None = None) -> str:
     return re.sub(r"(tree_sizes=.*)", rf"\g<1> {len(block) if size is None else size}", longer, count=1)
 
 
+def head_with(line: str) -> str:
+    """The good model with one more line in its head."""
+    return members_of(good())["model/0000.txt"].decode().replace("\ntree_sizes=", f"\n{line}\ntree_sizes=", 1)
+
+
+def for_objective(objective: str) -> str:
+    text = members_of(good())["model/0000.txt"].decode()
+    return text.replace("objective=cross_entropy\n", f"objective={objective}\n", 1)
+
+
 def test_one_more_tree_that_is_whole_is_read():
     before = parse_text(members_of(good())["model/0000.txt"].decode())
     after = parse_text(text_with(lines_of(TREE)))
@@ -73,9 +83,15 @@ def test_one_more_tree_that_is_whole_is_read():
         text_with(f"{lines_of(TREE)}\rTree=8\n{lines_of({**TREE, **LOST})}"),
         text_with(lines_of({**TREE, "num_cat": "1", "cat_boundaries": "0 1 2", "cat_threshold": "1 1"})),
         text_with(lines_of({**TREE, "num_leaves": "5000"})),
+        head_with("=num_tree_per_iteration=2"),
+        head_with("=num_class=3"),
+        head_with("=objective=regression"),
+        for_objective("multiclass num_class:3"),
+        for_objective("regression"),
     ],
     ids=["after a blank line", "twice", "a fraction", "underscore", "digits of a script", "many fields", "another size",
-         "carriage return", "more sets than announced", "too many leaves"],
+         "carriage return", "more sets than announced", "too many leaves", "hidden trees per round", "hidden classes",
+         "hidden objective", "outputs of the objective", "no probability"],
 )  # fmt: skip
 def test_a_text_that_its_library_would_read_otherwise_is_refused(text):
     """Such a model passed the trial, and crashed whoever scored a row with a large value."""
