@@ -34,6 +34,9 @@ def _check_xgboost(found: Mapping[str, Any], width: int) -> None:
     # The output that a tree adds to is a place in memory, which the library does not check.
     if any(model["tree_info"]) or any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in model["trees"]):
         raise BundleError("A tree of the bundle's XGBoost model adds to another output than the score.")
+    # So is the first tree of a round.
+    if model["iteration_indptr"] != list(range(len(model["trees"]) + 1)):
+        raise BundleError("The bundle's XGBoost model counts its trees otherwise than one a round.")
     for tree in model["trees"]:
         left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
         node, inner = np.arange(left.size), left != -1

@@ -120,6 +120,16 @@ def test_an_xgboost_tree_that_writes_elsewhere_than_to_the_score_is_refused():
         _check_xgboost(model, 4)
 
 
+@pytest.mark.parametrize("first", [-100_000, 1], ids=["before the first tree", "after it"])
+def test_an_xgboost_model_whose_rounds_begin_elsewhere_than_at_its_trees_is_refused(first):
+    """A round that begins before the first tree would be read from memory that is none of the model's."""
+    model = json.loads(bytes(example("xgboost").fitted.model.booster_.save_raw("json")))
+    model["learner"]["gradient_booster"]["model"]["iteration_indptr"][0] = first
+
+    with pytest.raises(BundleError, match="counts its trees otherwise"):
+        _check_xgboost(model, 4)
+
+
 @pytest.fixture
 def here_it_fails(monkeypatch):
     """A model that may not score in this process; a child has the true one."""

@@ -123,13 +123,15 @@ def test_a_loaded_xgboost_tree_that_leads_outside_itself_is_refused():
 
     tree = {"left_children": [1, -1, -1], "right_children": [2, -1, -1], "split_indices": [0, 0, 0]}
     tree["tree_param"] = {"size_leaf_vector": "1"}
-    model = {"learner": {"gradient_booster": {"model": {"tree_info": [0], "trees": [tree]}}}}
 
-    _check_xgboost(model, 1)
+    def model_of(tree):
+        parts = {"iteration_indptr": [0, 1], "tree_info": [0], "trees": [tree]}
+        return {"learner": {"gradient_booster": {"model": parts}}}
+
+    _check_xgboost(model_of(tree), 1)
     for changes in ({"left_children": [0, -1, -1]}, {"right_children": [9, -1, -1]}, {"split_indices": [1, 0, 0]}):
-        broken = {"learner": {"gradient_booster": {"model": {"tree_info": [0], "trees": [{**tree, **changes}]}}}}
         with pytest.raises(BundleError, match="leads outside itself or its columns"):
-            _check_xgboost(broken, 1)
+            _check_xgboost(model_of({**tree, **changes}), 1)
 
 
 @pytest.mark.slow
