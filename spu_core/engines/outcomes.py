@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from spu_core.engines.outcomes_loop import families_of, loop_queues
+from spu_core.engines.scoring_files import score_foreign
 from spu_core.engines.stored import names_apart, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.export import Bundle
+from spu_core.export import Bundle, Scoring
 from spu_core.export.conform import conform
 from spu_core.export.parts import reads_rule_score
 from spu_core.export.reasons import contributions, top_reasons
@@ -77,7 +78,10 @@ def make_disagreement_queue(
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """The rows that may be checked: their users, their scores by each run, and what the rules say."""
+    """The rows that may be checked: their users, their scores by each run, and what the rules say.
+
+    `bundles` are those of runs that were trained here: only their models may give reasons in this process.
+    """
 
     dataset: str
     table: Table
@@ -95,15 +99,9 @@ class Population:
             raise WorkspaceError("A queue needs one run, or two different ones to compare.")
         table, records = workspace.datasets.load(dataset), [workspace.runs.get(token) for token in runs]
         names = arm_names(workspace, dataset, records)
-        bundles = {names[token]: stored_bundle(workspace, token) for token in runs}
-        family = workspace.feedbacks.family(dataset)
-        is_trained_on = [
-            record.dataset in family or record.dataset_fingerprint == table.fingerprint for record in records
-        ]
-        scores = {
-            names[record.id]: _scores(bundles[names[record.id]], table, is_known)
-            for record, is_known in zip(records, is_trained_on, strict=True)
-        }
+        loaded = [(record, stored_bundle(workspace, record.id)) for record in records]
+        scores = {names[each.id]: _scores(workspace, each, found, dataset, table) for each, found in loaded}
+        bundles = {names[each.id]: found for each, found in loaded if each.is_trained_here}
         rules = _rules_of(records[0])
         soft_labels = _soft_labels(workspace, table, rules)
         return cls(dataset, table, users_of(table), scores, bundles, soft_labels, rules, tuple(runs))
@@ -165,10 +163,10 @@ class Population:
         ]
 
     def _reasons(self, queue: Queue) -> list[str]:
-        """Random rows get none: they were not chosen for anything."""
+        """Random rows get none: they were not chosen for anything. Nor do rows of a model from elsewhere."""
         found = [""] * len(queue)
         for arm in dict.fromkeys(queue.arm.tolist()):
-            bundle = self.bundles.get(arm) or (next(iter(self.bundles.values())) if arm == DISAGREEMENT else None)
+            bundle = self.bundles.get(arm) or (next(iter(self.bundles.values()), None) if arm == DISAGREEMENT else None)
             places = np.flatnonzero(queue.arm == arm)[:EXPLAINED]
             if bundle is not None and places.size:
                 for at, words in zip(
@@ -212,12 +210,21 @@ def arm_names(workspace: Workspace, dataset: str, records: Sequence[RunRecord]) 
     return {token: f"{name} (model)" if name in (RANDOM, DISAGREEMENT) else name for token, name in names.items()}
 
 
-def _scores(bundle: Bundle, table: Table, is_trained_on: bool) -> np.ndarray:
-    if is_trained_on and bundle.rows:
+def _scores(workspace: Workspace, record: RunRecord, bundle: Bundle, dataset: str, table: Table) -> np.ndarray:
+    has_same_rows = record.dataset in workspace.feedbacks.family(dataset)
+    if bundle.rows and (has_same_rows or record.dataset_fingerprint == table.fingerprint):
         score = bundle.run.need_score()
         if score.size == len(table):
             return np.asarray(score, dtype=np.float64)
-    return np.asarray(bundle.predict(table.frame), dtype=np.float64)
+    if record.is_trained_here:
+        return np.asarray(bundle.predict(table.frame), dtype=np.float64)
+    return _scores_apart(workspace, record.id, dataset)
+
+
+def _scores_apart(workspace: Workspace, run: str, dataset: str) -> np.ndarray:
+    with workspace.datasets.path(dataset).open("rb") as rows:
+        scored = score_foreign(workspace.runs.path(run).read_bytes(), rows, Scoring(reasons=0))
+    return pd.read_parquet(scored.path, columns=["score"])["score"].to_numpy(dtype=np.float64)
 
 
 def _rules_of(record: RunRecord) -> tuple[str, int] | None:

@@ -95,9 +95,9 @@ def _scored(score: Callable[[Path], ScoreReport]) -> ScoredFile:
 def scores_at_once(run: RunRecord, size: int) -> bool:
     """Whether a file of so many bytes is scored while one waits: a small one, by a model that was trained here.
 
-    A run without a job may have come from elsewhere, so that only a worker should let its model loose on new rows.
+    Only a worker should let a model from elsewhere loose on new rows.
     """
-    return size <= SMALL and run.job is not None
+    return size <= SMALL and run.is_trained_here
 
 
 def start_scoring(workspace: Workspace, run: str, stream: IO[bytes], name: str, flag_by: str) -> JobRecord:

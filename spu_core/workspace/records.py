@@ -145,6 +145,11 @@ class RunRecord(_Record):
     summary: Mapping[str, Any]
     made: datetime
 
+    @property
+    def is_trained_here(self) -> bool:
+        """Whether a job of this workspace made it; one without may have come from elsewhere."""
+        return self.job is not None
+
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRecord(_Record):

@@ -156,7 +156,7 @@ def test_a_file_that_a_foreign_model_cannot_score_is_refused_in_the_words_of_the
 
 
 def test_small_files_are_scored_at_once_only_by_models_that_were_trained_here():
-    trained, brought = types.SimpleNamespace(job="a"), types.SimpleNamespace(job=None)
+    trained, brought = types.SimpleNamespace(is_trained_here=True), types.SimpleNamespace(is_trained_here=False)
 
     assert scores_at_once(trained, size=1000)
     assert not scores_at_once(trained, size=10**9)
