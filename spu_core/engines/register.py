@@ -32,9 +32,9 @@ def register(task: Task) -> dict[str, Any]:
     `{"dataset": id}` looks at all rows of a registered one again, under the roles that it has now.
     """
     token = task.parameters.get("dataset")
-    if token is None:
-        return _look(task, _saved(task))
-    return _look(task, task.workspace.datasets.get(str(token)))
+    dataset = _saved(task) if token is None else task.workspace.datasets.get(str(token))
+    _look(task, dataset)
+    return {"dataset": dataset.id, "rows": dataset.n_rows, "columns": dataset.n_columns}
 
 
 def start_registering(workspace: Workspace, offer: FolderOffer) -> JobRecord:
@@ -77,11 +77,10 @@ def _converted(task: Task, offer: FolderOffer) -> tuple[TableFolder, Reading]:
     return replace(folder, name=offer.name), reading
 
 
-def _look(task: Task, dataset: DatasetRecord) -> dict[str, Any]:
+def _look(task: Task, dataset: DatasetRecord) -> None:
     words = f"looking at {dataset.n_columns:,} columns of {dataset.n_rows:,} rows"
     opened = task.workspace.datasets.open(dataset.id)
     if not isinstance(opened, TableFolder):
-        raise WorkspaceError(f"{dataset.name!r} does not lie in a folder.")
+        return  # somebody brought its rows; the page that shows them profiles them
     made = profile_folder(opened, lambda share: task.progress(LOOKING + (1 - LOOKING) * share, words))
     keep_profile(task.workspace, dataset, made)
-    return {"dataset": dataset.id, "rows": dataset.n_rows, "columns": dataset.n_columns}

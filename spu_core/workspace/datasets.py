@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spu_core.workspace import words
 from spu_core.workspace.converted import Converted
-from spu_core.workspace.files import FileDraft, FileStore
+from spu_core.workspace.files import FileDraft, FileStore, discard_unreferenced
 from spu_core.workspace.folder_roots import FolderOffer, FolderRoots
 from spu_core.workspace.home import Home
 from spu_core.workspace.records import DatasetRecord, FileRecord
@@ -38,13 +38,19 @@ class Datasets:
     converted: Converted
 
     def save(self, table: Table, name: str | None = None) -> DatasetRecord:
-        """Store a table; the same content under the same name is the dataset that is there already."""
+        """Store a table; the same content under the same name is the dataset that is there already.
+
+        One that lay in a folder has its rows here from then on: a next version.
+        """
         name = clean_name(table.name if name is None else name)
         described = _described(table)
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
-            found = _same(rows, table.fingerprint, name)
-            return found or self._insert(rows, table, {"name": name, "file": stored[0].id, **described})
+            known = _same(rows, table.fingerprint, name)
+            if known is None:
+                return self._insert(rows, table, {"name": name, "file": stored[0].id, **described})
+            _bring_rows(rows, known, stored[0].id)
+            return known
 
         draft = FileDraft("dataset", table.to_parquet, address=table.fingerprint)
         return self.get(self.files.save([draft], record))
@@ -52,7 +58,8 @@ class Datasets:
     def save_folder(self, folder: TableFolder, sample: Table, name: str | None = None) -> DatasetRecord:
         """Register a table that stays where it is, with a sample to explore.
 
-        The same content under the same name is the dataset that is there already, found anew: a next version.
+        The same content under the same name is the dataset that is there already, found anew: a next version. One
+        whose rows are stored here stays as it is.
         """
         from spu_core.tables.folder_survey import survey_to_json
 
@@ -63,6 +70,9 @@ class Datasets:
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
             values = {"name": name, "file": stored[0].id, **described}
             known = _same(rows, folder.fingerprint, name)
+            if known is not None and not _lies_in_folder(rows, known):
+                discard_unreferenced(rows)  # the sample
+                return known
             if known is not None:
                 rows.execute("UPDATE datasets SET version = version + 1 WHERE id = ?", (known,))
             token = known or self._insert(rows, folder, values)
@@ -215,3 +225,14 @@ def _described(table: Table | TableFolder) -> dict[str, str]:
 def _same(rows: sqlite3.Connection, fingerprint: str, name: str) -> str | None:
     found = rows.execute("SELECT id FROM datasets WHERE fingerprint = ? AND name = ?", (fingerprint, name)).fetchone()
     return None if found is None else found["id"]
+
+
+def _lies_in_folder(rows: sqlite3.Connection, token: str) -> bool:
+    return rows.execute("SELECT 1 FROM folders WHERE dataset = ?", (token,)).fetchone() is not None
+
+
+def _bring_rows(rows: sqlite3.Connection, token: str, file: str) -> None:
+    """Let a dataset that lay in a folder have its rows in a file of the workspace; leave any other alone."""
+    if rows.execute("DELETE FROM folders WHERE dataset = ?", (token,)).rowcount:
+        rows.execute("UPDATE datasets SET file = ?, version = version + 1 WHERE id = ?", (file, token))
+        discard_unreferenced(rows)

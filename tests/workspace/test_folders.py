@@ -6,7 +6,7 @@ import pytest
 
 from spu_core.engines import Job, run_here
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.tables import TablePart
+from spu_core.tables import TablePart, read_table
 from spu_core.workspace import Home, Workspace
 from spu_core.workspace.folder_roots import VARIABLE, FolderRoots
 from tests.tables.folders import mixed_frame, write_folder
@@ -202,6 +202,28 @@ def test_a_text_file_is_converted_once_and_goes_with_its_dataset(root):
 
         workspace.delete(workspace.plan_deletion("dataset", dataset.id))
         assert not folder.path.exists()
+
+
+def test_a_table_that_was_brought_stays_as_it_is_when_the_same_file_is_registered(root):
+    (root / "sales.csv").write_text(MESSY)
+    with Workspace.open() as workspace:
+        brought = workspace.datasets.save(read_table(root / "sales.csv"), "sales.csv")
+
+        assert register(workspace, root / "sales.csv") == brought
+        assert len(workspace.datasets.load(brought.id)) == 120
+        assert workspace.catalogue.row("SELECT count(*) AS files FROM files")["files"] == 1
+
+
+def test_bringing_the_file_of_a_registered_folder_brings_its_rows_into_the_workspace(root, monkeypatch):
+    monkeypatch.setattr("spu_core.engines.register.SAMPLE_ROWS", 50)
+    (root / "sales.csv").write_text(MESSY)
+    with Workspace.open() as workspace:
+        registered = register(workspace, root / "sales.csv")
+        brought = workspace.datasets.save(read_table(root / "sales.csv"), "sales.csv")
+
+        assert (brought.id, brought.version, brought.folder) == (registered.id, registered.version + 1, None)
+        assert len(workspace.datasets.load(brought.id)) == len(workspace.datasets.explore(brought.id)) == 120
+        assert workspace.datasets.save(read_table(root / "sales.csv"), "sales.csv") == brought
 
 
 def test_a_text_file_behind_a_link_is_neither_offered_nor_converted(root, roots, tmp_path):
