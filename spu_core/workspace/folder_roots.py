@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from spu_core.errors import WorkspaceError
@@ -24,10 +25,11 @@ MOST_SEEN = 20_000
 
 @dataclass(frozen=True, slots=True)
 class FolderOffer:
-    """A folder or text file that may be registered: its root, and its place below it as people see it."""
+    """A folder or text file that may be registered: its root, its place below it, and what people call the root."""
 
     root: Path
     place: str
+    root_name: str
 
     @property
     def path(self) -> Path:
@@ -46,10 +48,12 @@ class FolderOffer:
     def words(self) -> str:
         """Where it lies, without saying where on the server its root is.
 
-        >>> FolderOffer(Path("/srv/tables"), "sales/2024").words, FolderOffer(Path("/srv/tables"), ".").words
-        ('tables/sales/2024', 'tables')
+        >>> FolderOffer(Path("/srv/tables"), "sales/2024", "tables").words
+        'tables/sales/2024'
+        >>> FolderOffer(Path("/srv/tables"), ".", "tables").words
+        'tables'
         """
-        return (Path(self.root.name) / self.place).as_posix()
+        return (Path(self.root_name) / self.place).as_posix()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ class FolderRoots:
 
     def offers(self) -> tuple[FolderOffer, ...]:
         """Folders with parquet files, and text files, in order of name; `key=value` belongs to the folder above."""
-        found = {offer for root in self.roots for offer in _below(root)}
+        found = {self._offer(root, path) for root in self.roots for path in _below(root)}
         return tuple(sorted(found, key=lambda offer: (str(offer.root), offer.place)))[:MOST_OFFERED]
 
     def find(self, path: str | Path) -> FolderOffer:
@@ -82,7 +86,7 @@ class FolderRoots:
         real = _real(path)
         for root in self.roots:
             if real is not None and real.is_relative_to(root) and (real.is_dir() or _is_text(real)):
-                return FolderOffer(root, real.relative_to(root).as_posix())
+                return self._offer(root, real)
         raise WorkspaceError(
             f"{Path(path).name!r} is not, or no longer, among the folders and files that this server allows; "
             f"whoever runs it names them in {VARIABLE}."
@@ -97,6 +101,18 @@ class FolderRoots:
                     "refused; put the file itself there."
                 )
 
+    def _offer(self, root: Path, path: Path) -> FolderOffer:
+        return FolderOffer(root, path.relative_to(root).as_posix(), self._names[root])
+
+    @property
+    def _names(self) -> dict[Path, str]:
+        """What people call each root: its last name, numbered where an earlier one has it."""
+        names: dict[Path, str] = {}
+        for root in self.roots:
+            tried = (root.name if number == 1 else f"{root.name} ({number})" for number in count(1))
+            names[root] = next(name for name in tried if name not in names.values())
+        return names
+
 
 def _real(path: str | Path) -> Path | None:
     """The place behind all links; None for what cannot be a path, such as text with a zero byte."""
@@ -106,16 +122,16 @@ def _real(path: str | Path) -> Path | None:
         return None
 
 
-def _below(root: Path) -> Iterator[FolderOffer]:
+def _below(root: Path) -> Iterator[Path]:
     seen = 0
     for folder, inner, files in os.walk(root, followlinks=False):
         inner[:] = sorted(name for name in inner if name[:1] not in "._")
         seen += len(inner) + len(files)
         for name in sorted(files):
             if name[:1] not in "._" and _is_text(Path(folder) / name) and not (Path(folder) / name).is_symlink():
-                yield FolderOffer(root, (Path(folder) / name).relative_to(root).as_posix())
+                yield Path(folder) / name
         if any(name.endswith(".parquet") and name[:1] not in "._" for name in files):
-            yield FolderOffer(root, _whole(Path(folder), root).relative_to(root).as_posix())
+            yield _whole(Path(folder), root)
         if seen > MOST_SEEN:
             return
 

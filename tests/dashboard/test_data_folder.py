@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from spu_core.engines import Job, run_here
@@ -80,6 +82,18 @@ def test_a_folder_is_registered_with_a_click_and_shown(open_app, root):
     assert figures["Files"].startswith("2 ·")
     assert "random sample of 100 of 400 rows" in words_of(page)
     assert str(root) not in words_of(page)
+
+
+def test_of_two_roots_of_one_name_the_chosen_one_is_registered(open_app, root, tmp_path, monkeypatch):
+    write_folder(mixed_frame(50), tmp_path / "more" / "tables" / "rows", [])
+    monkeypatch.setenv(VARIABLE, f"{root}{os.pathsep}{tmp_path / 'more' / 'tables'}")
+    page = open_app("pages/1_data.py")
+    options = page.selectbox(key="data_folder").options
+    page.selectbox(key="data_folder").select_index(options.index("tables (2)/rows")).run()
+    page.button(key="data_register").click().run()
+
+    assert sorted(options) == ["tables (2)/rows", "tables/rows"]
+    assert {metric.label: metric.value for metric in page.metric}["Rows"] == "50"
 
 
 def test_a_change_of_roles_concerns_all_rows_and_offers_a_new_look(open_app, registered):

@@ -55,6 +55,20 @@ def test_folders_with_parquet_files_are_offered_and_partitions_belong_to_the_fol
     assert words == ["tables/deep/er", "tables/sales", "tables/texts/notes.CSV", "tables/visits"]
 
 
+def test_roots_of_one_name_are_told_apart(tmp_path, monkeypatch):
+    given = [tmp_path / place for place in ("a/tables", "b/tables", "tables (2)")]
+    for root in given:
+        write_folder(mixed_frame(20), root / "rows", [])
+    monkeypatch.setenv(VARIABLE, os.pathsep.join(map(str, given)))
+    roots = FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
+
+    offers = {offer.words: offer for offer in roots.offers()}
+
+    assert list(offers) == ["tables/rows", "tables (2)/rows", "tables (2) (2)/rows"]
+    assert [offer.path for offer in offers.values()] == [root / "rows" for root in given]
+    assert [roots.find(root / "rows") for root in given] == list(offers.values())
+
+
 @pytest.mark.parametrize("name", ["..", "../outside", "/etc", "rows/../../outside", "", "rows\x00", "~"])
 def test_a_name_never_leads_out_of_the_roots(root, roots, tmp_path, name):
     write_folder(mixed_frame(20), root / "rows", [])
