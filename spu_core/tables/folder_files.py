@@ -50,6 +50,9 @@ def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
     kept = [each for each in found if not any(part[:1] in "._" for part in each.relative_to(folder).parts)]
     if not kept:
         raise TableError(f"{str(folder)!r} holds no .parquet file; convert a text file with `spu convert` first.")
+    strange = next((each for each in kept if os.fsencode(each) != str(each).encode("utf-8", "replace")), None)
+    if strange is not None:
+        raise TableError(f"{str(strange.relative_to(folder))!r} in the folder has a name that is not UTF-8; rename it.")
     return tuple(kept)
 
 

@@ -78,7 +78,7 @@ class FolderRoots:
 
     def offers(self) -> tuple[FolderOffer, ...]:
         """Folders with parquet files, and text files, in order of name; `key=value` belongs to the folder above."""
-        found = {self._offer(root, path) for root in self.roots for path in _below(root)}
+        found = {self._offer(root, path) for root in self.roots for path in _below(root) if _is_utf8(path)}
         return tuple(sorted(found, key=lambda offer: (str(offer.root), offer.place)))[:MOST_OFFERED]
 
     def find(self, path: str | Path) -> FolderOffer:
@@ -138,6 +138,11 @@ def _below(root: Path) -> Iterator[Path]:
 
 def _is_text(path: Path) -> bool:
     return path.name.lower().endswith(TEXTS) and path.is_file()
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether a browser can show the name, and Arrow open it: file systems take any bytes."""
+    return os.fsencode(path) == str(path).encode("utf-8", "replace")
 
 
 def _whole(folder: Path, root: Path) -> Path:

@@ -11,6 +11,9 @@ from spu_core.workspace import Home, Workspace
 from spu_core.workspace.folder_roots import VARIABLE, FolderRoots
 from tests.tables.folders import mixed_frame, write_folder
 
+# A name that another system wrote as Latin-1.
+NO_TEXT = os.fsdecode("résumé".encode("latin-1"))
+
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
@@ -53,6 +56,22 @@ def test_folders_with_parquet_files_are_offered_and_partitions_belong_to_the_fol
     words = [offer.words for offer in roots.offers()]
 
     assert words == ["tables/deep/er", "tables/sales", "tables/texts/notes.CSV", "tables/visits"]
+
+
+def test_names_that_are_no_text_are_not_offered_and_hide_no_others(root, roots):
+    write_folder(mixed_frame(20), root / "sales\u30002024", [])
+    write_folder(mixed_frame(20), root / "other", []).rename(root / NO_TEXT)
+    (root / f"{NO_TEXT}.csv").write_text("a,b\n1,2\n")
+
+    assert [offer.words for offer in roots.offers()] == ["tables/sales\u30002024"]
+
+
+def test_a_file_whose_name_is_no_text_is_refused_in_words(root):
+    write_folder(mixed_frame(40), root / "rows", [20])
+    (root / "rows" / "part-001.parquet").rename(root / "rows" / f"{NO_TEXT}.parquet")
+
+    with Workspace.open() as workspace, pytest.raises(SpuError, match="has a name that is not UTF-8; rename it"):
+        register(workspace, root / "rows")
 
 
 def test_roots_of_one_name_are_told_apart(tmp_path, monkeypatch):
