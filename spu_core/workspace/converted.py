@@ -36,9 +36,9 @@ class Converted:
         return self.workspace / place if _PLACE.fullmatch(place) else None
 
     def remove_leftovers(self) -> None:
-        """Remove folders that no dataset names; not while one may be in the making."""
+        """Remove folders that no dataset names; not while a job may make one, or read one that it opened before."""
         found = list(self.folder.glob("*"))
-        if not found or any(job.kind == REGISTER for job in self.jobs.active()):
+        if not found or self.jobs.active():
             return
         known = {row["path"] for row in self.jobs.catalogue.rows("SELECT path FROM folders")}
         for path in found:

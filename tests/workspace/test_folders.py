@@ -286,6 +286,20 @@ def test_what_a_cut_conversion_left_is_removed_at_the_next_start(root):
         assert list(workspace.converted.folder.iterdir()) == []
 
 
+def test_a_converted_folder_stays_while_a_job_may_read_it(root):
+    (root / "sales.csv").write_text(MESSY)
+    with Workspace.open() as workspace:
+        read_by_a_job = workspace.datasets.open(register(workspace, root / "sales.csv").id)
+        workspace.jobs.add("a training", "train", "rows", {}, {})
+        training = workspace.jobs.begin("a training")
+        register(workspace, root / "sales.csv")
+    with Workspace.open() as workspace:
+        assert len(read_by_a_job.read()) == 120
+        workspace.jobs.finish(training, {})
+    with Workspace.open():
+        assert not read_by_a_job.path.exists()
+
+
 @pytest.mark.parametrize("place", ["converted/../files", "converted/x", "../converted/" + "a" * 24])
 def test_a_place_in_the_catalogue_cannot_lead_out_of_the_workspace(root, place):
     with Workspace.open() as workspace:
