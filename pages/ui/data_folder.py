@@ -102,16 +102,27 @@ def _say_changes(page: Page, changed: tuple[str, ...]) -> None:
     if not changed:
         return
     assert page.dataset is not None
-    more = f" and {count(len(changed) - 1)} more" if len(changed) > 1 else ""
+    is_ours = page.workspace.converted.path_of(str(page.dataset.folder)) is not None
+    way = "you register the file that it was made from" if is_ours else "it is registered again"
     with st.container(border=True, key="data_changed"):
         st.warning(
-            f"**This folder has changed on disk since it was registered** ({plain(changed[0])}{more}). What you see is "
-            "the sample of then; training and comparing wait until it is registered again.",
+            f"**This folder has changed on disk since it was registered** ({_first(changed)}). What you see is "
+            f"the sample of then; training and comparing wait until {way}.",
             icon=":material/sync_problem:",
         )
-        if st.button("Register it again", icon=":material/refresh:", key="data_register_again"):
-            offer = page.workspace.datasets.roots.find(str(page.dataset.folder))
-            _follow(start_registering(page.workspace, offer).id)
+        if not is_ours:
+            _register_again(page)
+
+
+def _register_again(page: Page) -> None:
+    assert page.dataset is not None
+    if st.button("Register it again", icon=":material/refresh:", key="data_register_again"):
+        offer = page.workspace.datasets.roots.find(str(page.dataset.folder))
+        _follow(start_registering(page.workspace, offer).id)
+
+
+def _first(files: tuple[str, ...]) -> str:
+    return plain(files[0]) + (f" and {count(len(files) - 1)} more" if len(files) > 1 else "")
 
 
 def folder_profile(page: Page) -> TableProfile:

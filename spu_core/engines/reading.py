@@ -12,9 +12,9 @@ from spu_core.engines.perform import run_here
 from spu_core.errors import SpuError
 from spu_core.tables import Dialect
 from spu_core.workspace import JobRecord, Workspace
-from spu_core.workspace.converted import REGISTER
 from spu_core.workspace.uploads import READ
 
+REGISTER = "register"
 # Smaller files are read while one waits: starting a worker would take longer.
 SMALL = 5_000_000
 

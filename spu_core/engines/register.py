@@ -13,12 +13,12 @@ from typing import Any
 from spu_core.engines.control import start_worker
 from spu_core.engines.jobs import Job, Task
 from spu_core.engines.profiles import keep_profile
+from spu_core.engines.reading import REGISTER
 from spu_core.errors import WorkspaceError
 from spu_core.tables import Reading, TableFolder, convert_table, open_folder
 from spu_core.tables.folder_files import list_files
 from spu_core.tables.folder_profile import profile_folder
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace
-from spu_core.workspace.converted import REGISTER
 from spu_core.workspace.folder_roots import FolderOffer
 
 # Enough to see rules work on; small enough that every page answers at once.
@@ -74,7 +74,8 @@ def _converted(task: Task, offer: FolderOffer) -> tuple[TableFolder, Reading]:
         task.progress(FINGERPRINT * share, "writing its rows in parts")
 
     folder, reading = convert_table(offer.path, task.workspace.converted.new(), on_progress=tell)
-    return replace(folder, name=offer.name), reading
+    files = tuple(replace(file, written=0) for file in folder.files)
+    return replace(folder, name=offer.name, files=files), reading
 
 
 def _look(task: Task, dataset: DatasetRecord) -> None:

@@ -20,7 +20,10 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class FolderFile:
-    """One file, with the rows and bytes it had when the folder was opened, and when it was last written (ns)."""
+    """One file, with the rows and bytes it had when the folder was opened, and when it was last written (ns).
+
+    `written` is 0 for a file of ours, whose time says nothing: who copies a workspace need not keep times.
+    """
 
     path: Path
     rows: int
@@ -38,7 +41,7 @@ class FolderFile:
             now = self.path.stat()
         except OSError:
             return True
-        return (now.st_size, now.st_mtime_ns) != (self.size, self.written)
+        return now.st_size != self.size or self.written not in (0, now.st_mtime_ns)
 
 
 def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:

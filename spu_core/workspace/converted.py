@@ -11,7 +11,6 @@ from spu_core.workspace.home import make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.values import new_id
 
-REGISTER = "register"
 _PLACE = re.compile(r"converted/[0-9a-f]{24}")
 
 

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from spu_core.engines import Job, run_here
+from spu_core.errors import WorkspaceError
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
@@ -127,6 +128,19 @@ def test_a_folder_that_changed_is_said_and_registered_again(open_app, registered
     assert not page.warning
 
 
+def test_a_damaged_folder_of_the_workspace_is_said_with_the_way_out(open_app, root):
+    (root / "sales.csv").write_text(mixed_frame(ROWS).to_csv(index=False))
+    with Workspace.open() as workspace:
+        job = run_here(workspace, Job(kind="register", parameters={"folder": str(root / "sales.csv")}))
+        [file] = workspace.datasets.folder(job.result["dataset"]).files
+    file.path.write_bytes(b"cut")
+    page = open_app("pages/1_data.py", dataset=job.result["dataset"])
+
+    assert not page.exception
+    assert "register the file that it was made from" in page.warning[0].value
+    assert "data_register_again" not in {button.key for button in page.button}
+
+
 def test_rules_are_explored_on_the_sample_and_training_says_that_it_takes_all_rows(open_app, trained):
     query, _ = trained
     soft = open_app("pages/2_soft_labels.py", **query)
@@ -182,7 +196,7 @@ def test_the_trust_page_says_that_it_needs_rows_in_memory(open_app, trained):
 def test_a_folder_chosen_by_hand_is_looked_for_below_the_roots(root, tmp_path):
     write_folder(mixed_frame(20), tmp_path / "outside", [])
 
-    with Workspace.open() as workspace, pytest.raises(Exception, match="this server allows"):
+    with Workspace.open() as workspace, pytest.raises(WorkspaceError, match="this server allows"):
         run_here(workspace, Job(kind="register", parameters={"folder": str(tmp_path / "outside")}))
 
 

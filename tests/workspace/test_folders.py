@@ -1,6 +1,7 @@
 """Folders of the server as datasets: only below roots that the operator allows, found again, noticed when changed."""
 
 import os
+import shutil
 
 import pytest
 
@@ -235,6 +236,20 @@ def test_a_text_file_is_converted_once_and_goes_with_its_dataset(root):
 
         workspace.delete(workspace.plan_deletion("dataset", dataset.id))
         assert not folder.path.exists()
+
+
+def test_a_workspace_copied_without_times_keeps_its_converted_folders(root, tmp_path):
+    (root / "sales.csv").write_text(MESSY)
+    with Workspace.open() as workspace:
+        dataset = register(workspace, root / "sales.csv")
+        shutil.copytree(workspace.folder, tmp_path / "copy", copy_function=shutil.copyfile)
+    with Workspace.open(tmp_path / "copy") as copied:
+        folder = copied.datasets.open(dataset.id)
+
+        assert len(folder.read()) == 120
+        (folder.path / "part-00000.parquet").write_bytes(b"cut")
+        with pytest.raises(WorkspaceError, match="has changed on disk"):
+            copied.datasets.open(dataset.id)
 
 
 def test_a_table_that_was_brought_stays_as_it_is_when_the_same_file_is_registered(root):
