@@ -10,7 +10,7 @@ from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.show import meaning
 from pages.ui.text import count, plain, sized
 from spu_core.engines.register import start_looking, start_registering
-from spu_core.tables import Table, TableProfile
+from spu_core.tables import Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Home
 from spu_core.workspace.folder_roots import MOST_OFFERED, VARIABLE, FolderOffer, FolderRoots
 
@@ -69,7 +69,7 @@ def show_folder(page: Page, table: Table) -> None:
     assert page.dataset is not None
     st.subheader("What was registered", anchor=False)
     folder = table_cached.folder(page.workspace, page.dataset)
-    _say_changes(page, folder.changed_files)
+    _say_changes(page, folder)
     figures = st.columns(4)
     figures[0].metric("Rows", count(len(folder)), border=True)
     figures[1].metric("Columns", count(len(folder.columns)), border=True)
@@ -98,15 +98,29 @@ def say_sample(dataset: DatasetRecord, table: Table) -> None:
         )
 
 
-def _say_changes(page: Page, changed: tuple[str, ...]) -> None:
-    if not changed:
-        return
+def _say_changes(page: Page, folder: TableFolder) -> None:
+    changed, added = folder.changed_files, folder.added_files
+    if changed:
+        _say_changed(page, changed)
+    elif added:
+        files, them = ("1 new file", "it") if len(added) == 1 else (f"{count(len(added))} new files", "them")
+        with st.container(border=True, key="data_added"):
+            st.info(
+                f"**{files} since this folder was registered.** Everything here is about the rows of then; registered "
+                f"again, the folder is a dataset of its own with {them}.",
+                icon=":material/note_add:",
+            )
+            _register_again(page)
+
+
+def _say_changed(page: Page, changed: tuple[str, ...]) -> None:
     assert page.dataset is not None
     is_ours = page.workspace.converted.path_of(str(page.dataset.folder)) is not None
     way = "you register the file that it was made from" if is_ours else "it is registered again"
+    more = f" and {count(len(changed) - 1)} more" if len(changed) > 1 else ""
     with st.container(border=True, key="data_changed"):
         st.warning(
-            f"**This folder has changed on disk since it was registered** ({_first(changed)}). What you see is "
+            f"**This folder has changed on disk since it was registered** ({plain(changed[0])}{more}). What you see is "
             f"the sample of then; training and comparing wait until {way}.",
             icon=":material/sync_problem:",
         )
@@ -119,10 +133,6 @@ def _register_again(page: Page) -> None:
     if st.button("Register it again", icon=":material/refresh:", key="data_register_again"):
         offer = page.workspace.datasets.roots.find(str(page.dataset.folder))
         _follow(start_registering(page.workspace, offer).id)
-
-
-def _first(files: tuple[str, ...]) -> str:
-    return plain(files[0]) + (f" and {count(len(files) - 1)} more" if len(files) > 1 else "")
 
 
 def folder_profile(page: Page) -> TableProfile:

@@ -24,7 +24,7 @@ from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.findings import Finding
 from spu_core.tables.fingerprints import column_bits, kind_of_values
-from spu_core.tables.folder_files import BATCH_ROWS, FolderFile, batches_of
+from spu_core.tables.folder_files import BATCH_ROWS, FolderFile, batches_of, files_below
 from spu_core.tables.positives import check_positive_values
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
@@ -112,6 +112,12 @@ class TableFolder:
     def changed_files(self) -> tuple[str, ...]:
         """Files that are gone, or were written again since the folder was opened; empty where nothing has changed."""
         return tuple(file.name for file in self.files if file.has_changed)
+
+    @property
+    def added_files(self) -> tuple[str, ...]:
+        """Files that came since the folder was opened: their rows are not rows of this table."""
+        known = {file.path for file in self.files}
+        return tuple(path.name for path in files_below(self.path) if path not in known)
 
     @cached_property
     def types(self) -> Mapping[str, ColumnType]:

@@ -49,14 +49,19 @@ def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
     folder = Path(path)
     if not folder.is_dir():
         raise TableError(f"{str(folder)!r} is no folder; give the folder that holds the parquet files.")
-    found = sorted(each for each in folder.rglob("*.parquet") if each.is_file())
-    kept = [each for each in found if not any(part[:1] in "._" for part in each.relative_to(folder).parts)]
+    kept = files_below(folder)
     if not kept:
         raise TableError(f"{str(folder)!r} holds no .parquet file; convert a text file with `spu convert` first.")
     strange = next((each for each in kept if os.fsencode(each) != str(each).encode("utf-8", "replace")), None)
     if strange is not None:
         raise TableError(f"{str(strange.relative_to(folder))!r} in the folder has a name that is not UTF-8; rename it.")
-    return tuple(kept)
+    return kept
+
+
+def files_below(folder: Path) -> tuple[Path, ...]:
+    """The same, where none is an answer too."""
+    found = sorted(each for each in folder.rglob("*.parquet") if os.path.isfile(each))
+    return tuple(each for each in found if not any(part[:1] in "._" for part in each.relative_to(folder).parts))
 
 
 def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str, pa.DataType], tuple[Finding, ...]]:

@@ -141,6 +141,19 @@ def test_a_damaged_folder_of_the_workspace_is_said_with_the_way_out(open_app, ro
     assert "data_register_again" not in {button.key for button in page.button}
 
 
+def test_new_files_in_a_folder_are_said_and_training_goes_on(open_app, trained, root):
+    write_whole(mixed_frame(20, seed=1), root / "rows" / "part-100.parquet")
+    page = open_app("pages/1_data.py", **trained[0])
+    train = open_app("pages/3_train.py", **trained[0])
+
+    assert "1 new file" in page.info[0].value
+    assert not page.warning
+    assert not train.error
+    page.button(key="data_register_again").click().run()
+    assert not page.exception
+    assert {metric.label: metric.value for metric in page.metric}["Rows"] == "420"
+
+
 def test_rules_are_explored_on_the_sample_and_training_says_that_it_takes_all_rows(open_app, trained):
     query, _ = trained
     soft = open_app("pages/2_soft_labels.py", **query)

@@ -1,6 +1,7 @@
 """What opening a folder found survives as text: the folder comes back without another pass over its rows."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,18 @@ def test_a_file_that_was_written_again_or_is_gone_is_named(tmp_path):
     (tmp_path / "f" / "part-002.parquet").unlink()
 
     assert folder.changed_files == ("part-000.parquet", "part-001.parquet", "part-002.parquet")
+
+
+def test_a_file_that_came_later_is_named_and_changes_nothing(tmp_path):
+    folder = kept(open_folder(write_folder(mixed_frame(300), tmp_path / "f", [100, 200])))
+    assert folder.added_files == ()
+
+    write_folder(mixed_frame(20), tmp_path / "f" / "day=2", [])
+    write_folder(mixed_frame(20), tmp_path / "f" / "_draft", [])
+
+    assert (folder.added_files, folder.changed_files, len(folder)) == (("part-000.parquet",), (), 300)
+    shutil.rmtree(tmp_path / "f")
+    assert folder.added_files == ()
 
 
 @pytest.mark.parametrize("damage", [lambda note: note.pop("files"), lambda note: note["columns"][0].update(kind="?")])
