@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.engines.outcomes_loop import families_of, loop_queues
+from spu_core.engines.outcomes_loop import families_of, loop_queues, where_names_hold
 from spu_core.engines.scoring_files import score_foreign
 from spu_core.engines.stored import names_apart, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
@@ -115,8 +115,10 @@ class Population:
         """Rows that may be chosen: users who are confirmed, or were in a queue, are left out."""
         known = set(self.users[self.table.is_labeled].tolist())
         if not again:
+            own = where_names_hold(workspace, self.dataset)
             queues = loop_queues(workspace, self.dataset, self.runs)
-            known |= {entry.user for queue in queues for entry in workspace.queues.entries(queue.id)}
+            same = [queue.id for queue in queues if where_names_hold(workspace, queue.dataset) == own]
+            known |= {entry.user for queue in same for entry in workspace.queues.entries(queue)}
         return ~np.isin(self.users.astype(str), list(known)) if known else np.ones(self.users.size, dtype=bool)
 
     def balance(self, plan: QueuePlan) -> SplitBalance:

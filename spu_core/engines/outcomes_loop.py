@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spu_core.engines.stored import stored_bundle
+from spu_core.tables import Role
 from spu_core.workspace import DatasetRecord, QueueRecord, Workspace
 
 
@@ -24,6 +25,17 @@ def families_of(workspace: Workspace, dataset: str, runs: Sequence[str] = ()) ->
     """The dataset, those that the runs were trained on, and the ancestors of all of them."""
     starts = {dataset, *(workspace.runs.get(run).dataset for run in runs)}
     return frozenset(token for start in starts for token in workspace.feedbacks.family(start))
+
+
+def where_names_hold(workspace: Workspace, dataset: str) -> str:
+    """The space in which a table's users are told apart: one ("") for all tables with a column that names them.
+
+    Where lines stand for users, only tables of the same rows share a space.
+    """
+    if {Role.GROUP, Role.ID} & set(workspace.datasets.get(dataset).roles.values()):
+        return ""
+    first = workspace.feedbacks.family(dataset)[-1]
+    return next((each.fingerprint for each in workspace.datasets.list() if each.id == first), first)
 
 
 def populations(workspace: Workspace, dataset: str, run: str) -> tuple[DatasetRecord, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.engines.outcomes_loop import loop_queues
+from spu_core.engines.outcomes_loop import loop_queues, where_names_hold
 from spu_core.errors import WorkspaceError
 from spu_core.export import to_csv
 from spu_core.labels.check_log import ADMITTED, FAILED, PASSED
@@ -108,7 +108,10 @@ def _gathered(workspace: Workspace, queues: Sequence[QueueRecord]) -> LoopChecks
     for queue in reversed(queues):
         found = {record.row: record for record in workspace.queues.outcomes(queue.id)}
         entries = workspace.queues.entries(queue.id)
-        lines += [_line(queue, entry.user, entry.arm, found[entry.row]) for entry in entries if entry.row in found]
+        where = where_names_hold(workspace, queue.dataset)
+        lines += [
+            _line(queue, f"{where}{entry.user}", entry.arm, found[entry.row]) for entry in entries if entry.row in found
+        ]
         for entry in entries:
             if entry.row not in found:
                 open_checks[entry.arm] = open_checks.get(entry.arm, 0) + 1

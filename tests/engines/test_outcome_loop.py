@@ -301,6 +301,30 @@ def test_users_who_are_in_a_queue_elsewhere_are_not_asked_twice(workspace, game,
     assert population.is_open(workspace, again=True).all()
 
 
+def test_lines_of_different_tables_are_different_users(workspace, game):
+    """Where no column names the users, line 1 of next week's table has nothing to do with line 1 of this week's."""
+    names = ("This week", "Next week")
+    weeks = [
+        workspace.datasets.save(Table.from_frame(game.world.draw(40, seed=seed).features, name="week"), name)
+        for seed, name in enumerate(names, start=31)
+    ]
+    again = workspace.datasets.save(workspace.datasets.load(weeks[0].id), "This week, brought twice")
+    plan = QueuePlan(budget=40, random_share=0.0)
+    first = make_queue(workspace, QueueRequest(dataset=weeks[0].id, runs=game.runs[:1], plan=plan))
+    everybody = {str(line) for line in range(1, 41)}
+
+    assert {entry.user for entry in workspace.queues.entries(first.id)} == everybody
+    same, other = (Population.of(workspace, each.id, game.runs[:1]).is_open(workspace) for each in (again, weeks[1]))
+    assert not same.any()
+    assert other.all()
+    before = checks_in_loop(workspace, game.dataset.id).checks.users.size
+    second = make_queue(workspace, QueueRequest(dataset=weeks[1].id, runs=game.runs[:1], plan=plan))
+    for queue in (first, second):
+        file = queue_table(workspace, queue.id).assign(outcome="passed", day="2026-03-09")
+        record_outcomes(workspace, queue.id, read_outcome_file(workspace, queue.id, file).lines)
+    assert checks_in_loop(workspace, game.dataset.id).checks.users.size == before + 80
+
+
 def test_the_latest_check_of_a_row_is_the_one_that_happened_last(workspace, game):
     """Files come back in any order; what counts is the day of the check, not that of the recording."""
     made = [
