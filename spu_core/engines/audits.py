@@ -57,13 +57,14 @@ def audits_of(workspace: Workspace, run: RunRecord, rules: RuleSetVersion | None
 
 
 def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: Reading) -> int:
-    """Keep the verdicts that are new or whose word or note differs from the standing one; returns how many."""
+    """Keep the verdicts that are new, that differ from the standing one, or that add a note; returns how many."""
     standing = {(item.row, item.reviewer): (item.verdict, item.note) for item in workspace.audits.verdicts(audit.id)}
-    new = [
-        (item.row, item.reviewer, item.verdict, item.note)
-        for item in reading.verdicts
-        if standing.get((item.row, item.reviewer)) != (item.verdict, item.note)
-    ]
+    new = []
+    for item in reading.verdicts:
+        verdict, note = standing.get((item.row, item.reviewer), ("", ""))
+        # A list that comes back without its notes takes none of them back.
+        if item.verdict != verdict or item.note not in ("", note):
+            new.append((item.row, item.reviewer, item.verdict, item.note))
     return workspace.audits.add_verdicts(audit.id, new) if new else 0
 
 

@@ -68,3 +68,14 @@ def test_a_note_that_was_added_later_is_kept_too(stored):
 
     assert keep_verdicts(workspace, audit, read_verdicts(frame.assign(note=["twin account", ""]), drawn)) == 1
     assert {item.note for item in workspace.audits.verdicts(audit.id)} == {"twin account", ""}
+
+
+def test_a_list_without_notes_erases_none(stored):
+    workspace, run, rules = stored
+    audit, drawn = save_audit(workspace, run, plan(), rules), plan()
+    frame = pd.DataFrame({"row": drawn.rows[:2], "verdict": "yes", "reviewer": "ann", "note": ["twin account", ""]})
+    keep_verdicts(workspace, audit, read_verdicts(frame, drawn))
+
+    assert keep_verdicts(workspace, audit, read_verdicts(frame.drop(columns="note"), drawn)) == 0
+    assert {item.note for item in workspace.audits.verdicts(audit.id)} == {"twin account", ""}
+    assert keep_verdicts(workspace, audit, read_verdicts(frame.assign(verdict="no", note=""), drawn)) == 2
