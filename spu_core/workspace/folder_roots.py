@@ -66,7 +66,8 @@ class FolderRoots:
     def allowed(cls, home: Home) -> FolderRoots:
         """The existing folders of `SPU_FOLDERS`; one that would show a workspace is refused."""
         given = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part.strip()]
-        roots = tuple(dict.fromkeys(Path(part.strip()).expanduser().resolve() for part in given))
+        places = [_real(os.path.expanduser(part.strip())) for part in given]
+        roots = tuple(dict.fromkeys(place for place in places if place is not None))
         private = home.folder.resolve()
         for root in roots:
             if root.is_relative_to(private) or private.is_relative_to(root):
@@ -74,7 +75,8 @@ class FolderRoots:
                     f"{VARIABLE} names {str(root)!r}, which shows the workspaces in {str(private)!r} to everybody; "
                     "whoever runs this server must name another folder."
                 )
-        return cls(tuple(root for root in roots if root.is_dir()))
+        # Here and below not `Path.is_dir`, which raises for a folder that the server may not enter.
+        return cls(tuple(root for root in roots if os.path.isdir(root)))
 
     def offers(self) -> tuple[FolderOffer, ...]:
         """Folders with parquet files, and text files, in order of name; `key=value` belongs to the folder above."""
@@ -85,7 +87,7 @@ class FolderRoots:
         """The offer of what was chosen; refused unless it lies below a root without any link outside."""
         real = _real(path)
         for root in self.roots:
-            if real is not None and real.is_relative_to(root) and (real.is_dir() or _is_text(real)):
+            if real is not None and real.is_relative_to(root) and (os.path.isdir(real) or _is_text(real)):
                 return self._offer(root, real)
         raise WorkspaceError(
             f"{Path(path).name!r} is not, or no longer, among the folders and files that this server allows; "
@@ -128,7 +130,7 @@ def _below(root: Path) -> Iterator[Path]:
         inner[:] = sorted(name for name in inner if name[:1] not in "._")
         seen += len(inner) + len(files)
         for name in sorted(files):
-            if name[:1] not in "._" and _is_text(Path(folder) / name) and not (Path(folder) / name).is_symlink():
+            if name[:1] not in "._" and _is_text(Path(folder) / name) and not os.path.islink(Path(folder) / name):
                 yield Path(folder) / name
         if any(name.endswith(".parquet") and name[:1] not in "._" for name in files):
             yield _whole(Path(folder), root)
@@ -137,7 +139,7 @@ def _below(root: Path) -> Iterator[Path]:
 
 
 def _is_text(path: Path) -> bool:
-    return path.name.lower().endswith(TEXTS) and path.is_file()
+    return path.name.lower().endswith(TEXTS) and os.path.isfile(path)
 
 
 def _is_utf8(path: Path) -> bool:

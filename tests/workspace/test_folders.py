@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,33 @@ def test_folders_with_parquet_files_are_offered_and_partitions_belong_to_the_fol
     words = [offer.words for offer in roots.offers()]
 
     assert words == ["tables/deep/er", "tables/sales", "tables/texts/notes.CSV", "tables/visits"]
+
+
+def test_roots_that_cannot_be_entered_or_do_not_exist_offer_nothing(root, tmp_path, monkeypatch):
+    write_folder(mixed_frame(20), root / "rows", [])
+    (root / "closed").mkdir()
+    (root / "closed" / "rows.csv").write_text("a,b\n1,2\n")
+    closed = tmp_path / "closed_root"
+    monkeypatch.setenv(VARIABLE, os.pathsep.join([str(closed), "~nobody-of-this-name/tables", str(root)]))
+    refuse_to_enter(monkeypatch, closed, root / "closed" / "rows.csv")
+
+    roots = FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
+
+    assert [offer.words for offer in roots.offers()] == ["tables/rows"]
+    with pytest.raises(WorkspaceError, match="this server allows"):
+        roots.find(root / "closed" / "rows.csv")
+
+
+def refuse_to_enter(monkeypatch, *closed):
+    """Behave as for a user without rights, even for the superuser who runs tests in a container."""
+    look = os.stat
+
+    def stat(path, *args, **options):
+        if not isinstance(path, int) and Path(os.fsdecode(path)) in closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return look(path, *args, **options)
+
+    monkeypatch.setattr(os, "stat", stat)
 
 
 def test_names_that_are_no_text_are_not_offered_and_hide_no_others(root, roots):
