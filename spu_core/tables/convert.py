@@ -41,7 +41,7 @@ def convert_table(
     """
     folder = Path(target)
     if folder.exists():
-        raise TableError(f"{str(folder)!r} exists already; name a folder that does not, so that nothing is mixed.")
+        raise TableError(f"{folder.name!r} exists already; name a folder that does not, so that nothing is mixed.")
     draft = folder.with_name(f".{folder.name}.writing")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -53,7 +53,7 @@ def convert_table(
         assert table.reading is not None
         os.replace(draft, folder)
     except OSError as problem:
-        raise TableError(f"{str(folder)!r} cannot be written: {problem.strerror or problem}.") from problem
+        raise TableError(f"{folder.name!r} cannot be written: {problem.strerror or problem}.") from problem
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return open_folder(folder, name=table.name, limits=limits), table.reading

@@ -48,10 +48,12 @@ def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
     """The parquet files below a folder in order of name; hidden ones and those that start with `_` are passed over."""
     folder = Path(path)
     if not folder.is_dir():
-        raise TableError(f"{str(folder)!r} is no folder; give the folder that holds the parquet files.")
+        raise TableError(f"{folder.absolute().name!r} is no folder; give the folder that holds the parquet files.")
     kept = files_below(folder)
     if not kept:
-        raise TableError(f"{str(folder)!r} holds no .parquet file; convert a text file with `spu convert` first.")
+        raise TableError(
+            f"{folder.absolute().name!r} holds no .parquet file; convert a text file with `spu convert` first."
+        )
     strange = next((each for each in kept if os.fsencode(each) != str(each).encode("utf-8", "replace")), None)
     if strange is not None:
         raise TableError(f"{str(strange.relative_to(folder))!r} in the folder has a name that is not UTF-8; rename it.")
@@ -72,8 +74,11 @@ def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str,
             found = path.stat()
             files.append(FolderFile(path, file.metadata.num_rows, found.st_size, found.st_mtime_ns))
             schemas.append(file.schema_arrow)
+    # Its name alone: where it lies on a server is not for everybody who uses the server.
+    home = paths[0].absolute().parent.name
     if not any(file.rows for file in files):
-        raise TableError(f"The {len(files)} parquet files in {str(paths[0].parent)!r} have no rows.")
+        which, have = ("only parquet file", "has") if len(files) == 1 else (f"{len(files)} parquet files", "have")
+        raise TableError(f"The {which} in {home!r} {have} no rows.")
     # A file without rows is often written with made-up types; only its names count.
     telling = [(file, schema) for file, schema in zip(files, schemas, strict=True) if file.rows]
     types: dict[str, pa.DataType] = {}
@@ -85,7 +90,7 @@ def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str,
     findings = [*_left_out(types), *_absent(types, telling)]
     usable = {name: kind for name, kind in types.items() if not _is_unusable(kind)}
     if not usable:
-        raise TableError(f"The files in {str(paths[0].parent)!r} have no column of numbers, dates or text.")
+        raise TableError(f"The files in {home!r} have no column of numbers, dates or text.")
     return tuple(files), usable, tuple(findings)
 
 
@@ -111,7 +116,8 @@ def reading(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
             yield file
     except (pa.ArrowException, OSError, OverflowError) as error:
-        words = (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        told = str(error).replace(str(path), path.name)
+        words = (told.splitlines() or [type(error).__name__])[0][:200].rstrip(".")
         raise TableError(
             f"{path.name!r} in the folder is a damaged parquet file: {words}. Write it anew, or remove it."
         ) from error

@@ -72,8 +72,8 @@ class FolderRoots:
         for root in roots:
             if root.is_relative_to(private) or private.is_relative_to(root):
                 raise WorkspaceError(
-                    f"{VARIABLE} names {str(root)!r}, which shows the workspaces in {str(private)!r} to everybody; "
-                    "whoever runs this server must name another folder."
+                    f"{VARIABLE} names {root.name or root.anchor!r}, which shows the workspaces of this server to "
+                    "everybody; whoever runs it must name another folder."
                 )
         # Here and below not `Path.is_dir`, which raises for a folder that the server may not enter.
         return cls(tuple(root for root in roots if os.path.isdir(root)))

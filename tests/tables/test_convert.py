@@ -51,11 +51,18 @@ def test_progress_is_told_and_a_folder_is_whole_or_absent(tmp_path):
     convert_table(path, tmp_path / "folder", on_progress=said.append)
 
     assert said[-1] == 1.0
-    with pytest.raises(TableError, match="exists already; name a folder that does not"):
+    with pytest.raises(TableError, match=r"^'folder' exists already; name a folder that does not"):
         convert_table(path, tmp_path / "folder")
     with pytest.raises(TableError, match="is empty"):
         convert_table(b"", tmp_path / "other")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "rows.csv"]
+
+
+def test_a_folder_that_cannot_be_written_is_named_without_its_place(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(TableError, match=r"^'folder' cannot be written: Not a directory"):
+        convert_table(as_csv(5), tmp_path / "file" / "folder")
 
 
 def test_columns_kept_in_files_are_the_same_columns():

@@ -113,6 +113,15 @@ def test_a_damaged_file_gets_a_sentence_that_names_it(tmp_path, damage):
         list(open_folder(folder).parts())
 
 
+def test_a_file_that_is_gone_is_said_without_saying_where_on_the_server_it_was(tmp_path):
+    folder = open_folder(write_folder(FRAME, tmp_path / "f", [60]))
+    (tmp_path / "f" / "part-001.parquet").unlink()
+
+    with pytest.raises(TableError, match=r"Failed to open local file 'part-001\.parquet'") as error:
+        list(folder.parts())
+    assert str(tmp_path) not in str(error.value)
+
+
 def test_a_file_that_changes_after_opening_is_noticed(tmp_path):
     folder = open_folder(write_folder(FRAME, tmp_path / "f", [60]))
     write_folder(FRAME.iloc[:80], tmp_path / "f", [60])
@@ -124,9 +133,11 @@ def test_a_file_that_changes_after_opening_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "is no folder"),
-        (lambda path: path.mkdir(), "holds no .parquet file"),
-        (lambda path: write_folder(FRAME.iloc[:0], path, []), "have no rows"),
+        (lambda path: None, "^'f' is no folder"),
+        (lambda path: path.mkdir(), "^'f' holds no .parquet file"),
+        (lambda path: write_folder(FRAME.iloc[:0], path, []), "^The only parquet file in 'f' has no rows"),
+        (lambda path: write_folder(FRAME.iloc[:0], path, [0]), "^The 2 parquet files in 'f' have no rows"),
+        (lambda path: write_folder(FRAME[[]].assign(x=b"x"), path, []), "^The files in 'f' have no column of numbers"),
     ],
 )
 def test_a_folder_without_rows_is_refused_in_words(tmp_path, make, words):
