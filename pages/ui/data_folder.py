@@ -12,7 +12,7 @@ from pages.ui.text import count, plain, sized
 from spu_core.engines.register import start_looking, start_registering
 from spu_core.tables import Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Home
-from spu_core.workspace.folder_roots import MOST_OFFERED, VARIABLE, FolderOffer, FolderRoots
+from spu_core.workspace.folder_roots import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
 
 SHOWN_ROWS = 200
 LIST_SECONDS = 15
@@ -45,7 +45,8 @@ def _choose_folder(page: Page, offers: tuple[FolderOffer, ...]) -> None:
         placeholder="Choose a folder or a file",
         key="data_folder",
         help="Rows are read in parts, so they may be more than memory holds. Parquet files stay where they are, those "
-        "in folders below included; a text file is converted once, into your workspace.",
+        "in folders below included; a text file is converted once, into your workspace. Listed is what is among "
+        f"about the first {count(MOST_SEEN)} names below each root.",
     )
     asked = register.button("Register", width="stretch", disabled=chosen is None, key="data_register")
     if len(offers) >= MOST_OFFERED:

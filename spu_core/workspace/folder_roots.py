@@ -19,7 +19,7 @@ VARIABLE = "SPU_FOLDERS"
 # Text that is converted to a folder once; its content decides how it is read.
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MOST_OFFERED = 500
-# A tree may be deep and a disk slow: the list ends here, and says so.
+# A tree may be deep and a disk slow: so many names are looked at below each root.
 MOST_SEEN = 20_000
 
 
