@@ -76,7 +76,9 @@ def score_foreign(data: bytes, stream: IO[bytes], scoring: Scoring | None = None
         rows = path.with_name("rows")
         with rows.open("wb") as copy:
             shutil.copyfileobj(stream, copy)
-        return score_in_child(data, rows, path, scoring or Scoring())
+        report = score_in_child(data, rows, path, scoring or Scoring())
+        rows.unlink()
+        return report
 
     return _scored(score)
 

@@ -9,6 +9,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 MEMORY = 8 * 1024**3
 SECONDS = 60
 SCORING_SECONDS = 600
+# How long to wait, in seconds, until one of the children that this process may have at a time has ended.
+PATIENCE = 10
+_turns = threading.BoundedSemaphore(2)
 _MARK = b"\x00spu-trial\x00"
 
 
@@ -47,9 +53,10 @@ def _in_child(data: bytes, asked: list[str], seconds: int, memory: int) -> dict[
     """What the child reports of a bundle that it could load, and use as it was asked to."""
     command = [sys.executable, "-m", "spu_core.export.trial", str(seconds), str(memory), *asked]
     try:
-        done = subprocess.run(
-            command, input=data, capture_output=True, timeout=2 * seconds, env=_environment(), check=False
-        )
+        with _turn():
+            done = subprocess.run(
+                command, input=data, capture_output=True, timeout=2 * seconds, env=_environment(), check=False
+            )
     except subprocess.TimeoutExpired:
         raise _refused(f"did not finish within {2 * seconds} seconds") from None
     _, mark, text = done.stdout.rpartition(_MARK)
@@ -59,6 +66,16 @@ def _in_child(data: bytes, asked: list[str], seconds: int, memory: int) -> dict[
     if "problem" in found:
         raise BundleError(str(found["problem"]))
     return found
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    if not _turns.acquire(timeout=PATIENCE):
+        raise BundleError("Two models from elsewhere are at work already; try again in a minute.")
+    try:
+        yield
+    finally:
+        _turns.release()
 
 
 def main() -> None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 import sys
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
 import pytest
@@ -15,11 +18,11 @@ from typer.testing import CliRunner
 from spu_core import cli
 from spu_core.engines.scoring_files import score_foreign, scores_at_once
 from spu_core.errors import BundleError
-from spu_core.export import Bundle, Scoring, load_bundle, tracking
+from spu_core.export import Bundle, Scoring, load_bundle, tracking, trial
 from spu_core.export.archive import MANIFEST, digest
 from spu_core.export.lightgbm_text import parse_text
 from spu_core.export.model_checks import _check_xgboost
-from spu_core.export.trial import score_in_child
+from spu_core.export.trial import score_in_child, try_in_child
 from tests.export.examples import example, make_frame
 from tests.export.hostile import good, members_of, resealed
 
@@ -141,6 +144,7 @@ def test_a_foreign_model_scores_in_a_process_apart(here_it_fails, monkeypatch):
     scored = score_foreign(good(), io.BytesIO(frame.to_csv(index=False).encode()), Scoring(flag_by="share", reasons=1))
 
     monkeypatch.undo()
+    assert [each.name for each in scored.path.parent.iterdir()] == ["scored.parquet"]
     expected = example("lightgbm").bundle.score(frame, Scoring(flag_by="share", reasons=1))
     pd.testing.assert_frame_equal(pd.read_parquet(scored.path), expected.frame)
     assert scored.report.notes == expected.report.notes
@@ -153,6 +157,29 @@ def test_a_file_that_a_foreign_model_cannot_score_is_refused_in_the_words_of_the
     with pytest.raises(BundleError, match="The table lacks"):
         score_in_child(good(), source, target, Scoring())
     assert not target.exists()
+
+
+def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
+    """Each may take gigabytes: a third is refused in words, and comes in once one of the two has ended."""
+    started, end = threading.Semaphore(0), threading.Event()
+
+    def work(command, **_):
+        started.release()
+        assert end.wait(60)
+        return subprocess.CompletedProcess(command, 0, stdout=trial._MARK + b"{}")
+
+    monkeypatch.setattr(trial, "PATIENCE", 0.01)
+    monkeypatch.setattr(trial.subprocess, "run", work)
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(try_in_child, b"") for _ in range(2)]
+        try:
+            assert all(started.acquire(timeout=60) for _ in both)
+            with pytest.raises(BundleError, match="Two models from elsewhere are at work already"):
+                try_in_child(b"")
+        finally:
+            end.set()
+        assert [each.result(60) for each in both] == [None, None]
+    try_in_child(b"")
 
 
 def test_small_files_are_scored_at_once_only_by_models_that_were_trained_here():
