@@ -17,6 +17,7 @@ SpuError (ValueError)        everything the caller can fix
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -59,6 +60,15 @@ class EngineError(SpuError):
 
 class BundleError(SpuError):
     """An exported model cannot be trusted or read."""
+
+
+def words_of_system(problem: OSError) -> str:
+    """Why the system refused, without the paths of this machine that the text of a library may quote.
+
+    >>> words_of_system(OSError(2, "Failed to open local file '/srv/secret'"))
+    'No such file or directory'
+    """
+    return os.strerror(problem.errno) if problem.errno else type(problem).__name__
 
 
 def nearest_hint(wanted: str, available: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 import pandas as pd
 
-from spu_core.errors import BundleError
+from spu_core.errors import BundleError, words_of_system
 from spu_core.export.spreadsheet import write_csv
 
 
@@ -37,7 +37,7 @@ def _whole_or_absent(target: Path) -> Iterator[Path]:
         yield draft
         os.replace(draft, target)
     except OSError as problem:
-        raise BundleError(f"{target.name!r} cannot be written: {problem.strerror or problem}.") from problem
+        raise BundleError(f"{target.name!r} cannot be written: {words_of_system(problem)}.") from problem
     finally:
         draft.unlink(missing_ok=True)
 

@@ -87,7 +87,7 @@ def main() -> None:
 
 def _answer(data: bytes, asked: list[str]) -> dict[str, Any]:
     """The report of a scoring, nothing where none was asked for, or the sentence that says why it cannot be."""
-    from spu_core.errors import SpuError
+    from spu_core.errors import SpuError, words_of_system
 
     try:
         bundle = _load(data)
@@ -96,6 +96,8 @@ def _answer(data: bytes, asked: list[str]) -> dict[str, Any]:
         return {"problem": str(problem)}
     except MemoryError:
         return {"problem": "The bundle's model needs more memory than a bundle may use."}
+    except OSError as problem:
+        return {"problem": f"The rows or their scores could not be read or written here: {words_of_system(problem)}."}
     except Exception as problem:
         # A library has its own kinds of error; each of them means that the model cannot be used. Their texts may
         # quote paths of this machine, so only their names are told.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import re
@@ -157,6 +158,26 @@ def test_a_file_that_a_foreign_model_cannot_score_is_refused_in_the_words_of_the
     with pytest.raises(BundleError, match="The table lacks"):
         score_in_child(good(), source, target, Scoring())
     assert not target.exists()
+
+
+def test_a_full_disk_is_no_fault_of_the_model(monkeypatch):
+    def on_a_full_disk(*_, **__):
+        raise OSError(errno.ENOSPC, "Cannot write to '/srv/secret/scores'")
+
+    monkeypatch.setattr(trial, "_load", on_a_full_disk)
+
+    assert trial._answer(b"", []) == {
+        "problem": "The rows or their scores could not be read or written here: No space left on device."
+    }
+
+
+def test_scores_that_cannot_be_written_are_told_without_their_place(tmp_path):
+    source = tmp_path / "new.csv"
+    make_frame(30).to_csv(source, index=False)
+
+    with pytest.raises(BundleError) as refused:
+        score_in_child(good(), source, tmp_path / "missing" / "scored.parquet", Scoring())
+    assert str(refused.value) == "'scored.parquet' cannot be written: No such file or directory."
 
 
 def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
