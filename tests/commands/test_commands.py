@@ -90,7 +90,7 @@ def test_soft_labels_go_to_parquet_with_a_summary(run, tmp_path):
         (["plan", "sales.csv", "-o", "s.json", "--seed", "-1"], "seed"),
         (["plan", "sales.csv", "-o", "absent/s.json"], "cannot be written: No such file or directory"),
         (["plan", "sales.csv", "-o", "."], "'.' is a folder; give the name of a file"),
-        (["profile", "."], "'.'"),
+        (["profile", "."], "holds no .parquet file; convert a text file"),
         (["profile", "caf\udce9.csv"], "cannot be opened"),
         (["label", "sales.csv", "--rules", "absent.json", "-o", "-"], "cannot be read: No such file"),
         (["label", "sales.csv", "--rules", "binary", "-o", "-"], "it is not UTF-8 text"),
