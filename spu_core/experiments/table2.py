@@ -28,7 +28,7 @@ _VALIDATION = ("auc_spu", "ceiling", "perfect_level", "predicted_auc", "validati
 
 
 def run(settings: ExperimentSettings, on_progress: OnProgress = quiet, *, keep: Path | None = None) -> ExperimentResult:
-    """Train all cells, shortly and then wholly; a full run takes about 20 CPU-minutes a seed.
+    """Train all cells, shortly and then wholly; a full run takes about 17 CPU-minutes a seed.
 
     With `keep` each network is written to that file when it is ready, and a run that was cut goes on from there.
     """
