@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothing_to_show
+from spu_core.charts.implied import map_color_bar
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme
 from spu_core.charts.words import compact, count, interval, label, p_value, plain, times
 
@@ -95,15 +96,5 @@ def _hover(cells: pd.DataFrame, columns: list[str]) -> list[list[str]]:
 
 
 def _color_bar(theme: Theme) -> dict[str, object]:
-    return {
-        "orientation": "h",
-        "y": 1.02,
-        "yanchor": "bottom",
-        "thickness": 8,
-        "len": 1.0,
-        "outlinewidth": 0,
-        "title": {"text": "confirmed positives, found over expected", "side": "top"},
-        "tickvals": [-1.0, -0.5, 0.0, 0.5, 1.0],
-        "ticktext": ["¼", "½", "as expected", "2×", "4×"],
-        "tickfont": {"color": theme.muted, "size": TEXT_SIZE - 1},
-    }
+    ticks = {"tickvals": [-1.0, -0.5, 0.0, 0.5, 1.0], "ticktext": ["¼", "½", "as expected", "2×", "4×"]}
+    return map_color_bar(theme, "confirmed positives, found over expected") | ticks
