@@ -13,8 +13,10 @@ def type_into(page, key: str, *, line: int, column: int, text: str) -> None:
     for _ in range(column):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    page.wait_for_selector("[id^=gdg-overlay]")
+    # The editor of the cell is there before it listens; what is typed too early is lost.
+    page.wait_for_function("document.activeElement?.closest('[id^=gdg-overlay]')")
     page.keyboard.type(text)
+    page.wait_for_function(f"document.activeElement?.value === '{text}'")
     page.keyboard.press("Enter")
     page.wait_for_selector("[id^=gdg-overlay]", state="detached")
     cell = f"[class*=st-key-{key}] [data-testid=glide-cell-{column}-{line}]"
