@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
+import sys
 
 import pytest
 from distributed import Client, LocalCluster
@@ -15,6 +18,24 @@ from spu_core.errors import EngineError
 def test_without_an_address_workers_start_on_this_computer(cluster):
     assert cluster.words == "2 Dask workers on this computer"
     assert cluster.client.submit(len, "abc").result(timeout=30) == 3
+
+
+def _start_of_worker() -> tuple[int, bool, str | None, str | None]:
+    return (
+        os.getppid(),
+        "lightgbm.dask" in sys.modules,
+        os.environ.get("OMP_WAIT_POLICY"),
+        os.environ.get("MALLOC_TRIM_THRESHOLD_"),
+    )
+
+
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="no fork server here")
+def test_what_workers_need_is_imported_once_for_all_of_them(cluster):
+    found = list(cluster.client.run(_start_of_worker).values())
+    assert len(found) == 2
+    (parent,) = {parent for parent, *_ in found}
+    assert parent != os.getpid()
+    assert {tuple(rest) for _, *rest in found} == {(True, "PASSIVE", None)}
 
 
 def test_an_address_is_taken_from_the_environment(cluster, monkeypatch):
