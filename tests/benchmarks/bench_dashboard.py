@@ -6,10 +6,11 @@ which a busy machine disturbs less. Bytes are those of the websocket.
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import psutil
 from spu_core.engines import Job, run_here
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
+from tests.benchmarks import watched
 from tests.benchmarks.bench_rules_page import RULES, some_table
 from tests.benchmarks.gestures import GESTURES
 from tests.benchmarks.harness import BenchRow
@@ -27,7 +29,8 @@ from tests.live import APP, NO_BROWSER, Server, Tab, find_browser, open_tab_in, 
 
 SMALL, LARGE = 10_000, 1_000_000
 PAGES = ("data", "soft_labels", "train", "compare")
-WARM_SESSIONS, IDLE_SESSIONS = 4, 12
+WARM_SESSIONS, IDLE_SESSIONS = 4, 16
+BALLAST = 5_000_000
 TURNS = 4
 
 
@@ -40,10 +43,12 @@ def rows(*chosen: str) -> Iterator[BenchRow]:
         if any(name in wanted for name in WITH_TABLES):
             home = Path(scratch) / "home"
             links = {count: kept(home, count) for count in (SMALL, LARGE)}
-            for name, measure in WITH_TABLES.items():
+            for name, measure in WITH_SERVER.items():
                 if name in wanted:
                     with running_server(home, Path(scratch) / "server.log") as server:
                         yield from measure(browser, server, links)
+            if "sessions" in wanted:
+                yield from session_rows(browser, home, links[LARGE])
         for name, alone in ALONE.items():
             if name in wanted:
                 yield from alone(browser, Path(scratch))
@@ -132,22 +137,44 @@ def gesture_rows(browser: Any, server: Server, links: dict[int, str]) -> Iterato
             yield BenchRow(named, large / small, 3.0, "at most")
 
 
-def session_rows(browser: Any, server: Server, links: dict[int, str]) -> Iterator[BenchRow]:
-    """What one more idle session costs, once the shared tables are loaded: the slope over sessions that stay open."""
-    process, held = process_of(server), []
+def session_rows(browser: Any, home: Path, link: str) -> Iterator[BenchRow]:
+    """What one more idle session costs, once the shared tables are loaded: the slope over sessions that stay open.
+
+    The measure is tried first on sessions that carry a known ballast: it must find that again.
+    """
+    slopes = {}
+    for ballast in (0, BALLAST):
+        answer, log = home.with_name(f"held-{ballast}"), home.with_name(f"watched-{ballast}.log")
+        settings = watched.environment(home, answer, ballast)
+        with running_server(home, log, command=watched.COMMAND, **settings) as server:
+            slopes[ballast] = slope_of([*bytes_held(browser, server, answer, link)][WARM_SESSIONS:])
+    each, error = slopes[0]
+    found = (slopes[BALLAST][0] - each) / 1e6
+    yield BenchRow(
+        f"sessions: found of a ballast of {BALLAST / 1e6:g} MB", found, 0.9 * BALLAST / 1e6, "at least", "MB"
+    )
+    named = f"memory of an idle session, {each / 1e6:.2f} MB with two standard errors"
+    yield BenchRow(named, (each + 2 * error) / 1e6, 3.0, "at most", "MB")
+
+
+def bytes_held(browser: Any, server: Server, answer: Path, link: str) -> Iterator[int]:
+    """What the server holds after each further session, which has seen every page and then stays idle."""
+    process = process_of(server)
     for _ in range(WARM_SESSIONS + IDLE_SESSIONS):
-        open_tab_in(browser, server).open(f"soft_labels{links[LARGE]}")
-        held.append(own_memory(process))
-    measured = held[WARM_SESSIONS:]
-    each = statistics.linear_regression(range(len(measured)), measured).slope
-    yield BenchRow("memory of an idle session", each / 1e6, 3.0, "at most", "MB")
+        tab = open_tab_in(browser, server).open("data" + link)
+        for page in ("Soft labels", "Train", "Compare"):  # by links: a page that is loaded anew is another session
+            tab.page.locator("section[data-testid=stSidebar]").get_by_role("link", name=page).click()
+            tab.settle()
+        yield watched.ask(process, answer)
 
 
-def own_memory(process: psutil.Process) -> int:
-    """Bytes that no other process and no file holds, swapped ones included; Linux may page out what lies idle."""
-    lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()
-    kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines[1:])}
-    return 1024 * (kilobytes["Anonymous"] + kilobytes["Swap"])
+def slope_of(values: Sequence[float]) -> tuple[float, float]:
+    """(growth per step, its standard error) of a straight line through the values."""
+    places = range(len(values))
+    line = statistics.linear_regression(places, values)
+    rest = [value - line.intercept - line.slope * place for place, value in zip(places, values, strict=True)]
+    spread = sum((place - statistics.fmean(places)) ** 2 for place in places)
+    return line.slope, math.sqrt(sum(each**2 for each in rest) / (len(values) - 2) / spread)
 
 
 def start_rows(browser: Any, scratch: Path) -> Iterator[BenchRow]:
@@ -173,6 +200,7 @@ def first_page(browser: Any, server: Server) -> dict[str, float]:
 
 
 OURS, HELLO = APP, "-m streamlit hello --server.headless true --server.address 127.0.0.1 --server.port"
-WITH_TABLES = {"pages": page_rows, "gestures": gesture_rows, "sessions": session_rows}
+WITH_SERVER = {"pages": page_rows, "gestures": gesture_rows}
+WITH_TABLES = (*WITH_SERVER, "sessions")
 ALONE = {"start": start_rows, "upload": upload_rows}
 PARTS = (*WITH_TABLES, *ALONE)
