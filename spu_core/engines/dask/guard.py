@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 _LOOK_EVERY = 0.5
+_NEWS_PATIENCE = 2.0
 SILENT = "the scheduler does not answer any more."
 
 
@@ -109,7 +110,7 @@ def _fault(hands: Workers, error: BaseException | None, before: frozenset[Proces
         return None
     if isinstance(error, SpuError):
         raise error
-    reason = _busy_port(error) or _lost(hands.client, before) or _broken(error)
+    reason = _busy_port(error) or _lost_soon(hands.client, before) or _broken(error)
     if reason is None:
         hands.renew()  # the peers of the worker that failed may wait for it in native code for ever
         raise error
@@ -122,6 +123,14 @@ def _lost(client: Client, before: frozenset[Process]) -> str | None:
         return SILENT
     lost = sorted(before - now)
     return f"the worker {lost[0].address} was lost." if lost else None
+
+
+def _lost_soon(client: Client, before: frozenset[Process]) -> str | None:
+    """The loss that explains an error: the peers of a worker may hear of its death before the scheduler does."""
+    end = time.monotonic() + _NEWS_PATIENCE
+    while (lost := _lost(client, before)) is None and time.monotonic() < end:
+        time.sleep(_LOOK_EVERY / 5)
+    return lost
 
 
 def _busy_port(error: BaseException) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -88,10 +89,10 @@ def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, 
             raise cluster.interrupted(what, cluster.deadline.words)
         with cluster.client.as_current(), suppress(TimeoutError):
             wait(future, timeout=_ASK_EVERY)
-    if future.status in {"cancelled", "lost"}:
-        raise cluster.interrupted(what, "all workers that held the rows were lost.")
     try:
         return future.result()
+    except CancelledError:  # its rows are nowhere any more
+        raise cluster.interrupted(what, "all workers that held the rows were lost.") from None
     except KilledWorker:
         raise TrainingError(
             "Its fits ended the worker again and again, most likely for lack of memory; use fewer rows or columns, "
