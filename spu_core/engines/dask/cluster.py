@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import multiprocessing
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -16,29 +15,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from spu_core.engines.dask.guard import Deadline, interruption, run_guarded
+from spu_core.engines.dask.settings import settings_for_workers
 from spu_core.engines.dask.versions import check_versions
-from spu_core.engines.dask.workers import FORK_SERVER, OwnWorkers, TheirWorkers, Workers, processes_of
+from spu_core.engines.dask.workers import OwnWorkers, TheirWorkers, Workers, processes_of
 from spu_core.engines.places import SCHEDULER_VARIABLE
 from spu_core.errors import EngineError
 
 if TYPE_CHECKING:
     from distributed import Client
-
-_SETTINGS: dict[str, Any] = {
-    # Boosters on all cores may keep a worker from answering for a while; it is not lost for that.
-    "distributed.comm.timeouts.tcp": "300s",
-    "distributed.comm.timeouts.connect": "120s",
-    # A worker that takes longer to come back would be given up for good: 15 seconds are too few on a busy machine.
-    "distributed.deploy.lost-worker-timeout": "1h",
-    # With Dask's own value the C library gives the memory of every array back to the kernel, and asks for it again.
-    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None,
-    # Nobody looks at the samples that workers take of themselves a hundred times a second.
-    "distributed.worker.profile.enabled": False,
-    # Waiting threads of several workers would take the cores from each other; libraries read this when they load.
-    "distributed.nanny.pre-spawn-environ.OMP_WAIT_POLICY": "PASSIVE",
-}
-if FORK_SERVER in multiprocessing.get_all_start_methods():  # not on Windows
-    _SETTINGS["distributed.worker.multiprocessing-method"] = FORK_SERVER
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +136,5 @@ def _their(address: str) -> Iterator[Workers]:
 
 @contextmanager
 def _own(workers: int) -> Iterator[Workers]:
-    import dask
-    import distributed  # noqa: F401  (its defaults must be there first: ours would be all that is left of them)
-
-    with dask.config.set(_SETTINGS), closing(OwnWorkers(workers)) as hands:
+    with settings_for_workers(), closing(OwnWorkers(workers)) as hands:
         yield hands

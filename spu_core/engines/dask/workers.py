@@ -16,6 +16,7 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from spu_core.engines.dask.settings import FORK_SERVER
 from spu_core.errors import EngineError
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _CONNECT_PATIENCE = 10.0
 _CLOSE_PATIENCE = 15.0
 _RESTART_PATIENCE = 60.0
-FORK_SERVER = "forkserver"
 _STARTED_ANEW = "Its workers were started anew; start the training again."
 
 Made = TypeVar("Made")
@@ -167,6 +167,7 @@ def _local_cluster(count: int) -> LocalCluster:
         host="127.0.0.1",
         silence_logs=logging.CRITICAL,
         scheduler_kwargs={"dashboard": False},
+        env=dict(os.environ),  # of now; the process that they are forked from knows that of its start
     )
 
 
