@@ -15,6 +15,8 @@ from spu_core.training import Here, Place
 
 ENGINES = ("here", "dask")
 SCHEDULER_VARIABLE = "SPU_DASK_SCHEDULER"
+# On this computer, without an address.
+OWN_WORKERS = 2
 
 
 @dataclass(frozen=True)

@@ -48,20 +48,20 @@ class TrainingWay:
 16.0 GB are free.'
         """
         table = f"{self.rows:,} rows × {self.columns:,} columns"
-        free = f"{_size(self.free_bytes)} are free"
+        free = f"{size_words(self.free_bytes)} are free"
         if self.from_files:
             start = (
-                f"{table} stay in files and are read in parts: about {_size(self.from_files_bytes)} of memory "
-                f"instead of {_size(self.in_memory_bytes)}"
+                f"{table} stay in files and are read in parts: about {size_words(self.from_files_bytes)} of memory "
+                f"instead of {size_words(self.in_memory_bytes)}"
             )
             return f"{start}; {free}." if self.fits else f"{start}. Only {free}: {_WAY_OUT}"
         if self.fits:
-            return f"{table} are trained in memory: about {_size(self.in_memory_bytes)}; {free}."
-        start = f"{table} need about {_size(self.in_memory_bytes)} in memory, but only {free}"
+            return f"{table} are trained in memory: about {size_words(self.in_memory_bytes)}; {free}."
+        start = f"{table} need about {size_words(self.in_memory_bytes)} in memory, but only {free}"
         if self.from_files_bytes <= USABLE * self.free_bytes:
             return (
                 f"{start}. Convert the file to a folder (`spu convert`), and it is trained from there in parts: "
-                f"about {_size(self.from_files_bytes)}."
+                f"about {size_words(self.from_files_bytes)}."
             )
         return f"{start}: {_WAY_OUT}"
 
@@ -99,5 +99,6 @@ def _is_streamed(candidate: Candidate) -> bool:
     return not learners or candidate.settings.get("learner", learners[0]) in STREAMED
 
 
-def _size(count: float) -> str:
+def size_words(count: float) -> str:
+    """Bytes for people."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

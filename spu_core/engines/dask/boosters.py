@@ -9,7 +9,6 @@ trial with two sorted partitions).
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,8 @@ from spu_core.models.learners.xgboost import SoftXGBoost
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+_LOG = logging.getLogger("lightgbm")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,19 +72,23 @@ def fit_together(cluster: Cluster, learner: SoftLearner, chunks: Sequence[Chunk]
 def _fit_lightgbm(cluster: Cluster, learner: SoftLightGBM, chunks: list[Chunk], schema: Schema) -> SoftLightGBM:
     import lightgbm as lgb
 
-    lgb.register_logger(logging.getLogger("lightgbm"))  # it would print to standard output, which may be JSON
+    _LOG.addFilter(_is_news)
+    lgb.register_logger(_LOG)  # it would print to standard output, which may be JSON
     rows = sum(chunk.rows for chunk in chunks)
     matrix, target, weight = _arrays(chunks, len(schema.active))
     params = learner.params(rows)
     client: Any = _Orderly(cluster.client)
     model = lgb.DaskLGBMRegressor(client=client, n_estimators=learner.rounds, **params)
     categories = [place for place, category in enumerate(schema.is_category) if category]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Parameter .* will be ignored", category=UserWarning)
-        model.fit(matrix, target, sample_weight=weight, feature_name=schema.names, categorical_feature=categories)
+    model.fit(matrix, target, sample_weight=weight, feature_name=schema.names, categorical_feature=categories)
     text = model.booster_.model_to_string(num_iteration=-1)
     description = {**learner.describe(), "rounds": model.booster_.num_trees(), "active": schema.active.tolist()}
     return SoftLightGBM.from_state(description, {"model.txt": text.encode()})
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not that threads are those of the workers: it is so in every fit, whatever was asked for."""
+    return "will be ignored" not in record.getMessage()
 
 
 class _Orderly:

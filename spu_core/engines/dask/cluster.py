@@ -18,7 +18,7 @@ from spu_core.engines.dask.guard import Deadline, interruption, run_guarded
 from spu_core.engines.dask.settings import settings_for_workers
 from spu_core.engines.dask.versions import check_versions
 from spu_core.engines.dask.workers import OwnWorkers, TheirWorkers, Workers, processes_of
-from spu_core.engines.places import SCHEDULER_VARIABLE
+from spu_core.engines.places import OWN_WORKERS, SCHEDULER_VARIABLE
 from spu_core.errors import EngineError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Cluster:
 
 @contextmanager
 def open_cluster(
-    scheduler: str | None = None, *, workers: int = 2, deadline: Deadline | None = None
+    scheduler: str | None = None, *, workers: int = OWN_WORKERS, deadline: Deadline | None = None
 ) -> Iterator[Cluster]:
     """Connect to the scheduler at this address, at `SPU_DASK_SCHEDULER`, or else start workers on this computer.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,9 @@ from spu_core.export.score_work import ScoreWork
 from spu_core.export.score_writing import write_tables
 from spu_core.export.sources import RowSource, open_rows
 from spu_core.tables.folder_files import list_files
+
+if TYPE_CHECKING:
+    from distributed import Future
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +53,13 @@ def score_folder_on(
     work, client = _Work(load_bundle(data), scoring or Scoring()), cluster.client
     files = [(str(path), str(place)) for path, place in _places(Path(source).absolute(), Path(target).absolute())]
     sent = client.scatter(data, broadcast=True, hash=False)
-    scored = _each(cluster, "Scoring", [(score_one, sent, path, work.scoring) for path, _ in files])
+    held, scored = _each(cluster, "Scoring", [(score_one, sent, path, work.scoring) for path, _ in files])
     whole = work.joined(scored)
     order = client.scatter(whole.ordered, broadcast=True, hash=False)
     starts = np.cumsum([0, *(each.score.size for each in scored)]).tolist()
     writes = [
-        (write_one, sent, place, each.score, order, (start, whole.threshold), work.scoring)
-        for place, each, start in zip(files, scored, starts[:-1], strict=True)
+        (write_one, sent, place, each, order, (start, whole.threshold), work.scoring)
+        for place, each, start in zip(files, held, starts[:-1], strict=True)
     ]
     _each(cluster, "Writing the scores", writes)
     return whole.report
@@ -73,7 +76,7 @@ def score_one(data: bytes, path: str, scoring: Scoring) -> Scored:
 def write_one(
     data: bytes,
     place: tuple[str, str],
-    score: np.ndarray,
+    scored: Scored,
     ordered: np.ndarray,
     cut: tuple[int, float],
     scoring: Scoring,
@@ -82,7 +85,7 @@ def write_one(
     bundle, (source, target), (start, threshold) = _opened(data), place, cut
     with ScoreWork(bundle, open_rows(source, text_columns(bundle)), scoring) as work:
         work.ordered, work.threshold = ordered, threshold
-        write_tables(_tables(work, score, start), Path(target), raw=True)
+        write_tables(_tables(work, scored.score, start), Path(target), raw=True)
 
 
 def _tables(work: ScoreWork, score: np.ndarray, start: int) -> Iterator[pd.DataFrame]:
@@ -90,6 +93,8 @@ def _tables(work: ScoreWork, score: np.ndarray, start: int) -> Iterator[pd.DataF
     for chunk in work.source.chunks():
         yield work.table(chunk, score[done : done + len(chunk)], start + done)
         done += len(chunk)
+    if not done:  # a file without rows stays one, with all columns
+        yield work.table(pd.DataFrame(columns=list(work.source.names)), score, start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +115,12 @@ class _Work:
         return work
 
 
-def _each(cluster: Cluster, what: str, calls: list[tuple[Any, ...]]) -> list[Any]:
-    """All calls at once, each on whichever worker is free."""
+def _each(cluster: Cluster, what: str, calls: list[tuple[Any, ...]]) -> tuple[list[Future], list[Any]]:
+    """All calls at once, each on whichever worker is free: futures, which keep results where they are, and results."""
 
-    def gather() -> list[Any]:
-        return cluster.client.gather([cluster.client.submit(*call, pure=False) for call in calls])
+    def gather() -> tuple[list[Future], list[Any]]:
+        futures = [cluster.client.submit(*call, pure=False) for call in calls]
+        return futures, cluster.client.gather(futures)
 
     return cluster.guarded(gather, what=what)
 

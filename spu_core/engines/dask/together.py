@@ -71,8 +71,8 @@ class RemoteMatrix:
             cluster = self.cluster.needing(share.worker for share in self.shares)
             for share in self.shares:
                 held, chosen = _held(share, numbers)
-                fetch = partial(cluster.client.submit, take, share.matrix, held, pure=False)
-                sample[chosen] = cluster.guarded(lambda fetch=fetch: fetch().result(), what="Fetching a sample")
+                fetch = partial(_fetch, cluster, share, held)
+                sample[chosen] = cluster.guarded(fetch, what="Fetching a sample")
             self._samples.clear()
             self._samples[step] = sample
         return self._samples[step]
@@ -145,7 +145,9 @@ def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: 
     schema = Schema(evidence.features.store.columns, evidence.features.active)
     shares = _shares(evidence)
     cluster = cluster.needing(share.worker for share in shares)
-    chunks = [_chunk(cluster, share, schema.active, evidence, target) for share in shares]
+    chunks = cluster.guarded(
+        lambda: [_chunk(cluster, share, schema.active, evidence, target) for share in shares], what=what
+    )
     kind = LEARNERS[str(settings.get("learner", entry.learners[0]))]
     known = {setting.name for setting in kind.settings}
     learner = kind(**{name: value for name, value in settings.items() if name in known})
@@ -158,10 +160,14 @@ def _chunk(cluster: Cluster, share: Share, active: np.ndarray, evidence: Evidenc
     weight = np.ones(chosen.size) if evidence.weight is None else evidence.weight[chosen]
     held, chosen, weight = held[weight > 0], chosen[weight > 0], weight[weight > 0]
     # Where they lie, not on whichever worker is free: then every fit deals them alike, and none gets the rows of all.
-    future = cluster.client.submit(
-        cut, share.matrix, active, held, target[chosen], weight, workers=[share.worker], pure=False
-    )
+    sent = _send(cluster, share, held, target[chosen], weight)
+    future = cluster.client.submit(cut, share.matrix, active, *sent, workers=[share.worker], pure=False)
     return Chunk(future, held.size, float(target[chosen] @ weight), float(weight.sum()))
+
+
+def _send(cluster: Cluster, share: Share, *arrays: np.ndarray) -> list[Future]:
+    """Numbers of rows to the worker that holds them; as arguments they would lie in the memory of the scheduler."""
+    return cluster.client.scatter(list(arrays), workers=[share.worker], hash=False)
 
 
 def _numbers(evidence: Evidence) -> np.ndarray:
@@ -176,6 +182,11 @@ def _held(share: Share, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     found = place < share.rows.size
     found[found] = share.rows[place[found]] == numbers[found]
     return place[found], np.flatnonzero(found)
+
+
+def _fetch(cluster: Cluster, share: Share, held: np.ndarray) -> np.ndarray:
+    """Some rows of a share, brought here."""
+    return cluster.client.submit(take, share.matrix, *_send(cluster, share, held), pure=False).result()
 
 
 def take(matrix: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -198,7 +209,7 @@ def _score(cluster: Cluster, model: Model, evidence: Evidence, what: str) -> np.
     def gather() -> list[np.ndarray]:
         sent = cluster.client.scatter(model, broadcast=True, hash=False)
         futures = [
-            cluster.client.submit(score_share, sent, share.matrix, columns, places, pure=False)
+            cluster.client.submit(score_share, sent, share.matrix, columns, *_send(cluster, share, places), pure=False)
             for share, (places, _) in zip(shares, held, strict=True)
         ]
         return cluster.client.gather(futures)
@@ -218,45 +229,50 @@ def _deal(cluster: Cluster, folder: TableFolder, encoder: FittedEncoder) -> Remo
     """Every row encoded, and dealt to one of the workers by a hash of its number."""
     from distributed import wait
 
-    workers, pieces = cluster.workers, pieces_of(folder)
-    home = (hash_rows(np.arange(len(folder)), _DEALING_SEED) % np.uint64(len(workers))).astype(np.int64)
+    workers = cluster.workers
+    home = _homes(0, len(folder), len(workers))
 
     def gather() -> tuple[Share, ...]:
-        client = cluster.client
-        encoded = [
-            client.submit(
-                encode_piece, piece, encoder, home[piece.start : piece.start + rows], len(workers), pure=False
-            )
-            for piece, rows in zip(pieces, _lengths(folder), strict=True)
-        ]
-        shares = []
-        for number, worker in enumerate(workers):
-            dealt = [client.submit(pick, part, number, pure=False) for part in encoded]
-            matrix = client.submit(np.concatenate, dealt, workers=[worker], pure=False)
-            shares.append(Share(worker, matrix, np.flatnonzero(home == number)))
+        shares = _submit_dealing(cluster, workers, folder, encoder, home)
         wait([share.matrix for share in shares])
         for share in shares:
             if share.matrix.status == "error":
                 share.matrix.result()
-        return tuple(shares)
+        return shares
 
     shares = cluster.needing(workers).guarded(gather, what="Encoding the rows")
     return RemoteMatrix(cluster, (len(folder), len(encoder.columns)), shares)
 
 
-def encode_piece(piece: Piece, encoder: FittedEncoder, home: np.ndarray, workers: int) -> list[np.ndarray]:
+def _submit_dealing(
+    cluster: Cluster, workers: tuple[str, ...], folder: TableFolder, encoder: FittedEncoder, home: np.ndarray
+) -> tuple[Share, ...]:
+    """The shares of all workers, being made. Only they are held: workers let go of a piece as soon as it is dealt."""
+    client, shares = cluster.client, []
+    encoded = [client.submit(encode_piece, piece, encoder, len(workers), pure=False) for piece in pieces_of(folder)]
+    for number, worker in enumerate(workers):
+        dealt = [client.submit(pick, part, number, pure=False) for part in encoded]
+        matrix = client.submit(np.concatenate, dealt, workers=[worker], pure=False)
+        shares.append(Share(worker, matrix, np.flatnonzero(home == number)))
+    return tuple(shares)
+
+
+def _homes(start: int, rows: int, workers: int) -> np.ndarray:
+    """Which worker holds each of the rows from `start` on."""
+    numbers = np.arange(start, start + rows)
+    return (hash_rows(numbers, _DEALING_SEED) % np.uint64(workers)).astype(np.int16)
+
+
+def encode_piece(piece: Piece, encoder: FittedEncoder, workers: int) -> list[np.ndarray]:
     """The encoded rows of a piece, sorted by the worker that will hold them; on a worker."""
     blocks = [encoder.transform(part.frame).matrix for part in piece.parts(encoder.names)]
     matrix = np.concatenate(blocks)
+    home = _homes(piece.start, len(matrix), workers)
     return [matrix[home == number] for number in range(workers)]
 
 
 def pick(parts: list[np.ndarray], number: int) -> np.ndarray:
     return parts[number]
-
-
-def _lengths(folder: TableFolder) -> list[int]:
-    return [file.rows for file in folder.files if file.rows]
 
 
 def _shares(evidence: Evidence) -> tuple[Share, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import dask
 import numpy as np
 import pandas as pd
 import pytest
@@ -102,6 +103,18 @@ def test_runs_agree_with_local_ones_although_files_hold_different_levels(there, 
         assert figures[0] == pytest.approx(figures[1], abs=0.003)
 
 
+def test_what_is_sent_for_each_row_goes_to_its_worker_and_not_into_the_graph_of_the_scheduler(
+    cluster, folder, tmp_path, recwarn
+):
+    """Numbers, targets and weights of a training part are 96 kB for each worker here, gigabytes at 1e8 rows."""
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "30kB"}):
+        study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
+        ((_, bundle),) = study.run(folder, place=TogetherOn(cluster))
+        score_folder_on(cluster, save_bundle(bundle, tmp_path / "model.spu"), folder.path, tmp_path / "scores")
+
+    assert [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)] == []
+
+
 def test_a_caller_can_stop_in_the_middle_and_new_workers_give_the_same_scores_to_the_bit(
     cluster, there, folder, soft_labels
 ):
@@ -162,6 +175,7 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
     (tmp_path / "new" / "deeper").mkdir(parents=True)
     fresh[:200].to_parquet(tmp_path / "new" / "a.parquet")
     fresh[200:].to_parquet(tmp_path / "new" / "deeper" / "b.parquet")
+    fresh[:0].to_parquet(tmp_path / "new" / "empty.parquet")
 
     report = score_folder_on(cluster, path, tmp_path / "new", tmp_path / "scores")
 
@@ -169,6 +183,9 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
     found = [pd.read_parquet(tmp_path / "scores" / name) for name in ("a.parquet", "deeper/b.parquet")]
     pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), wanted.frame)
     assert report == wanted.report
+    empty = pd.read_parquet(tmp_path / "scores" / "empty.parquet")
+    assert list(empty) == list(wanted.frame)
+    assert len(empty) == 0
 
     with pytest.raises(BundleError, match=r"a\.parquet' exists already; give an empty folder"):
         score_folder_on(cluster, path, tmp_path / "new", tmp_path / "scores")
