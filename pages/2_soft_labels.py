@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui import cached
-from pages.ui.data_folder import say_sample
+from pages.ui.data_folder import is_sampled, say_sample
 from pages.ui.shell import open_page
 from pages.ui.show import explain_words
 from pages.ui.soft_label_analysis import show_analysis, show_audit, show_why
@@ -34,7 +34,7 @@ with open_page("Soft labels", "Drag across a histogram, say how sure you are, an
                 preview = show_changes(book, draft)
             left, right = st.columns([3, 2], gap="small")
             with left:
-                show_preview(preview, is_drafted=draft.is_complete)
+                show_preview(preview, is_drafted=draft.is_complete, is_sample=is_sampled(dataset, table))
             with right:
                 show_rules(book, desk, columns)
             with cards.belief:

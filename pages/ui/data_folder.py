@@ -92,11 +92,16 @@ def _positives(page: Page) -> str:
 
 def say_sample(dataset: DatasetRecord, table: Table) -> None:
     """Which rows a page looks at, where they are not all."""
-    if dataset.folder is not None and len(table) < dataset.n_rows:
+    if is_sampled(dataset, table):
         st.caption(
             f":material/filter_alt: Explored on a random sample of {count(len(table))} of {count(dataset.n_rows)} "
             "rows; training, comparing and scoring use all of them."
         )
+
+
+def is_sampled(dataset: DatasetRecord, table: Table) -> bool:
+    """Whether the rows to explore are fewer than all."""
+    return dataset.folder is not None and len(table) < dataset.n_rows
 
 
 def _say_changes(page: Page, folder: TableFolder) -> None:

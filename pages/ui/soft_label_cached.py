@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.ui.table_cached import table_of
+from pages.ui.table_cached import profile_of_all, table_of
 from spu_core.errors import RuleError
 from spu_core.labels import (
     PreviewBase,
@@ -26,6 +26,7 @@ from spu_core.labels import (
 from spu_core.rules import CheckRatio, CheckRecord, ColumnChoices, Rule, RuleMatrix, RuleSet, from_checks
 from spu_core.rules import column_choices as choices_of_column
 from spu_core.rules.checking import refuse_errors
+from spu_core.rules.choices import with_bars_of_all
 from spu_core.rules.rule_findings import findings_in
 from spu_core.tables import Finding
 from spu_core.theory.check_prior import CheckPrior
@@ -67,8 +68,10 @@ def rule_analysis(workspace: Workspace, dataset: DatasetRecord, text: str) -> Ru
 
 
 def column_choices(workspace: Workspace, dataset: DatasetRecord, column: str) -> ColumnChoices:
-    """The histogram or the levels of one column."""
-    return _column_choices(str(workspace.folder), dataset.id, dataset.version, column, workspace)
+    """The histogram or the levels of one column; of a folder the histogram of all rows, once a job has made it."""
+    known = profile_of_all(workspace, dataset) if dataset.folder is not None else None
+    made = _column_choices(str(workspace.folder), dataset.id, dataset.version, column, workspace)
+    return made if known is None else with_bars_of_all(made, known.column(column))
 
 
 def rule_preview(

@@ -27,7 +27,7 @@ from pages.ui.soft_label_draft import (
 )
 from pages.ui.soft_label_rows import RowKeys, as_number, choose, edit_other_rows, read_row, start_values
 from pages.ui.soft_label_state import Book, Desk
-from pages.ui.text import plain
+from pages.ui.text import count, plain
 from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.rules import ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
 from spu_core.tables import ColumnType, Histogram, Role, Table
@@ -119,8 +119,16 @@ def _show_chart(book: Book, choices: ColumnChoices, keys: RowKeys) -> None:
         st.info("This column holds no values.", icon=":material/info:")
         return
     chart = keys("chart")
-    st.caption(f":material/mouse: {advice}")
+    st.caption(f":material/mouse: {advice}{_whose_bars(book, choices)}")
     show_chart(figure, chart, on_select=lambda: take(st.session_state, chart, keys, choices), selection_mode=mode)
+
+
+def _whose_bars(book: Book, choices: ColumnChoices) -> str:
+    """Which rows the bars count, where the page looks at a sample."""
+    if book.dataset.folder is None:
+        return ""
+    whose = "all" if choices.rows == book.dataset.n_rows else "the sample's"
+    return f" Bars: {whose} {count(choices.rows)} rows."
 
 
 def take_brush(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:

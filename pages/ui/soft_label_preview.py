@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui import cached
+from pages.ui.data_folder import is_sampled
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.soft_label_draft import AS_IT_IS, Draft
 from pages.ui.soft_label_state import Book, Desk
@@ -15,6 +16,7 @@ from spu_core.labels import RulePreview
 from spu_core.rules import RuleSet
 
 FIGURE_WIDTH = 98
+SAMPLED = "Rows of the sample; their share is about that of all rows, which training labels one by one."
 
 
 def show_changes(book: Book, draft: Draft) -> RulePreview:
@@ -29,15 +31,17 @@ def show_changes(book: Book, draft: Draft) -> RulePreview:
     if problem:
         # Said here, so that the draft can be mended: the rest of the page must stay usable.
         st.error(plain(problem), icon=":material/error:")
-    _show_figures(shown, saved, is_drafted=rule is not None and not problem)
+    is_sample = is_sampled(book.dataset, cached.table(book.page.workspace, book.dataset))
+    _show_figures(shown, saved, is_drafted=rule is not None and not problem, is_sample=is_sample)
     return shown
 
 
-def show_preview(preview: RulePreview, *, is_drafted: bool) -> None:
+def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:
     """How S is spread, with the unsaved rule in it."""
     with st.container(border=True, height="stretch"):
         title, mark = st.columns([3, 2], vertical_alignment="center")
-        title.subheader("Soft labels of all rows", anchor=False, help=meaning("soft label"))
+        whose = "the sample" if is_sample else "all rows"
+        title.subheader(f"Soft labels of {whose}", anchor=False, help=meaning("soft label"))
         if is_drafted:
             mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
         # Few suspects beside thousands of others are invisible on an even scale.
@@ -45,13 +49,13 @@ def show_preview(preview: RulePreview, *, is_drafted: bool) -> None:
         show_chart(chart, key="soft_preview")
 
 
-def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool) -> None:
+def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:
     rows, part = (count(shown.rows), share(shown.share)) if is_drafted else ("–", None)
     known = is_drafted and shown.lift == shown.lift
     lift, limits = (f"{shown.lift:.1f}×", f"{shown.lift_low:.1f} to {shown.lift_high:.1f}") if known else ("–", None)
     quiet = {"delta_arrow": "off", "delta_color": "off", "width": FIGURE_WIDTH}
     with st.container(horizontal=True, key="soft_changes"):
-        st.metric("Rows touched", rows, part, **quiet)
+        st.metric("Rows touched", rows, part, help=SAMPLED if is_sample else None, **quiet)
         st.metric("Lift", lift, limits, help=meaning("lift"), **quiet)
         change = _change(shown.mean, saved.mean)
         mean = figure(shown.mean)

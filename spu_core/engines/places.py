@@ -56,7 +56,7 @@ def engine_words() -> dict[str, str]:
         return {"dask": f"On the Dask cluster at {address}", "here": "In one process on this computer"}
     words = {"here": "In one process on this computer"}
     if find_spec("distributed") is not None:
-        words["dask"] = "By Dask workers on this computer, several fits at a time"
+        words["dask"] = "By Dask workers on this computer"
     return words
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from spu_core.rules.columns import Columns, Kind, column_of, kind_of
 from spu_core.rules.rule import Rule
 from spu_core.tables import Histogram, Table
 from spu_core.tables.moments import stamps
-from spu_core.tables.profiles import histogram
+from spu_core.tables.profiles import ColumnProfile, histogram
 from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
 
@@ -26,11 +26,13 @@ MOST_LEVELS = 1_000
 class ColumnChoices:
     """One column as the editor of rules shows it; levels are the values that a comparison takes, the commonest first.
 
-    `histogram` is there for numbers and dates (nanoseconds since 1970), `levels` for flags, texts and categories.
+    `histogram` is there for numbers and dates (nanoseconds since 1970), `levels` for flags, texts and categories. The
+    bars of either count `rows` rows.
     """
 
     name: str
     kind: Kind
+    rows: int
     missing: int
     is_whole: bool
     histogram: Histogram | None
@@ -54,9 +56,17 @@ def column_choices(table: Table, name: str) -> ColumnChoices:
         finite = numbers[np.isfinite(numbers)]
         is_whole = kind is Kind.NUMBER and bool((finite == np.floor(finite)).all())
         nothing = np.zeros(0, dtype=np.int64)
-        return ColumnChoices(name, kind, missing, is_whole, histogram(numbers, is_labeled), (), nothing, nothing)
+        bars = histogram(numbers, is_labeled)
+        return ColumnChoices(name, kind, len(values), missing, is_whole, bars, (), nothing, nothing)
     levels, positives, rest = _levels(values, kind, is_labeled)
-    return ColumnChoices(name, kind, missing, False, None, levels, positives, rest)
+    return ColumnChoices(name, kind, len(values), missing, False, None, levels, positives, rest)
+
+
+def with_bars_of_all(choices: ColumnChoices, column: ColumnProfile) -> ColumnChoices:
+    """Choices that were made of a sample, with the histogram of all rows; levels are counted in the sample."""
+    if choices.histogram is None or column.histogram is None:
+        return choices
+    return replace(choices, histogram=column.histogram, missing=column.missing, rows=column.rows)
 
 
 def from_checks(belief: CheckRatio | CheckRecord, table: Table) -> CheckRatios | CheckPrior:

@@ -159,10 +159,25 @@ def test_rules_are_explored_on_the_sample_and_training_says_that_it_takes_all_ro
     soft = open_app("pages/2_soft_labels.py", **query)
     assert not soft.exception
     assert "random sample of 100 of 400 rows" in words_of(soft)
+    assert "Bars: all 400 rows." in words_of(soft)  # the registration has counted them
+    assert "Soft labels of the sample" in words_of(soft)
 
     train = open_app("pages/3_train.py", **query)
     assert not train.exception
     assert "400 rows × 6 columns stay in files and are read in parts" in words_of(train)
+    train.selectbox(key="train_engine").select("dask").run()
+    assert "400 rows × 6 columns are spread over the workers, which keep them in memory" in words_of(train)
+
+
+def test_after_a_change_of_roles_the_bars_of_the_editor_are_said_to_be_those_of_the_sample(open_app, trained):
+    query, _ = trained
+    with Workspace.open() as workspace:
+        folder = workspace.datasets.folder(query["dataset"])
+        workspace.datasets.save_roles(folder.with_roles({"x": "ignore"}), workspace.datasets.get(query["dataset"]))
+    soft = open_app("pages/2_soft_labels.py", **query)
+
+    assert not soft.exception
+    assert "Bars: the sample's 100 rows." in words_of(soft)
 
 
 def test_training_waits_while_the_folder_differs_from_what_was_registered(open_app, trained, root):

@@ -5,6 +5,7 @@ import pytest
 
 from spu_core.errors import RuleError
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Kind, Rule, RuleSet, column_choices, from_checks
+from spu_core.rules.choices import with_bars_of_all
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample
 
@@ -64,3 +65,12 @@ def test_columns_that_hold_no_checks_are_refused_in_words():
         from_checks(CheckRecord(checks_column="city", passes_column="count"), TABLE)
     with pytest.raises(RuleError, match="reads column 'cities', which the data does not have"):
         from_checks(CheckRecord(checks_column="cities", passes_column="count"), TABLE)
+
+
+def test_a_histogram_of_a_sample_gives_way_to_that_of_all_rows_and_levels_stay():
+    sample, profile = Table.from_frame(FRAME[:2]), TABLE.profile()
+
+    count, city = (with_bars_of_all(column_choices(sample, name), profile.column(name)) for name in ("count", "city"))
+
+    assert (count.rows, count.histogram.count.sum()) == (4, 4)
+    assert (city.rows, city.levels) == (2, ("Bern", "Basel"))
