@@ -16,7 +16,7 @@ from spu_core.labels import RulePreview
 from spu_core.rules import RuleSet
 
 FIGURE_WIDTH = 98
-SAMPLED = "Rows of the sample; their share is about that of all rows, which training labels one by one."
+SAMPLED = "Rows of the sample that the rule touches; their share is about that among all rows."
 
 
 def show_changes(book: Book, draft: Draft) -> RulePreview:
@@ -55,7 +55,8 @@ def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, i
     lift, limits = (f"{shown.lift:.1f}×", f"{shown.lift_low:.1f} to {shown.lift_high:.1f}") if known else ("–", None)
     quiet = {"delta_arrow": "off", "delta_color": "off", "width": FIGURE_WIDTH}
     with st.container(horizontal=True, key="soft_changes"):
-        st.metric("Rows touched", rows, part, help=SAMPLED if is_sample else None, **quiet)
+        touched, explained = ("Sample rows", SAMPLED) if is_sample else ("Rows touched", None)
+        st.metric(touched, rows, part, help=explained, **quiet)
         st.metric("Lift", lift, limits, help=meaning("lift"), **quiet)
         change = _change(shown.mean, saved.mean)
         mean = figure(shown.mean)

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from spu_core.engines.places import OWN_WORKERS, Engine
 from spu_core.training import Candidate, TrainConfig
 from spu_core.training.estimate import BASE_BYTES
-from spu_core.training.way import BYTES_PER_ROW, USABLE, TrainingWay, size_words, training_way
+from spu_core.training.way import BUFFER_BYTES, USABLE, TrainingWay, size_words, training_way
 
-# On the workers that hold a folder: the encoded rows, those of one training part once more, and their bins.
-BYTES_PER_HELD_CELL = 12
+# On the workers that hold a folder: the encoded rows, those of a fit twice more, their bins; and targets and weights.
+BYTES_PER_HELD_CELL = 14
+BYTES_PER_HELD_ROW = 64
+# Beside them, the caller: what is believed of each row, and what judging runs needs for a moment.
+BYTES_PER_KEPT_ROW = 270
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ def way_on(
     here = training_way(rows, columns, candidates, config, from_files=from_files)
     if engine.name == "here":
         return here
-    held, kept = here.in_memory_bytes, here.in_memory_bytes
+    held = kept = here.in_memory_bytes
     if from_files:
-        held, kept = rows * columns * BYTES_PER_HELD_CELL + OWN_WORKERS * BASE_BYTES, rows * BYTES_PER_ROW + BASE_BYTES
+        per_row = columns * BYTES_PER_HELD_CELL + BYTES_PER_HELD_ROW
+        held = rows * per_row + OWN_WORKERS * (BASE_BYTES + BUFFER_BYTES)
+        kept = rows * BYTES_PER_KEPT_ROW + BASE_BYTES
     return ClusterWay(rows, columns, from_files, held, kept, None if engine.scheduler else here.free_bytes)

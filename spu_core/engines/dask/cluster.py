@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -125,8 +126,11 @@ def _no_address(address: str, why: str) -> EngineError:
 
 @contextmanager
 def _their(address: str) -> Iterator[Workers]:
+    from distributed.utils import silence_logging_cmgr
+
     check_address(address)
-    with closing(TheirWorkers(address)) as hands:
+    # What went wrong is our sentence; forty lines of Dask's before it would hide it.
+    with silence_logging_cmgr(logging.CRITICAL), closing(TheirWorkers(address)) as hands:
         if not hands.count:
             raise EngineError(
                 f"The scheduler at {address} has no workers; start some with `dask worker {address}`, then try again."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import socket
 import subprocess
 import sys
@@ -106,7 +108,11 @@ def test_time_runs_out_with_a_sentence_and_a_working_cluster(cluster):
     assert cluster.client.submit(len, "abc", pure=False).result(timeout=30) == 3
 
 
-def test_a_scheduler_that_dies_gets_a_sentence():
+def test_a_scheduler_that_dies_gets_a_sentence_and_nothing_else(monkeypatch):
+    printed = io.StringIO()
+    printer = logging.StreamHandler(printed)
+    monkeypatch.setattr(logging.getLogger("distributed"), "handlers", [printer])
+    monkeypatch.setattr(logging.getLogger("distributed.client"), "handlers", [printer])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -127,6 +133,7 @@ def test_a_scheduler_that_dies_gets_a_sentence():
         for process in (scheduler, worker):
             process.kill()
             process.wait()
+    assert printed.getvalue() == ""
 
 
 def start_dask(*arguments):
