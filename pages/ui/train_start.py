@@ -59,7 +59,7 @@ def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
     st.markdown(
         f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
     )
-    way = way_on(Engine.chosen(options.engine, None), *size, from_files=from_files)
+    way = way_on(Engine.chosen(options.engine, None), *size, from_files=from_files, refine=options.refine)
     (st.caption if way.fits else st.warning)(way.words)
 
 

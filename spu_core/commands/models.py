@@ -97,7 +97,7 @@ def train(
     study = Study.from_json(read_text(config))
     table = study.prepare(open_input(data))
     where = Engine.chosen(engine, scheduler)
-    tell_way(where, table, study.plan)
+    tell_way(where, table, study)
     output.mkdir(parents=True, exist_ok=True)
     bundles: list[Path] = []
     runs: list[Run] = []

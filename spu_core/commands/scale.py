@@ -13,6 +13,7 @@ import typer
 
 from spu_core.commands.output import STANDARD, AsJson, progress_bar, read_input, rows_input, say
 from spu_core.engines.places import ENGINES, SCHEDULER_VARIABLE, Engine
+from spu_core.engines.study import Study
 from spu_core.engines.ways import way_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
@@ -20,7 +21,6 @@ from spu_core.export.score_writing import write_tables
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder, convert_table, open_folder
-from spu_core.training import TrainPlan
 
 EngineName = Annotated[
     str | None,
@@ -80,15 +80,16 @@ def labelled_folder(folder: TableFolder, rules: RuleSet, output: str) -> SoftLab
     return soft_labels
 
 
-def tell_way(engine: Engine, table: Table | TableFolder, plan: TrainPlan) -> None:
+def tell_way(engine: Engine, table: Table | TableFolder, study: Study) -> None:
     """Say on standard error, before anything starts, what fits into memory and which way is taken."""
     way = way_on(
         engine,
         len(table),
         len(table.features),
-        plan.candidates,
-        plan.config,
+        study.plan.candidates,
+        study.plan.config,
         from_files=isinstance(table, TableFolder),
+        refine=study.refine,
     )
     is_plain = engine.name == "here" and isinstance(table, Table)
     if not is_plain or not way.fits:

@@ -70,9 +70,10 @@ def way_on(
     config: TrainConfig,
     *,
     from_files: bool = False,
+    refine: bool = False,
 ) -> TrainingWay | ClusterWay:
     """What fits, and which way is taken on this engine."""
-    here = training_way(rows, columns, candidates, config, from_files=from_files)
+    here = training_way(rows, columns, candidates, config, from_files=from_files, refine=refine)
     if engine.name == "here":
         return here
     held = kept = here.in_memory_bytes

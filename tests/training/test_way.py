@@ -25,7 +25,7 @@ def test_a_folder_is_read_in_parts_whatever_is_free():
     way = training_way(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
 
     assert way.fits
-    assert "stay in files and are read in parts: about 5.2 GB of memory instead of" in way.words
+    assert "stay in files and are read in parts: about 6.2 GB of memory instead of" in way.words
 
 
 def test_what_fits_neither_way_points_to_a_cluster():
@@ -45,3 +45,12 @@ def test_methods_that_read_all_rows_at_once_are_counted_as_such():
     at_once = training_way(20_000_000, 30, [Candidate("logistic")], TrainConfig(), from_files=True, free_bytes=8e9)
 
     assert streamed.from_files_bytes + 20_000_000 * 30 * 4 < at_once.from_files_bytes < at_once.in_memory_bytes
+
+
+def test_the_steps_of_fused_and_of_refined_soft_labels_are_counted_whoever_asks_for_them():
+    plain, refined, fused = (
+        training_way(10_000_000, 10, [Candidate(method)], TrainConfig(), from_files=True, refine=refine, free_bytes=8e9)
+        for method, refine in (("lightgbm", False), ("lightgbm", True), ("fused", False))
+    )
+
+    assert plain.from_files_bytes + 1e9 < refined.from_files_bytes == fused.from_files_bytes

@@ -61,6 +61,7 @@ def spu(line):
     assert words[0] == "spu"
     done = CliRunner().invoke(cli.app, words[1:])
     assert done.exit_code == 0, done.output
+    return done
 
 
 def lines(block):
@@ -107,7 +108,8 @@ def test_the_commands_for_a_cluster_run_as_printed(cluster, desk):
     spu("spu plan rows -o study.json --rules rules.json --method lightgbm")
     make_short(desk / "study.json")
     for line in lines(ON_CLUSTER):
-        spu(line.replace(PRINTED_ADDRESS, cluster.client.scheduler.address))
+        done = spu(line.replace(PRINTED_ADDRESS, cluster.client.scheduler.address))
+        assert ("are spread over the workers" in done.stderr) == line.startswith("spu train")
 
     assert sorted(path.name for path in (desk / "scores").iterdir()) == ["a.parquet", "b.parquet"]
 
