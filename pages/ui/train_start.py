@@ -6,13 +6,14 @@ import streamlit as st
 
 from pages.ui.shell import Page
 from pages.ui.steps import link_to, step_named
-from pages.ui.text import count
+from pages.ui.text import count, plain
 from pages.ui.train_options import TrainOptions
 from spu_core.engines import Job, JobLimits, jobs_now, start_worker, training_jobs
 from spu_core.engines.places import Engine
-from spu_core.engines.ways import way_on
+from spu_core.engines.ways import refused_when_spread, way_on
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import estimate_training
+from spu_core.training.way import training_way
 
 
 def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
@@ -59,8 +60,14 @@ def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
     st.markdown(
         f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
     )
-    way = way_on(Engine.chosen(options.engine, None), *size, from_files=from_files, refine=options.refine)
+    here = training_way(*size, from_files=from_files, refine=options.refine)
+    way = way_on(Engine.chosen(options.engine, None), here)
     (st.caption if way.fits else st.warning)(way.words)
+    refused = (
+        refused_when_spread(options.candidates, options.config) if options.engine == "dask" and from_files else None
+    )
+    if refused:
+        st.warning(plain(refused), icon=":material/block:")
 
 
 def _job(page: Page, options: TrainOptions) -> Job:

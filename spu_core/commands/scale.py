@@ -14,13 +14,14 @@ import typer
 from spu_core.commands.output import STANDARD, AsJson, progress_bar, read_input, rows_input, say
 from spu_core.engines.places import ENGINES, SCHEDULER_VARIABLE, Engine
 from spu_core.engines.study import Study
-from spu_core.engines.ways import way_on
+from spu_core.engines.ways import refused_when_spread, way_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.score_writing import write_tables
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder, convert_table, open_folder
+from spu_core.training.way import training_way
 
 EngineName = Annotated[
     str | None,
@@ -82,8 +83,7 @@ def labelled_folder(folder: TableFolder, rules: RuleSet, output: str) -> SoftLab
 
 def tell_way(engine: Engine, table: Table | TableFolder, study: Study) -> None:
     """Say on standard error, before anything starts, what fits into memory and which way is taken."""
-    way = way_on(
-        engine,
+    here = training_way(
         len(table),
         len(table.features),
         study.plan.candidates,
@@ -91,9 +91,14 @@ def tell_way(engine: Engine, table: Table | TableFolder, study: Study) -> None:
         from_files=isinstance(table, TableFolder),
         refine=study.refine,
     )
+    way = way_on(engine, here)
     is_plain = engine.name == "here" and isinstance(table, Table)
     if not is_plain or not way.fits:
         typer.echo(way.words, file=sys.stderr)
+    is_spread = engine.name == "dask" and here.from_files
+    refused = refused_when_spread(study.plan.candidates, study.plan.config) if is_spread else None
+    if refused:
+        typer.echo(refused, file=sys.stderr)
 
 
 def _with_soft_labels(folder: TableFolder, soft_labels: SoftLabels) -> Iterator[pd.DataFrame]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from spu_core.engines.places import OWN_WORKERS, Engine
 from spu_core.training import Candidate, TrainConfig
 from spu_core.training.estimate import BASE_BYTES
-from spu_core.training.way import BUFFER_BYTES, USABLE, TrainingWay, size_words, training_way
+from spu_core.training.way import BUFFER_BYTES, STREAMED, USABLE, TrainingWay, size_words
 
 # On the workers that hold a folder: the encoded rows, those of a fit twice more, their bins; and targets and weights.
 BYTES_PER_HELD_CELL = 14
@@ -62,23 +62,42 @@ them, and 18.0 GB here.'
         return f"{start}. Only {free}: use fewer rows or columns, or train in one process."
 
 
-def way_on(
-    engine: Engine,
-    rows: int,
-    columns: int,
-    candidates: Sequence[Candidate],
-    config: TrainConfig,
-    *,
-    from_files: bool = False,
-    refine: bool = False,
-) -> TrainingWay | ClusterWay:
-    """What fits, and which way is taken on this engine."""
-    here = training_way(rows, columns, candidates, config, from_files=from_files, refine=refine)
+def way_on(engine: Engine, here: TrainingWay) -> TrainingWay | ClusterWay:
+    """The way that a training takes on this engine; `here` is that in one process."""
     if engine.name == "here":
         return here
     held = kept = here.in_memory_bytes
-    if from_files:
-        per_row = columns * BYTES_PER_HELD_CELL + BYTES_PER_HELD_ROW
-        held = rows * per_row + OWN_WORKERS * (BASE_BYTES + BUFFER_BYTES)
-        kept = rows * BYTES_PER_KEPT_ROW + BASE_BYTES
-    return ClusterWay(rows, columns, from_files, held, kept, None if engine.scheduler else here.free_bytes)
+    if here.from_files:
+        per_row = here.columns * BYTES_PER_HELD_CELL + BYTES_PER_HELD_ROW
+        held = here.rows * per_row + OWN_WORKERS * (BASE_BYTES + BUFFER_BYTES)
+        kept = here.rows * BYTES_PER_KEPT_ROW + BASE_BYTES
+    free = None if engine.scheduler else here.free_bytes
+    return ClusterWay(here.rows, here.columns, here.from_files, held, kept, free)
+
+
+def refused_when_spread(candidates: Sequence[Candidate], config: TrainConfig) -> str | None:
+    """Why some of these cannot be trained on a folder that is spread over a cluster; None if all can.
+
+    >>> refused_when_spread([Candidate("lightgbm"), Candidate("fused"), Candidate("rule_score")], TrainConfig())
+    'fused, rule_score: on rows that are spread over a cluster only one booster with one target can be fitted. Use \
+lightgbm, xgboost or labeled_vs_rest there, or train in one process, or on a sample.'
+    """
+    refused = [candidate.name for candidate in candidates if not _can_be_spread(candidate)]
+    if refused:
+        return (
+            f"{', '.join(refused)}: on rows that are spread over a cluster only one booster with one target can be "
+            "fitted. Use lightgbm, xgboost or labeled_vs_rest there, or train in one process, or on a sample."
+        )
+    if config.early_stopping is not None or any(candidate.tuning is not None for candidate in candidates):
+        return (
+            "Tuning and early stopping need rows of their own on each worker, which a cluster does not give; tune on "
+            "a sample, then set the rounds and settings."
+        )
+    return None
+
+
+def _can_be_spread(candidate: Candidate) -> bool:
+    entry = candidate.entry
+    if entry.target is None or not entry.learners:
+        return False
+    return candidate.settings.get("learner", entry.learners[0]) in STREAMED

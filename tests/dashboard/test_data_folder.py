@@ -167,6 +167,7 @@ def test_rules_are_explored_on_the_sample_and_training_says_that_it_takes_all_ro
     assert "400 rows × 6 columns stay in files and are read in parts" in words_of(train)
     train.selectbox(key="train_engine").select("dask").run()
     assert "400 rows × 6 columns are spread over the workers, which keep them in memory" in words_of(train)
+    assert "only one booster with one target can be fitted" in words_of(train)  # fused is among the chosen
 
 
 def test_after_a_change_of_roles_the_bars_of_the_editor_are_said_to_be_those_of_the_sample(open_app, trained):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from spu_core.engines.places import Engine
 from spu_core.engines.ways import ClusterWay, way_on
 from spu_core.training import Candidate, TrainConfig
-from spu_core.training.way import TrainingWay
+from spu_core.training.way import TrainingWay, training_way
 
 CHOICE = ([Candidate("lightgbm")], TrainConfig())
 THERE = Engine("dask", "tcp://10.0.0.7:8786")
 
 
 def test_in_this_process_it_is_the_way_of_the_training():
-    assert isinstance(way_on(Engine("here"), 1_000, 10, *CHOICE), TrainingWay)
+    assert isinstance(way_on(Engine("here"), training_way(1_000, 10, *CHOICE)), TrainingWay)
 
 
 def test_a_folder_is_spread_so_its_workers_hold_its_cells_and_the_caller_what_is_believed_of_rows():
-    narrow, wide = (way_on(THERE, 10**8, columns, *CHOICE, from_files=True) for columns in (10, 30))
+    narrow, wide = (way_on(THERE, training_way(10**8, columns, *CHOICE, from_files=True)) for columns in (10, 30))
 
     assert wide.workers_bytes - narrow.workers_bytes >= 20 * 10**8 * 4  # encoded cells have four bytes
     assert wide.caller_bytes == narrow.caller_bytes > 10**8 * 100
@@ -35,4 +35,4 @@ def test_a_table_travels_to_every_worker_so_the_workers_of_this_computer_need_it
 
 
 def test_workers_of_this_computer_share_what_is_free_here():
-    assert way_on(Engine("dask"), 1_000, 10, *CHOICE, from_files=True).words.endswith("are free.")
+    assert way_on(Engine("dask"), training_way(1_000, 10, *CHOICE, from_files=True)).words.endswith("are free.")

@@ -16,6 +16,7 @@ import numpy as np
 from spu_core.engines.dask.boosters import Chunk, Schema, fit_together
 from spu_core.engines.dask.cluster import Cluster
 from spu_core.engines.dask.pieces import Piece, fit_encoder_on, pieces_of, soft_labels_on
+from spu_core.engines.ways import refused_when_spread
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.models import LEARNERS, Evidence, Features, FittedEncoder, Model
@@ -119,23 +120,9 @@ class TogetherOn:
         return encoder, Features.of(_deal(self.cluster, folder, encoder), encoder.columns)  # type: ignore[arg-type]
 
 
-def check_candidate(candidate: Candidate, config: TrainConfig) -> None:
-    """Say at once what cannot be fitted by workers together, before any row is read."""
-    entry = candidate.entry
-    if entry.target is None or not entry.learners:
-        raise TrainingError(
-            f"{candidate.name} cannot be trained on rows that are spread over a cluster, since it fits several models "
-            "on all rows; use lightgbm, xgboost or labeled_vs_rest there, or train it on a sample."
-        )
-    if candidate.tuning is not None or config.early_stopping is not None:
-        raise TrainingError(
-            "Tuning and early stopping need rows of their own on each worker, which a cluster does not give; tune on "
-            "a sample, then set the rounds and settings."
-        )
-
-
 def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: Evidence, what: str) -> Any:
-    check_candidate(candidate, config)
+    if refused := refused_when_spread([candidate], config):
+        raise TrainingError(refused)
     entry = candidate.entry
     settings = entry.complete(_settings(candidate, config))
     if not settings["keep_rule_columns"]:

@@ -194,8 +194,8 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
 @pytest.mark.parametrize(
     ("candidate", "config", "words"),
     [
-        (Candidate("fused"), CONFIG, "fits several models"),
-        (Candidate("logistic"), CONFIG, "cannot be fitted by several workers together"),
+        (Candidate("fused"), CONFIG, "fused: on rows that are spread"),
+        (Candidate("logistic"), CONFIG, "only one booster with one target"),
         (CANDIDATES[0], TrainConfig(folds=3, early_stopping=EarlyStopping()), "tune on a sample"),
     ],
 )
