@@ -31,10 +31,11 @@ _MISSING = "missing"
 def check_versions(client: Client) -> None:
     """Refuse a cluster whose workers lack a package, or would compute with another release of it."""
     ours = own_versions()
-    theirs: dict[str, dict[str, str]] = {}
-    for package in ours:
-        for worker, version in _on_workers(client, package).items():
-            theirs.setdefault(worker, {})[package] = version
+    # Others may join meanwhile: all questions go to those who were there at the first.
+    theirs = {worker: {"python": version} for worker, version in client.run(platform.python_version).items()}
+    for package in ours.keys() - {"python"}:
+        for worker, version in _on_workers(client, package, list(theirs)).items():
+            theirs[worker][package] = version
     problems = differences(ours, theirs)
     if problems:
         raise EngineError("The workers cannot run this: " + " ".join(problems))
@@ -66,11 +67,9 @@ def differences(ours: Mapping[str, str], theirs: Mapping[str, Mapping[str, str]]
     return sentences
 
 
-def _on_workers(client: Client, package: str) -> dict[str, str]:
-    """The release of a package on each worker. Only the standard library is asked, so that any worker can answer."""
-    if package == "python":
-        return dict(client.run(platform.python_version))
-    answers: dict[str, Any] = client.run(importlib.metadata.version, package, on_error="return")
+def _on_workers(client: Client, package: str, workers: list[str]) -> dict[str, str]:
+    """The release of a package on these workers. Only the standard library is asked, so that any worker can answer."""
+    answers: dict[str, Any] = client.run(importlib.metadata.version, package, workers=workers, on_error="return")
     return {worker: answer if isinstance(answer, str) else _MISSING for worker, answer in answers.items()}
 
 

@@ -135,6 +135,21 @@ def test_another_release_on_the_workers_is_refused(cluster, monkeypatch):
         versions.check_versions(cluster.client)
 
 
+def test_a_worker_that_joins_while_versions_are_compared_is_not_taken_for_a_wrong_one():
+    class Growing:
+        """A client that sees one more worker at every question, unless it asks those it knows."""
+
+        seen = 0
+
+        def run(self, call, *words, workers=None, **_):
+            self.seen += 1
+            return {worker: call(*words) for worker in workers or [f"tcp://{number}" for number in range(self.seen)]}
+
+    client = Growing()
+    versions.check_versions(client)
+    assert client.seen > 2
+
+
 def test_without_dask_the_extra_is_named(monkeypatch):
     def missing(package: str) -> str:
         raise module.importlib.metadata.PackageNotFoundError(package)
