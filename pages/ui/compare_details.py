@@ -9,6 +9,7 @@ from pages.ui.compare_choice import Choice
 from pages.ui.compare_point import Chosen, keep
 from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
+from pages.ui.tables import show_table
 from pages.ui.text import count, plain, share
 from spu_core.charts import (
     ReviewCosts,
@@ -75,7 +76,7 @@ def _figures(choice: Choice, chosen: Chosen) -> None:
     config["refined_note"] = st.column_config.TextColumn("About refined S", help=meaning("refined S"))
     notes = ["refined_note"] if board["refined_note"].notna().any() else []
     shown = in_percent(board, "share_of_ceiling")[["name", "group", *present, *notes]]
-    st.dataframe(shown, hide_index=True, column_config=config, key="compare_all", placeholder="–")
+    show_table(shown, hide_index=True, column_config=config, key="compare_all", placeholder="–")
     for sentence in (*choice.comparison.disagreements, *choice.comparison.notes):
         st.caption(f":material/info: {plain(sentence)}")
 
@@ -84,7 +85,7 @@ def _differences(choice: Choice, chosen: Chosen) -> None:
     st.caption("Differences on the same rows. Grey: cannot be told apart after Holm's correction.")
     show_chart(difference_chart(choice.comparison.pairs, theme=theme()), key="compare_differences")
     with st.expander("As a table", icon=":material/table:"):
-        st.dataframe(choice.comparison.pairs_table, hide_index=True, key="compare_pairs")
+        show_table(choice.comparison.pairs_table, hide_index=True, key="compare_pairs")
 
 
 def _costs(choice: Choice, chosen: Chosen) -> None:
@@ -170,7 +171,7 @@ def _segments(choice: Choice, chosen: Chosen) -> None:
     found = cached.segments(choice.page.workspace, choice.dataset, run, key, choice.rules)
     overall = run.metrics.auc_spu.estimate if run.metrics is not None else None
     show_chart(segment_chart(found.intervals, overall=overall, theme=theme()), key="compare_segments")
-    st.dataframe(
+    show_table(
         in_percent(found.table, "flagged_share"),
         hide_index=True,
         key="compare_segment_table",

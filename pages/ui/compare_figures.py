@@ -11,6 +11,7 @@ from pages.ui.compare_point import Chosen, take_click
 from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.steps import link_to, step_named
+from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain
 from spu_core.charts import roc_chart
 from spu_core.training import Verdict, best_model
@@ -128,7 +129,7 @@ def show_leaderboard(choice: Choice) -> None:
     }
     config["name"] = st.column_config.TextColumn("Model", width=164)
     config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=92)
-    st.dataframe(
+    show_table(
         board[["name", "auc_spu", "share_of_ceiling", *known]],
         hide_index=True,
         key="compare_board",

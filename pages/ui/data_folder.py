@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui import table_cached
-from pages.ui.data_parts import show_rejected
+from pages.ui.data_parts import SHOWN_ROWS, show_first_rows, show_rejected
 from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.show import meaning
 from pages.ui.text import count, plain, sized
@@ -14,7 +14,6 @@ from spu_core.tables import Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Home
 from spu_core.workspace.folder_roots import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
 
-SHOWN_ROWS = 200
 LIST_SECONDS = 15
 
 
@@ -80,7 +79,7 @@ def show_folder(page: Page, table: Table) -> None:
     if table.reading is not None:
         st.caption(plain(table.reading.describe()))
         show_rejected(table.reading)
-    st.dataframe(table.frame.head(SHOWN_ROWS), height=240, key="data_preview")
+    show_first_rows(table)
     st.caption(f"The first {count(min(SHOWN_ROWS, len(table)))} rows of the sample.")
 
 

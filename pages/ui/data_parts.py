@@ -8,6 +8,7 @@ import streamlit as st
 from pages.ui import table_cached
 from pages.ui.shell import Page, choose_in_address
 from pages.ui.show import meaning
+from pages.ui.tables import edit_table, show_table
 from pages.ui.text import count, plain
 from spu_core.engines.reading import read_again, reading_of
 from spu_core.tables import Dialect, Reading, Role, Table
@@ -34,9 +35,15 @@ def show_reading(page: Page, table: Table) -> None:
         st.caption(plain(table.reading.describe()))
         show_rejected(table.reading)
         _read_differently(page, table.reading)
-    st.dataframe(table.frame.head(SHOWN_ROWS), height=240, key="data_preview")
+    show_first_rows(table)
     if len(table) > SHOWN_ROWS:
         st.caption(f"The first {SHOWN_ROWS} of {count(len(table))} rows.")
+
+
+def show_first_rows(table: Table) -> None:
+    """The rows at the top, numbered as everywhere: from 1."""
+    first = table.frame.head(SHOWN_ROWS)
+    show_table(first.set_axis(pd.RangeIndex(1, len(first) + 1, name="row")), height=240, key="data_preview")
 
 
 def _read_differently(page: Page, reading: Reading) -> None:
@@ -80,7 +87,7 @@ def show_rejected(reading: Reading) -> None:
         return
     with st.expander(f"{count(reading.rejected_rows)} lines were not read", icon=":material/report:"):
         lines = [(each.line, each.reason, each.text) for each in reading.rejected]
-        st.dataframe(pd.DataFrame(lines, columns=["line", "reason", "text"]), hide_index=True)
+        show_table(pd.DataFrame(lines, columns=["line", "reason", "text"]), hide_index=True)
 
 
 def edit_roles(page: Page, table: Table) -> None:
@@ -97,10 +104,9 @@ def edit_roles(page: Page, table: Table) -> None:
             "examples": list(examples),
         }
     )
-    edited = st.data_editor(
+    edited = edit_table(
         shown,
-        hide_index=True,
-        disabled=["column", "type", "examples"],
+        ["role"],
         column_config={
             "role": st.column_config.SelectboxColumn(
                 "role", options=[role.value for role in Role], required=True, help=meaning("role")

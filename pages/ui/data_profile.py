@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui.shell import Page
 from pages.ui.show import show_chart, show_findings, theme
+from pages.ui.tables import show_table
 from pages.ui.text import count, share
 from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
 from spu_core.tables import ColumnProfile, ColumnType, TableProfile
@@ -20,7 +21,7 @@ def show_profile(page: Page, profile: TableProfile) -> None:
         return
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        st.dataframe(
+        show_table(
             profile.to_frame(),
             hide_index=True,
             height=760,

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.ui.compare_tables import share_column
 from pages.ui.show import meaning
+from pages.ui.tables import show_table
 from pages.ui.text import count, plain, share
 from spu_core.engines.exporting import file_stem
 from spu_core.engines.scoring_files import FORMS, ScoredFile
@@ -50,7 +51,7 @@ def _show_drift(report: ScoreReport) -> None:
                 "missing": share_column("Missing now", "Empty cells in this file."),
                 "before": share_column("Missing at training", "Empty cells in the training rows."),
             }
-            st.dataframe(_drift_table(report.drift.columns), hide_index=True, column_config=config)
+            show_table(_drift_table(report.drift.columns), hide_index=True, column_config=config)
 
 
 def _drift_table(columns: tuple[ColumnDrift, ...]) -> pd.DataFrame:
@@ -70,7 +71,7 @@ def _show_rows(scored: ScoredFile) -> None:
         "score": st.column_config.NumberColumn(format="%.4f"),
         "percentile": st.column_config.NumberColumn(format="%.1f"),
     }
-    st.dataframe(shown, hide_index=True, height=320, column_config=config)
+    show_table(shown, hide_index=True, height=320, column_config=config)
 
 
 def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:

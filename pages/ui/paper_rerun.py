@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.paper_cached import rerun_result
 from pages.ui.paper_claims import MARKS
 from pages.ui.paper_figures import show_figures
-from pages.ui.paper_tables import show_table
+from pages.ui.paper_tables import show_result_table
 from pages.ui.shell import Page, told_in_words
 from pages.ui.text import plain
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, start_worker
@@ -111,5 +111,7 @@ def _show_fresh(job: JobRecord, fresh: ExperimentResult, stored: ExperimentResul
             for claim, before, now in compare_verdicts(stored, fresh).rows:
                 was = MARKS.get(str(before), "no verdict")
                 st.markdown(f"{plain(claim)}  \nstored {was} now {MARKS[str(now)]}")
-            show_table(compare_figures(stored, fresh), f"paper_compared_{job.id}", f"{fresh.name}-stored-and-now.csv")
+            show_result_table(
+                compare_figures(stored, fresh), f"paper_compared_{job.id}", f"{fresh.name}-stored-and-now.csv"
+            )
         show_figures(fresh, key=f"paper_fresh_{job.id}")

@@ -7,8 +7,10 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.paper_figures import IMAGES
+from pages.ui.tables import show_table
 from pages.ui.text import plain
 from spu_core.experiments import ExperimentResult, ResultTable
+from spu_core.tables.spreadsheet import to_csv
 
 
 def show_tables(result: ExperimentResult, figure: str = "") -> None:
@@ -27,17 +29,17 @@ def show_tables(result: ExperimentResult, figure: str = "") -> None:
 
 
 def _show_named(result: ExperimentResult, table: ResultTable) -> None:
-    show_table(table, f"paper_{result.name}_{table.name}", f"{result.name}-{table.name}.csv")
+    show_result_table(table, f"paper_{result.name}_{table.name}", f"{result.name}-{table.name}.csv")
 
 
-def show_table(table: ResultTable, key: str, file: str = "") -> None:
+def show_result_table(table: ResultTable, key: str, file: str = "") -> None:
     frame = table.frame()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.markdown(f"**{plain(table.title)}**", width="content")
         if file:
             st.download_button(
                 "CSV",
-                lambda: frame.to_csv(index=False).encode("utf-8"),
+                lambda: to_csv(frame).encode("utf-8"),
                 file_name=file,
                 mime="text/csv",
                 icon=":material/download:",
@@ -45,7 +47,7 @@ def show_table(table: ResultTable, key: str, file: str = "") -> None:
                 on_click="ignore",
                 key=f"{key}_csv",
             )
-    st.dataframe(frame, hide_index=True, column_config=_formats(table), key=key)
+    show_table(frame, hide_index=True, column_config=_formats(table), key=key)
     if table.note:
         st.caption(plain(table.note))
 

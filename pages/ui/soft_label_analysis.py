@@ -9,6 +9,7 @@ from pages.ui.shell import choose_in_address
 from pages.ui.show import meaning, show_chart, show_findings, theme
 from pages.ui.soft_label_preview import prior_in_address
 from pages.ui.soft_label_state import Book
+from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain, share
 from spu_core.charts import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart, soft_label_chart
 from spu_core.errors import TableError
@@ -42,7 +43,7 @@ def show_analysis(book: Book) -> None:
         _show_leave_one_out(analysis)
     with st.expander("All figures", icon=":material/table:"):
         percent = {name: st.column_config.ProgressColumn(name, min_value=0, max_value=1) for name in SHARES}
-        st.dataframe(analysis.summary, column_config=percent, key="soft_summary")
+        show_table(analysis.summary, column_config=percent, key="soft_summary")
 
 
 def _show_leave_one_out(analysis: cached.RuleAnalysis) -> None:
@@ -72,11 +73,11 @@ def show_why(book: Book, table: Table) -> None:
                 "belief": st.column_config.ProgressColumn("belief", **bar),
                 "contribution": st.column_config.ProgressColumn("share of S", **bar),
             }
-            st.dataframe(reason.table(), column_config=shares, key="soft_why")
+            show_table(reason.table(), column_config=shares, key="soft_why")
     with right, st.container(border=True, height="stretch"):
         st.caption("The row")
-        values = table.frame.iloc[row].astype(str).rename("value")
-        st.dataframe(values, height=360, key="soft_row")
+        values = table.frame.iloc[row].astype(str).rename("value").rename_axis("column")
+        show_table(values, height=360, key="soft_row")
 
 
 def _choose_row(table: Table, first: int) -> int:

@@ -10,6 +10,7 @@ import streamlit as st
 from pages.ui.deletion import confirm_deletion
 from pages.ui.shell import choose_in_address
 from pages.ui.soft_label_state import Book
+from pages.ui.tables import show_table
 from pages.ui.text import count, plain
 from spu_core.errors import SpuError
 from spu_core.rules import ReadyMade, Rule, RuleSet
@@ -64,7 +65,7 @@ def _show_history(book: Book) -> None:
     lines = [(each.number, each.note or "made", each.made, each.is_current) for each in reversed(history)]
     shown = pd.DataFrame(lines, columns=["version", "what changed", "saved", "current"])
     when = {"saved": st.column_config.DatetimeColumn("saved", format="YYYY-MM-DD HH:mm")}
-    st.dataframe(shown, hide_index=True, column_config=when, key="soft_history")
+    show_table(shown, hide_index=True, column_config=when, key="soft_history")
     others = [each.number for each in reversed(history) if not each.is_current]
     if others:
         _go_back(book, saved, others)

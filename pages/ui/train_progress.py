@@ -8,6 +8,7 @@ from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.shell import Page, told_in_words
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.steps import link_to, step_named
+from pages.ui.tables import show_table
 from pages.ui.text import plain
 from spu_core.charts import learning_curve_chart
 from spu_core.engines import CandidateState, TrainingView, cancel, jobs_now, restart, summary_table, training_jobs
@@ -127,7 +128,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
     table = summary_table(records)
     failed = [state for state in view.candidates if state.state == "failed"]
     if len(table):
-        st.dataframe(
+        show_table(
             in_percent(table, "share_of_ceiling"),
             hide_index=True,
             key=f"board_{view.job.id}",

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.ui import trust_cached
 from pages.ui.show import show_chart, theme
+from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import outlook_chart
@@ -104,7 +105,7 @@ def _show_promise(case: TrustCase, checks: int, target: str, prior: float | None
 
 def _show_table(table: pd.DataFrame) -> None:
     with st.expander("As a table", icon=":material/table:"):
-        st.dataframe(table, hide_index=True)
+        show_table(table, hide_index=True)
     st.caption(
         "A fifth of the checks follows the size of the strata, the rest goes where the figure is in doubt. Where fewer "
         "than five positives are expected in a stratum, limits are exact and therefore wide: finding nothing in few "

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.ui import trust_cached
 from pages.ui.show import show_chart, theme
+from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import audit_chart
@@ -91,7 +92,7 @@ def _show_assumptions(result: AuditResult) -> None:
         st.markdown(f"- {plain(sentence)}")
     if not result.assumptions.dependence.empty:
         with st.expander("Assumption 2 in numbers", icon=":material/table:"):
-            st.dataframe(result.assumptions.dependence.sort_values("holm"), hide_index=True)
+            show_table(result.assumptions.dependence.sort_values("holm"), hide_index=True)
             st.caption(
                 "Correlation of S with the ranked score or column within a true class, weighted by the chances of "
                 "drawing. holm: p-values after looking at all lines. Columns of words count by how frequent a level is."
@@ -100,7 +101,7 @@ def _show_assumptions(result: AuditResult) -> None:
 
 def _show_strata(result: AuditResult) -> None:
     with st.expander("Strata", icon=":material/table:"):
-        st.dataframe(result.estimate.strata, hide_index=True)
+        show_table(result.estimate.strata, hide_index=True)
         st.caption(
             "is_exact: fewer than five positives or negatives are expected among the checks of this stratum, so its "
             "limits are exact (Clopper–Pearson) and the bounds of figures that depend on it are conservative."

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.ui.editing import edited_lines
 from pages.ui.show import show_chart, theme
+from pages.ui.tables import edit_table
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import strata_chart
@@ -88,10 +89,9 @@ def _enter(case: TrustCase, audit: AuditRecord, plan: AuditPlan) -> None:
     filled = filled_list(listed, case.page.workspace.audits.verdicts(audit.id), reviewer)
     editable = ["verdict", "note"]
     shown = [name for name in filled.columns if name not in ("row", "reviewer", *editable)]
-    edited = st.data_editor(
+    edited = edit_table(
         filled[["row", *editable, *shown]],
-        hide_index=True,
-        disabled=["row", *shown],
+        editable,
         column_config={
             "verdict": st.column_config.SelectboxColumn("verdict", options=["", *VERDICTS], width=110),
             "note": st.column_config.TextColumn("note", max_chars=200, width=140),

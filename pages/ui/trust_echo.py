@@ -7,6 +7,7 @@ import streamlit as st
 from pages.ui import trust_cached
 from pages.ui.shell import Page, told_in_words
 from pages.ui.show import meaning, show_chart, theme
+from pages.ui.tables import show_table
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import bias_chart, echo_chart
@@ -98,7 +99,7 @@ def _show_bias(case: TrustCase) -> None:
 
 def _show_cells(bias: BiasMap) -> None:
     with st.expander("All cells as a table", icon=":material/table:"):
-        st.dataframe(bias.cells, hide_index=True)
+        show_table(bias.cells, hide_index=True)
         st.caption(
             f"Suspected rows: rule score of at least {bias.at_least:.2f} ({count(bias.rows)} rows, "
             f"{count(bias.labeled)} confirmed). Expected: rows of equal rule score have equal chances. "

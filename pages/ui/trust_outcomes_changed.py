@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.shell import told_in_words
+from pages.ui.tables import show_table
 from pages.ui.text import figure, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import what_changed
@@ -93,7 +94,7 @@ def _show(found: WhatChanged) -> None:
     ]
     tops = f"{found.holdout_old.flagged:,} of them in the old top 5 %, {found.holdout_new.flagged:,} in the new"
     st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither ({tops}; 95 % intervals):")
-    st.dataframe(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
+    show_table(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
 
 
 def _words(found: Interval | None, write: Any) -> str:

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.show import meaning
+from pages.ui.tables import show_table
 from pages.ui.text import count, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import dataset_names, disagreements, population, populations, preview, queues
@@ -88,7 +89,7 @@ def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
         for each in chosen.plans
     ]
     config = {"share": st.column_config.NumberColumn("share checked", format="%.1f %%")}
-    st.dataframe(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
+    show_table(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
     if has_chance:
         st.caption(
             ":material/casino: A random part of the users belongs to chance for good: no model ever chooses from it. "
@@ -131,7 +132,7 @@ def _ask_disagreement(case: TrustCase) -> None:
         st.query_params["queue"] = queue.id
         st.rerun()
     percentile = {"format": "%.0f", "help": "100 is the most suspicious row.", "width": 90}
-    st.dataframe(
+    show_table(
         table[["user", "model_percentile", "rules_percentile", "reasons"]],
         hide_index=True,
         height=240,

@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.ui.show import meaning, show_findings
 from pages.ui.steps import link_to, step_named
+from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import checks as recorded_checks
@@ -138,7 +139,7 @@ def _show_ratios(found: Feedback) -> None:
             "95 % limits now": [f"{figure(low)} – {figure(high)}" for low, high in limits],
         }
     )
-    st.dataframe(shown, hide_index=True, key="learn_ratios")
+    show_table(shown, hide_index=True, key="learn_ratios")
     st.caption(
         "A model that asks for checks is a rule like the others, and each row counts by its latest check. Whoever a "
         "model has checked again leaves the counts of earlier rules, and these were the more suspicious users: the "

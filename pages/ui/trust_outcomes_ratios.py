@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.show import meaning, show_chart, theme
+from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import checks as recorded_checks
@@ -87,7 +88,7 @@ def _show_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
         "surrender_ratio": st.column_config.TextColumn("surrender ratio (95 %)"),
         "pass_ratio": st.column_config.TextColumn("pass ratio (95 %)"),
     }
-    st.dataframe(table[shown], hide_index=True, column_config=config, key="ratio_table")
+    show_table(table[shown], hide_index=True, column_config=config, key="ratio_table")
     chance = next((each for each in ratios if each.is_random), None)
     model = next((each for each in ratios if not each.is_random), None)
     if model is not None:
@@ -177,7 +178,7 @@ def _show_holdout(case: TrustCase, days: int) -> None:
             f"{count(report.checks)} users whom chance chose, scored out of fold by {plain(case.name)}: no model has "
             "steered who they are, so these figures hold for everybody, if only with wide intervals."
         )
-        st.dataframe(_holdout_table(report), hide_index=True, key="holdout_table")
+        show_table(_holdout_table(report), hide_index=True, key="holdout_table")
 
 
 def _holdout_table(report: Any) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.ui.editing import edited_lines
 from pages.ui.show import meaning
+from pages.ui.tables import edit_table, show_table
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import players_behind, queues
@@ -115,11 +116,10 @@ def _record_by_hand(case: TrustCase, queue: QueueRecord) -> None:
         st.caption(f"The queue has {count(len(table))} users; record so many from a file.")
         return
     shown = table[["user", "outcome", "day", "arm", "reasons"]]
-    edited = st.data_editor(
+    edited = edit_table(
         shown,
-        hide_index=True,
+        ["outcome", "day"],
         height=380,
-        disabled=["user", "arm", "reasons"],
         column_config={
             "outcome": st.column_config.SelectboxColumn(
                 "outcome", options=OUTCOMES, width=120, help="A skipped check counts as failed."
@@ -149,4 +149,4 @@ def _show_history(case: TrustCase, queue: QueueRecord) -> None:
             (f"{each.made:%Y-%m-%d %H:%M}", users[each.row], *(each.detail.get(name, "") for name in DETAILS))
             for each in reversed(records[-HISTORY:])
         ]
-        st.dataframe(pd.DataFrame(lines, columns=["recorded", "user", *DETAILS]), hide_index=True)
+        show_table(pd.DataFrame(lines, columns=["recorded", "user", *DETAILS]), hide_index=True)

@@ -22,8 +22,8 @@ from spu_core.engines.jobs import Job
 from spu_core.engines.score import SCORED_ROWS
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreReport, Scoring
-from spu_core.export.spreadsheet import write_csv
 from spu_core.export.trial import score_in_child
+from spu_core.tables.spreadsheet import write_csv
 from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace
 
 # Smaller files are scored while one waits: starting a worker would take longer.

@@ -9,9 +9,9 @@ from spu_core.export.folder import standalone_script, write_folder
 from spu_core.export.onnx_export import OnnxModel, export_onnx, onnx_inputs
 from spu_core.export.passport import Passport, Recipe, recipe_of
 from spu_core.export.score_report import ScoreProgress, ScoreReport, ScoreTable, Scoring
-from spu_core.export.spreadsheet import safe_frame, to_csv
 from spu_core.export.storage import bundle_bytes, load_bundle, save_bundle
 from spu_core.export.tracking import log_to_mlflow
+from spu_core.tables.spreadsheet import safe_frame, to_csv
 
 __all__ = [
     "Bundle",

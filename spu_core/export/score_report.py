@@ -14,7 +14,7 @@ from spu_core.errors import BundleError
 from spu_core.export.conform import ColumnCheck
 from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
 from spu_core.export.flagging import FLAG_BY
-from spu_core.export.spreadsheet import to_csv
+from spu_core.tables.spreadsheet import to_csv
 
 MOST_COLUMNS = 300
 

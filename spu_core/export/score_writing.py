@@ -11,7 +11,7 @@ from typing import TextIO
 import pandas as pd
 
 from spu_core.errors import BundleError, words_of_system
-from spu_core.export.spreadsheet import write_csv
+from spu_core.tables.spreadsheet import write_csv
 
 
 def write_tables(tables: Iterator[pd.DataFrame], target: Path, *, raw: bool) -> None:

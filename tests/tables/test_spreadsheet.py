@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spu_core.export import safe_frame, to_csv
-from spu_core.export.spreadsheet import is_dangerous, safe_text
+from spu_core.tables.spreadsheet import is_dangerous, safe_text
 from tests.export.examples import example, make_frame
 
 FORMULAS = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -39,7 +40,24 @@ def safe_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """
     columns = [_safe_column(frame.iloc[:, place]) for place in range(frame.shape[1])]
     safe = pd.concat(columns, axis=1) if columns else frame.copy()
-    safe.columns = pd.Index([safe_text(str(name)) for name in frame.columns])
+    safe.columns = pd.Index(safe_names(frame.columns))
+    return safe
+
+
+def safe_names(names: Iterable[object]) -> list[str]:
+    """Headers that no spreadsheet runs; different names stay different.
+
+    >>> safe_names(["=x", "'=x", "y"])
+    ["''=x", "'=x", 'y']
+    """
+    written = [str(name) for name in names]
+    taken, safe = set(written), []
+    for name in written:
+        new = safe_text(name)
+        while new != name and new in taken:
+            new = f"'{new}"
+        taken.add(new)
+        safe.append(new)
     return safe
 
 
