@@ -20,7 +20,7 @@ with open_page("Compare", PROMISE) as page:
     choice = choose_runs(page)
     show_headline(choice)
     show_verdict(choice)
-    curves, figures = st.columns([6, 7], gap="small")
+    curves, figures = st.columns([5, 7], gap="small")
     with figures:
         with st.container(border=True):
             show_leaderboard(choice)

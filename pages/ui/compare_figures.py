@@ -12,7 +12,7 @@ from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.show import meaning, show_chart, theme
 from pages.ui.steps import link_to, step_named
 from pages.ui.tables import show_table
-from pages.ui.text import count, figure, plain
+from pages.ui.text import count, figure, plain, share
 from spu_core.charts import roc_chart
 from spu_core.training import Verdict, best_model
 from spu_core.training.verdict import QUESTION
@@ -33,10 +33,9 @@ def show_headline(choice: Choice) -> None:
     metrics, quiet = best.metrics, {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(4, gap="small")
     cards[0].metric(
-        "Best AUC_SPU",
+        "AUC_SPU, best model",
         figure(metrics.auc_spu.estimate),
         plain(_short(best.name)),
-        icon=":material/trophy:",
         help=meaning("AUC_SPU"),
         **quiet,
     )
@@ -44,7 +43,7 @@ def show_headline(choice: Choice) -> None:
     reached = metrics.share_of_ceiling
     cards[2].metric(
         "Share of the ceiling",
-        "–" if reached is None else f"{reached.estimate:.0%}",
+        "–" if reached is None else share(reached.estimate),
         f"{figure(max(0.0, metrics.ceiling - metrics.auc_spu.estimate))} AUC_SPU left",
         help=meaning("share of ceiling"),
         **quiet,
@@ -115,7 +114,8 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
 
 def show_leaderboard(choice: Choice) -> None:
     """The figures people look at first; all of them are in the details."""
-    st.subheader("Leaderboard", anchor=False)
+    with st.container(horizontal=True):  # as high as the title of the curves beside it
+        st.subheader("Leaderboard", anchor=False, width="content")
     board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
     known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]
     numbers = {
@@ -124,11 +124,11 @@ def show_leaderboard(choice: Choice) -> None:
         "true_auc": ("True", "AUC against the truth, where it is known."),
     }
     config = {
-        name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=54)
+        name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=52)
         for name, (title, words) in numbers.items()
     }
-    config["name"] = st.column_config.TextColumn("Model", width=164)
-    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=92)
+    config["name"] = st.column_config.TextColumn("Model", width=208)
+    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=84)
     show_table(
         board[["name", "auc_spu", "share_of_ceiling", *known]],
         hide_index=True,

@@ -18,6 +18,6 @@ def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 def share_column(title: str, words: str, width: int | None = None) -> Any:
-    """A bar from 0 to 100 %."""
+    """A bar from 0 to 100%."""
     bar = st.column_config.ProgressColumn
-    return bar(title, format="%.0f %%", min_value=0, max_value=100, help=words, width=width)
+    return bar(title, format="%.0f%%", min_value=0, max_value=100, help=words, width=width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.shell import Page
 from pages.ui.show import show_chart, show_findings, theme
 from pages.ui.tables import show_table
@@ -11,21 +12,29 @@ from pages.ui.text import count, share
 from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
 from spu_core.tables import ColumnProfile, ColumnType, TableProfile
 
+WIDTHS = {"column": 144, "missing_share": 106, "distinct": 70}
+MOST_LINES = 24
+
 
 def show_profile(page: Page, profile: TableProfile) -> None:
     """One column at a time: its values, what is missing, and where confirmed positives are frequent."""
     st.subheader("A look at the columns", anchor=False)
-    show_findings(profile.findings)
+    # That no column is the label is said beside the roles, where it can be mended.
+    show_findings(finding for finding in profile.findings if finding.code != "no_label")
     names = [column.name for column in profile.columns if _is_worth_a_look(column)]
     if not names:
         return
     left, right = st.columns([2, 3], gap="medium")
     with left:
         show_table(
-            profile.to_frame(),
+            in_percent(profile.to_frame(), "missing_share")[[*WIDTHS]],
             hide_index=True,
-            height=760,
-            column_config={"missing_share": st.column_config.ProgressColumn("missing", min_value=0, max_value=1)},
+            height="content" if len(profile.columns) <= MOST_LINES else 760,
+            column_config={
+                "column": st.column_config.TextColumn("column", width=WIDTHS["column"]),
+                "missing_share": share_column("missing", "Empty cells.", width=WIDTHS["missing_share"]),
+                "distinct": st.column_config.NumberColumn("distinct", format="localized", width=WIDTHS["distinct"]),
+            },
             key="data_columns",
         )
     with right, st.container(border=True):

@@ -34,7 +34,7 @@ GLOSSARY = {
     ),
     "share of ceiling": Entry(
         "Share of the ceiling",
-        "How much of what is possible a model reaches: 0 % is guessing, 100 % is the ceiling.",
+        "How much of what is possible a model reaches: 0% is guessing, 100% is the ceiling.",
         r"\frac{AUC_{SPU} - \tfrac12}{\text{ceiling} - \tfrac12}",
     ),
     "TPR_SPU": Entry(

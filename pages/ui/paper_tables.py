@@ -47,7 +47,7 @@ def show_result_table(table: ResultTable, key: str, file: str = "") -> None:
                 on_click="ignore",
                 key=f"{key}_csv",
             )
-    show_table(frame, hide_index=True, column_config=_formats(table), key=key)
+    show_table(frame, hide_index=True, column_config=_formats(table), key=key, placeholder="–")
     if table.note:
         st.caption(plain(table.note))
 
@@ -93,14 +93,26 @@ def show_downloads(result: ExperimentResult) -> None:
 
 
 def _formats(table: ResultTable) -> dict[str, Any]:
-    """Four decimals for small figures, three for the rest, whole numbers as they are; text is pinned."""
+    """Four decimals for small figures, up to three for the rest, as many as the column needs; text is pinned."""
     found: dict[str, Any] = {}
     for place, name in enumerate(table.columns):
         values = [value for value in table.column(name) if isinstance(value, float)]
         if values:
             largest = max(abs(value) for value in values)
-            digits = "%.1e" if 0 < largest < 5e-4 else "%.4f" if largest < 0.1 else "%.3f"
+            digits = "%.1e" if 0 < largest < 5e-4 else f"%.{_decimals(values, 4 if largest < 0.1 else 3)}f"
             found[name] = st.column_config.NumberColumn(format=digits)
         elif place == 0:
             found[name] = st.column_config.TextColumn(pinned=True)
     return found
+
+
+def _decimals(values: list[float], most: int) -> int:
+    """How many decimals tell all of the values, up to `most`.
+
+    >>> _decimals([0.0, 0.25, 0.8], 3), _decimals([1.0, 6.0], 3), _decimals([0.12345], 3)
+    (2, 0, 3)
+    """
+    return next(
+        (digits for digits in range(most) if all(round(value, digits) == value for value in values if value == value)),
+        most,
+    )

@@ -46,7 +46,7 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
             mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
         # Few suspects beside thousands of others are invisible on an even scale.
         chart = soft_label_chart(preview, log_rows=preview.share_suspected < 0.1, theme=theme())  # type: ignore[arg-type]
-        show_chart(chart, key="soft_preview")
+        show_chart(chart, key="soft_preview", height="stretch")
 
 
 def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:

@@ -30,9 +30,9 @@ def share(value: float) -> str:
     """A share for people: more digits where it is small.
 
     >>> share(0.1234), share(0.00123)
-    ('12.3 %', '0.12 %')
+    ('12.3%', '0.12%')
     """
-    return f"{100 * value:.1f} %" if abs(value) >= 0.01 or value == 0 else f"{100 * value:.2g} %"
+    return f"{100 * value:.1f}%" if abs(value) >= 0.01 or value == 0 else f"{100 * value:.2g}%"
 
 
 def figure(value: float) -> str:

@@ -76,11 +76,11 @@ def _judging(table: Table | TableFolder) -> TrainConfig:
             50,
             0,
             5,
-            format="%d %%",
+            format="%d%%",
             key="train_out_of_time",
             persist_state="session",
             help="Learn from the earlier rows and judge by the later ones, as production will. Recommended where rows "
-            "have a time; 0 % uses random folds.",
+            "have a time; 0% uses random folds.",
         )
     budget = st.number_input(
         "Review budget, in % of rows",

@@ -135,8 +135,8 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
             column_config={
                 "name": st.column_config.TextColumn("Candidate", pinned=True),
                 "auc_spu": st.column_config.NumberColumn("AUC_SPU", format="%.3f", help=meaning("AUC_SPU")),
-                "low": st.column_config.NumberColumn("from", format="%.3f", help="Lower end of the 95 % interval."),
-                "high": st.column_config.NumberColumn("to", format="%.3f", help="Upper end of the 95 % interval."),
+                "low": st.column_config.NumberColumn("from", format="%.3f", help="Lower end of the 95% interval."),
+                "high": st.column_config.NumberColumn("to", format="%.3f", help="Upper end of the 95% interval."),
                 "share_of_ceiling": share_column("Of ceiling", meaning("share of ceiling")),
                 "known_positive_auc": st.column_config.NumberColumn(
                     "Known-positive AUC", format="%.3f", help=meaning("known-positive AUC")

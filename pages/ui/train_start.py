@@ -19,6 +19,9 @@ from spu_core.training.way import training_way
 def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
     """Whether anything is believed about unlabelled rows; a table without beliefs and labels ends the page."""
     has_beliefs = page.rules is not None or table.column_with(Role.SOFT_LABEL) is not None
+    if table.is_labeled.all():
+        check = "Nothing is left to find. Check which values of the label mean a confirmed positive."
+        page.say_empty("Every row is a confirmed positive.", check, "Data")
     if not has_beliefs and not table.is_labeled.any():
         page.need_rules()
     if not has_beliefs:

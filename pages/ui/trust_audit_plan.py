@@ -88,7 +88,7 @@ def _show_promise(case: TrustCase, checks: int, target: str, prior: float | None
     expected, (low, high) = trust_cached.promise(case, checks, target, prior)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.metric(
-            "95 % bounds to expect",
+            "95% bounds to expect",
             f"{low:.2f} – {high:.2f}",
             help="The median of imagined audits of this size, if your soft labels are right on average. Normal theory "
             f"says a standard error of {figure(expected.standard_error)}, which is too good where few positives are "

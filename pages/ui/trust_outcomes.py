@@ -71,4 +71,4 @@ def _show_ratio(card: st.delta_generator.DeltaGenerator, title: str, found: ArmR
 
 
 def _limits(interval: Interval) -> str:
-    return f"95 %: {share(interval.low)} – {share(interval.high)}"
+    return f"95%: {share(interval.low)} – {share(interval.high)}"

@@ -15,6 +15,7 @@ from pages.ui.trust_outcomes_cached import what_changed
 from spu_core.engines import TrainingView, jobs_now, start_worker, training_jobs
 from spu_core.engines.outcomes_learn import WhatChanged, retraining_job
 from spu_core.metrics import Interval
+from spu_core.metrics.intervals import p_value_words
 from spu_core.workspace import FeedbackRecord, JobStatus
 
 POLL_SECONDS = 1.0
@@ -73,7 +74,7 @@ def _show(found: WhatChanged) -> None:
     quiet: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(2, gap="small")
     for card, name, each in ((cards[0], "old", found.by_old), (cards[1], "new", found.by_new)):
-        words = f"95 %: {each.low:+.4f} to {each.high:+.4f} · p = {each.p_value:.2g}"
+        words = f"95%: {each.low:+.4f} to {each.high:+.4f} · {p_value_words(each.p_value)}"
         card.metric(f"AUC_SPU gain by the {name} soft labels", f"{each.estimate:+.4f}", words, **quiet)
     st.caption(
         f":material/compare_arrows: {plain(found.new)} against {plain(found.old)}, out of fold on the same rows, each "
@@ -82,8 +83,8 @@ def _show(found: WhatChanged) -> None:
     lines = [
         ("AUC, admitted against the others", "admission_auc", figure),
         ("AUC, not passed against passed", "not_passed_auc", figure),
-        ("Surrender ratio in the top 5 %", "surrender", share),
-        ("Pass ratio in the top 5 %", "pass_", share),
+        ("Surrender ratio in the top 5%", "surrender", share),
+        ("Pass ratio in the top 5%", "pass_", share),
     ]
     if found.holdout_old is None or found.holdout_new is None:
         st.caption("No random check has an outcome, so there is no figure that feedback cannot flatter.")
@@ -92,8 +93,8 @@ def _show(found: WhatChanged) -> None:
         (name, _words(getattr(found.holdout_old, key), write), _words(getattr(found.holdout_new, key), write))
         for name, key, write in lines
     ]
-    tops = f"{found.holdout_old.flagged:,} of them in the old top 5 %, {found.holdout_new.flagged:,} in the new"
-    st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither ({tops}; 95 % intervals):")
+    tops = f"{found.holdout_old.flagged:,} of them in the old top 5%, {found.holdout_new.flagged:,} in the new"
+    st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither ({tops}; 95% intervals):")
     show_table(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
 
 

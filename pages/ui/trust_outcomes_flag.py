@@ -74,7 +74,7 @@ def _ask_plan(case: TrustCase, rows: DatasetRecord) -> tuple[tuple[str, ...], Qu
         help="Users are split between the two models by a hash of their name, so that the comparison is fair.",
     )
     label, words = "Share that chance chooses (R0)", meaning("random holdout")
-    chance = st.slider(label, 0, 50, 10, step=5, format="%d %%", key="queue_random", help=words)
+    chance = st.slider(label, 0, 50, 10, step=5, format="%d%%", key="queue_random", help=words)
     with st.expander("More", icon=":material/tune:"):
         seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
         again = st.toggle("Users of earlier queues may be checked again", key="queue_again")
@@ -88,7 +88,12 @@ def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
         {"arm": each.arm, "users open to it": each.users, "checks": each.checks, "share": 100 * each.chance}
         for each in chosen.plans
     ]
-    config = {"share": st.column_config.NumberColumn("share checked", format="%.1f %%")}
+    counted = st.column_config.NumberColumn(format="localized")
+    config = {
+        "users open to it": counted,
+        "checks": counted,
+        "share": st.column_config.NumberColumn("share checked", format="%.1f%%"),
+    }
     show_table(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
     if has_chance:
         st.caption(
@@ -106,7 +111,7 @@ def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
         per_arm = min(each.checks for each in models)
         least = detectable_difference(0.02, max(per_arm, 1))
         st.caption(
-            f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a surrender ratio of 2 % against "
+            f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a surrender ratio of 2% against "
             f"{share(0.02 + least)} would be told apart four times in five; smaller differences mostly not."
         )
 

@@ -136,7 +136,7 @@ def _show_ratios(found: Feedback) -> None:
             "checks": [f"{_number(old)} → {_number(new)}" for old, new in _pairs(table, "checks")],
             "failure ratio": [f"{_percent(old)} → {_percent(new)}" for old, new in _pairs(table, "failure_ratio")],
             "soft label": [f"{figure(old)} → {figure(new)}" for old, new in _pairs(table, "soft_label")],
-            "95 % limits now": [f"{figure(low)} – {figure(high)}" for low, high in limits],
+            "95% limits now": [f"{figure(low)} – {figure(high)}" for low, high in limits],
         }
     )
     show_table(shown, hide_index=True, key="learn_ratios")

@@ -19,6 +19,7 @@ from spu_core.charts import outcome_ratio_chart, outcome_time_chart
 from spu_core.engines.outcomes_learn import holdout_report, random_checks
 from spu_core.engines.outcomes_record import LoopChecks, old_enough
 from spu_core.metrics import Interval
+from spu_core.metrics.intervals import p_value_words
 from spu_core.trust.outcomes import RANDOM, ArmRatios, outcome_ratios, ratio_table
 from spu_core.trust.outcomes_compare import ArmComparison, compare_arms
 from spu_core.trust.outcomes_time import PERIODS, ratios_over_time
@@ -85,8 +86,8 @@ def _show_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
     shown = ["arm", "checks", "users", "open", "admitted", "failed", "passed", "surrender_ratio", "pass_ratio"]
     config = {
         "failed": st.column_config.NumberColumn("failed or skipped"),
-        "surrender_ratio": st.column_config.TextColumn("surrender ratio (95 %)"),
-        "pass_ratio": st.column_config.TextColumn("pass ratio (95 %)"),
+        "surrender_ratio": st.column_config.TextColumn("surrender ratio (95%)"),
+        "pass_ratio": st.column_config.TextColumn("pass ratio (95%)"),
     }
     show_table(table[shown], hide_index=True, column_config=config, key="ratio_table")
     chance = next((each for each in ratios if each.is_random), None)
@@ -136,7 +137,7 @@ def _show_comparison(compared: ArmComparison) -> None:
         (cards[0], "Surrender ratio", compared.surrender),
         (cards[1], "Pass ratio", compared.pass_),
     ):
-        words = f"95 %: {100 * each.low:+.1f} to {100 * each.high:+.1f} points · p = {each.p_value:.2g}"
+        words = f"95%: {100 * each.low:+.1f} to {100 * each.high:+.1f} points · {p_value_words(each.p_value)}"
         card.metric(f"{title}, difference", f"{100 * each.estimate:+.1f} points", words, **quiet)
     st.markdown(f":material/balance: {plain(compared.sentence)}")
     for note in compared.notes:
@@ -190,7 +191,7 @@ def _holdout_table(report: Any) -> pd.DataFrame:
         (f"Pass ratio {above}", report.pass_, True),
     ]
     rows = [(name, *_holdout_words(found, is_share)) for name, found, is_share in lines]
-    return pd.DataFrame(rows, columns=["figure", "estimate", "95 % interval", "note"])
+    return pd.DataFrame(rows, columns=["figure", "estimate", "95% interval", "note"])
 
 
 def _holdout_words(found: Interval | None, is_share: bool) -> tuple[str, str, str]:

@@ -46,7 +46,7 @@ def show(case: TrustCase) -> None:
         show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
     st.caption(
         "The line of BBE is a sampling band, no confidence interval: overlap of the classes is not in it. The "
-        "line of an audit is its 95 % bounds. BBE and Elkan–Noto assume that confirmed positives are a random part of "
+        "line of an audit is its 95% bounds. BBE and Elkan–Noto assume that confirmed positives are a random part of "
         "all positives. Where people look for the obvious cases first, both miss the others; the selection-bias map of "
         "Echo and bias shows where."
     )

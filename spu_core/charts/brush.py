@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from spu_core.charts.bars import Bars, rows_axis, set_value_axis
 from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothing_to_show, top_legend
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.words import count, label, one_line, percent, plain
+from spu_core.charts.words import count, one_line, percent, plain, wrapped
 from spu_core.tables import Histogram
 from spu_core.tables.moments import stamp_of
 
@@ -98,7 +98,7 @@ def category_chart(levels: Sequence[Any], positives: Any, rest: Any, column: str
             marker={"color": color, "line": {"width": 0}},
             unselected={"marker": {"opacity": 0.45}},
         )
-    name_axis(figure, [label(levels[i]) for i in order], theme)
+    name_axis(figure, [wrapped(levels[i]) for i in order], theme)
     left_out = len(levels) - order.size
     more = f" ({count(left_out)} smaller levels not shown)" if left_out else ""
     figure.update_xaxes(title_text=f"rows{more}", fixedrange=True, rangemode="tozero", tickformat="~s", nticks=6)

@@ -14,6 +14,7 @@ from spu_core.charts.words import one_line, plain
 # More lines than this nobody reads, and each costs bytes on the wire.
 MOST_LINES = 40
 LINE_HEIGHT = 30
+SECOND_LINE = 8
 
 
 def canvas(theme: Theme, alt: str, *, height: int = 340, **layout: Any) -> go.Figure:
@@ -55,7 +56,10 @@ def name_axis(figure: go.Figure, names: Sequence[str], theme: Theme, **axis: Any
     """Names down the left side, first on top; `names` are labels that are safe already.
 
     Positions are numbers: names that are equal, look like dates or are cut to the same text stay separate lines.
+    Names that take two lines get the room for them.
     """
+    if any("<br>" in name for name in names):
+        figure.update_layout(height=figure.layout.height + SECOND_LINE * len(names))
     figure.update_yaxes(
         tickmode="array",
         tickvals=list(range(len(names))),

@@ -10,13 +10,14 @@ import plotly.graph_objects as go
 from spu_core.charts.canvas import nothing_to_show, reference_line
 from spu_core.charts.lines import Line, bar_chart, whisker_chart
 from spu_core.charts.theme import LIGHT, Theme
-from spu_core.charts.words import decimals, interval, listed, p_value, percent, plain, signed
+from spu_core.charts.words import decimals, interval, listed, percent, plain, signed
 from spu_core.metrics import Interval
+from spu_core.metrics.intervals import p_value_words
 
 if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
     from spu_core.training.pairs import Pair
 
-PAIR_LABEL = 18
+PAIR_LABEL = 26
 
 
 def leaderboard_chart(
@@ -127,7 +128,8 @@ def _pair_line(pair: Pair, theme: Theme) -> Line:
     verdict = "can be told apart" if told else "cannot be told apart"
     hover = (
         f"<b>{plain(pair.first)} − {plain(pair.second)}</b><br>{signed(found.estimate)} "
-        f"({interval(found.low, found.high, signed)})<br>{p_value(pair.p_holm)} after Holm's correction: {verdict}"
+        f"({interval(found.low, found.high, signed)})<br>"
+        f"{p_value_words(pair.p_holm)} after Holm's correction: {verdict}"
     )
     names = f"{plain(pair.first, PAIR_LABEL)}<br>− {plain(pair.second, PAIR_LABEL)}"
     color = theme.model if told else theme.unsure

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from spu_core.charts.canvas import MOST_LINES, canvas, lines_height, name_axis, value_column
 from spu_core.charts.theme import Theme
-from spu_core.charts.words import count, label
+from spu_core.charts.words import count, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Line:
 
     @property
     def tick(self) -> str:
-        return self.name if self.is_safe else label(self.name)
+        return self.name if self.is_safe else wrapped(self.name)
 
 
 def whisker_chart(lines: Sequence[Line], theme: Theme, alt: str, axis: str) -> go.Figure:

@@ -146,7 +146,9 @@ def _finish(figure: go.Figure, axis: str, budget: float | None, theme: Theme) ->
         # Annotations count in powers of ten on a log axis, unlike shapes.
         x = float(np.log10(budget)) if figure.layout.xaxis.type == "log" else budget
         words = {"text": f"budget {percent(budget)}", "font": {"color": theme.belief}, "showarrow": False}
-        figure.add_annotation(x=x, y=0, yref="paper", xanchor="left", yanchor="bottom", xshift=3, **words)
+        place = {"x": x, "y": 0, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 3}
+        # Opaque: no line strikes its words through.
+        figure.add_annotation(bgcolor=theme.background, borderpad=0, **place, **words)
 
 
 def _caught_words(gains: Mapping[str, Gains], budget: float | None) -> str:

@@ -27,8 +27,8 @@ def outcome_ratio_chart(ratios: Sequence[ArmRatios], *, which: str = "surrender"
         return nothing_to_show(theme, "No outcome was recorded yet.")
     lines = [_ratio_line(each, which, theme) for each in ratios]
     shown = listed(f"{each.arm} {percent(getattr(each, which).estimate)}" for each in ratios)
-    alt = f"{RATIOS[which].capitalize()} of each arm with its 95 % interval: {shown}."
-    figure = whisker_chart(lines, theme, alt, f"{RATIOS[which]} of checks, 95 % limits")
+    alt = f"{RATIOS[which].capitalize()} of each arm with its 95% interval: {shown}."
+    figure = whisker_chart(lines, theme, alt, f"{RATIOS[which]} of checks, 95% limits")
     chance = next((each for each in ratios if each.is_random), None)
     if chance is not None:
         at = getattr(chance, which).estimate

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, lines_height, name_axis, nothing_to_show, top_legend
 from spu_core.charts.theme import LIGHT, Theme
-from spu_core.charts.words import decimals, plain
+from spu_core.charts.words import decimals, plain, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ def reproduction_chart(figures: Sequence[PrintedFigure], axis: str, *, theme: Th
         rows = [names.index(figure.name) + _offset(place, len(methods)) for figure in shown]
         _add_printed(chart, shown, rows, method, theme.color(place))
         _add_ours(chart, shown, rows, method, theme.color(place))
-    name_axis(chart, [plain(name) for name in names], theme)
-    chart.update_xaxes(title_text=axis, fixedrange=True, nticks=7)
+    name_axis(chart, [wrapped(name) for name in names], theme)
+    chart.update_xaxes(title_text=axis, fixedrange=True, nticks=5)
     top_legend(chart)
     return chart
 

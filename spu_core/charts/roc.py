@@ -11,13 +11,14 @@ import plotly.graph_objects as go
 from spu_core.charts.canvas import canvas, light
 from spu_core.charts.roc_view import LOWEST_LOG_FPR, ZOOMS, RocView
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.words import decimals, label, listed, percent, plain
+from spu_core.charts.words import decimals, listed, percent, plain
 from spu_core.checks import check_choice
 from spu_core.metrics import OperatingPoint, RocBand, RocSpu
 from spu_core.theory import ScarLink
 
 # Beyond this a legend inside the plot would cover the curves.
 MOST_INSIDE = 8
+LONGEST_IN_LEGEND = 34
 
 _CURVE_HOVER = (
     "<b>{name}</b><br>FPR_SPU %{{x:.1%}}, TPR_SPU %{{y:.1%}}<br>"
@@ -55,7 +56,7 @@ def roc_chart(
     if perfect is not None:
         _add_perfect(figure, perfect, view, theme)
     for place, (name, curve) in enumerate(curves.items()):
-        words = f"{label(name)}  {decimals(areas[name])}"
+        words = f"{plain(name, LONGEST_IN_LEGEND)}  {decimals(areas[name])}"
         _add_curve(figure, (name, words), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
     if operating_point is not None:
         _add_operating_point(figure, operating_point, theme)

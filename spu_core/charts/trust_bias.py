@@ -11,7 +11,8 @@ import plotly.graph_objects as go
 from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothing_to_show
 from spu_core.charts.implied import map_color_bar
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme
-from spu_core.charts.words import compact, count, interval, label, p_value, plain, times
+from spu_core.charts.words import compact, count, interval, plain, times, wrapped
+from spu_core.metrics.intervals import p_value_words
 
 if TYPE_CHECKING:
     from spu_core.trust.bias import BiasMap
@@ -51,7 +52,7 @@ def bias_chart(bias: BiasMap, *, theme: Theme = LIGHT) -> go.Figure:
             x=int(column), y=int(row), text=times(float(grids["ratio"][row, column])), showarrow=False,
             font={"color": theme.background if abs(power[row, column]) > 0.5 else theme.text, "size": TEXT_SIZE},
         )  # fmt: skip
-    name_axis(figure, [label(name) for name in shown], theme)
+    name_axis(figure, [wrapped(name) for name in shown], theme)
     more = f" ({count(len(columns) - len(shown))} more columns not shown)" if len(columns) > len(shown) else ""
     figure.update_xaxes(showticklabels=False, showgrid=False, fixedrange=True)
     # With a horizontal colour bar Plotly misplaces the title of the axis below, so the title is a note of its own.
@@ -90,7 +91,7 @@ def _hover(cells: pd.DataFrame, columns: list[str]) -> list[list[str]]:
             f"<b>{plain(cell['column'], 40)}</b> {plain(cell['part'], 40)}<br>{count(cell['found'])} confirmed, "
             f"{compact(cell['expected'])} expected: {times(cell['ratio'])} "
             f"({interval(cell['low'], cell['high'], times)})<br>"
-            f"{p_value(cell['holm'])} after looking at all cells"
+            f"{p_value_words(cell['holm'])} after looking at all cells"
         )
     return texts
 

@@ -17,14 +17,14 @@ from spu_core.charts.canvas import (
 )
 from spu_core.charts.lines import Line, whisker_chart
 from spu_core.charts.theme import LIGHT, Theme
-from spu_core.charts.words import decimals, interval, label, listed, percent, plain
+from spu_core.charts.words import decimals, interval, label, listed, percent, plain, wrapped
 
 if TYPE_CHECKING:
     from spu_core.trust.sensitivity import RuleInfluence, Sensitivity
 
 
 def sensitivity_chart(sensitivity: Sensitivity, *, theme: Theme = LIGHT) -> go.Figure:
-    """The range that holds 90 % of each run's AUC_SPU over the draws; at the right in how many draws it is best."""
+    """The range that holds 90% of each run's AUC_SPU over the draws; at the right in how many draws it is best."""
     table = sensitivity.table
     best = table["stays_best"].max()
     lines = [
@@ -43,7 +43,7 @@ def sensitivity_chart(sensitivity: Sensitivity, *, theme: Theme = LIGHT) -> go.F
     ]
     said = listed(f"{line['name']} best in {percent(line['stays_best'], 0)}" for line in table.to_dict("records"))
     alt = f"AUC_SPU of each run under {len(sensitivity.auc)} draws of the beliefs: {said}."
-    figure = whisker_chart(lines, theme, alt, "AUC_SPU, 90 % of the draws")
+    figure = whisker_chart(lines, theme, alt, "AUC_SPU, 90% of the draws")
     value_heading(figure, "best in", theme)
     figure.update_layout(margin={"t": 28, "r": 64})
     return figure
@@ -71,9 +71,10 @@ def rule_influence_chart(influence: RuleInfluence, *, theme: Theme = LIGHT) -> g
             ],
             hoverinfo="text",
         )
-    name_axis(figure, [label(rule) for rule in table["rule"]], theme)
+    name_axis(figure, [wrapped(rule) for rule in table["rule"]], theme)
     reference_line(figure, now, f"now {decimals(now)}", theme.text, dash="dot")
-    figure.update_layout(legend={"orientation": "h", "x": 0, "y": 1.0, "yanchor": "bottom", "yref": "container"})
-    figure.update_layout(margin_t=64, legend_y=0.99, legend_yanchor="top")
+    # Beside the names, too: on a narrow page one row of it has to be enough.
+    place = {"x": 0, "xref": "container", "y": 0.99, "yref": "container", "yanchor": "top"}
+    figure.update_layout(legend={"orientation": "h", **place}, margin_t=64)
     figure.update_xaxes(title_text=f"AUC_SPU of {label(influence.leader)}", fixedrange=True, nticks=6)
     return figure

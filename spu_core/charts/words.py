@@ -40,6 +40,21 @@ def label(text: Any) -> str:
     return plain(text, LONGEST_LABEL)
 
 
+def wrapped(text: Any) -> str:
+    """User text beside the lines of a chart: at most two lines, broken at a blank or an underscore.
+
+    >>> wrapped("Soft labels, logistic regression")
+    'Soft labels, logistic<br>regression'
+    >>> wrapped("last_check_of_the_month_outcome")
+    'last_check_of_the_<br>month_outcome'
+    """
+    line = one_line(text)
+    if len(line) <= LONGEST_LABEL:
+        return plain(line)
+    end = max(line.rfind(mark, 0, LONGEST_LABEL) for mark in " _-") + 1 or LONGEST_LABEL
+    return f"{plain(line[:end])}<br>{label(line[end:])}"
+
+
 def decimals(value: float | None, digits: int = 3) -> str:
     """An AUC, a loss, a soft label.
 
@@ -110,19 +125,6 @@ def times(value: float | None) -> str:
     ('2.4×', '–')
     """
     return f"{value:.1f}×" if _is_number(value) else "–"
-
-
-def p_value(value: float | None) -> str:
-    """How a p-value is written in a journal.
-
-    >>> p_value(0.0001), p_value(0.0234), p_value(0.4)
-    ('p < 0.001', 'p = 0.023', 'p = 0.40')
-    """
-    if not _is_number(value):
-        return "no p-value"
-    if value < 0.001:
-        return "p < 0.001"
-    return f"p = {value:.3f}" if value < 0.1 else f"p = {value:.2f}"
 
 
 def interval(low: float | None, high: float | None, write: Any = decimals) -> str:

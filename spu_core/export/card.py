@@ -29,8 +29,8 @@ _FIGURES = {
 }
 _NUMBERS = {
     "ceiling": "Ceiling of AUC_SPU",
-    "tpr_spu_at_1": "TPR_SPU at 1 % FPR_SPU",
-    "tpr_spu_at_5": "TPR_SPU at 5 % FPR_SPU",
+    "tpr_spu_at_1": "TPR_SPU at 1% FPR_SPU",
+    "tpr_spu_at_5": "TPR_SPU at 5% FPR_SPU",
     "tpr_spu_at_budget": "TPR_SPU at the review budget",
     "soft_log_loss": "Soft log-loss",
     "calibration_gap": "Mean gap between score and soft label",

@@ -175,7 +175,7 @@ def _warning(code: str, message: str, advice: str) -> Finding:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{100 * share:.3g}%"
 
 
 def _mean(values: np.ndarray) -> float:

@@ -48,6 +48,19 @@ class Difference(Interval):
         return self.p_value < 1.0 - self.level
 
 
+def p_value_words(value: float | None) -> str:
+    """How a p-value is written in a journal.
+
+    >>> p_value_words(0.0001), p_value_words(0.0234), p_value_words(0.4)
+    ('p < 0.001', 'p = 0.023', 'p = 0.40')
+    """
+    if value is None or np.isnan(value):
+        return "no p-value"
+    if value < 0.001:
+        return "p < 0.001"
+    return f"p = {value:.3f}" if value < 0.1 else f"p = {value:.2f}"
+
+
 def auc_spu_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:

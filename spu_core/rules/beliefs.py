@@ -77,7 +77,7 @@ class Ramp(Belief):
     >>> Ramp(column="age", start=20, end=60, at_start=0.1, at_end=0.8).words
     '0.10 to 0.80 as age goes from 20 to 60'
     >>> Ramp(column="age", start=0.5, end=0.95, at_start=0.8, at_end=0, scale="quantile").words
-    '0.80 down to 0.00 as age goes from its 50 % to its 95 % quantile'
+    '0.80 down to 0.00 as age goes from its 50% to its 95% quantile'
     """
 
     kind: ClassVar[str] = "ramp"
@@ -115,7 +115,7 @@ class Ramp(Belief):
         column = one_line(self.column)
         if self.scale == "value":
             return f"{ends} as {column} goes from {self.start:.6g} to {self.end:.6g}"
-        return f"{ends} as {column} goes from its {100 * self.start:.4g} % to its {100 * self.end:.4g} % quantile"
+        return f"{ends} as {column} goes from its {100 * self.start:.4g}% to its {100 * self.end:.4g}% quantile"
 
     def freeze(self, columns: Columns) -> FrozenBelief:
         if self.scale == "value":

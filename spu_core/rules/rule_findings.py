@@ -22,7 +22,7 @@ def rule_findings(matrix: RuleMatrix, is_labeled: Any = None, *, level: float = 
 
     >>> matrix = RuleMatrix.from_arrays(["a", "same", "never"], [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
     >>> [finding.message for finding in rule_findings(matrix)]
-    ["Rule 'never' fires on no row.", "Rules 'a' and 'same' fire on the same rows (100 % in common)."]
+    ["Rule 'never' fires on no row.", "Rules 'a' and 'same' fire on the same rows (100% in common)."]
     """
     return findings_in(summarize_rules(matrix, is_labeled, level=level), matrix)
 
@@ -59,7 +59,7 @@ def _twins(common: pd.DataFrame) -> Iterator[Finding]:
         for second in common.columns[i + 1 :]:
             share = common.loc[first, second]
             if share >= TWIN:
-                message = f"Rules {first!r} and {second!r} fire on the same rows ({100 * share:.3g} % in common)."
+                message = f"Rules {first!r} and {second!r} fire on the same rows ({100 * share:.3g}% in common)."
                 advice = "Keep one of them: noisy-or and log-odds would count the same reason twice."
                 yield _warning("rules_are_twins", message, advice)
 

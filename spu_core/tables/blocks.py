@@ -137,7 +137,8 @@ class BlockReader:
         self.rejected += 1
         self._gone.append(row.number)
         if len(self.listed) < LISTED_LINES:
-            reason = f"has {row.actual_columns} fields where {row.expected_columns} are expected"
+            found = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
+            reason = f"has {found} where {row.expected_columns} are expected"
             self.listed.append(RejectedLine(row.number, reason, row.text[:200]))
             self.widths.append((row.number, row.actual_columns))
         return "skip"

@@ -122,7 +122,8 @@ class Reading:
             parts.append(f"separator {separator_name(self.dialect.separator)}")
         if self.dialect.decimal == ",":
             parts.append("decimal comma")
-        return f"{self.source}: {', '.join(parts)}; {self.rows:,} rows read, {self.rejected_rows:,} rejected"
+        rows = f"{self.rows:,} row{'s' * (self.rows != 1)} read"
+        return f"{self.source}: {', '.join(parts)}; {rows}, {self.rejected_rows:,} rejected"
 
 
 def separator_name(separator: str) -> str:

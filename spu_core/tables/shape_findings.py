@@ -48,7 +48,7 @@ def shape_findings(
 
 
 def _ragged(rejected: tuple[RejectedLine, ...], count: int) -> list[Finding]:
-    ragged = [item for item in rejected if "fields where" in item.reason]
+    ragged = [item for item in rejected if " are expected" in item.reason]
     if not ragged:
         return []
     rejected_rows = "1 row was" if count == 1 else f"{count:,} rows were"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from spu_core.metrics.intervals import p_value_words
 from spu_core.models import Need
 from spu_core.training.figures import WORDS, Figure
 from spu_core.training.pairs import Pair, holm
@@ -76,7 +77,7 @@ def _best_against_best(figure: Figure, with_rules: Sequence[str], without: Seque
 
 def _answer(key: str, pair: Pair, with_rules: Sequence[str]) -> tuple[str, str]:
     helps = pair.first in with_rules
-    gap = f"{pair.difference.estimate:+.3f} in {WORDS[key]}, p = {pair.p_holm:.2g} after Holm's correction"
+    gap = f"{pair.difference.estimate:+.3f} in {WORDS[key]}, {p_value_words(pair.p_holm)} after Holm's correction"
     users = "the best candidate that uses them", "the best that does not"
     first, second = users if helps else (users[1], users[0])
     both = f"{pair.first!r}, {first}, and {pair.second!r}, {second}"

@@ -19,7 +19,7 @@ from spu_core.checks import check_share
 from spu_core.errors import TableError
 from spu_core.labels.check_log import ADMITTED, PASSED
 from spu_core.metrics import Interval
-from spu_core.metrics.intervals import known_positive_auc_interval
+from spu_core.metrics.intervals import known_positive_auc_interval, p_value_words
 from spu_core.trust.outcomes import RANDOM, Checks, clustered_ratio
 
 MOST_SHARE = 0.9
@@ -91,9 +91,10 @@ class SplitBalance:
     @property
     def sentence(self) -> str:
         shown = ", ".join(f"{name} {count:,}" for name, count in self.users.items())
+        chance = p_value_words(self.p_value)
         if self.is_suspicious:
-            return f"The arms do not have the sizes that were meant ({shown}; p = {self.p_value:.2g}): find out why."
-        return f"The arms have the sizes that were meant: {shown} users (p = {self.p_value:.2g})."
+            return f"The arms do not have the sizes that were meant ({shown}; {chance}): find out why."
+        return f"The arms have the sizes that were meant: {shown} users ({chance})."
 
 
 def split_balance(arms: Any, expected: Mapping[str, float], values: Mapping[str, Any] | None = None) -> SplitBalance:

@@ -12,6 +12,7 @@ from spu_core.checks import check_choice, check_share
 from spu_core.errors import TableError
 from spu_core.labels.check_log import ADMITTED, PASSED
 from spu_core.metrics import Difference
+from spu_core.metrics.intervals import p_value_words
 from spu_core.trust.outcomes import FEW_EVENTS, Checks, clustered_ratio
 
 
@@ -142,7 +143,7 @@ def _few(hits: np.ndarray, is_first: np.ndarray) -> str | None:
 
 
 def _words(found: Difference) -> str:
-    limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), p = {found.p_value:.2g}"
+    limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), {p_value_words(found.p_value)}"
     if not found.can_be_told_apart:
         return f"cannot be told apart, difference {100 * found.estimate:+.1f} points {limits}"
     return f"{'higher' if found.estimate > 0 else 'lower'} by {100 * abs(found.estimate):.1f} points {limits}"

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spu_core import charts
-from spu_core.charts import RuleBand, alt_text
-from spu_core.charts.words import label, plain
+from spu_core.charts import RuleBand, alt_text, leaderboard_chart
+from spu_core.charts.words import label, plain, wrapped
+from spu_core.metrics import Interval
 from spu_core.tables import Histogram
 from spu_core.training.pairs import Pair
 from tests.charts import gallery
@@ -112,3 +113,13 @@ def test_names_that_look_like_dates_or_numbers_do_not_become_positions():
 def test_an_empty_histogram_bin_is_no_problem():
     histogram = Histogram(np.array([0.0, 1.0]), np.array([0]), np.array([0]))
     assert alt_text(charts.brush_chart(histogram, "x")).startswith("Histogram of x: 0 rows")
+
+
+def test_long_names_beside_the_lines_take_two_lines_and_get_the_room():
+    short, long = Interval(0.8, 0.7, 0.9, 0.05), "Soft labels, logistic regression"
+    plain_chart = leaderboard_chart({"Fused": short, "Rules": short})
+    figure = leaderboard_chart({"Fused": short, long: short})
+
+    assert list(figure.layout.yaxis.ticktext) == ["Fused", "Soft labels, logistic<br>regression"]
+    assert figure.layout.height > plain_chart.layout.height
+    assert wrapped("x" * 60) == f"{'x' * 22}<br>{'x' * 21}…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pages.ui.text import plain
 from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
 from spu_core.workspace import Workspace
@@ -42,6 +43,45 @@ def test_an_upload_is_kept_and_shown(data_page):
     assert (values["Rows"], values["Columns"], values["Rejected lines"]) == ("200", "4", "0")
     with Workspace.open() as workspace:
         assert len(workspace.datasets.list()) == 1
+
+
+MESSY = (
+    "Größe;Größe;Preis €;leer;betrügt\n1,5;3;1.234,50;;1\nkaputt\n2,5;4;2,10;;0;zu viel\n".encode("cp1252")
+    + b"3,5;7;9,9;;0\n" * 40
+)
+
+
+def test_a_messy_file_says_how_it_was_read_and_what_was_left_out(data_page):
+    data_page.file_uploader(key="data_upload_0").upload("messy.csv", MESSY).run()
+
+    assert not data_page.exception
+    told = [caption.value for caption in data_page.caption]
+    assert plain("messy.csv: text, cp1252, separator semicolon, decimal comma; 41 rows read, 2 rejected") in told
+    warned = " ".join(warning.value for warning in data_page.warning)
+    assert "has 1 field where 5 are expected" in warned
+    assert plain("The header names 'Größe' more than once") in warned
+    assert plain("Column 'leer' has no value in any row.") in warned
+    # The missing label is said once, beside the roles.
+    assert ["label" in info.value for info in data_page.info].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"a,b,label\n", "has no rows below its header"), (b"", "is empty")],
+    ids=["only a header", "nothing"],
+)
+def test_a_file_without_rows_is_refused_in_words(data_page, content, sentence):
+    data_page.file_uploader(key="data_upload_0").upload("none.csv", content).run()
+
+    assert not data_page.exception
+    assert sentence in data_page.error[0].value
+
+
+def test_one_row_is_a_table_too(data_page):
+    data_page.file_uploader(key="data_upload_0").upload("one.csv", b"a,b,label\n1,2,1\n").run()
+
+    assert not data_page.exception
+    assert any("1 row read" in caption.value for caption in data_page.caption)
 
 
 def test_a_file_that_is_no_table_is_refused_in_words(data_page):

@@ -117,7 +117,7 @@ def test_the_champion_comes_first_with_its_figures_and_lineage(open_app, address
     assert not page.error
     metrics = {metric.label: metric for metric in page.metric}
     assert 0.5 < float(metrics["AUC_SPU"].value) <= 1.0
-    assert metrics["Flags"].value == "10.0 %"
+    assert metrics["Flags"].value == "10.0%"
     assert metrics["Flags"].delta == "scores above 0.5"
     assert "logistic on 'Breast cancer'" in text_of(page)
     assert "rule set 'Breast cancer' version 1" in text_of(page)

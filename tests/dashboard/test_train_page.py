@@ -8,6 +8,7 @@ import pytest
 
 from pages.ui import train_start
 from spu_core.engines import Job
+from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Attempt, JobStatus, Workspace
@@ -176,3 +177,15 @@ def test_a_training_can_be_cancelled_and_offers_to_start_again(shared_server, op
         [job] = [job for job in workspace.jobs.list() if job.parameters.get("dataset") == address["dataset"]]
         assert job.status == "cancelled"
         assert json.loads(job.parameters["plan"])["config"]["folds"] == 5
+
+
+def test_a_table_of_positives_alone_is_sent_back_to_its_label(open_app, started):
+    with Workspace.open() as workspace:
+        table = read_table(b"a,label\n" + b"".join(b"%d,1\n" % row for row in range(40)), name="all.csv")
+        dataset = workspace.datasets.save(table.with_roles({"label": "label"}).with_positive_values(["1"]))
+
+    page = open_app(PAGE, dataset=dataset.id)
+
+    assert not page.exception
+    assert page.subheader[0].value == "Every row is a confirmed positive."
+    assert not page.button

@@ -70,7 +70,7 @@ def test_healthy_soft_labels_have_no_findings():
             25,
             {},
             "unsuspected_labeled",
-            "100 % of the confirmed positives are rows that no rule",
+            "100% of the confirmed positives are rows that no rule",
         ),
         (
             [0.1] * 25 + [0.4, 0.9],
@@ -89,7 +89,7 @@ def test_healthy_soft_labels_have_no_findings():
             "S is 0 in every row, so positives and negatives cannot be told apart",
         ),
         ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
-        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99 % of the rows are suspected by no rule"),
+        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are suspected by no rule"),
         (
             [0.5, 0.9],
             0,

@@ -37,7 +37,7 @@ def matrix_of(belief=0.8, **fired):
             matrix_of(a=ROWS < 100, b=ROWS < 98),
             None,
             "rules_are_twins",
-            "Rules 'a' and 'b' fire on the same rows (98 % in common).",
+            "Rules 'a' and 'b' fire on the same rows (98% in common).",
         ),
     ],
 )
