@@ -126,7 +126,10 @@ def choose_in_address(**ids: str | None) -> None:
 def _page(title: str) -> Page:
     workspace = workspace_of_this_person()
     dataset = _chosen_dataset(workspace)
-    return Page(title, workspace, dataset, _chosen_rules(workspace, dataset))
+    page = Page(title, workspace, dataset, _chosen_rules(workspace, dataset))
+    # What was chosen for them is in the address from now on: a link that is shared shows what its sender saw.
+    choose_in_address(**{key: token for key, token in page.query.items() if key not in st.query_params})
+    return page
 
 
 def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:

@@ -15,6 +15,7 @@ from spu_core.charts.words import one_line, plain
 MOST_LINES = 40
 LINE_HEIGHT = 30
 SECOND_LINE = 8
+ENTRY_HEIGHT = 14
 
 
 def canvas(theme: Theme, alt: str, *, height: int = 340, **layout: Any) -> go.Figure:
@@ -129,8 +130,13 @@ def light(values: Any) -> np.ndarray:
 
 
 def top_legend(figure: go.Figure) -> None:
-    """A legend in one row above the plot."""
+    """A legend above the plot, for traces that are there already.
+
+    On a narrow page every entry takes a row of its own; many of them must not squeeze the plot.
+    """
+    entries = sum(bool(trace.name) and trace.showlegend is not False for trace in figure.data)
     figure.update_layout(
+        height=figure.layout.height + ENTRY_HEIGHT * max(0, entries - 2),
         legend={
             "orientation": "h",
             "x": 0,

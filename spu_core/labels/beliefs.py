@@ -56,7 +56,8 @@ class BeliefSuggestion:
         said = "" if self.said is None else f"you said {self.said:.2f}; "
         if not self.is_known:
             return f"{said}the labels say nothing about this rule"
-        return f"{said}the labels suggest {self.low:.2f}–{self.high:.2f}"
+        low, high = f"{self.low:.2f}", f"{self.high:.2f}"
+        return f"{said}the labels suggest {low if low == high else f'{low}–{high}'}"
 
 
 def suggest_belief(

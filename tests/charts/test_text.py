@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spu_core import charts
-from spu_core.charts import RuleBand, alt_text, leaderboard_chart
+from spu_core.charts import RuleBand, alt_text, leaderboard_chart, learning_curve_chart
+from spu_core.charts.canvas import ENTRY_HEIGHT
 from spu_core.charts.words import label, plain, wrapped
 from spu_core.metrics import Interval
 from spu_core.tables import Histogram
@@ -113,6 +114,15 @@ def test_names_that_look_like_dates_or_numbers_do_not_become_positions():
 def test_an_empty_histogram_bin_is_no_problem():
     histogram = Histogram(np.array([0.0, 1.0]), np.array([0]), np.array([0]))
     assert alt_text(charts.brush_chart(histogram, "x")).startswith("Histogram of x: 0 rows")
+
+
+def test_many_entries_of_a_legend_do_not_squeeze_the_plot():
+    """On a narrow page each takes a row of its own."""
+    few, many = ({f"run {place}": [[0.5, 0.4]] for place in range(names)} for names in (2, 6))
+
+    extra = learning_curve_chart(many).layout.height - learning_curve_chart(few).layout.height
+
+    assert extra == 4 * ENTRY_HEIGHT
 
 
 def test_long_names_beside_the_lines_take_two_lines_and_get_the_room():

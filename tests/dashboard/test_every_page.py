@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from spu_core.workspace import Workspace
+from tests.dashboard.trained import bring_sample
 from tests.live import ROOT
 
 PAGES = sorted(path.name for path in (ROOT / "pages").glob("[0-9]_*.py"))
@@ -31,6 +32,18 @@ def test_an_empty_workspace_is_no_failure(open_app, name):
     assert not page.exception
     assert not page.error
     assert len(page.title) == 1
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_page_chose_by_itself_is_in_its_address(open_app, name):
+    with Workspace.open() as workspace:
+        address = bring_sample(workspace)
+
+    page = open_app(f"pages/{name}")
+
+    assert not page.exception
+    shown = {key: page.query_params[key] for key in address}
+    assert {key: "".join(token) for key, token in shown.items()} == address  # AppTest gives a list of one, or its text
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -41,6 +41,7 @@ def test_more_than_certain_is_cut_to_one_and_doubted():
     suggestion = suggest_belief(FIRED, LABELED, prior=0.5)
 
     assert (suggestion.estimate, suggestion.low, suggestion.high) == (1.0, 1.0, 1.0)
+    assert suggestion.text == "the labels suggest 1.00"
     assert suggestion.warnings == (
         "The labels imply more than 1: the prior is too high, or positives were not labelled at random.",
     )
