@@ -129,7 +129,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
     failed = [state for state in view.candidates if state.state == "failed"]
     if len(table):
         show_table(
-            in_percent(table, "share_of_ceiling"),
+            in_percent(table, "share_of_ceiling").dropna(axis="columns", how="all"),
             hide_index=True,
             key=f"board_{view.job.id}",
             column_config={

@@ -12,7 +12,7 @@ from spu_core.tables.column_types import ColumnType
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.folder import TableFolder
 from spu_core.tables.leakage import FEWEST_POSITIVES, find_leaks
-from spu_core.tables.moments import stamps
+from spu_core.tables.moments import day_of, stamps
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
 
@@ -69,6 +69,12 @@ class ColumnProfile:
         """The share of rows without a value."""
         return self.missing / self.rows if self.rows else 0.0
 
+    @property
+    def median(self) -> float | str:
+        """The middle value of numbers, the middle day of dates; NaN where there is neither."""
+        middle = self.quantiles.get(0.5, np.nan)
+        return day_of(middle) if self.type is ColumnType.DATETIME and np.isfinite(middle) else middle
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableProfile:
@@ -92,7 +98,7 @@ class TableProfile:
                 "role": [column.role.value for column in self.columns],
                 "missing_share": [column.missing_share for column in self.columns],
                 "distinct": [column.distinct for column in self.columns],
-                "median": [column.quantiles.get(0.5, np.nan) for column in self.columns],
+                "median": [column.median for column in self.columns],
                 "top_level": [column.top_levels[0].value if column.top_levels else "" for column in self.columns],
             }
         )

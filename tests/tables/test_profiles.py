@@ -153,3 +153,13 @@ def test_a_profile_is_one_row_per_column_to_show() -> None:
 
     assert shown["column"].tolist() == ["age", "city", "label"]
     assert shown["type"].tolist() == ["number", "category", "number"]
+
+
+def test_the_median_of_dates_is_a_day() -> None:
+    days = pd.to_datetime(["2024-03-01", "2024-03-02", "2024-03-09"])
+    table = Table.from_frame(pd.DataFrame({"seen": days, "paid": [1.0, 4.0, 2.0], "late": pd.NaT}))
+
+    shown = table.profile().to_frame().set_index("column")["median"]
+    assert shown["seen"] == "2024-03-02"
+    assert shown["paid"] == 2.0
+    assert pd.isna(shown["late"])
