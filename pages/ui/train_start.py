@@ -10,7 +10,7 @@ from pages.ui.text import count, plain
 from pages.ui.train_options import TrainOptions
 from spu_core.engines import Job, JobLimits, jobs_now, start_worker, training_jobs
 from spu_core.engines.places import Engine
-from spu_core.engines.ways import refused_when_spread, way_on
+from spu_core.engines.ways import refused_on, way_on
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import estimate_training
 from spu_core.training.way import training_way
@@ -64,12 +64,10 @@ def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
         f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
     )
     here = training_way(*size, from_files=from_files, refine=options.refine)
-    way = way_on(Engine.chosen(options.engine, None), here)
+    engine = Engine.chosen(options.engine, None)
+    way = way_on(engine, here)
     (st.caption if way.fits else st.warning)(way.words)
-    refused = (
-        refused_when_spread(options.candidates, options.config) if options.engine == "dask" and from_files else None
-    )
-    if refused:
+    if refused := refused_on(engine, here, options.candidates, options.config):
         st.warning(plain(refused), icon=":material/block:")
 
 

@@ -14,7 +14,7 @@ import typer
 from spu_core.commands.output import STANDARD, AsJson, progress_bar, read_input, rows_input, say
 from spu_core.engines.places import ENGINES, SCHEDULER_VARIABLE, Engine
 from spu_core.engines.study import Study
-from spu_core.engines.ways import refused_when_spread, way_on
+from spu_core.engines.ways import refused_on, way_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.score_writing import write_tables
@@ -95,9 +95,7 @@ def tell_way(engine: Engine, table: Table | TableFolder, study: Study) -> None:
     is_plain = engine.name == "here" and isinstance(table, Table)
     if not is_plain or not way.fits:
         typer.echo(way.words, file=sys.stderr)
-    is_spread = engine.name == "dask" and here.from_files
-    refused = refused_when_spread(study.plan.candidates, study.plan.config) if is_spread else None
-    if refused:
+    if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):
         typer.echo(refused, file=sys.stderr)
 
 

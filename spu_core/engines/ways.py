@@ -75,6 +75,11 @@ def way_on(engine: Engine, here: TrainingWay) -> TrainingWay | ClusterWay:
     return ClusterWay(here.rows, here.columns, here.from_files, held, kept, free)
 
 
+def refused_on(engine: Engine, here: TrainingWay, candidates: Sequence[Candidate], config: TrainConfig) -> str | None:
+    """Why this engine cannot train some of these, before it starts; a cluster spreads what comes from files."""
+    return refused_when_spread(candidates, config) if engine.name == "dask" and here.from_files else None
+
+
 def refused_when_spread(candidates: Sequence[Candidate], config: TrainConfig) -> str | None:
     """Why some of these cannot be trained on a folder that is spread over a cluster; None if all can.
 
