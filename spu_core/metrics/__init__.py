@@ -25,7 +25,7 @@ from spu_core.metrics.companions import (
 )
 from spu_core.metrics.external import ExternalScores
 from spu_core.metrics.histogram import BoundedAuc, ScoreHistogram
-from spu_core.metrics.influence import Influence, auc_spu_influence, standard_error
+from spu_core.metrics.influence import Influence, Spread, auc_spu_influence, effective_number, spread_of, standard_error
 from spu_core.metrics.intervals import (
     Difference,
     Interval,
@@ -58,6 +58,7 @@ __all__ = [
     "RocBand",
     "RocSpu",
     "ScoreHistogram",
+    "Spread",
     "ThinCurve",
     "auc_given_prior",
     "auc_spu_ceiling",
@@ -72,6 +73,7 @@ __all__ = [
     "ceiling_gap_interval",
     "ceiling_share_interval",
     "compare_auc_spu",
+    "effective_number",
     "fpr_spu_score",
     "gains_spu",
     "known_positive_auc_interval",
@@ -82,6 +84,7 @@ __all__ = [
     "roc_spu_band",
     "roc_spu_ceiling",
     "soft_log_loss",
+    "spread_of",
     "standard_error",
     "tpr_spu_score",
     "unlabeled_prior",

@@ -16,7 +16,8 @@ import numpy as np
 
 from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics.intervals import Interval, few_masses, logit_bounds
+from spu_core.metrics.influence import spread_of_sums
+from spu_core.metrics.intervals import Interval, few_units
 
 BUCKET_ROWS = 1 << 21
 _BLOCK = 1 << 17
@@ -38,7 +39,6 @@ class ExternalScores:
     rows: int = 0
     positive: float = 0.0
     negative: float = 0.0
-    weight_squared: float = 0.0
     _folder: tempfile.TemporaryDirectory[str] = field(
         default_factory=lambda: tempfile.TemporaryDirectory(prefix="spu-scores-", ignore_cleanup_errors=True),
         repr=False,
@@ -60,7 +60,6 @@ class ExternalScores:
         self.rows += score.size
         self.positive += float((weight * soft_label).sum())
         self.negative += float((weight * (1.0 - soft_label)).sum())
-        self.weight_squared += float((weight * weight).sum())
 
     def auc(self) -> float:
         """AUC_SPU of all rows, exactly."""
@@ -70,11 +69,16 @@ class ExternalScores:
         """AUC_SPU with the confidence interval that `auc_spu_interval` gives to the same rows in memory."""
         level = check_share(level, "level", ScoreError)
         found = self._moments()
-        error = float(np.sqrt(self.rows / max(self.rows - 1, 1) * found.sum_of_squares))
-        scale = (self.positive + self.negative) / self.weight_squared
-        masses = (self.positive * scale, self.negative * scale)
-        low, high = logit_bounds(found.auc, error, level, masses)
-        return Interval(found.auc, low, high, error, level, few_masses(*masses))
+        numbers = found.effective_numbers
+        spread = spread_of_sums(*found.sums_of_squares, *numbers)
+        return Interval.on_logit(
+            found.auc,
+            spread.standard_error,
+            level,
+            degrees=spread.degrees,
+            rows=min(numbers),
+            warning=few_units(*numbers),
+        )
 
     @property
     def _all(self) -> Path:
@@ -138,15 +142,20 @@ class _Moments:
         return self.area
 
     @property
-    def sum_of_squares(self) -> float:
-        """Σ (p (b − A) / P + n (c − A) / N)²; centred at ½, so that little is lost where they cancel."""
+    def effective_numbers(self) -> tuple[float, float]:
+        """Of positives and of negatives."""
+        return self.positive**2 / self.sums[0, 0], self.negative**2 / self.sums[2, 0]
+
+    @property
+    def sums_of_squares(self) -> tuple[float, float, float]:
+        """Σψ⁺², Σψ⁺ψ⁻ and Σψ⁻² over N², from moments about ½, so that little is lost where they cancel."""
         shift = self.area - 0.5
         pp, pn, nn = self.sums
-        of_positive = pp[2] - 2 * shift * pp[1] + shift**2 * pp[0]
-        of_both = pn[2] - shift * pn[1] + shift**2 * pn[0]
-        of_negative = nn[2] - 2 * shift * nn[1] + shift**2 * nn[0]
-        whole = of_positive / self.positive**2 + 2 * of_both / (self.positive * self.negative)
-        return max(0.0, float(whole + of_negative / self.negative**2))
+        return (
+            float(pp[2] - 2 * shift * pp[1] + shift**2 * pp[0]) / self.positive**2,
+            float(pn[2] - shift * pn[1] + shift**2 * pn[0]) / (self.positive * self.negative),
+            float(nn[2] - 2 * shift * nn[1] + shift**2 * nn[0]) / self.negative**2,
+        )
 
     def add(self, rows: np.ndarray) -> None:
         """The next rows, in order of score; no score of theirs comes again."""

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, ndtri
+from scipy.special import expit
 
 from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics.intervals import Interval
+from spu_core.metrics.influence import spread_of_sums
+from spu_core.metrics.intervals import Interval, few_units
 
 LOGIT_REACH = 20.0
 
@@ -131,19 +132,22 @@ class ScoreHistogram:
     def interval(self, level: float = 0.95) -> Interval:
         """Confidence interval of AUC_SPU from the same counts, widened on both sides by the error bound."""
         level = check_share(level, "level", ScoreError)
-        bounded, count = self.auc(), float(self.rows.sum())
+        bounded = self.auc()
         beaten, beating = self._beaten_and_beating()
-        of_positive = (beaten - bounded.value) / self.positive.sum()
-        of_negative = (beating - bounded.value) / self.negative.sum()
-        squares = (
-            self.positive_squared * of_positive**2
-            + 2.0 * self.mixed * of_positive * of_negative
-            + self.negative_squared * of_negative**2
+        positives, negatives = self.positive.sum(), self.negative.sum()
+        of_positive, of_negative = (beaten - bounded.value) / positives, (beating - bounded.value) / negatives
+        numbers = positives**2 / self.positive_squared.sum(), negatives**2 / self.negative_squared.sum()
+        spread = spread_of_sums(
+            float(self.positive_squared @ of_positive**2),
+            float(self.mixed @ (of_positive * of_negative)),
+            float(self.negative_squared @ of_negative**2),
+            *numbers,
         )
-        error = float(np.sqrt(squares.sum() * count / max(count - 1.0, 1.0)))
-        reach = float(ndtri(0.5 + 0.5 * level)) * error + bounded.error_bound
-        low, high = max(0.0, bounded.value - reach), min(1.0, bounded.value + reach)
-        return Interval(bounded.value, low, high, error, level)
+        found = Interval.symmetric(
+            bounded.value, spread.standard_error, level, degrees=spread.degrees, warning=few_units(*numbers)
+        )
+        widened = max(0.0, found.low - bounded.error_bound), min(1.0, found.high + bounded.error_bound)
+        return replace(found, low=widened[0], high=widened[1])
 
     def _beaten_and_beating(self) -> tuple[np.ndarray, np.ndarray]:
         beaten = (np.cumsum(self.negative) - 0.5 * self.negative) / self.negative.sum()

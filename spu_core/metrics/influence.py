@@ -1,8 +1,9 @@
 """How much each row moves AUC_SPU: the influence values from which every standard error is made.
 
 ψ_i(A) = w_i [ (s_i/a)(V10_i − A) + ((1−s_i)/b)(V01_i − A) ], where V10_i is the share of negative mass that row i
-outranks, V01_i the share of positive mass that outranks row i, a = Σws/N and b = Σw(1−s)/N. With soft labels of 0 and
-1 this is DeLong's method.
+outranks, V01_i the share of positive mass that outranks row i, a = Σws/N and b = Σw(1−s)/N. The first term is what the
+row does as a positive, the second what it does as a negative; a standard error needs both, since positives and
+negatives may be of very different number. With soft labels of 0 and 1 this is DeLong's method.
 """
 
 from __future__ import annotations
@@ -19,10 +20,37 @@ from spu_core.metrics.ranking import Masses, Ranking, masses_by_score, rank_rows
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """AUC_SPU with the influence of each row, in the order of the rows; the values sum to zero."""
+    """AUC_SPU with the influence of each row, in the order of the rows: as a positive and as a negative.
+
+    Both parts sum to zero. Figures that are linear in AUCs have influence values too: subtract and scale them.
+    """
 
     auc: float
-    value: np.ndarray
+    as_positive: np.ndarray
+    as_negative: np.ndarray
+
+    @property
+    def value(self) -> np.ndarray:
+        """The whole influence of each row."""
+        return self.as_positive + self.as_negative
+
+    def __sub__(self, other: Influence) -> Influence:
+        return Influence(
+            self.auc - other.auc, self.as_positive - other.as_positive, self.as_negative - other.as_negative
+        )
+
+    def __mul__(self, factor: float) -> Influence:
+        return Influence(self.auc * factor, self.as_positive * factor, self.as_negative * factor)
+
+    __rmul__ = __mul__
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A standard error with its degrees of freedom; both are NaN where nothing can be measured."""
+
+    standard_error: float
+    degrees: float
 
 
 def auc_spu_influence(soft_label: Any, score: Any, *, sample_weight: Any = None) -> Influence:
@@ -36,11 +64,49 @@ def auc_spu_influence(soft_label: Any, score: Any, *, sample_weight: Any = None)
     return influence_of(masses, score)
 
 
+def spread_of(influence: Influence, masses: Masses, groups: np.ndarray | None = None) -> Spread:
+    """Standard error and degrees of freedom of a figure with these influence values; rows of a group are summed first.
+
+    The part of the positives gets the factor m/(m−1) with m their effective number, that of the negatives likewise;
+    the degrees of freedom are Satterthwaite's for the sum of the two.
+    """
+    positive, negative = masses.all()
+    first, second = _by_group(influence.as_positive, groups), _by_group(influence.as_negative, groups)
+    return spread_of_sums(
+        float(np.einsum("i,i->", first, first)) / positive.size**2,
+        float(np.einsum("i,i->", first, second)) / positive.size**2,
+        float(np.einsum("i,i->", second, second)) / positive.size**2,
+        effective_number(positive, groups),
+        effective_number(negative, groups),
+    )
+
+
+def spread_of_sums(pp: float, pn: float, nn: float, positives: float, negatives: float) -> Spread:
+    """The same from Σψ⁺², Σψ⁺ψ⁻ and Σψ⁻² over N², and the effective numbers of positives and negatives."""
+    if min(positives, negatives) <= 1.0:
+        return Spread(float("nan"), float("nan"))
+    pp, nn = pp * positives / (positives - 1.0), nn * negatives / (negatives - 1.0)
+    pn *= np.sqrt(positives / (positives - 1.0) * negatives / (negatives - 1.0))
+    if pp + nn == 0.0:
+        return Spread(0.0, min(positives, negatives) - 1.0)
+    degrees = (pp + nn) ** 2 / (pp**2 / (positives - 1.0) + nn**2 / (negatives - 1.0))
+    return Spread(float(np.sqrt(max(0.0, pp + 2.0 * pn + nn))), float(degrees))
+
+
+def effective_number(mass: np.ndarray, groups: np.ndarray | None = None) -> float:
+    """How many units of equal mass carry as much information: (Σm)² / Σm², groups counting as one unit.
+
+    >>> effective_number(np.array([1.0, 1.0, 0.0])), effective_number(np.ones(4), np.array([0, 0, 0, 1]))
+    (2.0, 1.6)
+    """
+    mass = _by_group(mass, groups)
+    return float(mass.sum() ** 2 / np.einsum("i,i->", mass, mass))
+
+
 def standard_error(value: np.ndarray, groups: np.ndarray | None = None) -> float:
     """Standard error of the mean of independent influence values; values of one group are summed first."""
     rows = value.size
-    if groups is not None:
-        value = np.bincount(groups, weights=value)
+    value = _by_group(value, groups)
     count = value.size
     if count < 2:
         return float("nan")
@@ -57,13 +123,23 @@ def influence_of(masses: Masses, score: np.ndarray) -> Influence:
     ranking = rank_rows(score)
     positive, negative, beaten, beating = _beaten_and_beating(ranking, masses)
     auc = float(np.einsum("i,i->", positive, beaten) / positive.sum())
-    beaten = (beaten - auc) / positive.sum()
-    beating = (beating - auc) / negative.sum()
-    if ranking.ends_tie is not None:
-        return Influence(auc, _spread_over_ties(ranking, masses, beaten, beating))
-    value = np.empty(score.size)
-    value[ranking.order] = (positive * beaten + negative * beating) * score.size
-    return Influence(auc, value)
+    beaten = (beaten - auc) * (score.size / positive.sum())
+    beating = (beating - auc) * (score.size / negative.sum())
+    as_positive, as_negative = np.empty(score.size), np.empty(score.size)
+    if ranking.ends_tie is None:
+        as_positive[ranking.order], as_negative[ranking.order] = positive * beaten, negative * beating
+        return Influence(auc, as_positive, as_negative)
+    # Rows of one score share what they beat and what beats them, and differ in their masses.
+    score_number = np.cumsum(np.append(False, ranking.ends_tie[:-1]))
+    for block in ranking.blocks():
+        rows, scores = ranking.order[block], score_number[block]
+        positive, negative = masses.of(rows)
+        as_positive[rows], as_negative[rows] = positive * beaten[scores], negative * beating[scores]
+    return Influence(auc, as_positive, as_negative)
+
+
+def _by_group(value: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    return value if groups is None else np.bincount(groups, weights=value)
 
 
 def _beaten_and_beating(ranking: Ranking, masses: Masses) -> tuple[np.ndarray, ...]:
@@ -76,15 +152,3 @@ def _beaten_and_beating(ranking: Ranking, masses: Masses) -> tuple[np.ndarray, .
     reached = np.cumsum(positive)
     beating = 1.0 - (reached - 0.5 * positive) / reached[-1]
     return positive, negative, beaten, beating
-
-
-def _spread_over_ties(ranking: Ranking, masses: Masses, beaten: np.ndarray, beating: np.ndarray) -> np.ndarray:
-    """Rows of one score share what they beat and what beats them, and differ in their masses."""
-    assert ranking.ends_tie is not None
-    score_number = np.cumsum(np.append(False, ranking.ends_tie[:-1]))
-    value = np.empty(ranking.order.size)
-    for block in ranking.blocks():
-        rows, scores = ranking.order[block], score_number[block]
-        positive, negative = masses.of(rows)
-        value[rows] = (positive * beaten[scores] + negative * beating[scores]) * value.size
-    return value

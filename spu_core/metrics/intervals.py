@@ -5,21 +5,21 @@ They treat the soft labels as given and the rows (or groups of rows) as independ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, logit, ndtr, ndtri
+from scipy.special import expit, logit, stdtr, stdtrit
 
 from spu_core.checks import check_score, check_share
 from spu_core.errors import ScoreError, SoftLabelError
 from spu_core.metrics.auc import check_rows, labels_as_mass
-from spu_core.metrics.influence import check_optional_groups, influence_of, standard_error
+from spu_core.metrics.influence import Influence, check_optional_groups, effective_number, influence_of, spread_of
 from spu_core.metrics.ranking import Masses
 
-# Below this many expected positives (or negatives) the nominal 95 % interval covered only 92 % in simulation.
-ENOUGH_MASS = 40.0
-ENOUGH_GROUPS = 20
+# From the table of coverage in docs/mathematics.md.
+ENOUGH_POSITIVES = 10.0
+ENOUGH_GROUPS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,47 @@ class Interval:
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
+    @classmethod
+    def symmetric(
+        cls,
+        estimate: float,
+        error: float,
+        level: float,
+        *,
+        degrees: float = np.inf,
+        limits: tuple[float, float] = (-np.inf, np.inf),
+        warning: str | None = None,
+    ) -> Self:
+        """Student's t interval, cut at the limits; from limit to limit where the standard error is unknown (NaN)."""
+        reach = _t_quantile(level, degrees) * error if np.isfinite(error) else np.inf
+        return cls(estimate, max(estimate - reach, limits[0]), min(estimate + reach, limits[1]), error, level, warning)
+
+    @classmethod
+    def on_logit(
+        cls,
+        estimate: float,
+        error: float,
+        level: float,
+        *,
+        degrees: float = np.inf,
+        rows: float = 1.0,
+        warning: str | None = None,
+    ) -> Self:
+        """Student's t interval of an AUC on the logit scale, which keeps it inside (0, 1).
+
+        Perfect order leaves no spread to measure. The rule of three still applies: a share p of pairs out of order
+        stays unseen in n rows with probability (1−p)^n; `rows` is the smaller number of positives and negatives.
+        """
+        if 0.0 < estimate < 1.0:
+            if not np.isfinite(error):
+                return cls(estimate, 0.0, 1.0, error, level, warning)
+            reach = _t_quantile(level, degrees) * error / (estimate * (1.0 - estimate))
+            low, high = float(expit(logit(estimate) - reach)), float(expit(logit(estimate) + reach))
+        else:
+            unseen = 1.0 - (0.5 - 0.5 * level) ** (1.0 / max(1.0, rows))
+            low, high = (1.0 - unseen, 1.0) if estimate >= 1.0 else (0.0, unseen)
+        return cls(estimate, low, high, error, level, warning)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference(Interval):
@@ -46,6 +87,19 @@ class Difference(Interval):
     @property
     def can_be_told_apart(self) -> bool:
         return self.p_value < 1.0 - self.level
+
+    @classmethod
+    def between(
+        cls, estimate: float, error: float, level: float, *, degrees: float = np.inf, warning: str | None = None
+    ) -> Self:
+        """Difference of two AUCs with Student's t test; without a p-value (NaN) where the error is unknown."""
+        found = cls.symmetric(estimate, error, level, degrees=degrees, limits=(-1.0, 1.0), warning=warning)
+        p_value = float(estimate == 0.0)
+        if not np.isfinite(error):
+            p_value = float("nan")
+        elif error > 0.0:
+            p_value = float(2.0 * stdtr(degrees, -abs(estimate) / error))
+        return replace(found, p_value=p_value)
 
 
 def p_value_words(value: float | None) -> str:
@@ -73,10 +127,7 @@ def auc_spu_interval(
     'Only 2.2 expected positives (ΣS); below 40 such intervals tend to be too narrow.'
     """
     rows = _Rows.check(soft_label, score, level, sample_weight, groups)
-    influence = influence_of(rows.masses, rows.score)
-    error = standard_error(influence.value, rows.groups)
-    low, high = logit_bounds(influence.auc, error, rows.level, rows.effective_masses())
-    return Interval(influence.auc, low, high, error, rows.level, rows.warning)
+    return rows.on_logit(influence_of(rows.masses, rows.score))
 
 
 def known_positive_auc_interval(
@@ -93,11 +144,9 @@ def auc_spu_ceiling_interval(
     """The ceiling with a confidence interval; exactly 1 without uncertainty where every soft label is 0 or 1."""
     rows = _Rows.check(soft_label, soft_label, level, sample_weight, groups)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
-    error = standard_error(ceiling.value, rows.groups)
-    low, high = (1.0, 1.0)
-    if ceiling.auc < 1.0:
-        low, high = logit_bounds(ceiling.auc, error, rows.level, rows.effective_masses())
-    return Interval(ceiling.auc, low, high, error, rows.level, rows.warning)
+    if ceiling.auc >= 1.0:
+        return Interval(1.0, 1.0, 1.0, 0.0, rows.level, rows.warning)
+    return rows.on_logit(ceiling)
 
 
 def ceiling_gap_interval(
@@ -107,8 +156,7 @@ def ceiling_gap_interval(
     rows = _Rows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
-    error = standard_error(ceiling.value - reached.value, rows.groups)
-    return rows.symmetric(ceiling.auc - reached.auc, error, (0.0, 1.0))
+    return rows.symmetric(ceiling - reached, (0.0, 1.0))
 
 
 def ceiling_share_interval(
@@ -122,8 +170,8 @@ def ceiling_share_interval(
     if room <= 1e-12:
         raise SoftLabelError("soft_label is the same in every row, so the ceiling is ½ and no share of it is defined.")
     share = (reached.auc - 0.5) / room
-    error = standard_error((reached.value - share * ceiling.value) / room, rows.groups)
-    return rows.symmetric(share, error, (-1.0, 1.0))
+    moved = replace((reached - share * ceiling) * (1.0 / room), auc=share)
+    return rows.symmetric(moved, (-1.0, 1.0))
 
 
 def compare_auc_spu(
@@ -146,7 +194,10 @@ def compare_auc_spu(
     rows = _Rows.check(soft_label, score_a, level, sample_weight, groups)
     first = influence_of(rows.masses, rows.score)
     second = influence_of(rows.masses, check_score(score_b, rows.score.size, "score_b"))
-    return _difference(first.auc - second.auc, first.value - second.value, rows)
+    spread = spread_of(first - second, rows.masses, rows.groups)
+    return Difference.between(
+        first.auc - second.auc, spread.standard_error, rows.level, degrees=spread.degrees, warning=rows.warning
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,54 +215,47 @@ class _Rows:
         level = check_share(level, "level", ScoreError)
         return cls(masses, score, check_optional_groups(groups, score.size), level)
 
-    @property
-    def quantile(self) -> float:
-        return float(ndtri(0.5 + 0.5 * self.level))
+    def symmetric(self, influence: Influence, limits: tuple[float, float]) -> Interval:
+        spread = spread_of(influence, self.masses, self.groups)
+        return Interval.symmetric(
+            influence.auc,
+            spread.standard_error,
+            self.level,
+            degrees=spread.degrees,
+            limits=limits,
+            warning=self.warning,
+        )
 
-    def symmetric(self, estimate: float, error: float, limits: tuple[float, float]) -> Interval:
-        low, high = estimate - self.quantile * error, estimate + self.quantile * error
-        return Interval(estimate, max(low, limits[0]), min(high, limits[1]), error, self.level, self.warning)
+    def on_logit(self, influence: Influence) -> Interval:
+        spread = spread_of(influence, self.masses, self.groups)
+        return Interval.on_logit(
+            influence.auc,
+            spread.standard_error,
+            self.level,
+            degrees=spread.degrees,
+            rows=min(self.effective_numbers()),
+            warning=self.warning,
+        )
 
-    def effective_masses(self) -> tuple[float, float]:
-        """ΣS and Σ(1−S), as many equally weighted rows would have them."""
-        soft_label, weight = self.masses.soft_label, self.masses.weight
-        if weight is None:
-            return float(soft_label.sum()), float(soft_label.size - soft_label.sum())
-        scale = float(weight.sum() / np.einsum("i,i->", weight, weight))
-        positive = float(np.einsum("i,i->", weight, soft_label))
-        return positive * scale, (float(weight.sum()) - positive) * scale
+    def effective_numbers(self) -> tuple[float, float]:
+        positive, negative = self.masses.all()
+        return effective_number(positive, self.groups), effective_number(negative, self.groups)
 
     @property
     def warning(self) -> str | None:
-        few = few_masses(*self.effective_masses())
-        if few is not None:
-            return few
-        if self.groups is not None and (count := int(self.groups.max()) + 1) < ENOUGH_GROUPS:
-            return f"Only {count} groups; below {ENOUGH_GROUPS} such intervals tend to be too narrow."
+        return few_units(*self.effective_numbers(), grouped=self.groups is not None)
+
+
+def few_units(positives: float, negatives: float, *, grouped: bool = False) -> str | None:
+    """What to say where the effective number of positives or negatives is too small; None where it is enough."""
+    fewest, what = (positives, "positives") if positives <= negatives else (negatives, "negatives")
+    enough, unit = (ENOUGH_GROUPS, "groups with ") if grouped else (ENOUGH_POSITIVES, "")
+    if fewest >= enough:
         return None
+    return (
+        f"The effective number of {unit}{what} is {fewest:.1f}; below {enough:g} such intervals tend to be too narrow."
+    )
 
 
-def _difference(estimate: float, influence: np.ndarray, rows: _Rows) -> Difference:
-    error = standard_error(influence, rows.groups)
-    interval = rows.symmetric(estimate, error, (-1.0, 1.0))
-    p_value = float(2.0 * ndtr(-abs(estimate) / error)) if error > 0.0 else float(estimate == 0.0)
-    return Difference(estimate, interval.low, interval.high, error, rows.level, rows.warning, p_value)
-
-
-def few_masses(positive: float, negative: float) -> str | None:
-    """What to say where there are too few expected positives or negatives; None where there are enough."""
-    if min(positive, negative) >= ENOUGH_MASS:
-        return None
-    few, what = (positive, "positives (ΣS)") if positive <= negative else (negative, "negatives (Σ(1−S))")
-    return f"Only {few:.1f} expected {what}; below {ENOUGH_MASS:g} such intervals tend to be too narrow."
-
-
-def logit_bounds(auc: float, error: float, level: float, masses: tuple[float, float]) -> tuple[float, float]:
-    """Limits of an AUC on the logit scale; `masses` are ΣS and Σ(1−S) as equally weighted rows would have them."""
-    if 0.0 < auc < 1.0:
-        reach = float(ndtri(0.5 + 0.5 * level)) * error / (auc * (1.0 - auc))
-        return float(expit(logit(auc) - reach)), float(expit(logit(auc) + reach))
-    # Perfect order leaves no spread to measure. The rule of three still applies: a share p of pairs out of order
-    # stays unseen in n rows with probability (1−p)^n.
-    unseen = 1.0 - (0.5 - 0.5 * level) ** (1.0 / max(1.0, min(masses)))
-    return (1.0 - unseen, 1.0) if auc >= 1.0 else (0.0, unseen)
+def _t_quantile(level: float, degrees: float) -> float:
+    return float(stdtrit(degrees, 0.5 + 0.5 * level))

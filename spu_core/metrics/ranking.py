@@ -64,7 +64,13 @@ class Masses:
     soft_label: np.ndarray
     weight: np.ndarray | None = None
 
+    def all(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positive and negative mass of every row."""
+        weight = 1.0 if self.weight is None else self.weight
+        return self.soft_label * weight, (1.0 - self.soft_label) * weight
+
     def of(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of some rows."""
         positive = self.soft_label[rows]
         negative = 1.0 - positive
         if self.weight is not None:
