@@ -137,9 +137,10 @@ def show_leaderboard(choice: Choice) -> None:
         column_config=config,
         placeholder="–",
     )
-    tied = choice.comparison.groups[0]
-    if len(tied) > 1:
-        st.caption(f"The first {len(tied)} cannot be told apart: {plain(', '.join(tied))}.")
+    best = choice.comparison.among_best
+    if len(best) > 1:
+        st.caption(f"{len(best)} models may be the best by AUC_SPU: {plain(', '.join(best))}.")
+    st.caption(":material/info: These figures are about the models of the folds, not about the exported model.")
     for run in choice.comparison.runs:
         if run.error is not None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")

@@ -191,6 +191,7 @@ def _pair(entry: str) -> tuple[str, str]:
 def _summary(comparison: Comparison) -> dict[str, object]:
     return {
         "leaderboard": plain(comparison.leaderboard),
+        "among_best": list(comparison.among_best),
         "pairs": plain(comparison.pairs_table),
         "verdict": comparison.verdict.sentence,
         "disagreements": list(comparison.disagreements),
@@ -203,6 +204,8 @@ def _comparison_words(comparison: Comparison) -> list[str]:
     table = comparison.leaderboard
     columns = [name for name in shown if name in table.columns]
     lines = [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
+    if len(comparison.among_best) > 1:
+        lines.append(f"May be the best by AUC_SPU (95 %): {', '.join(comparison.among_best)}")
     return [*lines, comparison.verdict.sentence, *comparison.disagreements, *comparison.notes]
 
 

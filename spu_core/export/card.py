@@ -16,6 +16,8 @@ LIMITS = (
     "AUC_SPU says how well the scores rank rows by the soft label, not by the truth. Its highest possible value is the "
     "ceiling, which depends on the soft labels alone: figures on other soft labels cannot be compared with these.",
     "Intervals take the soft labels as given and rows (or groups) as independent; they do not cover wrong rules.",
+    "Figures and intervals come from models that were each trained on a part of the rows (the folds). This model is "
+    "trained on all rows; its own figures on new rows can lie outside the intervals more often than their level says.",
     "If the soft labels depend on the columns beyond the true class, as rules usually do, a good AUC_SPU does not "
     "prove a good true AUC; audit some rows to know.",
     "A score is not a calibrated probability that a row is positive.",
@@ -68,7 +70,7 @@ def card_sections(bundle: Bundle, comparison: Comparison | None = None, onnx_not
 
 
 def leaderboard_grid(comparison: Comparison) -> Grid:
-    """The candidates with their figures; those that share a letter cannot be told apart."""
+    """The candidates with their figures, and which of them cannot be excluded from being the best by AUC_SPU."""
     rows: list[tuple[str, ...]] = []
     for line in comparison.leaderboard.to_dict("records"):
         if line["error"]:
@@ -77,8 +79,8 @@ def leaderboard_grid(comparison: Comparison) -> Grid:
         figures = [
             _bounded({"estimate": line[k], "low": line[f"{k}_low"], "high": line[f"{k}_high"]}) for k in _COMPARED
         ]
-        rows.append((str(line["name"]), str(line["group"]), *figures))
-    return Grid(("Candidate", "Group", *(_FIGURES[name] for name in _COMPARED)), tuple(rows))
+        rows.append((str(line["name"]), "yes" if line["among_best"] else "no", *figures))
+    return Grid(("Candidate", "May be the best", *(_FIGURES[name] for name in _COMPARED)), tuple(rows))
 
 
 _COMPARED = ("auc_spu", "share_of_ceiling", "known_positive_auc")

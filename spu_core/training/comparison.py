@@ -13,27 +13,39 @@ from spu_core.checks import check_countable
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
-from spu_core.training.figures import WITHOUT_TRUTH, Figure, disagreements, figure_of
+from spu_core.training.figures import WITHOUT_TRUTH, WORDS, Figure, disagreements, figure_of
 from spu_core.training.judging import BUILT_FROM_IT
-from spu_core.training.pairs import Pair, groups_of
+from spu_core.training.pairs import Pair, among_best, simultaneous_intervals
 from spu_core.training.refined import RefinedLabels, with_refined
 from spu_core.training.run import Run
 from spu_core.training.verdict import Verdict, verdict
 
-PAIRS_NOTE = "p-values concern these fitted models, take the soft labels as given, and are corrected by Holm's method."
+# The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to choose.
+NOT_MODELS = ("rule_score", "oracle")
+PAIRS_NOTE = (
+    "p-values concern these fitted models, take the soft labels as given, allow for training rows that the folds share, "
+    "and are corrected by Holm's method."
+)
+FOLD_MODELS_NOTE = (
+    "Figures and intervals speak of the models of the folds. The exported model is trained on all rows, and its own "
+    "AUC_SPU on new rows can lie outside the interval more often than the level says."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """What can be said about several runs that are judged by one S on the same rows.
 
-    `groups` are neighbours in the ranking of which no two can be told apart. `notes` are sentences that belong under
-    the table; `disagreements` say where the figures put another candidate first.
+    `among_best` names the models that cannot be excluded from having the highest AUC_SPU, and `auc_spu` holds intervals
+    that are valid for all models at once, so also for the best of them; the rules alone and an oracle are no models
+    here. `notes` are sentences that belong under the table; `disagreements` say where the figures put another
+    candidate first.
     """
 
     runs: tuple[Run, ...]
     figures: dict[str, Figure]
-    groups: tuple[tuple[str, ...], ...]
+    among_best: tuple[str, ...]
+    auc_spu: dict[str, Interval]
     verdict: Verdict
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
@@ -45,14 +57,13 @@ class Comparison:
 
     @property
     def best(self) -> Run:
-        """The run with the highest AUC_SPU; `groups[0]` has those it cannot be told from."""
+        """The run with the highest AUC_SPU."""
         return self.runs[0]
 
     @property
     def leaderboard(self) -> pd.DataFrame:
-        """One row per run, best AUC_SPU first, failed candidates last."""
-        letters = _letters(self.groups)
-        return pd.DataFrame([_row(run, letters.get(run.name, "")) for run in self.runs])
+        """One row per run, best AUC_SPU first, failed candidates last; AUC_SPU has the intervals of `auc_spu`."""
+        return pd.DataFrame([_row(run, self) for run in self.runs])
 
     @property
     def three_figures(self) -> pd.DataFrame:
@@ -77,14 +88,16 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
         raise TrainingError(f"No candidate was trained, so there is nothing to compare: {failed[0].error}")
     basis = finished[0].basis
     figures = {key: figure_of(key, finished, basis) for key in (*WITHOUT_TRUTH, "true_auc")}
-    ranked = [run.name for run in finished]
+    aucs = figures["auc_spu"].aucs
+    models = {run.name: aucs[run.name] for run in finished if run.candidate.method not in NOT_MODELS}
     return Comparison(
         runs=(*finished, *failed),
         figures=figures,
-        groups=groups_of(ranked, figures["auc_spu"].pairs),
+        among_best=among_best(models, basis.level),
+        auc_spu=simultaneous_intervals(models, basis.level),
         verdict=verdict(finished, figures),
         disagreements=disagreements([figures[key] for key in WITHOUT_TRUTH]),
-        notes=_notes(finished),
+        notes=_notes(finished, figures, len(models)),
     )
 
 
@@ -137,23 +150,24 @@ def _minus_auc(run: Run) -> float:
     return -run.metrics.auc_spu.estimate
 
 
-def _notes(finished: Sequence[Run]) -> tuple[str, ...]:
-    notes = [PAIRS_NOTE] if len(finished) > 1 else []
+def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> tuple[str, ...]:
+    notes = [FOLD_MODELS_NOTE]
     if len(finished) > 1:
-        notes.append(
-            f"The first row was chosen among {len(finished)} candidates on these rows, so its interval comes after a "
-            "selection and is a little too hopeful."
-        )
+        notes.append(PAIRS_NOTE)
+    if models > 1:
+        notes.append(f"The intervals of AUC_SPU hold for all {models} models at once, so also for the best of them.")
     cut = [repr(run.name) for run in finished if run.is_cut]
     if cut:
         notes.append(f"The tuning of {', '.join(cut)} was cut by its time budget and cannot be repeated to the bit.")
     own = [(run.name, note) for run in finished for note in (run.stopping_note, run.selection_note) if note]
     notes += [f"{name!r}: {note}" for name, note in own]
-    notes += _level_notes(finished)
-    interval = finished[0].metrics.auc_spu if finished[0].metrics else None
-    if interval is not None and interval.warning:
-        notes.append(interval.warning)
-    return tuple(notes)
+    return (*notes, *_level_notes(finished), *_warnings(figures))
+
+
+def _warnings(figures: dict[str, Figure]) -> list[str]:
+    """What few positives or negatives mean for each figure."""
+    found = {WORDS[key]: next(iter(figure.aucs.values())).warning for key, figure in figures.items() if figure.aucs}
+    return [f"{name[:1].upper()}{name[1:]}: {warning}" for name, warning in found.items() if warning]
 
 
 def _level_notes(finished: Sequence[Run]) -> list[str]:
@@ -168,25 +182,13 @@ def _level_notes(finished: Sequence[Run]) -> list[str]:
     ]
 
 
-def _letters(groups: Sequence[tuple[str, ...]]) -> dict[str, str]:
-    """Candidates that share a letter cannot be told apart."""
-    letters: dict[str, str] = {}
-    for number, group in enumerate(groups):
-        for name in group:
-            letters[name] = letters.get(name, "") + _letter(number)
-    return letters
-
-
-def _letter(number: int) -> str:
-    return chr(ord("a") + number) if number < 26 else f"({number + 1})"
-
-
-def _row(run: Run, letters: str) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": run.name, "method": run.candidate.method, "group": letters}
+def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
+    is_best = run.name in comparison.among_best
+    row: dict[str, Any] = {"name": run.name, "method": run.candidate.method, "among_best": is_best}
     metrics = run.metrics
     for name in ("auc_spu", "share_of_ceiling", "known_positive_auc", "refined_auc_spu", "true_auc"):
         interval = None if metrics is None else getattr(metrics, name)
-        row |= _bounds(name, interval)
+        row |= _bounds(name, comparison.auc_spu.get(run.name, interval) if name == "auc_spu" else interval)
     for name in _PLAIN:
         value = None if metrics is None else getattr(metrics, name)
         row[name] = np.nan if value is None else value
@@ -195,10 +197,12 @@ def _row(run: Run, letters: str) -> dict[str, Any]:
     return {**row, "seconds": run.seconds, "error": run.error}
 
 
-def _bounds(name: str, interval: Interval | None) -> dict[str, float]:
+def _bounds(name: str, interval: Interval | None) -> dict[str, Any]:
+    ends = ("", "_low", "_high")
     if interval is None:
-        return {name: np.nan, f"{name}_low": np.nan, f"{name}_high": np.nan}
-    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+        return {**dict.fromkeys((name + end for end in ends), np.nan), f"{name}_warning": None}
+    values = zip(ends, (interval.estimate, interval.low, interval.high), strict=True)
+    return {**{name + end: value for end, value in values}, f"{name}_warning": interval.warning}
 
 
 def _figures_row(run: Run, figures: dict[str, Figure]) -> dict[str, Any]:
@@ -215,10 +219,13 @@ def _figures_row(run: Run, figures: dict[str, Figure]) -> dict[str, Any]:
 def _pair_row(pair: Pair) -> tuple[Any, ...]:
     found = pair.difference
     bounds = (found.estimate, found.low, found.high, found.standard_error)
-    return (pair.first, pair.second, *bounds, found.p_value, pair.p_holm, pair.can_be_told_apart)
+    return (pair.first, pair.second, *bounds, found.p_value, pair.p_holm, pair.can_be_told_apart, found.warning)
 
 
-_PAIR_COLUMNS = ["first", "second", "difference", "low", "high", "standard_error", "p_value", "p_holm", "told_apart"]
+_PAIR_COLUMNS = [
+    *("first", "second", "difference", "low", "high", "standard_error"),
+    *("p_value", "p_holm", "told_apart", "warning"),
+]
 _PLAIN = (
     "rows",
     "pooled_auc_spu",

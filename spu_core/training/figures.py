@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from spu_core.training.basis import Basis
 from spu_core.training.folded import FoldedAuc, folded_auc
-from spu_core.training.pairs import Pair, compare_pairs
+from spu_core.training.pairs import ENOUGH_TO_COMPARE, Pair, compare_pairs, without_tests
 from spu_core.training.run import Run
 
 WORDS = {
@@ -29,11 +29,17 @@ FOLLOWS = {
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One way to rank: `value` by name, best first, with paired differences."""
+    """One way to rank: `value` by name, best first, with paired differences.
+
+    `too_few` is the sentence that replaces every comparison where too few positives are known; the differences then
+    have intervals but no p-values.
+    """
 
     key: str
     value: dict[str, float]
     pairs: tuple[Pair, ...]
+    aucs: dict[str, FoldedAuc] = field(default_factory=dict, repr=False)
+    too_few: str | None = None
 
     @property
     def best(self) -> str | None:
@@ -51,8 +57,23 @@ def figure_of(key: str, runs: Sequence[Run], basis: Basis) -> Figure:
     fair = [run for run in runs if not (key == "refined_auc_spu" and run.is_built_from_refined)]
     found = {run.name: folded_auc(target, run.need_score(), basis.only(rows)) for run in fair}
     aucs: dict[str, FoldedAuc] = {name: auc for name, auc in found.items() if auc is not None}
-    ranked = sorted(aucs, key=lambda name: -aucs[name].value)
-    return Figure(key, {name: aucs[name].value for name in ranked}, compare_pairs(aucs, basis.level))
+    value = {name: aucs[name].value for name in sorted(aucs, key=lambda name: -aucs[name].value)}
+    pairs, too_few = compare_pairs(aucs, basis.level), _too_few(key, aucs)
+    return Figure(key, value, pairs if too_few is None else without_tests(pairs, too_few), aucs, too_few)
+
+
+def _too_few(key: str, aucs: Mapping[str, FoldedAuc]) -> str | None:
+    """Says so where there are too few confirmed positives, or true ones, to compare candidates by them."""
+    words = {"known_positive_auc": "confirmed cases", "true_auc": "true positives"}.get(key)
+    if words is None or not aucs:
+        return None
+    fewest = min(folded.effective_numbers[0] for folded in aucs.values())
+    if fewest >= ENOUGH_TO_COMPARE:
+        return None
+    return (
+        f"Too few {words} to tell: they count as {fewest:.3g} independent ones, and at least "
+        f"{ENOUGH_TO_COMPARE:g} are needed."
+    )
 
 
 def disagreements(figures: Sequence[Figure]) -> tuple[str, ...]:
@@ -73,8 +94,10 @@ def _disagreement(one: Figure, other: Figure) -> str | None:
     first, second = both[0], max(both, key=lambda name: other.value[name])
     if first == second:
         return None
-    sure = [figure for figure in (one, other) if _tells_apart(figure, first, second)]
     words = f"{WORDS[one.key]} puts {first!r} first, {WORDS[other.key]} {second!r}"
+    if one.too_few or other.too_few:
+        return f"{words}. {one.too_few or other.too_few}"
+    sure = [figure for figure in (one, other) if _tells_apart(figure, first, second)]
     if not sure:
         return f"{words}; neither tells the two apart."
     if len(sure) == 1:

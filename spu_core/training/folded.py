@@ -1,8 +1,15 @@
 """AUCs within folds: scores of different folds come from different models and need not share a scale.
 
 Pooling all out-of-fold scores into one ranking would punish a candidate whose folds merely differ in level; the model
-that is refitted on all rows has one level. So every AUC of a run is the mean over folds, weighted by their rows, and
-its standard error comes from the influence values of each fold.
+that is refitted on all rows has one level. So every AUC of a run is the mean over folds, weighted by their rows.
+
+Its standard error needs two corrections (docs/training.md has the derivation and the simulations):
+
+- Influence values are centred at the mean over folds. Centred at its own AUC, a fold with one positive would add no
+  spread at all.
+- The models of the folds share training rows. Every pair of folds is used twice, once to train and once to judge, and
+  both times with the same error. A learner that finds only noise therefore has twice the variance that independent
+  folds would have; one that finds a clear signal has hardly more.
 """
 
 from __future__ import annotations
@@ -10,12 +17,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import logit, ndtri, stdtrit
 
 from spu_core.checks import check_groups
 from spu_core.errors import SoftLabelError
-from spu_core.metrics import Interval, auc_spu_influence, auc_spu_interval, standard_error
+from spu_core.metrics import Interval, auc_spu_influence
+from spu_core.metrics.influence import Influence, Spread, effective_number, spread_of
+from spu_core.metrics.intervals import few_units
+from spu_core.metrics.ranking import Masses
 from spu_core.training.basis import Basis
+
+# Variance over that of independent folds where models find only noise; exact for scores linear in the training rows.
+SHARED_TRAINING = 2.0
+# How many directions a learner can follow, which decides how fast the factor falls as the signal grows.
+DIRECTIONS = 50.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +40,47 @@ class FoldedAuc:
 
     value: float
     rows: np.ndarray
-    influence: np.ndarray
+    influence: Influence
+    masses: Masses
     groups: np.ndarray | None
     by_fold: tuple[float | None, ...]
 
     @property
-    def standard_error(self) -> float:
-        return standard_error(self.influence, self.groups)
+    def shares_training(self) -> bool:
+        """Whether several models were judged, which learnt from each other's rows."""
+        return sum(auc is not None for auc in self.by_fold) > 1
+
+    @property
+    def effective_numbers(self) -> tuple[float, float]:
+        """How many positives and negatives of equal mass (or groups) carry as much information."""
+        positive, negative = self.masses.all()
+        return effective_number(positive, self.groups), effective_number(negative, self.groups)
+
+    @property
+    def warning(self) -> str | None:
+        """Says so where there are too few positives or negatives for a trustworthy interval."""
+        return few_units(*self.effective_numbers, grouped=self.groups is not None)
+
+    def spread(self, influence: Influence) -> Spread:
+        """Standard error of a figure with these influence values, as if the folds were independent."""
+        return spread_of(influence, self.masses, self.groups)
+
+    def factor(self, reach: float, distance: float, quantile: float) -> float:
+        """How much wider than for independent folds an interval must be, from 1 to the root of `SHARED_TRAINING`.
+
+        `reach` is half the width for independent folds, `distance` how far the figure lies from what pure noise would
+        give, `quantile` that of the normal distribution. The full factor stands while noise cannot be excluded; beyond
+        that, the share v of noise in the scores and the distance in standard errors z are tied by
+        (1 − v)² / v = z² / D, where D is the number of directions that a learner can follow.
+        """
+        if not self.shares_training:
+            return 1.0
+        excess = (distance / reach) ** 2 - SHARED_TRAINING if reach > 0.0 else np.inf
+        if not excess > 0.0:
+            return shared_factor(self)
+        ratio = excess * quantile**2 / DIRECTIONS
+        noise = 0.0 if np.isinf(ratio) else 1.0 + 0.5 * ratio - np.sqrt(ratio + 0.25 * ratio * ratio)
+        return float(np.sqrt(1.0 + (SHARED_TRAINING - 1.0) * noise))
 
 
 def fold_rows(basis: Basis) -> list[np.ndarray]:
@@ -43,7 +92,7 @@ def fold_rows(basis: Basis) -> list[np.ndarray]:
 def folded_auc(target: np.ndarray, score: np.ndarray, basis: Basis) -> FoldedAuc | None:
     """AUC of a score against any belief, fold by fold; None where no fold has both kinds of mass."""
     by_fold: list[float | None] = []
-    kept, influence = [], []
+    kept, parts = [], []
     for rows in fold_rows(basis):
         weight = basis.of("weight", rows)
         try:
@@ -53,43 +102,79 @@ def folded_auc(target: np.ndarray, score: np.ndarray, basis: Basis) -> FoldedAuc
             continue
         by_fold.append(found.auc)
         kept.append(rows)
-        influence.append(found.value)
+        parts.append(found)
     if not kept:
         return None
     rows = np.concatenate(kept)
-    value = float(np.average([auc for auc in by_fold if auc is not None], weights=[part.size for part in kept]))
+    value = float(np.average([part.auc for part in parts], weights=[part.size for part in kept]))
+    centred = [_centred_at(value, part, _masses(target, basis, own)) for part, own in zip(parts, kept, strict=True)]
+    influence = Influence(value, *(np.concatenate(side) for side in zip(*centred, strict=True)))
     groups = None if basis.groups is None else check_groups(basis.groups[rows], rows.size)
-    return FoldedAuc(value, rows, np.concatenate(influence), groups, tuple(by_fold))
+    return FoldedAuc(value, rows, influence, _masses(target, basis, rows), groups, tuple(by_fold))
 
 
 def folded_interval(target: np.ndarray, score: np.ndarray, basis: Basis) -> Interval | None:
     """The mean over folds with its interval on the logit scale; None where no fold has both kinds of mass."""
     folded = folded_auc(target, score, basis)
-    return None if folded is None else interval_of(folded, target, score, basis)
+    return None if folded is None else interval_of(folded, basis.level)
 
 
-def interval_of(folded: FoldedAuc, target: np.ndarray, score: np.ndarray, basis: Basis) -> Interval:
-    """The interval of a mean over folds, with the warning that few positives deserve."""
-    pooled = auc_spu_interval(target[folded.rows], score[folded.rows], **basis.common(folded.rows))
-    error = folded.standard_error
-    if not 0.0 < folded.value < 1.0:
-        # A perfect order leaves no spread to measure; the pooled interval has a rule for that.
-        low, high = min(pooled.low, folded.value), max(pooled.high, folded.value)
-    else:
-        reach = float(ndtri(0.5 + 0.5 * basis.level)) * error / (folded.value * (1.0 - folded.value))
-        low, high = float(expit(logit(folded.value) - reach)), float(expit(logit(folded.value) + reach))
-    return replace(pooled, estimate=folded.value, low=low, high=high, standard_error=error)
+def interval_of(folded: FoldedAuc, level: float, *, wider: float = 1.0) -> Interval:
+    """The interval of a mean over folds: it speaks of the models of these folds, not of one refitted on all rows.
+
+    `wider` stretches it where it must hold for several candidates at once.
+    """
+    value, spread = folded.value, folded.spread(folded.influence)
+    inside = 0.0 < value < 1.0
+    slope = value * (1.0 - value) if inside else 1.0
+    distance = float(logit(value)) * slope if inside else 0.5
+    error = spread.standard_error * _factor(folded, spread, distance, level, wider)
+    found = Interval.on_logit(
+        value,
+        error * wider,
+        level,
+        degrees=spread.degrees,
+        rows=min(folded.effective_numbers),
+        warning=folded.warning,
+    )
+    return replace(found, standard_error=error)
 
 
-def share_of(folded: FoldedAuc, target: np.ndarray, basis: Basis) -> Interval | None:
+def share_of(folded: FoldedAuc, level: float) -> Interval | None:
     """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½); None where the target is constant."""
-    if np.ptp(target[folded.rows]) == 0.0:
+    target = folded.masses.soft_label
+    if np.ptp(target) == 0.0:
         return None
-    weight = basis.of("weight", folded.rows)
-    ceiling = auc_spu_influence(target[folded.rows], target[folded.rows], sample_weight=weight)
+    ceiling = auc_spu_influence(target, target, sample_weight=folded.masses.weight)
     room = ceiling.auc - 0.5
     share = (folded.value - 0.5) / room
-    error = standard_error((folded.influence - share * ceiling.value) / room, folded.groups)
-    reach = float(ndtri(0.5 + 0.5 * basis.level)) * error
+    spread = folded.spread((folded.influence - share * ceiling) * (1.0 / room))
+    error = spread.standard_error * _factor(folded, spread, share, level)
     # Folds have ceilings of their own, which may lie a trifle above the common one.
-    return Interval(min(share, 1.0), max(share - reach, -1.0), min(share + reach, 1.0), error, basis.level)
+    return Interval.symmetric(
+        min(share, 1.0), error, level, degrees=spread.degrees, limits=(-1.0, 1.0), warning=folded.warning
+    )
+
+
+def _factor(folded: FoldedAuc, spread: Spread, distance: float, level: float, wider: float = 1.0) -> float:
+    reach = wider * float(stdtrit(spread.degrees, 0.5 + 0.5 * level)) * spread.standard_error
+    return folded.factor(reach, distance, float(ndtri(0.5 + 0.5 * level)))
+
+
+def shared_factor(folded: FoldedAuc) -> float:
+    """The factor for figures that may be nothing but noise, such as the difference of two equally good candidates."""
+    return float(np.sqrt(SHARED_TRAINING)) if folded.shares_training else 1.0
+
+
+def _masses(target: np.ndarray, basis: Basis, rows: np.ndarray) -> Masses:
+    return Masses(target[rows], basis.of("weight", rows))
+
+
+def _centred_at(value: float, part: Influence, masses: Masses) -> tuple[np.ndarray, np.ndarray]:
+    """Influence of the rows of one fold around the mean over folds instead of the fold's own AUC."""
+    shift = part.auc - value
+    positive, negative = masses.all()
+    return (
+        part.as_positive + shift * positive / positive.mean(),
+        part.as_negative + shift * negative / negative.mean(),
+    )

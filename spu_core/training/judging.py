@@ -22,7 +22,8 @@ NO_LABELS = "No judged row is a confirmed positive."
 class RunMetrics:
     """The figures of one run on out-of-fold scores; None where a figure does not exist, with a note that says why.
 
-    AUCs are means over folds, since each fold has a model of its own. `pooled_auc_spu` ranks all rows together, as the
+    AUCs are means over folds, since each fold has a model of its own; their intervals speak of these models, not of the
+    one that is refitted on all rows for export. `pooled_auc_spu` ranks all rows together, as the
     drawn curve does; far below `auc_spu` it says that the folds differ in the level of their scores.
     `tpr_spu_at_1` and `tpr_spu_at_5` hold TPR_SPU where FPR_SPU stays within 1 % and 5 %; `tpr_spu_at_budget` where the
     review budget is spent. `self_claimed` is the AUC_SPU the scores would reach if they were E[S|X]; far above
@@ -65,11 +66,11 @@ def judge(score: np.ndarray, basis: Basis, *, built_from_refined: bool = False) 
     refined, refined_note = _refined(score, basis, built_from_refined)
     return RunMetrics(
         rows=int(basis.judged.sum()),
-        auc_spu=interval_of(folded, basis.soft_label, score, basis),
+        auc_spu=interval_of(folded, basis.level),
         auc_spu_by_fold=folded.by_fold,
         pooled_auc_spu=curve.auc,
         ceiling=auc_spu_ceiling(soft_label, sample_weight=basis.of("weight")),
-        share_of_ceiling=share_of(folded, basis.soft_label, basis),
+        share_of_ceiling=share_of(folded, basis.level),
         tpr_spu_at_1=curve.at_fpr(0.01).tpr,
         tpr_spu_at_5=curve.at_fpr(0.05).tpr,
         tpr_spu_at_budget=curve.at_budget(_affordable(basis)).tpr,

@@ -1,6 +1,8 @@
-"""Paired differences between candidates: influence values fold by fold, Holm's correction, groups that stay together.
+"""Candidates against each other: paired differences with Holm's correction, and what holds for the best of several.
 
-The p-values concern these fitted models and take the soft labels as given.
+A difference of two candidates of equal quality is noise whatever signal both have found, so its standard error always
+carries the full factor for shared training rows (`folded.SHARED_TRAINING`). Tests concern these fitted models and take
+the soft labels as given.
 """
 
 from __future__ import annotations
@@ -10,10 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtrit
 
-from spu_core.metrics import Difference, standard_error
-from spu_core.training.folded import FoldedAuc
+from spu_core.metrics import Difference, Interval
+from spu_core.training.folded import FoldedAuc, interval_of, shared_factor
+
+# Below this effective number of confirmed positives no comparison by them is made.
+ENOUGH_TO_COMPARE = 10.0
+DRAWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,15 @@ def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[P
     return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True))
 
 
+def without_tests(pairs: Sequence[Pair], reason: str) -> tuple[Pair, ...]:
+    """The same differences and intervals without p-values, with the reason as their warning."""
+    blank = float("nan")
+    return tuple(
+        replace(pair, p_holm=blank, difference=replace(pair.difference, p_value=blank, warning=reason))
+        for pair in pairs
+    )
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the chance of even one false difference stays below the level.
 
@@ -52,25 +67,91 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-def groups_of(ranked: Sequence[str], pairs: Sequence[Pair]) -> tuple[tuple[str, ...], ...]:
-    """Neighbours in the ranking of which no two can be told apart, as long as possible; groups may overlap."""
-    apart = {frozenset((pair.first, pair.second)) for pair in pairs if pair.can_be_told_apart}
-    groups: list[tuple[str, ...]] = []
-    last_end = 0
-    for start in range(len(ranked)):
-        end = start + 1
-        while end < len(ranked) and not any(frozenset((ranked[end], n)) in apart for n in ranked[start:end]):
-            end += 1
-        if end > last_end:
-            groups.append(tuple(ranked[start:end]))
-            last_end = end
-    return tuple(groups)
+def among_best(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[str, ...]:
+    """The candidates that cannot be excluded from being the best one, best first.
+
+    The truly best candidate is among them with probability `level`: a candidate is left out only where another one
+    leads it by more than chance would let any of the others lead (one-sided max-T test).
+    """
+    ranked = sorted(aucs, key=lambda name: -aucs[name].value)
+    if len(ranked) < 2 or not _is_measurable(aucs):
+        return tuple(ranked)
+    errors = _JointErrors.of([aucs[name] for name in ranked])
+    value = np.array([aucs[name].value for name in ranked])
+    return tuple(name for at, name in enumerate(ranked) if not errors.exclude(at, value, level))
+
+
+def simultaneous_intervals(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> dict[str, Interval]:
+    """AUC intervals that hold for all candidates at once, and so for whichever of them is chosen (max-T)."""
+    if len(aucs) < 2 or not _is_measurable(aucs):
+        return {name: interval_of(folded, level) for name, folded in aucs.items()}
+    wider = _JointErrors.of(list(aucs.values())).widening(level)
+    return {name: interval_of(folded, level, wider=wider) for name, folded in aucs.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class _JointErrors:
+    """Errors of several figures on the same rows: their covariance, and draws of Student's t with it."""
+
+    covariance: np.ndarray
+    degrees: float
+    draws: np.ndarray
+    factor: float
+
+    @classmethod
+    def of(cls, aucs: Sequence[FoldedAuc]) -> _JointErrors:
+        units = np.stack([_by_unit(folded) for folded in aucs])
+        covariance = units @ units.T
+        degrees = min(folded.spread(folded.influence).degrees for folded in aucs)
+        rng = np.random.default_rng(0)
+        values, vectors = np.linalg.eigh(covariance)
+        normal = rng.standard_normal((DRAWS, len(aucs))) @ (vectors * np.sqrt(values.clip(0.0))).T
+        draws = normal / np.sqrt(rng.chisquare(degrees, (DRAWS, 1)) / degrees)
+        return cls(covariance, degrees, draws, shared_factor(aucs[0]))
+
+    def exclude(self, at: int, value: np.ndarray, level: float) -> bool:
+        """Whether some figure leads that at `at` by more than chance would allow."""
+        variance = np.diag(self.covariance)
+        error = np.sqrt((variance + variance[at] - 2.0 * self.covariance[at]).clip(0.0))
+        other = error > 0.0
+        if not other.any():
+            return False
+        lead = (self.draws[:, other] - self.draws[:, [at]]) / error[other]
+        most = float(np.quantile(lead.max(axis=1), level))
+        return bool((value[other] - value[at] > most * self.factor * error[other]).any())
+
+    def widening(self, level: float) -> float:
+        """How much wider than a single interval one must be to hold for all figures at once."""
+        error = np.sqrt(np.diag(self.covariance))
+        seen = error > 0.0
+        if not seen.any():
+            return 1.0
+        largest = float(np.quantile(np.abs(self.draws[:, seen] / error[seen]).max(axis=1), level))
+        return max(1.0, largest / float(stdtrit(self.degrees, 0.5 + 0.5 * level)))
+
+
+def _is_measurable(aucs: Mapping[str, FoldedAuc]) -> bool:
+    """Whether there is more than one positive and one negative (or group with them) to see a spread."""
+    return all(min(folded.effective_numbers) > 1.0 for folded in aucs.values())
+
+
+def _by_unit(folded: FoldedAuc) -> np.ndarray:
+    """Influence by row or group, scaled so that the sum of squares is the squared standard error."""
+    positives, negatives = folded.effective_numbers
+    part = folded.influence
+    value = part.as_positive * np.sqrt(positives / (positives - 1.0))
+    value += part.as_negative * np.sqrt(negatives / (negatives - 1.0))
+    if folded.groups is not None:
+        value = np.bincount(folded.groups, weights=value)
+    return value / folded.rows.size
 
 
 def _difference(first: FoldedAuc, second: FoldedAuc, level: float) -> Difference:
-    estimate = first.value - second.value
-    error = standard_error(first.influence - second.influence, first.groups)
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
-    p_value = float(2.0 * ndtr(-abs(estimate) / error)) if error > 0.0 else float(estimate == 0.0)
-    low, high = max(estimate - reach, -1.0), min(estimate + reach, 1.0)
-    return Difference(estimate, low, high, error, level, None, p_value)
+    spread = first.spread(first.influence - second.influence)
+    return Difference.between(
+        first.value - second.value,
+        shared_factor(first) * spread.standard_error,
+        level,
+        degrees=spread.degrees,
+        warning=first.warning,
+    )

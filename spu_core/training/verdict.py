@@ -44,6 +44,8 @@ def verdict(runs: Sequence[Run], figures: Mapping[str, Figure]) -> Verdict:
     caveats = _caveats(key, runs, pair)
     evidence = (*_twins(figures[key], runs), *_own_figure(figures, pair))
     answer, sentence = _answer(key, pair, [run.name for run in with_rules])
+    if figures[key].too_few:
+        return Verdict("unknown", figures[key].too_few, key, pair, evidence, caveats)
     note = runs[0].basis.labels_note
     if key == "known_positive_auc" and note and runs[0].basis.randomly_checked is None:
         unsure = "It cannot be told, since confirmed positives are not independent of the rules."
@@ -121,7 +123,7 @@ def _own_figure(figures: Mapping[str, Figure], pair: Pair) -> tuple[str, ...]:
 
 
 def _caveats(key: str, runs: Sequence[Run], pair: Pair) -> tuple[str, ...]:
-    caveats = []
+    caveats = [pair.difference.warning] if pair.difference.warning else []
     if key == "known_positive_auc":
         caveats.append(
             "Known-positive AUC assumes that confirmed positives look like the hidden ones; "

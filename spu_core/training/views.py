@@ -21,12 +21,11 @@ from spu_core.metrics import (
     roc_spu_ceiling,
 )
 from spu_core.theory import ScarLink
-from spu_core.training.comparison import Comparison
+from spu_core.training.comparison import NOT_MODELS, Comparison
 from spu_core.training.folded import folded_interval
 from spu_core.training.run import Run
 
 MOST_SEGMENTS = 12
-NOT_MODELS = ("rule_score", "oracle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +199,7 @@ def segment_table(run: Run, segments: pd.Series, threshold: float) -> pd.DataFra
                 "auc_spu": np.nan if interval is None else interval.estimate,
                 "low": np.nan if interval is None else interval.low,
                 "high": np.nan if interval is None else interval.high,
+                "warning": None if interval is None else interval.warning,
                 "flagged_share": float((run.need_score()[rows] > threshold).mean()),
             }
         )

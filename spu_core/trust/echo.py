@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
+from spu_core.metrics.intervals import few_units
 from spu_core.tables import Table
 from spu_core.training import Candidate, Run, TrainConfig, TrainProgress, cross_fit
-from spu_core.training.folded import folded_auc, share_of
+from spu_core.training.folded import SHARED_TRAINING, folded_auc, share_of
 
 # A model that reproduces nine tenths of the ranking of the rules has little room for anything else.
 ECHO_SHARE = 0.9
@@ -130,16 +130,22 @@ def beyond_rules(run: Run) -> Interval | None:
             spread_of_rest.append(labeled.size**2 * outranked.var() / rest.size)
     if not outranking:
         return None
-    return _mean_with_interval(np.concatenate(outranking), sum(spread_of_rest), basis.level)
+    folds = np.unique(basis.fold[basis.judged]).size
+    return _mean_with_interval(np.concatenate(outranking), sum(spread_of_rest), basis.level, folds)
 
 
-def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: float) -> Interval:
-    """DeLong's two parts of the variance: that of the confirmed positives, and that of the rest beside them."""
+def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: float, folds: int) -> Interval:
+    """DeLong's two parts of the variance: that of the confirmed positives, and that of the rest beside them.
+
+    Whether the model knows anything beyond the rules is the very question, so the full factor for training rows that
+    the folds share stands.
+    """
     count = outranking.size
-    own = outranking.var(ddof=1) / count if count > 1 else 0.25
+    own = outranking.var(ddof=1) / count if count > 1 else np.nan
     estimate, error = float(outranking.mean()), float(np.sqrt(own + spread_of_rest / count**2))
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
-    return Interval(estimate, max(estimate - reach, 0.0), min(estimate + reach, 1.0), error, level)
+    error *= float(np.sqrt(SHARED_TRAINING)) if folds > 1 else 1.0
+    warning = few_units(count, np.inf)
+    return Interval.symmetric(estimate, error, level, degrees=max(1, count - 1), limits=(0.0, 1.0), warning=warning)
 
 
 def _share_below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -158,7 +164,7 @@ def _auc_spu(run: Run) -> Interval:
 def _reproduced(run: Run) -> Interval:
     """The rule score taken as the belief to be reached: share of its own ceiling."""
     folded = folded_auc(run.basis.rule_score, run.need_score(), run.basis)
-    share = None if folded is None else share_of(folded, run.basis.rule_score, run.basis)
+    share = None if folded is None else share_of(folded, run.basis.level)
     if share is None:
         raise TrainingError("The rule score is the same in every row, so there is nothing that could be repeated.")
     return share

@@ -58,7 +58,7 @@ def test_the_leaderboard_has_every_figure_and_failed_candidates_last(basis):
     assert table["name"].tolist() == ["lightgbm", "logistic", "oracle"]
     assert table["error"].isna().tolist() == [True, True, False]
     assert table["error"][2] == "no truth"
-    assert table["group"].tolist() == ["a", "b", ""]
+    assert table["among_best"].tolist() == [True, False, False]
     wanted = {"auc_spu", "auc_spu_low", "ceiling", "share_of_ceiling", "tpr_spu_at_1", "tpr_spu_at_5", "true_auc"}
     wanted |= {"tpr_spu_at_budget", "soft_log_loss", "calibration_gap", "known_positive_auc", "refined_auc_spu"}
     assert wanted | {"self_claimed", "seconds"} <= set(table.columns)
@@ -245,7 +245,7 @@ def test_notes_tell_of_selection_levels_and_few_positives(basis):
     )
     words = " ".join(comparison.notes)
 
-    assert "chosen among 2 candidates" in words
+    assert "hold for all 2 models at once, so also for the best" in words
     assert "take the soft labels as given" in words
     assert "folds of 'lightgbm' score at different levels" in words
 

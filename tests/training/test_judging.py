@@ -12,7 +12,7 @@ from spu_core.metrics import auc_spu_ceiling, auc_spu_score, calibration_gap, co
 from spu_core.training import Basis, Candidate, TrainConfig, cross_fit, refine_soft_labels, with_refined
 from spu_core.training.folded import folded_auc, folded_interval
 from spu_core.training.judging import BUILT_FROM_IT, NOT_REFINED, judge
-from spu_core.training.pairs import compare_pairs, groups_of, holm
+from spu_core.training.pairs import compare_pairs, holm
 
 
 @pytest.fixture
@@ -166,24 +166,6 @@ def test_holm_equals_its_definition_step_by_step():
 
     assert holm(p) == pytest.approx([0.004, 0.09, 0.09, 0.5])
     assert holm([]) == []
-
-
-def test_groups_are_runs_of_neighbours_that_cannot_be_told_apart(basis):
-    rng = np.random.default_rng(3)
-    strong = basis.soft_label
-    scores = {
-        "best": strong + 0.01 * rng.random(600),
-        "twin": strong + 0.01 * rng.random(600),
-        "poor": strong + 2.0 * rng.random(600),
-        "none": rng.random(600),
-    }
-    aucs = {name: folded_auc(basis.soft_label, values, basis) for name, values in scores.items()}
-    ranked = sorted(aucs, key=lambda name: -aucs[name].value)
-
-    groups = groups_of(ranked, compare_pairs(aucs))
-
-    assert set(groups[0]) == {"best", "twin"}
-    assert groups[1:] == (("poor",), ("none",))
 
 
 def test_a_budget_of_more_rows_than_there_are_reviews_all(basis, score):
