@@ -16,7 +16,7 @@ import numpy as np
 
 from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics.influence import spread_of_sums
+from spu_core.metrics.influence import Spread, few_factor, spread_of_sums
 from spu_core.metrics.intervals import Interval, few_units
 
 BUCKET_ROWS = 1 << 21
@@ -39,6 +39,8 @@ class ExternalScores:
     rows: int = 0
     positive: float = 0.0
     negative: float = 0.0
+    positive_squared: float = 0.0
+    negative_squared: float = 0.0
     _folder: tempfile.TemporaryDirectory[str] = field(
         default_factory=lambda: tempfile.TemporaryDirectory(prefix="spu-scores-", ignore_cleanup_errors=True),
         repr=False,
@@ -58,27 +60,32 @@ class ExternalScores:
         with self._all.open("ab") as stream:
             stream.write(np.column_stack([score + 0.0, soft_label, weight]).tobytes())
         self.rows += score.size
-        self.positive += float((weight * soft_label).sum())
-        self.negative += float((weight * (1.0 - soft_label)).sum())
+        positive, negative = weight * soft_label, weight * (1.0 - soft_label)
+        self.positive += float(positive.sum())
+        self.negative += float(negative.sum())
+        self.positive_squared += float((positive * positive).sum())
+        self.negative_squared += float((negative * negative).sum())
 
     def auc(self) -> float:
         """AUC_SPU of all rows, exactly."""
-        return self._moments().auc
+        return self._moments().area
 
     def interval(self, level: float = 0.95) -> Interval:
         """AUC_SPU with the confidence interval that `auc_spu_interval` gives to the same rows in memory."""
         level = check_share(level, "level", ScoreError)
-        found = self._moments()
-        numbers = found.effective_numbers
-        spread = spread_of_sums(*found.sums_of_squares, *numbers)
+        found, numbers = self._moments(), self._effective_numbers()
+        spread = found.spread()
         return Interval.on_logit(
-            found.auc,
+            found.area,
             spread.standard_error,
             level,
             degrees=spread.degrees,
             rows=min(numbers),
             warning=few_units(*numbers),
         )
+
+    def _effective_numbers(self) -> tuple[float, float]:
+        return self.positive**2 / self.positive_squared, self.negative**2 / self.negative_squared
 
     @property
     def _all(self) -> Path:
@@ -89,7 +96,8 @@ class ExternalScores:
             raise SoftLabelError(
                 "The rows counted so far have no positive mass, or no negative mass; AUC_SPU needs both."
             )
-        moments = _Moments(self.positive, self.negative)
+        positives, negatives = self._effective_numbers()
+        moments = _Moments(self.positive, self.negative, few_factor(positives), few_factor(negatives))
         for bucket in self._buckets():
             moments.add(bucket[np.argsort(bucket[:, 0], kind="stable")])
         return moments
@@ -127,49 +135,43 @@ class ExternalScores:
 
 @dataclass(eq=False)
 class _Moments:
-    """Sums over sorted rows, from which AUC_SPU and the sum of its squared influence values follow."""
+    """Sums over sorted rows, from which AUC_SPU and the spread of its influence values follow.
+
+    A row moves AUC_SPU by α − A'β, where A' = A − ½ is known only at the end; so sums of products of α and β are kept.
+    """
 
     positive: float
     negative: float
+    positive_factor: float
+    negative_factor: float
     below_positive: float = 0.0
     below_negative: float = 0.0
     area: float = 0.0
-    # Σ of (p², pn, n²) times powers of (share beaten − ½) and (share beating − ½).
-    sums: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    second: np.ndarray = field(default_factory=lambda: np.zeros(3))  # Σ α^(2−k) β^k
+    fourth: np.ndarray = field(default_factory=lambda: np.zeros(5))  # Σ α^(4−k) β^k
 
-    @property
-    def auc(self) -> float:
-        return self.area
-
-    @property
-    def effective_numbers(self) -> tuple[float, float]:
-        """Of positives and of negatives."""
-        return self.positive**2 / self.sums[0, 0], self.negative**2 / self.sums[2, 0]
-
-    @property
-    def sums_of_squares(self) -> tuple[float, float, float]:
-        """Σψ⁺², Σψ⁺ψ⁻ and Σψ⁻² over N², from moments about ½, so that little is lost where they cancel."""
-        shift = self.area - 0.5
-        pp, pn, nn = self.sums
-        return (
-            float(pp[2] - 2 * shift * pp[1] + shift**2 * pp[0]) / self.positive**2,
-            float(pn[2] - shift * pn[1] + shift**2 * pn[0]) / (self.positive * self.negative),
-            float(nn[2] - 2 * shift * nn[1] + shift**2 * nn[0]) / self.negative**2,
-        )
+    def spread(self) -> Spread:
+        """Standard error and degrees of freedom of the area, by the binomial theorem."""
+        shift = 0.5 - self.area
+        second = self.second @ (np.array([1.0, 2.0, 1.0]) * shift ** np.arange(3))
+        fourth = self.fourth @ (np.array([1.0, 4.0, 6.0, 4.0, 1.0]) * shift ** np.arange(5))
+        return spread_of_sums(float(second.clip(0.0)), float(fourth))
 
     def add(self, rows: np.ndarray) -> None:
         """The next rows, in order of score; no score of theirs comes again."""
         score, soft_label, weight = rows.T
-        p, n = weight * soft_label, weight * (1.0 - soft_label)
-        start = np.flatnonzero(np.append(True, np.diff(score) > 0.0))
+        p, n = weight * soft_label / self.positive, weight * (1.0 - soft_label) / self.negative
+        new_score = np.append(True, np.diff(score) > 0.0)
+        start, number = np.flatnonzero(new_score), np.cumsum(new_score) - 1
         positive, negative = np.add.reduceat(p, start), np.add.reduceat(n, start)
-        beaten = (self.below_negative + np.cumsum(negative) - 0.5 * negative) / self.negative
-        beating = 1.0 - (self.below_positive + np.cumsum(positive) - 0.5 * positive) / self.positive
-        self.area += float((positive * beaten).sum()) / self.positive
+        beaten = self.below_negative + np.cumsum(negative) - 0.5 * negative
+        beating = 1.0 - (self.below_positive + np.cumsum(positive) - 0.5 * positive)
+        self.area += float((positive * beaten).sum())
         self.below_positive += float(positive.sum())
         self.below_negative += float(negative.sum())
-        b, c = beaten - 0.5, beating - 0.5
-        for place, (mass, first, second) in enumerate(((p * p, b, b), (p * n, b, c), (n * n, c, c))):
-            by_score = np.add.reduceat(mass, start)
-            linear = by_score * (first + second) / (1.0 if place == 1 else 2.0)
-            self.sums[place] += by_score.sum(), linear.sum(), (by_score * first * second).sum()
+        p *= self.positive_factor
+        n *= self.negative_factor
+        alpha, beta = p * (beaten - 0.5)[number] + n * (beating - 0.5)[number], p + n
+        squares = alpha * alpha, alpha * beta, beta * beta
+        self.second += [product.sum() for product in squares]
+        self.fourth += [(squares[i] * squares[j]).sum() for i, j in ((0, 0), (0, 1), (1, 1), (1, 2), (2, 2))]

@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics.influence import spread_of_sums
+from spu_core.metrics.influence import few_factor
 from spu_core.metrics.intervals import Interval, few_units
 
 LOGIT_REACH = 20.0
@@ -135,16 +135,21 @@ class ScoreHistogram:
         bounded = self.auc()
         beaten, beating = self._beaten_and_beating()
         positives, negatives = self.positive.sum(), self.negative.sum()
-        of_positive, of_negative = (beaten - bounded.value) / positives, (beating - bounded.value) / negatives
         numbers = positives**2 / self.positive_squared.sum(), negatives**2 / self.negative_squared.sum()
-        spread = spread_of_sums(
-            float(self.positive_squared @ of_positive**2),
-            float(self.mixed @ (of_positive * of_negative)),
-            float(self.negative_squared @ of_negative**2),
-            *numbers,
+        of_positive = few_factor(numbers[0]) * (beaten - bounded.value) / positives
+        of_negative = few_factor(numbers[1]) * (beating - bounded.value) / negatives
+        squares = (
+            self.positive_squared * of_positive**2
+            + 2.0 * self.mixed * of_positive * of_negative
+            + self.negative_squared * of_negative**2
         )
+        # The counts hold no fourth powers, from which `auc_spu_interval` has its degrees of freedom.
         found = Interval.symmetric(
-            bounded.value, spread.standard_error, level, degrees=spread.degrees, warning=few_units(*numbers)
+            bounded.value,
+            float(np.sqrt(squares.sum())),
+            level,
+            degrees=min(numbers) - 1.0,
+            warning=few_units(*numbers),
         )
         widened = max(0.0, found.low - bounded.error_bound), min(1.0, found.high + bounded.error_bound)
         return replace(found, low=widened[0], high=widened[1])

@@ -67,30 +67,26 @@ def auc_spu_influence(soft_label: Any, score: Any, *, sample_weight: Any = None)
 def spread_of(influence: Influence, masses: Masses, groups: np.ndarray | None = None) -> Spread:
     """Standard error and degrees of freedom of a figure with these influence values; rows of a group are summed first.
 
-    The part of the positives gets the factor m/(m−1) with m their effective number, that of the negatives likewise;
-    the degrees of freedom are Satterthwaite's for the sum of the two.
+    With m and n the effective numbers of positives and of negatives, what rows do as positives gets the factor
+    √(m/(m−1)), what they do as negatives √(n/(n−1)); the degrees of freedom are Satterthwaite's, (Σu²)²/Σu⁴.
     """
     positive, negative = masses.all()
-    first, second = _by_group(influence.as_positive, groups), _by_group(influence.as_negative, groups)
-    return spread_of_sums(
-        float(np.einsum("i,i->", first, first)) / positive.size**2,
-        float(np.einsum("i,i->", first, second)) / positive.size**2,
-        float(np.einsum("i,i->", second, second)) / positive.size**2,
-        effective_number(positive, groups),
-        effective_number(negative, groups),
-    )
+    first, second = (few_factor(effective_number(mass, groups)) for mass in (positive, negative))
+    moved = _by_group(first * influence.as_positive + second * influence.as_negative, groups)
+    squares = moved * moved
+    return spread_of_sums(squares.sum() / positive.size**2, np.einsum("i,i->", squares, squares) / positive.size**4)
 
 
-def spread_of_sums(pp: float, pn: float, nn: float, positives: float, negatives: float) -> Spread:
-    """The same from Σψ⁺², Σψ⁺ψ⁻ and Σψ⁻² over N², and the effective numbers of positives and negatives."""
-    if min(positives, negatives) <= 1.0:
+def spread_of_sums(second: float, fourth: float) -> Spread:
+    """The same from Σu² and Σu⁴, where u is what a row (or group) moves the figure."""
+    if not np.isfinite(second):
         return Spread(float("nan"), float("nan"))
-    pp, nn = pp * positives / (positives - 1.0), nn * negatives / (negatives - 1.0)
-    pn *= np.sqrt(positives / (positives - 1.0) * negatives / (negatives - 1.0))
-    if pp + nn == 0.0:
-        return Spread(0.0, min(positives, negatives) - 1.0)
-    degrees = (pp + nn) ** 2 / (pp**2 / (positives - 1.0) + nn**2 / (negatives - 1.0))
-    return Spread(float(np.sqrt(max(0.0, pp + 2.0 * pn + nn))), float(degrees))
+    return Spread(float(np.sqrt(second)), float(second**2 / fourth) if fourth > 0.0 else float("inf"))
+
+
+def few_factor(number: float) -> float:
+    """√(m/(m−1)), by which the mean of m values makes them look too near to each other; NaN for one alone."""
+    return float(np.sqrt(number / (number - 1.0))) if number > 1.0 + 1e-9 else float("nan")
 
 
 def effective_number(mass: np.ndarray, groups: np.ndarray | None = None) -> float:
