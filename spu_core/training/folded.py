@@ -151,8 +151,14 @@ def share_of(folded: FoldedAuc, level: float) -> Interval | None:
     spread = folded.spread((folded.influence - share * ceiling) * (1.0 / room))
     error = spread.standard_error * _factor(folded, spread, share, level)
     # Folds have ceilings of their own, which may lie a trifle above the common one.
-    return Interval.symmetric(
-        min(share, 1.0), error, level, degrees=spread.degrees, limits=(-1.0, 1.0), warning=folded.warning
+    return Interval.on_logit(
+        min(share, 1.0),
+        error,
+        level,
+        degrees=spread.degrees,
+        rows=min(folded.effective_numbers),
+        limits=(-1.0, 1.0),
+        warning=folded.warning,
     )
 
 

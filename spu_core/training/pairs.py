@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from spu_core.metrics import Difference, Interval
+from spu_core.metrics.influence import few_factor
 from spu_core.training.folded import FoldedAuc, interval_of, shared_factor
 
 # Below this effective number of confirmed positives no comparison by them is made.
@@ -139,8 +140,7 @@ def _by_unit(folded: FoldedAuc) -> np.ndarray:
     """Influence by row or group, scaled so that the sum of squares is the squared standard error."""
     positives, negatives = folded.effective_numbers
     part = folded.influence
-    value = part.as_positive * np.sqrt(positives / (positives - 1.0))
-    value += part.as_negative * np.sqrt(negatives / (negatives - 1.0))
+    value = few_factor(positives) * part.as_positive + few_factor(negatives) * part.as_negative
     if folded.groups is not None:
         value = np.bincount(folded.groups, weights=value)
     return value / folded.rows.size
