@@ -23,7 +23,7 @@ from spu_core.training.verdict import Verdict, verdict
 # The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to choose.
 NOT_MODELS = ("rule_score", "oracle")
 PAIRS_NOTE = (
-    "p-values concern these fitted models, take the soft labels as given, allow for training rows that the folds share, "
+    "p-values concern these fitted models, take the soft labels as given, allow for training rows that folds share, "
     "and are corrected by Holm's method."
 )
 FOLD_MODELS_NOTE = (
