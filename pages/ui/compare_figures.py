@@ -110,6 +110,9 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
         selection_mode="points",
     )
     st.caption(":material/ads_click: Click a curve to flag the rows above that point.")
+    for band in bands.values():
+        if band.missing_because is not None:
+            st.caption(f":material/info: {band.missing_because}")
 
 
 def show_leaderboard(choice: Choice) -> None:

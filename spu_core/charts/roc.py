@@ -50,6 +50,8 @@ def roc_chart(
     figure = canvas(theme, _alt({name: areas[name] for name in curves}, ceiling, operating_point), height=440)
     _add_unattainable(figure, ceiling, view, theme)
     for name, band in (bands or {}).items():
+        if band.missing_because is not None:
+            continue
         _add_band(figure, band, theme.color(list(curves).index(name) if name in curves else 0))
     _add_diagonal(figure, view, theme)
     _add_ceiling(figure, ceiling, view, theme)

@@ -1,8 +1,9 @@
 """Confidence bands around ROC_SPU: at each FPR_SPU (pointwise), and for the whole curve at once (simultaneous).
 
 The influence of row i on the TPR at FPR u is (s_i/a)(1[g_i>t_u] − R(u)) − R'(u) ((1−s_i)/b)(1[g_i>t_u] − u), where the
-slope R'(u) is read from the mean soft label around the threshold. Its covariance over a grid of u needs only running
-sums of s², s(1−s) and (1−s)².
+slope R'(u) is read from the mean soft label around the threshold. Rows of one group are summed. The variance at u says
+how many positives of equal mass would vary as much; the bounds are binomial ones for that many, since they hold near 0
+and 1 too. A Gaussian process of the same correlations says how far out they must lie to hold for the whole curve.
 """
 
 from __future__ import annotations
@@ -11,21 +12,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import betaincinv, ndtr
 
 from spu_core.checks import check_share
 from spu_core.errors import ScoreError
 from spu_core.metrics.auc import check_rows
+from spu_core.metrics.influence import check_optional_groups, effective_number, few_factor
 from spu_core.metrics.ranking import Masses, rank_rows
 
 # Dense where analysts look: low false positive rates.
 DEFAULT_GRID = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 25), np.linspace(0.1, 0.99, 60)]))
-DRAWS = 4000
+DRAWS = 2000
+# Fewer positives leave a band that says nothing; fewer flagged negatives leave nothing to approximate (simulated).
+ENOUGH_POSITIVES = 10.0
+ENOUGH_FLAGGED_NEGATIVES = 10.0
+# More rows or groups than this are dealt to so many units by chance; the standard error then errs by 1.6 %.
+MOST_UNITS = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class RocBand:
-    """TPR_SPU with its bounds at each FPR_SPU of a grid; the simultaneous bounds hold for all grid points at once."""
+    """TPR_SPU with its bounds at each FPR_SPU of a grid; the simultaneous bounds hold for all grid points at once.
+
+    Where no band can be trusted, the arrays are empty and `missing_because` says why.
+    """
 
     fpr: np.ndarray
     tpr: np.ndarray
@@ -34,130 +44,158 @@ class RocBand:
     simultaneous_low: np.ndarray
     simultaneous_high: np.ndarray
     level: float
+    missing_because: str | None = None
 
 
 def roc_spu_band(
-    soft_label: Any, score: Any, *, level: float = 0.95, grid: Any = None, sample_weight: Any = None
+    soft_label: Any, score: Any, *, level: float = 0.95, grid: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> RocBand:
-    """Pointwise and simultaneous confidence bands of ROC_SPU.
+    """Pointwise and simultaneous confidence bands of ROC_SPU; rows of one group are taken as dependent.
 
     >>> rng = np.random.default_rng(0)
     >>> soft_label = rng.random(500)
     >>> band = roc_spu_band(soft_label, soft_label + rng.normal(size=500), grid=[0.1, 0.5])
     >>> bool((band.simultaneous_low <= band.low).all() and (band.low < band.tpr).all())
     True
+    >>> roc_spu_band([1, 1, 0, 0, 0], [5, 3, 4, 2, 1]).missing_because
+    'No confidence band: it needs an effective number of at least 10 positives, and there are 2.'
     """
     masses, score = check_rows(soft_label, score, sample_weight)
     level = check_share(level, "level", ScoreError)
-    sums = _RunningSums.of(masses, score)
-    # Below five flagged negatives the normal approximation has nothing to stand on.
-    grid = DEFAULT_GRID[DEFAULT_GRID * sums.effective_negatives >= 5.0] if grid is None else _check_grid(grid)
-    tpr, covariance = _curve_and_covariance(sums, grid)
-    error = np.sqrt(np.diag(covariance).clip(0.0))
-    pointwise = float(ndtri(0.5 + 0.5 * level))
-    simultaneous = max(pointwise, _sup_quantile(covariance, tpr, level))
-    unseen = 1.0 - (0.5 - 0.5 * level) ** (1.0 / max(1.0, sums.effective_positives))
-    low, high = _bounds(tpr, error, pointwise, unseen)
-    all_low, all_high = _bounds(tpr, error, simultaneous, unseen)
-    return RocBand(grid, tpr, low, high, all_low, all_high, level)
+    groups = check_optional_groups(groups, score.size)
+    positives, negatives = (effective_number(mass, groups) for mass in masses.all())
+    enough = DEFAULT_GRID[DEFAULT_GRID * negatives >= ENOUGH_FLAGGED_NEGATIVES]
+    if (missing := _missing_because(positives, negatives, grouped=groups is not None)) is not None:
+        nothing = np.empty(0)
+        return RocBand(nothing, nothing, nothing, nothing, nothing, nothing, level, missing)
+    curve = _Curve.of(masses, score, groups, enough if grid is None else _check_grid(grid))
+    tail = 0.5 - 0.5 * level
+    everywhere = min(tail, float(ndtr(-_sup_quantile(curve.moved, level))))
+    bounds = *curve.bounds(tail), *curve.bounds(everywhere)
+    return RocBand(curve.fpr, curve.tpr, *bounds, level)
+
+
+def _missing_because(positives: float, negatives: float, *, grouped: bool) -> str | None:
+    for number, enough, what in (
+        (positives, ENOUGH_POSITIVES, "positives"),
+        (negatives, 2.0 * ENOUGH_FLAGGED_NEGATIVES, "negatives"),
+    ):
+        if number < enough:
+            unit = f"groups with {what}" if grouped else what
+            return (
+                f"No confidence band: it needs an effective number of at least {enough:g} {unit}, "
+                f"and there are {number:.3g}."
+            )
+    return None
 
 
 @dataclass(frozen=True, slots=True)
-class _RunningSums:
-    """Sums over the rows flagged so far, best row first, as shares or per-row means of the whole."""
+class _Curve:
+    """The curve at a grid of FPRs, and how far each independent unit (a row, or a group of rows) moves it there."""
 
     fpr: np.ndarray
     tpr: np.ndarray
-    squares: np.ndarray  # columns: (ws/a)², (ws/a)(w(1−s)/b), (w(1−s)/b)²
-    positive: np.ndarray
-    negative: np.ndarray
+    moved: np.ndarray  # units × grid
+    positives: float
+    held_by: np.ndarray  # effective number of units that hold the flagged positives, or the others: the smaller one
 
     @classmethod
-    def of(cls, masses: Masses, score: np.ndarray) -> _RunningSums:
+    def of(cls, masses: Masses, score: np.ndarray, groups: np.ndarray | None, grid: np.ndarray) -> _Curve:
+        positives, negatives = (effective_number(mass, groups) for mass in masses.all())
         ranking = rank_rows(score)
-        positive, negative = masses.of(ranking.order[::-1])
-        positive, negative = positive / positive.mean(), negative / negative.mean()
-        squares = np.stack([positive**2, positive * negative, negative**2], axis=1).cumsum(axis=0)
-        last = (score.size - 1 - np.append(-1, ranking.last_of_tie()[:-1]) - 1)[::-1]
-        return cls(
-            fpr=np.append(0.0, negative.cumsum()[last] / score.size),
-            tpr=np.append(0.0, positive.cumsum()[last] / score.size),
-            squares=np.concatenate([np.zeros((1, 3)), squares[last]]),
-            positive=positive,
-            negative=negative,
-        )
+        best_first = ranking.order[::-1]
+        positive, negative = masses.of(best_first)
+        positive, negative = positive / positive.sum(), negative / negative.sum()
+        end = (score.size - 2 - np.append(-1, ranking.last_of_tie()[:-1]))[::-1]
+        cell, flagged = _cells(grid, negative.cumsum()[end].clip(max=1.0))
+        unit = _units(groups, score.size)
+        units = int(unit.max()) + 1
+        place = unit[best_first] * len(flagged) + np.repeat(cell, np.diff(end, prepend=-1))
 
-    @property
-    def effective_positives(self) -> float:
-        return float(self.positive.sum() ** 2 / (self.positive**2).sum())
+        def by_unit(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """Flagged mass at each grid point, and all mass, of each unit."""
+            held = np.bincount(place, weights=mass, minlength=units * len(flagged)).reshape(units, len(flagged))
+            return held @ flagged, held.sum(axis=1)[:, None]
 
-    @property
-    def effective_negatives(self) -> float:
-        return float(self.negative.sum() ** 2 / (self.negative**2).sum())
+        (of_positive, own), (of_negative, own_negative) = by_unit(positive), by_unit(negative)
+        tpr = of_positive.sum(axis=0)
+        tpr[tpr > 1.0 - 1e-12] = 1.0
+        moved = few_factor(positives) * (of_positive - own * tpr)
+        moved -= _slope(positive, negative, grid) * few_factor(negatives) * (of_negative - own_negative * grid)
+        held_by = np.minimum(_effective_numbers(of_positive), _effective_numbers((own - of_positive).clip(0.0)))
+        return cls(grid, tpr, moved, positives, held_by)
 
-    def slope(self, rank: np.ndarray) -> np.ndarray:
-        """R' at each rank: mean positive over mean negative mass in a symmetric window that shrinks at the ends."""
-        count = self.positive.size
-        half = np.minimum(np.ceil(0.4 * count**0.8), np.minimum(rank, count - rank).clip(5)).astype(int)
-        sums = np.concatenate([np.zeros((1, 2)), np.stack([self.positive, self.negative], 1).cumsum(axis=0)])
-        window = sums[(rank + half).clip(0, count)] - sums[(rank - half).clip(0, count)]
-        return window[:, 0] / window[:, 1].clip(1e-12)
+    def bounds(self, tail: float) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds that fail with probability `tail` on either side, at each grid point.
 
-
-def _curve_and_covariance(sums: _RunningSums, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # A grid point inside a tie flags part of it at random, so everything runs linearly between curve points.
-    fpr, first = np.unique(sums.fpr, return_index=True)
-    last = np.append(first[1:], sums.fpr.size) - 1
-    tpr = np.interp(grid, fpr, sums.tpr[last])
-    flagged = np.stack([np.interp(grid, fpr, sums.squares[last, k]) for k in range(3)])
-    count = sums.positive.size
-    rank = np.interp(grid, np.append(0.0, sums.negative.cumsum() / count), np.arange(count + 1)).astype(int)
-    return tpr, _covariance(flagged, sums.squares[-1], tpr, grid, sums.slope(rank)) / count**2
-
-
-def _covariance(
-    flagged: np.ndarray, total: np.ndarray, tpr: np.ndarray, fpr: np.ndarray, slope: np.ndarray
-) -> np.ndarray:
-    """Σ_i ψ_u(i) ψ_v(i) for all pairs of grid points."""
-
-    def centred(part: int, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-        both = np.minimum.outer(flagged[part], flagged[part])
-        return (
-            both
-            - np.outer(flagged[part], second)
-            - np.outer(first, flagged[part])
-            + np.outer(first, second) * total[part]
-        )
-
-    mixed = centred(1, tpr, fpr) * slope[None, :]
-    return centred(0, tpr, tpr) - mixed - mixed.T + centred(2, fpr, fpr) * np.outer(slope, slope)
+        The variance gives the number of positives that would vary as much. Where few units lie on one side of the
+        threshold, they say little of it: a number above that of all positives counts as one unit more would see it.
+        """
+        variance, binomial = np.einsum("ij,ij->j", self.moved, self.moved), self.tpr * (1.0 - self.tpr)
+        per_positive = np.divide(variance, binomial, out=np.zeros(self.tpr.size), where=binomial > 0.0)
+        usual = 1.0 / self.positives
+        shrunk = (self.held_by * per_positive + usual) / (self.held_by + 1.0)
+        size = 1.0 / np.where(per_positive > usual, per_positive, shrunk)
+        hits, misses = self.tpr * size, (1.0 - self.tpr) * size
+        # Clopper and Pearson add 0 and 1, which covers more than the level; Jeffreys adds ½ and ½.
+        low = betaincinv(hits + 0.25, misses + 0.75, tail)
+        high = betaincinv(hits + 0.75, misses + 0.25, 1.0 - tail)
+        return np.where(hits > 0.0, low, 0.0), np.where(misses > 0.0, high, 1.0)
 
 
-def _sup_quantile(covariance: np.ndarray, tpr: np.ndarray, level: float) -> float:
+def _cells(grid: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The cell of each tie, best first, and the share of each cell that is flagged at each grid point (cells × grid).
+
+    A tie spans the FPRs from that of the tie before it to its own, `right`. Ties between two neighbouring grid points
+    share a cell; one that holds a grid point has a cell of its own, and is flagged there in part, at random.
+    """
+    left = np.append(0.0, right[:-1])
+    end = np.searchsorted(grid, right, "left")
+    start = np.minimum(np.searchsorted(grid, left, "right"), end)
+    flagged = (np.arange(2 * grid.size + 1)[:, None] <= 2 * np.arange(grid.size)).astype(np.float64)
+    for tie in np.flatnonzero(start < end):
+        share = (grid - left[tie]) / (right[tie] - left[tie])
+        flagged[start[tie] + end[tie]] = share.clip(0.0, 1.0)
+    return start + end, flagged
+
+
+def _units(groups: np.ndarray | None, rows: int) -> np.ndarray:
+    """The unit of each row."""
+    units = np.arange(rows) if groups is None else groups
+    count = int(units.max()) + 1
+    return units if count <= MOST_UNITS else np.random.default_rng(0).integers(0, MOST_UNITS, count)[units]
+
+
+def _slope(positive: np.ndarray, negative: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """R' at each grid point: positive over negative mass in a symmetric window of ranks that shrinks at the ends."""
+    count = positive.size
+    sums = np.zeros((2, count + 1))
+    np.cumsum(positive, out=sums[0, 1:])
+    np.cumsum(negative, out=sums[1, 1:])
+    rank = np.interp(grid, sums[1], np.arange(count + 1)).astype(int)
+    half = np.minimum(np.ceil(0.4 * count**0.8), np.minimum(rank, count - rank).clip(5)).astype(int)
+    window = sums[:, (rank + half).clip(0, count)] - sums[:, (rank - half).clip(0, count)]
+    return window[0] / window[1].clip(1e-12)
+
+
+def _effective_numbers(mass: np.ndarray) -> np.ndarray:
+    """(Σm)²/Σm² of each column; 0 where there is no mass."""
+    squares = np.einsum("ij,ij->j", mass, mass)
+    return np.divide(mass.sum(axis=0) ** 2, squares, out=np.zeros(squares.size), where=squares > 0.0)
+
+
+def _sup_quantile(moved: np.ndarray, level: float) -> float:
     """The value that the largest standardised deviation over the grid exceeds with probability 1 − level."""
-    error = np.sqrt(np.diag(covariance).clip(0.0))
-    inner = (error > 0.0) & (tpr > 0.0) & (tpr < 1.0)
-    if not inner.any():
+    covariance = moved.T @ moved
+    error = np.sqrt(np.diag(covariance))
+    varies = error > 1e-12
+    if not varies.any():
         return 0.0
-    correlation = covariance[np.ix_(inner, inner)] / np.outer(error[inner], error[inner])
+    correlation = covariance[np.ix_(varies, varies)] / np.outer(error[varies], error[varies])
     values, vectors = np.linalg.eigh(correlation)
     normal = np.random.default_rng(0).standard_normal((DRAWS, values.size))
     paths = normal @ (vectors * np.sqrt(values.clip(0.0))).T
     return float(np.quantile(np.abs(paths).max(axis=1), level))
-
-
-def _bounds(tpr: np.ndarray, error: np.ndarray, quantile: float, unseen: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds on the logit scale; where TPR is 0 or 1 they open to what n rows could have missed.
-
-    Near 0 and 1 the logit scale stretches without limit, so a bound is never further off than four times a plain one.
-    """
-    inner = (tpr > 0.0) & (tpr < 1.0)
-    safe = np.where(inner, tpr, 0.5)
-    reach = quantile * error / (safe * (1.0 - safe))
-    low = np.where(inner, expit(logit(safe) - reach), np.where(tpr >= 1.0, 1.0 - unseen, 0.0))
-    high = np.where(inner, expit(logit(safe) + reach), np.where(tpr <= 0.0, unseen, 1.0))
-    furthest = np.maximum(4.0 * quantile * error, unseen)
-    return np.maximum(low, tpr - furthest), np.minimum(high, tpr + furthest)
 
 
 def _check_grid(grid: Any) -> np.ndarray:

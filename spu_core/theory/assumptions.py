@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import stdtr, stdtrit
 
 from spu_core.checks import check_flags, check_share, check_soft_label
 from spu_core.errors import AssumptionError
@@ -35,7 +35,7 @@ class MeanGap:
 
 
 def check_soft_labels_separate(soft_label: Any, truth: Any, *, level: float = 0.95) -> MeanGap:
-    """Assumption 1, E[S|Y=1] > E[S|Y=0], with Welch's test on rows of known truth.
+    """Assumption 1, E[S|Y=1] > E[S|Y=0], with Welch's t test on rows of known truth.
 
     >>> check_soft_labels_separate([0.9, 0.8, 0.1, 0.2, 0.0], [1, 1, 0, 0, 0]).is_shown
     True
@@ -48,8 +48,11 @@ def check_soft_labels_separate(soft_label: Any, truth: Any, *, level: float = 0.
         raise AssumptionError(
             f"truth has {positive.size} positives and {negative.size} negatives; a test needs at least 2 of each."
         )
-    error = float(np.sqrt(positive.var(ddof=1) / positive.size + negative.var(ddof=1) / negative.size))
+    parts = np.array([positive.var(ddof=1) / positive.size, negative.var(ddof=1) / negative.size])
+    error = float(np.sqrt(parts.sum()))
     gap = float(positive.mean() - negative.mean())
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
-    p_value = float(ndtr(-gap / error)) if error > 0.0 else float(gap <= 0.0)
+    reach, p_value = 0.0, float(gap <= 0.0)
+    if error > 0.0:
+        degrees = parts.sum() ** 2 / (parts**2 / [positive.size - 1, negative.size - 1]).sum()
+        reach, p_value = float(stdtrit(degrees, 0.5 + 0.5 * level)) * error, float(stdtr(degrees, -gap / error))
     return MeanGap(float(positive.mean()), float(negative.mean()), gap - reach, gap + reach, error, p_value, level)

@@ -105,10 +105,9 @@ def perfect_link(run: Run) -> ScarLink | None:
 
 
 def run_band(run: Run) -> RocBand:
-    """The confidence band of the curve."""
+    """The confidence band of the curve; empty with a reason where too few positives or groups were judged."""
     basis = run.basis
-    score = run.need_score()[basis.judged]
-    return roc_spu_band(basis.of("soft_label"), score, level=basis.level, sample_weight=basis.of("weight"))
+    return roc_spu_band(basis.of("soft_label"), run.need_score()[basis.judged], **basis.common())
 
 
 def run_gains(run: Run) -> Gains:
