@@ -18,14 +18,14 @@ from spu_core.checks import check_share
 from spu_core.errors import ScoreError
 from spu_core.metrics.auc import check_rows
 from spu_core.metrics.influence import check_optional_groups, effective_number, few_factor
+from spu_core.metrics.intervals import ENOUGH
 from spu_core.metrics.ranking import Masses, rank_rows
 
 # Dense where analysts look: low false positive rates.
 DEFAULT_GRID = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 25), np.linspace(0.1, 0.99, 60)]))
 DRAWS = 2000
-# Fewer positives leave a band that says nothing; fewer flagged negatives leave nothing to approximate (simulated).
-ENOUGH_POSITIVES = 10.0
-ENOUGH_FLAGGED_NEGATIVES = 10.0
+# With fewer flagged negatives the curve is too far from straight within its own noise (simulated).
+ENOUGH_FLAGGED_NEGATIVES = 8.0
 # More rows or groups than this are dealt to so many units by chance; the standard error then errs by 1.6 %.
 MOST_UNITS = 2048
 
@@ -58,16 +58,16 @@ def roc_spu_band(
     >>> bool((band.simultaneous_low <= band.low).all() and (band.low < band.tpr).all())
     True
     >>> roc_spu_band([1, 1, 0, 0, 0], [5, 3, 4, 2, 1]).missing_because
-    'No confidence band: it needs an effective number of at least 10 positives, and there are 2.'
+    'No confidence band: it needs an effective number of at least 10 positives, and there are 2.0.'
     """
     masses, score = check_rows(soft_label, score, sample_weight)
     level = check_share(level, "level", ScoreError)
     groups = check_optional_groups(groups, score.size)
     positives, negatives = (effective_number(mass, groups) for mass in masses.all())
-    enough = DEFAULT_GRID[DEFAULT_GRID * negatives >= ENOUGH_FLAGGED_NEGATIVES]
     if (missing := _missing_because(positives, negatives, grouped=groups is not None)) is not None:
         nothing = np.empty(0)
         return RocBand(nothing, nothing, nothing, nothing, nothing, nothing, level, missing)
+    enough = DEFAULT_GRID[DEFAULT_GRID * negatives >= ENOUGH_FLAGGED_NEGATIVES]
     curve = _Curve.of(masses, score, groups, enough if grid is None else _check_grid(grid))
     tail = 0.5 - 0.5 * level
     everywhere = min(tail, float(ndtr(-_sup_quantile(curve.moved, level))))
@@ -76,17 +76,13 @@ def roc_spu_band(
 
 
 def _missing_because(positives: float, negatives: float, *, grouped: bool) -> str | None:
-    for number, enough, what in (
-        (positives, ENOUGH_POSITIVES, "positives"),
-        (negatives, 2.0 * ENOUGH_FLAGGED_NEGATIVES, "negatives"),
-    ):
-        if number < enough:
-            unit = f"groups with {what}" if grouped else what
-            return (
-                f"No confidence band: it needs an effective number of at least {enough:g} {unit}, "
-                f"and there are {number:.3g}."
-            )
-    return None
+    fewest, what = (positives, "positives") if positives <= negatives else (negatives, "negatives")
+    if fewest >= ENOUGH:
+        return None
+    unit = f"groups with {what}" if grouped else what
+    return (
+        f"No confidence band: it needs an effective number of at least {ENOUGH:g} {unit}, and there are {fewest:.1f}."
+    )
 
 
 @dataclass(frozen=True, slots=True)
