@@ -116,8 +116,9 @@ class _Curve:
         (of_positive, own), (of_negative, own_negative) = by_unit(positive), by_unit(negative)
         tpr = of_positive.sum(axis=0)
         tpr[tpr > 1.0 - 1e-12] = 1.0
-        moved = few_factor(positives) * (of_positive - own * tpr)
-        moved -= _slope(positive, negative, grid) * few_factor(negatives) * (of_negative - own_negative * grid)
+        as_positive = few_factor(positives) * (of_positive - own * tpr)
+        as_negative = few_factor(negatives) * (of_negative - own_negative * grid)
+        moved = as_positive - _steepest(positive, negative, end, grid, as_positive, as_negative) * as_negative
         held_by = np.minimum(_effective_numbers(of_positive), _effective_numbers((own - of_positive).clip(0.0)))
         return cls(grid, tpr, moved, positives, held_by)
 
@@ -162,15 +163,39 @@ def _units(groups: np.ndarray | None, rows: int) -> np.ndarray:
     return units if count <= MOST_UNITS else np.random.default_rng(0).integers(0, MOST_UNITS, count)[units]
 
 
-def _slope(positive: np.ndarray, negative: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """R' at each grid point: positive over negative mass in a symmetric window of ranks that shrinks at the ends."""
-    count = positive.size
-    sums = np.zeros((2, count + 1))
+def _steepest(
+    positive: np.ndarray,
+    negative: np.ndarray,
+    end: np.ndarray,
+    grid: np.ndarray,
+    as_positive: np.ndarray,
+    as_negative: np.ndarray,
+) -> np.ndarray:
+    """R' at each grid point, or a standard error of the FPR to its left or right: where the curve varies most.
+
+    At a kink, and where few negatives are flagged, the curve is not straight within its own noise.
+    """
+    sums = np.zeros((2, positive.size + 1))
     np.cumsum(positive, out=sums[0, 1:])
     np.cumsum(negative, out=sums[1, 1:])
-    rank = np.interp(grid, sums[1], np.arange(count + 1)).astype(int)
+    noise = np.sqrt(np.einsum("ij,ij->j", as_negative, as_negative))
+    slopes = np.array([_slope(sums, end, place) for place in (grid, grid - noise, grid + noise)])
+    mixed = np.einsum("ij,ij->j", as_positive, as_negative)
+    variance = slopes**2 * noise**2 - 2.0 * slopes * mixed
+    return np.take_along_axis(slopes, variance.argmax(axis=0)[None], axis=0)[0]
+
+
+def _slope(sums: np.ndarray, end: np.ndarray, fpr: np.ndarray) -> np.ndarray:
+    """Positive over negative mass in a symmetric window of ranks that shrinks at the ends, or in the tie that is
+    flagged in part, if that is larger."""
+    count = sums.shape[1] - 1
+    rank = np.interp(fpr, sums[1], np.arange(count + 1)).astype(int).clip(0, count - 1)
     half = np.minimum(np.ceil(0.4 * count**0.8), np.minimum(rank, count - rank).clip(5)).astype(int)
-    window = sums[:, (rank + half).clip(0, count)] - sums[:, (rank - half).clip(0, count)]
+    first, last = (rank - half).clip(0), (rank + half).clip(max=count)
+    tie = np.searchsorted(end, rank)
+    tie_first, tie_last = np.append(-1, end)[tie] + 1, end[tie] + 1
+    large = tie_last - tie_first > last - first
+    window = sums[:, np.where(large, tie_last, last)] - sums[:, np.where(large, tie_first, first)]
     return window[0] / window[1].clip(1e-12)
 
 
