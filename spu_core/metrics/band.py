@@ -18,14 +18,14 @@ from spu_core.checks import check_share
 from spu_core.errors import ScoreError
 from spu_core.metrics.auc import check_rows
 from spu_core.metrics.influence import check_optional_groups, effective_number, few_factor
+from spu_core.metrics.intervals import ENOUGH
 from spu_core.metrics.ranking import Masses, rank_rows
 
 # Dense where analysts look: low false positive rates.
 DEFAULT_GRID = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 25), np.linspace(0.1, 0.99, 60)]))
 DRAWS = 2000
-# Fewer positives leave a band that says nothing; fewer flagged negatives leave nothing to approximate (simulated).
-ENOUGH_POSITIVES = 10.0
-ENOUGH_FLAGGED_NEGATIVES = 10.0
+# With fewer flagged negatives the curve is too far from straight within its own noise (simulated).
+ENOUGH_FLAGGED_NEGATIVES = 8.0
 # More rows or groups than this are dealt to so many units by chance; the standard error then errs by 1.6 %.
 MOST_UNITS = 2048
 
@@ -58,16 +58,16 @@ def roc_spu_band(
     >>> bool((band.simultaneous_low <= band.low).all() and (band.low < band.tpr).all())
     True
     >>> roc_spu_band([1, 1, 0, 0, 0], [5, 3, 4, 2, 1]).missing_because
-    'No confidence band: it needs an effective number of at least 10 positives, and there are 2.'
+    'No confidence band: it needs an effective number of at least 10 positives, and there are 2.0.'
     """
     masses, score = check_rows(soft_label, score, sample_weight)
     level = check_share(level, "level", ScoreError)
     groups = check_optional_groups(groups, score.size)
     positives, negatives = (effective_number(mass, groups) for mass in masses.all())
-    enough = DEFAULT_GRID[DEFAULT_GRID * negatives >= ENOUGH_FLAGGED_NEGATIVES]
     if (missing := _missing_because(positives, negatives, grouped=groups is not None)) is not None:
         nothing = np.empty(0)
         return RocBand(nothing, nothing, nothing, nothing, nothing, nothing, level, missing)
+    enough = DEFAULT_GRID[DEFAULT_GRID * negatives >= ENOUGH_FLAGGED_NEGATIVES]
     curve = _Curve.of(masses, score, groups, enough if grid is None else _check_grid(grid))
     tail = 0.5 - 0.5 * level
     everywhere = min(tail, float(ndtr(-_sup_quantile(curve.moved, level))))
@@ -76,17 +76,13 @@ def roc_spu_band(
 
 
 def _missing_because(positives: float, negatives: float, *, grouped: bool) -> str | None:
-    for number, enough, what in (
-        (positives, ENOUGH_POSITIVES, "positives"),
-        (negatives, 2.0 * ENOUGH_FLAGGED_NEGATIVES, "negatives"),
-    ):
-        if number < enough:
-            unit = f"groups with {what}" if grouped else what
-            return (
-                f"No confidence band: it needs an effective number of at least {enough:g} {unit}, "
-                f"and there are {number:.3g}."
-            )
-    return None
+    fewest, what = (positives, "positives") if positives <= negatives else (negatives, "negatives")
+    if fewest >= ENOUGH:
+        return None
+    unit = f"groups with {what}" if grouped else what
+    return (
+        f"No confidence band: it needs an effective number of at least {ENOUGH:g} {unit}, and there are {fewest:.1f}."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +116,9 @@ class _Curve:
         (of_positive, own), (of_negative, own_negative) = by_unit(positive), by_unit(negative)
         tpr = of_positive.sum(axis=0)
         tpr[tpr > 1.0 - 1e-12] = 1.0
-        moved = few_factor(positives) * (of_positive - own * tpr)
-        moved -= _slope(positive, negative, grid) * few_factor(negatives) * (of_negative - own_negative * grid)
+        as_positive = few_factor(positives) * (of_positive - own * tpr)
+        as_negative = few_factor(negatives) * (of_negative - own_negative * grid)
+        moved = as_positive - _steepest(positive, negative, end, grid, as_positive, as_negative) * as_negative
         held_by = np.minimum(_effective_numbers(of_positive), _effective_numbers((own - of_positive).clip(0.0)))
         return cls(grid, tpr, moved, positives, held_by)
 
@@ -166,15 +163,39 @@ def _units(groups: np.ndarray | None, rows: int) -> np.ndarray:
     return units if count <= MOST_UNITS else np.random.default_rng(0).integers(0, MOST_UNITS, count)[units]
 
 
-def _slope(positive: np.ndarray, negative: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """R' at each grid point: positive over negative mass in a symmetric window of ranks that shrinks at the ends."""
-    count = positive.size
-    sums = np.zeros((2, count + 1))
+def _steepest(
+    positive: np.ndarray,
+    negative: np.ndarray,
+    end: np.ndarray,
+    grid: np.ndarray,
+    as_positive: np.ndarray,
+    as_negative: np.ndarray,
+) -> np.ndarray:
+    """R' at each grid point, or a standard error of the FPR to its left or right: where the curve varies most.
+
+    At a kink, and where few negatives are flagged, the curve is not straight within its own noise.
+    """
+    sums = np.zeros((2, positive.size + 1))
     np.cumsum(positive, out=sums[0, 1:])
     np.cumsum(negative, out=sums[1, 1:])
-    rank = np.interp(grid, sums[1], np.arange(count + 1)).astype(int)
+    noise = np.sqrt(np.einsum("ij,ij->j", as_negative, as_negative))
+    slopes = np.array([_slope(sums, end, place) for place in (grid, grid - noise, grid + noise)])
+    mixed = np.einsum("ij,ij->j", as_positive, as_negative)
+    variance = slopes**2 * noise**2 - 2.0 * slopes * mixed
+    return np.take_along_axis(slopes, variance.argmax(axis=0)[None], axis=0)[0]
+
+
+def _slope(sums: np.ndarray, end: np.ndarray, fpr: np.ndarray) -> np.ndarray:
+    """Positive over negative mass in a symmetric window of ranks that shrinks at the ends, or in the tie that is
+    flagged in part, if that is larger."""
+    count = sums.shape[1] - 1
+    rank = np.interp(fpr, sums[1], np.arange(count + 1)).astype(int).clip(0, count - 1)
     half = np.minimum(np.ceil(0.4 * count**0.8), np.minimum(rank, count - rank).clip(5)).astype(int)
-    window = sums[:, (rank + half).clip(0, count)] - sums[:, (rank - half).clip(0, count)]
+    first, last = (rank - half).clip(0), (rank + half).clip(max=count)
+    tie = np.searchsorted(end, rank)
+    tie_first, tie_last = np.append(-1, end)[tie] + 1, end[tie] + 1
+    large = tie_last - tie_first > last - first
+    window = sums[:, np.where(large, tie_last, last)] - sums[:, np.where(large, tie_first, first)]
     return window[0] / window[1].clip(1e-12)
 
 

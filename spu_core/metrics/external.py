@@ -74,7 +74,7 @@ class ExternalScores:
         """AUC_SPU with the confidence interval that `auc_spu_interval` gives to the same rows in memory."""
         level = check_share(level, "level", ScoreError)
         found, numbers = self._moments(), self._effective_numbers()
-        spread = found.spread()
+        spread = found.spread(min(numbers))
         return Interval.on_logit(
             found.area,
             spread.standard_error,
@@ -150,12 +150,12 @@ class _Moments:
     second: np.ndarray = field(default_factory=lambda: np.zeros(3))  # Σ α^(2−k) β^k
     fourth: np.ndarray = field(default_factory=lambda: np.zeros(5))  # Σ α^(4−k) β^k
 
-    def spread(self) -> Spread:
+    def spread(self, number: float) -> Spread:
         """Standard error and degrees of freedom of the area, by the binomial theorem."""
         shift = 0.5 - self.area
         second = self.second @ (np.array([1.0, 2.0, 1.0]) * shift ** np.arange(3))
         fourth = self.fourth @ (np.array([1.0, 4.0, 6.0, 4.0, 1.0]) * shift ** np.arange(5))
-        return spread_of_sums(float(second.clip(0.0)), float(fourth))
+        return spread_of_sums(float(second.clip(0.0)), float(fourth), number)
 
     def add(self, rows: np.ndarray) -> None:
         """The next rows, in order of score; no score of theirs comes again."""

@@ -68,20 +68,22 @@ def spread_of(influence: Influence, masses: Masses, groups: np.ndarray | None = 
     """Standard error and degrees of freedom of a figure with these influence values; rows of a group are summed first.
 
     With m and n the effective numbers of positives and of negatives, what rows do as positives gets the factor
-    √(m/(m−1)), what they do as negatives √(n/(n−1)); the degrees of freedom are Satterthwaite's, (Σu²)²/Σu⁴.
+    √(m/(m−1)), what they do as negatives √(n/(n−1)). The degrees of freedom are Satterthwaite's, (Σu²)²/Σu⁴, and at
+    most m−1 and n−1.
     """
     positive, negative = masses.all()
-    first, second = (few_factor(effective_number(mass, groups)) for mass in (positive, negative))
-    moved = _by_group(first * influence.as_positive + second * influence.as_negative, groups)
+    numbers = effective_number(positive, groups), effective_number(negative, groups)
+    first, second = few_factor(numbers[0]), few_factor(numbers[1])
+    moved = _by_group(first * influence.as_positive + second * influence.as_negative, groups) / positive.size
     squares = moved * moved
-    return spread_of_sums(squares.sum() / positive.size**2, np.einsum("i,i->", squares, squares) / positive.size**4)
+    return spread_of_sums(float(squares.sum()), float(np.einsum("i,i->", squares, squares)), min(numbers))
 
 
-def spread_of_sums(second: float, fourth: float) -> Spread:
-    """The same from Σu² and Σu⁴, where u is what a row (or group) moves the figure."""
-    if not np.isfinite(second):
+def spread_of_sums(second: float, fourth: float, number: float) -> Spread:
+    """The same from Σu² and Σu⁴, u being what a row (or group) moves the figure, and the smaller effective number."""
+    if np.isnan(second):
         return Spread(float("nan"), float("nan"))
-    return Spread(float(np.sqrt(second)), float(second**2 / fourth) if fourth > 0.0 else float("inf"))
+    return Spread(float(np.sqrt(second)), min(number - 1.0, second**2 / fourth) if fourth > 0.0 else number - 1.0)
 
 
 def few_factor(number: float) -> float:

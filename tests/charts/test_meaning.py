@@ -10,7 +10,7 @@ from spu_core import charts
 from spu_core.charts import DARK, LIGHT, alt_text
 from spu_core.charts.bars import Bars
 from spu_core.errors import SpuError
-from spu_core.metrics import Difference, Interval, roc_spu
+from spu_core.metrics import Difference, Interval, roc_spu, roc_spu_band
 from spu_core.tables import Histogram
 from spu_core.theory import AdmissibleRegion, ScarLink
 from spu_core.training.pairs import Pair
@@ -61,6 +61,14 @@ def test_the_perfect_classifier_passes_through_c_and_a():
     drawn = trace(charts.roc_chart(CURVES, CEILING, perfect=link), "Perfect")
     assert (drawn.x[1], drawn.y[1]) == pytest.approx((link.c, link.a))
     assert np.trapezoid(drawn.y, drawn.x) == pytest.approx(link.perfect_level)
+
+
+def test_a_band_that_does_not_hold_is_not_drawn():
+    missing = roc_spu_band([1.0, 0.5, 0.0], [3.0, 2.0, 1.0])
+    plain = charts.roc_chart(CURVES, CEILING)
+    assert missing.missing_because is not None
+    assert len(charts.roc_chart(CURVES, CEILING, bands={CHAMPION: missing}).data) == len(plain.data)
+    assert len(charts.roc_chart(CURVES, CEILING, bands=gallery.BAND).data) == len(plain.data) + 1
 
 
 def test_the_operating_point_is_marked_and_told():

@@ -56,7 +56,16 @@ def test_runs_are_shown_against_the_ceiling_with_a_verdict(open_app, address):
     assert not page.exception
     assert 0.5 < float(metrics(page)["AUC_SPU, best model"]) <= float(metrics(page)["Ceiling"]) <= 1.0
     assert "Do my soft labels help?" in [element.value for element in page.subheader]
+    assert "No confidence band" not in text_of(page)
     assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score"}
+
+
+def test_where_no_confidence_band_holds_the_page_says_why(open_app, address, monkeypatch):
+    monkeypatch.setattr("spu_core.metrics.band.ENOUGH", 1e6)
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert "No confidence band: it needs an effective number of at least 1e+06 positives" in text_of(page)
 
 
 def test_slider_and_budget_move_together_and_are_kept(open_app, address):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from spu_core import SpuError, estimate_prior
 from spu_core.theory import check_soft_labels_separate
@@ -74,6 +75,17 @@ def test_assumption_1_is_shown_only_where_the_rows_show_it():
     gap = check_soft_labels_separate(informative, truth)
     assert gap.estimate == pytest.approx(informative[truth].mean() - informative[~truth].mean())
     assert gap.low < gap.estimate < gap.high
+
+
+def test_the_test_of_assumption_1_is_welchs_t_test():
+    truth = np.array([1] * 4 + [0] * 9, dtype=bool)
+    soft_label = np.random.default_rng(1).random(13) * 0.6 + 0.3 * truth
+    known = ttest_ind(soft_label[truth], soft_label[~truth], equal_var=False, alternative="greater")
+    two_sided = ttest_ind(soft_label[truth], soft_label[~truth], equal_var=False).confidence_interval(0.9)
+
+    gap = check_soft_labels_separate(soft_label, truth, level=0.9)
+    assert gap.p_value == pytest.approx(known.pvalue)
+    assert (gap.low, gap.high) == pytest.approx((two_sided.low, two_sided.high))
 
 
 def test_assumption_1_needs_rows_of_both_classes():
