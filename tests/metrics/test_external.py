@@ -10,7 +10,7 @@ from spu_core.metrics import ScoreHistogram, auc_spu_interval
 from spu_core.metrics.external import ExternalScores
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rows=st.integers(4, 300),
     decimals=st.sampled_from([1, 3, 12]),
