@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,11 +83,12 @@ def running_server(
 
 
 def free_address() -> tuple[str, int]:
-    """A loopback address with a port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    return f"http://127.0.0.1:{port}", port
+    """A loopback address with a port that nobody uses, and that the system gives to nobody until a server takes it."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)  # systems hand out ports from 32768 on
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return f"http://127.0.0.1:{port}", port
 
 
 class Runs:
