@@ -79,7 +79,7 @@ def running_server(
         yield Server(url, home, log)
     finally:
         os.killpg(process.pid, 15)
-        process.wait(timeout=20)
+        process.wait(timeout=120)
 
 
 def free_address() -> tuple[str, int]:
@@ -150,7 +150,7 @@ class Tab:
         self.page.reload()
         return self.settle()
 
-    def settle(self, seconds: float = 120.0) -> Tab:
+    def settle(self, seconds: float = 300.0) -> Tab:
         """Wait until all that was asked for has run and is drawn, and check that neither page nor script failed."""
         self.page.evaluate(HELD_BACK)
         self.page.wait_for_selector("[data-testid=stApp][data-test-connection-state=CONNECTED]", timeout=1000 * seconds)
@@ -183,11 +183,11 @@ def open_tab_in(browser, server: Server, *, width: int = 1280, height: int = 900
     """A tab in a session of its own."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    context.set_default_timeout(90_000)  # a busy machine is slow, not broken
+    context.set_default_timeout(180_000)  # a busy machine is slow, not broken
     return Tab(context.new_page(), server)
 
 
-def _wait_until_healthy(url: str, process: subprocess.Popen, log: Path, seconds: float = 90.0) -> None:
+def _wait_until_healthy(url: str, process: subprocess.Popen, log: Path, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         try:

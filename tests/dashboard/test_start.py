@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_start_page_says_what_this_is_and_offers_the_steps():
-    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run()
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600).run()
 
     assert not page.exception
     assert page.title[0].value == "SPU Studio"
@@ -83,4 +83,4 @@ def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypa
     assert (folder / ".streamlit" / "config.toml").is_file()
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
-    assert not AppTest.from_file(str(folder / "app.py"), default_timeout=30).run().exception
+    assert not AppTest.from_file(str(folder / "app.py"), default_timeout=600).run().exception

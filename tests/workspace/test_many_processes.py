@@ -55,7 +55,7 @@ def in_processes(count, task, folder):
         )
         for process in range(count)
     ]
-    said = [process.communicate(timeout=300)[0].splitlines() for process in running]
+    said = [process.communicate(timeout=600)[0].splitlines() for process in running]
     assert [process.returncode for process in running] == [0] * count
     return said
 

@@ -17,7 +17,7 @@ from spu_core.errors import EngineError
 
 def test_without_an_address_workers_start_on_this_computer(cluster):
     assert cluster.words == "2 Dask workers on this computer"
-    assert cluster.client.submit(len, "abc").result(timeout=30) == 3
+    assert cluster.client.submit(len, "abc").result(timeout=300) == 3
 
 
 def _start_of_worker() -> tuple[int, bool, str | None, str | None]:

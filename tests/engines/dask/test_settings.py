@@ -69,5 +69,5 @@ def test_no_worker_outlives_a_caller_that_is_killed_at_work(tmp_path):
         caller.kill()
 
     assert len(descendants) >= 3  # two workers, and the process that they were forked from
-    _, alive = psutil.wait_procs(descendants, timeout=30)
+    _, alive = psutil.wait_procs(descendants, timeout=300)
     assert alive == []
