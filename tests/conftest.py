@@ -23,7 +23,7 @@ settings.load_profile("suite")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """The tests of a file share what is costly to make, so they stay in one process; so do those of an `xdist_group`."""
+    """Tests of one file stay in one process, since they share what is costly to make; so do tests of one group."""
     from xdist.scheduler import LoadGroupScheduling
 
     class ByFileOrGroup(LoadGroupScheduling):
