@@ -13,6 +13,9 @@ from tests.live import NO_BROWSER, find_browser, running_browser
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Many tests start processes of their own; compiled modules spare each of them the compiling.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Neither a deadline nor the check for slow examples: a busy machine is slow, not broken. CI searches the same examples
 # each time; whoever runs the tests by hand searches new ones.
 settings.register_profile(
