@@ -11,6 +11,8 @@ from spu_core.workspace import JobStatus, Workspace
 from tests.engines.steps import is_gone, job, processes_of, sleep, wait_for_step
 from tests.workspace.scenario import in_a_process
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 # Ends a wait for what never comes; no test passes or fails by how long something takes.
 PATIENCE = 240.0
 STUBBORN = ({"do": "spawn", "seconds": 300, "session": True}, {"do": "spawn", "seconds": 300}, sleep(0.3))

@@ -18,6 +18,8 @@ from spu_core.workspace import Disk, JobStatus, Workspace, check
 from tests.engines.steps import job, processes_of, sleep
 from tests.workspace.scenario import verify, work
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 KILLS = int(os.environ.get("SPU_CRASH_KILLS", 200 if os.environ.get("SPU_SLOW") == "1" else 30))
 SAVERS = 2
 JOB_KILLS = max(1, KILLS // 5)

@@ -14,6 +14,8 @@ from spu_core.engines.dask import cluster as module
 from spu_core.engines.dask import open_cluster, versions, workers
 from spu_core.errors import EngineError
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 
 def test_without_an_address_workers_start_on_this_computer(cluster):
     assert cluster.words == "2 Dask workers on this computer"

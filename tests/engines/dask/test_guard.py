@@ -17,6 +17,8 @@ from spu_core.engines.dask.workers import processes_of
 from spu_core.errors import EngineError, TrainingError
 from tests.live import free_address
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 
 def sleeping(cluster, seconds=120.0):
     """Work that keeps one worker busy for long."""

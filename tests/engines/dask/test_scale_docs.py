@@ -21,6 +21,8 @@ from spu_core.tables.samples import load_sample, load_sample_rules
 from tests.engines.dask.test_guard import opened_with_patience
 from tests.live import free_address
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
 TEXT = DOCS.read_text(encoding="utf-8")
 PRINTED_ADDRESS = "tcp://10.0.0.7:8786"

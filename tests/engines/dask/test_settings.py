@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import psutil
+import pytest
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 # Read from standard input: as from a notebook, there is no file that workers could import.
 _BORROWING = """
