@@ -183,7 +183,7 @@ def open_tab_in(browser, server: Server, *, width: int = 1280, height: int = 900
     """A tab in a session of its own."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    context.set_default_timeout(180_000)  # a busy machine is slow, not broken
+    context.set_default_timeout(300_000)  # a busy machine is slow, not broken
     return Tab(context.new_page(), server)
 
 
