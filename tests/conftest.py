@@ -1,16 +1,39 @@
-"""What all tests share: sizes of simulations, and a folder for the workspace that is never the user's own."""
+"""What all tests share: how they are spread over processes, how Hypothesis searches, and a workspace of their own."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.live import NO_BROWSER, find_browser, running_browser
 
 # Idle threads that spin fight with the tests for two cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+# Many tests start processes of their own; compiled modules spare each of them the compiling.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# Neither a deadline nor the check for slow examples: a busy machine is slow, not broken. CI searches the same examples
+# each time; whoever runs the tests by hand searches new ones.
+settings.register_profile(
+    "suite", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Tests of one file stay in one process, since they share what is costly to make; so do tests of one group."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFileOrGroup(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return super()._split_scope(nodeid).split("::")[0]
+
+    return ByFileOrGroup(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(autouse=True)

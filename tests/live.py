@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,15 +79,16 @@ def running_server(
         yield Server(url, home, log)
     finally:
         os.killpg(process.pid, 15)
-        process.wait(timeout=20)
+        process.wait(timeout=120)
 
 
 def free_address() -> tuple[str, int]:
-    """A loopback address with a port that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    return f"http://127.0.0.1:{port}", port
+    """A loopback address with a port that nobody uses, and that the system gives to nobody until a server takes it."""
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)  # systems hand out ports from 32768 on
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return f"http://127.0.0.1:{port}", port
 
 
 class Runs:
@@ -148,7 +150,7 @@ class Tab:
         self.page.reload()
         return self.settle()
 
-    def settle(self, seconds: float = 120.0) -> Tab:
+    def settle(self, seconds: float = 300.0) -> Tab:
         """Wait until all that was asked for has run and is drawn, and check that neither page nor script failed."""
         self.page.evaluate(HELD_BACK)
         self.page.wait_for_selector("[data-testid=stApp][data-test-connection-state=CONNECTED]", timeout=1000 * seconds)
@@ -181,11 +183,11 @@ def open_tab_in(browser, server: Server, *, width: int = 1280, height: int = 900
     """A tab in a session of its own."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    context.set_default_timeout(90_000)  # a busy machine is slow, not broken
+    context.set_default_timeout(300_000)  # a busy machine is slow, not broken
     return Tab(context.new_page(), server)
 
 
-def _wait_until_healthy(url: str, process: subprocess.Popen, log: Path, seconds: float = 90.0) -> None:
+def _wait_until_healthy(url: str, process: subprocess.Popen, log: Path, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -9,7 +9,7 @@ from pages.ui.compare_choice import Choice
 from pages.ui.compare_perfect import choose_perfect
 from pages.ui.compare_point import Chosen, take_click
 from pages.ui.compare_tables import in_percent, share_column
-from pages.ui.show import meaning, show_chart, theme
+from pages.ui.show import BadgeColor, meaning, show_chart, show_figure, theme
 from pages.ui.steps import link_to, step_named
 from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain, share
@@ -18,7 +18,7 @@ from spu_core.training import Verdict, best_model
 from spu_core.training.verdict import QUESTION
 
 ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
-ANSWERS = {
+ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
     "yes": ("Yes", "green", ":material/thumb_up:"),
     "no": ("No", "red", ":material/thumb_down:"),
     "no difference seen": ("No difference seen", "orange", ":material/balance:"),
@@ -30,30 +30,30 @@ def show_headline(choice: Choice) -> None:
     """The best AUC_SPU, the ceiling, the share reached and the mean soft label."""
     best, views = best_model(choice.comparison), choice.views
     assert best.metrics is not None
-    metrics, quiet = best.metrics, {"delta_color": "off", "delta_arrow": "off", "border": True}
+    metrics = best.metrics
     cards = st.columns(4, gap="small")
-    cards[0].metric(
+    show_figure(
+        cards[0],
         "AUC_SPU, best model",
         figure(metrics.auc_spu.estimate),
         plain(_short(best.name)),
-        help=meaning("AUC_SPU"),
-        **quiet,
+        about="AUC_SPU",
     )
-    cards[1].metric("Ceiling", figure(metrics.ceiling), "set by your soft labels", help=meaning("ceiling"), **quiet)
+    show_figure(cards[1], "Ceiling", figure(metrics.ceiling), "set by your soft labels", about="ceiling")
     reached = metrics.share_of_ceiling
-    cards[2].metric(
+    show_figure(
+        cards[2],
         "Share of the ceiling",
         "–" if reached is None else share(reached.estimate),
         f"{figure(max(0.0, metrics.ceiling - metrics.auc_spu.estimate))} AUC_SPU left",
-        help=meaning("share of ceiling"),
-        **quiet,
+        about="share of ceiling",
     )
-    cards[3].metric(
+    show_figure(
+        cards[3],
         "Mean soft label",
         figure(views.mean_soft_label),
         f"ΣS {count(views.soft_sum)} of {count(metrics.rows)} rows",
-        help=meaning("mean soft label"),
-        **quiet,
+        about="mean soft label",
     )
 
 

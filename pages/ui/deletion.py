@@ -17,8 +17,14 @@ def confirm_deletion(page: Page, kind: str, token: str, *forget: str) -> None:
             plan = page.workspace.plan_deletion(kind, token)
             st.write(plain(plan))
             st.caption("There is no way back.")
-            button = {"type": "primary", "icon": ":material/delete_forever:", "key": "delete_for_good"}
-            if st.button("Delete it for good", on_click=_delete, args=(page, plan, forget), **button):
+            if st.button(
+                "Delete it for good",
+                on_click=_delete,
+                args=(page, plan, forget),
+                type="primary",
+                icon=":material/delete_forever:",
+                key="delete_for_good",
+            ):
                 st.rerun()
 
     st.dialog(f"Delete this {kind}?", icon=":material/delete:")(ask)()

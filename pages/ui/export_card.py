@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.export_choice import Chosen
-from pages.ui.show import meaning
+from pages.ui.show import show_figure
 from pages.ui.text import figure, plain, share
 from spu_core.engines.stored_model import ExportWords
 
@@ -29,22 +29,20 @@ ASKED = {
 def show_card(chosen: Chosen) -> None:
     """Four figures, where the model comes from, and what to be careful about."""
     metrics: Mapping[str, Any] = chosen.record.summary.get("metrics") or {}
-    point, quiet = chosen.stored.bundle.point, {"delta_color": "off", "delta_arrow": "off", "border": True}
+    point = chosen.stored.bundle.point
     cards = st.columns(4, gap="small")
-    cards[0].metric("AUC_SPU", *_bounded(metrics.get("auc_spu")), help=meaning("AUC_SPU"), **quiet)
+    show_figure(cards[0], "AUC_SPU", *_bounded(metrics.get("auc_spu")), about="AUC_SPU")
     reached, ceiling = metrics.get("share_of_ceiling"), metrics.get("ceiling")
-    cards[1].metric(
+    show_figure(
+        cards[1],
         "Share of the ceiling",
         "–" if reached is None else share(reached["estimate"]),
         "no ceiling" if ceiling is None else f"ceiling {figure(ceiling)}",
-        help=meaning("share of ceiling"),
-        **quiet,
+        about="share of ceiling",
     )
     known = metrics.get("known_positive_auc")
-    cards[2].metric("Known-positive AUC", *_bounded(known), help=meaning("known-positive AUC"), **quiet)
-    cards[3].metric(
-        "Flags", share(point.share), f"scores above {point.threshold:.4g}", help=meaning("threshold"), **quiet
-    )
+    show_figure(cards[2], "Known-positive AUC", *_bounded(known), about="known-positive AUC")
+    show_figure(cards[3], "Flags", share(point.share), f"scores above {point.threshold:.4g}", about="threshold")
     lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
     st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")
     if chosen.stored.bundle.keeps_training_rows:

@@ -40,8 +40,7 @@ def choose_model(page: Page) -> Chosen:
     champion = page.workspace.thresholds.champion(dataset.id)
     first = model_to_show(records).id if champion is None else champion.run
     names, known = names_apart(records), [record.id for record in records]
-    aligned = {"horizontal": True, "vertical_alignment": "center"}
-    with st.container(**aligned, key="export_choice"):
+    with st.container(horizontal=True, vertical_alignment="center", key="export_choice"):
         chosen = _ask(dataset, known, names, first)
         is_champion = champion is not None and champion.run == chosen
         _say_rank(page, is_champion, champion is not None)

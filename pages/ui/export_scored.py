@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.compare_tables import share_column
-from pages.ui.show import meaning
+from pages.ui.show import show_figure
 from pages.ui.tables import show_table
 from pages.ui.text import count, plain, share
 from spu_core.engines.exporting import file_stem
@@ -26,16 +26,15 @@ def show_scored(scored: ScoredFile, stem: str, key: str) -> None:
 
 
 def _show_flags(report: ScoreReport) -> None:
-    quiet = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(3, gap="small")
-    cards[0].metric("Rows scored", count(report.rows), "in this file", **quiet)
-    cards[1].metric("Flagged", count(report.flagged), f"{share(report.flag_rate)} of rows", **quiet)
-    cards[2].metric(
+    show_figure(cards[0], "Rows scored", count(report.rows), "in this file")
+    show_figure(cards[1], "Flagged", count(report.flagged), f"{share(report.flag_rate)} of rows")
+    show_figure(
+        cards[2],
         "Threshold",
         f"{report.threshold:.4g}",
         f"flagged {share(report.training_share)} at training",
-        help=meaning("threshold"),
-        **quiet,
+        about="threshold",
     )
 
 

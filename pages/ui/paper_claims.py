@@ -10,6 +10,7 @@ from pages.ui.paper_cached import stored_results
 from pages.ui.paper_choice import SHORT
 from pages.ui.text import plain
 from spu_core.experiments import Claim, ExperimentResult
+from spu_core.experiments.result import Verdict
 
 MARKS = {
     "holds": ":green-badge[:material/check_circle: holds]",
@@ -17,7 +18,7 @@ MARKS = {
     "does not hold": ":red-badge[:material/cancel: does not hold]",
     "not shown": ":gray-badge[:material/help: not shown]",
 }
-MEANINGS = {
+MEANINGS: dict[Verdict, str] = {
     "holds": "Our figures agree, surely.",
     "holds partly": "Some of them agree, surely; others do not.",
     "does not hold": "Our figures surely disagree.",

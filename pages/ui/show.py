@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.ui.glossary import GLOSSARY
 from pages.ui.text import plain
@@ -18,6 +19,7 @@ _ICONS = {
     Severity.WARNING: ":material/warning:",
     Severity.ERROR: ":material/error:",
 }
+BadgeColor = Literal["red", "orange", "blue", "green", "gray"]
 _IMAGE = {"format": "svg", "filename": "spu-studio"}
 _CONFIG = {
     "displaylogo": False,
@@ -47,6 +49,12 @@ def show_findings(findings: Iterable[Finding]) -> None:
     for finding in sorted(findings, key=lambda each: order.index(each.severity)):
         box = {Severity.ERROR: st.error, Severity.WARNING: st.warning, Severity.INFO: st.info}[finding.severity]
         box(f"**{plain(finding.message)}** {plain(finding.advice)}", icon=_ICONS[finding.severity])
+
+
+def show_figure(card: DeltaGenerator, title: str, value: str, note: str, *, about: str | None = None) -> None:
+    """A figure in a card of its own: the note stands below it without an arrow, `about` is a word of the glossary."""
+    told = None if about is None else meaning(about)
+    card.metric(title, value, note, help=told, delta_color="off", delta_arrow="off", border=True)
 
 
 def meaning(word: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from pages.ui import cached, soft_label_cached
@@ -67,11 +69,11 @@ def show_why(book: Book, table: Table) -> None:
         st.metric("Soft label", figure(reason.value), help=meaning("soft label"))
         st.write(plain(reason.text))
         if reason.contributions:
-            bar = {"min_value": 0, "max_value": 1, "format": "%.2f", "width": 110}
+            bar = partial(st.column_config.ProgressColumn, min_value=0, max_value=1, format="%.2f", width=110)
             shares = {
                 "fired": st.column_config.CheckboxColumn("fired", width=56),
-                "belief": st.column_config.ProgressColumn("belief", **bar),
-                "contribution": st.column_config.ProgressColumn("share of S", **bar),
+                "belief": bar("belief"),
+                "contribution": bar("share of S"),
             }
             show_table(reason.table(), column_config=shares, key="soft_why")
     with right, st.container(border=True, height="stretch"):

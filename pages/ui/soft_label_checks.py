@@ -105,7 +105,7 @@ def _offer(book: Book, name: str, belief: Belief, key: str) -> None:
 def _pick(label: str, options: list[str], words: tuple[str, ...], key: str) -> str:
     """A choice whose first guess is the option that holds one of the words."""
     guess = next((place for place, name in enumerate(options) if any(word in name.lower() for word in words)), 0)
-    return st.selectbox(label, options, index=guess, key=key)  # type: ignore[return-value]
+    return st.selectbox(label, options, index=guess, key=key)
 
 
 def _is_guessed(checks: str, passes: str) -> bool:

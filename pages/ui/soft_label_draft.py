@@ -163,6 +163,8 @@ def rounded_range(low: float, high: float, ends: tuple[float, float], is_whole: 
     first, last = ends
     span = (last - first) or 1.0
     digits = max(0, 2 - math.floor(math.log10(span)))
+    start: float
+    end: float
     if is_whole:
         start, end = math.ceil(low), math.floor(high)
         start, end = (start, end) if start <= end else (round(low), round(low))

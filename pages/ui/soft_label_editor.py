@@ -61,7 +61,8 @@ def edit_draft(book: Book, desk: Desk, columns: list[str]) -> tuple[Draft, Cards
     """The editor; returns the draft as its widgets show it, and the cards for what follows from it."""
     left, right = st.columns([3, 2], gap="small")
     cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
-    first, rest = None, ()
+    first: DraftCondition | None = None
+    rest: tuple[DraftCondition, ...] = ()
     with cards.chart:
         if desk.draft.kept_when is not None:
             _show_kept_condition(desk)

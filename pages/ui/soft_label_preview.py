@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from pages.ui import cached
@@ -53,11 +55,11 @@ def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, i
     rows, part = (count(shown.rows), share(shown.share)) if is_drafted else ("–", None)
     known = is_drafted and shown.lift == shown.lift
     lift, limits = (f"{shown.lift:.1f}×", f"{shown.lift_low:.1f} to {shown.lift_high:.1f}") if known else ("–", None)
-    quiet = {"delta_arrow": "off", "delta_color": "off", "width": FIGURE_WIDTH}
+    quiet = partial(st.metric, delta_arrow="off", delta_color="off", width=FIGURE_WIDTH)
     with st.container(horizontal=True, key="soft_changes"):
         touched, explained = ("Sample rows", SAMPLED) if is_sample else ("Rows touched", None)
-        st.metric(touched, rows, part, help=explained, **quiet)
-        st.metric("Lift", lift, limits, help=meaning("lift"), **quiet)
+        quiet(touched, rows, part, help=explained)
+        quiet("Lift", lift, limits, help=meaning("lift"))
         change = _change(shown.mean, saved.mean)
         mean = figure(shown.mean)
         st.metric("Mean S", mean, change, delta_color="off", help=meaning("mean soft label"), width=FIGURE_WIDTH)

@@ -161,5 +161,4 @@ def as_number(value: Any, choices: ColumnChoices) -> Any:
 
 def choose(label: str, options: list[str], current: str, key: str, *, hidden: bool = False) -> str:
     st.session_state.setdefault(key, current if current in options else options[0])
-    visibility = "collapsed" if hidden else "visible"
-    return st.selectbox(label, options, key=key, label_visibility=visibility)  # type: ignore[return-value]
+    return st.selectbox(label, options, key=key, label_visibility="collapsed" if hidden else "visible")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from spu_core.engines.profiles import kept_profile, profile_of
@@ -83,7 +84,7 @@ def _examples(folder: str, dataset: str, version: int, _workspace: Workspace) ->
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _label_values(folder: str, dataset: str, version: int, _workspace: Workspace) -> list[Any]:
     if _workspace.datasets.get(dataset).folder is None:
-        columns: Mapping[str, Any] = table_of(folder, dataset, version, _workspace).frame
+        columns: Mapping[str, Any] | pd.DataFrame = table_of(folder, dataset, version, _workspace).frame
     else:
         columns = _folder(folder, dataset, version, _workspace).stand_ins  # a sample may lack a rare value
     label = table_of(folder, dataset, version, _workspace).column_with(Role.LABEL)

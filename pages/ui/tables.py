@@ -55,7 +55,11 @@ def safe_to_take_along(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -
     ("'=x,n\\n'=1+1,-1\\n", ["'=x"])
     """
     safe = safe_frame(frame)
-    titles = {new: st.column_config.Column(old) for new, old in zip(safe, frame, strict=True) if new != str(old)}
+    titles = {
+        new: st.column_config.Column(str(old))
+        for new, old in zip(safe_names(frame.columns), frame, strict=True)
+        if new != str(old)
+    }
     whole = safe if typed is None else safe.join(typed)
     risky = {name: _dangerous(frame.iloc[:, place]) for place, name in enumerate(safe)}
     risky = {name: mask for name, mask in risky.items() if mask.any()}
@@ -71,8 +75,8 @@ def _dangerous(values: pd.Series) -> Any:
     return values.map(lambda value: isinstance(value, str) and is_dangerous(value)).to_numpy(dtype=bool)
 
 
-def _without_apostrophe(text: str) -> str:
-    return text[1:]
+def _without_apostrophe(text: object) -> str:
+    return str(text)[1:]
 
 
 def _with_names_in_a_column(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import streamlit as st
 
+from pages.ui.show import BadgeColor
 from pages.ui.text import plain
 from spu_core.models import METHODS, Method, Setting
 from spu_core.tables import Table, TableFolder
@@ -18,7 +20,7 @@ GROUPS = {
     "soft label": ("The paper's method", "Learns the soft label itself, with different learners."),
     "baseline": ("Honest baselines", "What you could do without soft labels, or without a model."),
 }
-BADGES = {
+BADGES: dict[str, tuple[str, BadgeColor]] = {
     "fused": ("recommended", "green"),
     "lightgbm": ("the paper's", "blue"),
     "labeled_vs_rest": ("baseline", "gray"),
@@ -128,18 +130,19 @@ def _ask(method: str, setting: Setting, value: Any, table: Table | TableFolder) 
     if setting.kind == "columns":
         chosen = st.multiselect(label, table.features, default=list(value), key=key, help=setting.help)
         return tuple(chosen)
-    number = int if setting.kind == "integer" else float
-    found = st.number_input(
+    ask = partial(
+        st.number_input,
         label,
-        min_value=number(setting.low or 0),
-        max_value=number(setting.high or 0),
-        value=None if value is None else number(value),
-        step=1 if setting.kind == "integer" else None,
-        format=None if setting.kind == "integer" else "%g",
         placeholder="from the data" if setting.optional else None,
         key=key,
         help=f"{setting.help} Allowed: {setting.law}.",
     )
+    low, high = setting.low or 0, setting.high or 0
+    if setting.kind == "integer":
+        found = ask(min_value=int(low), max_value=int(high), value=None if value is None else int(value), step=1)
+    else:
+        start = None if value is None else float(value)
+        found = ask(min_value=float(low), max_value=float(high), value=start, format="%g")
     return setting.default if found is None else found
 
 

@@ -44,8 +44,14 @@ def start_training(page: Page, table: Table | TableFolder, options: TrainOptions
         job = _job(page, options) if chosen else None
         running = job is not None and _is_running(page, job)
         words = "Already training" if running else f"Train {count(len(chosen))} candidate{'s' * (len(chosen) != 1)}"
-        idle = {"disabled": not chosen or running, "width": "stretch"}
-        if start.button(words, type="primary", icon=":material/play_arrow:", key="train_start", **idle):
+        if start.button(
+            words,
+            type="primary",
+            icon=":material/play_arrow:",
+            key="train_start",
+            disabled=not chosen or running,
+            width="stretch",
+        ):
             assert job is not None
             start_worker(page.workspace, job)
             st.rerun()

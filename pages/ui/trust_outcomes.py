@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.show import explain_words, meaning
+from pages.ui.show import explain_words, show_figure
 from pages.ui.text import count, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import checks as recorded_checks
@@ -36,38 +36,36 @@ def show(case: TrustCase) -> None:
 
 
 def _show_headline(case: TrustCase, found: LoopChecks | None) -> None:
-    quiet = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(4, gap="small")
     made = len(queues(case))
     ratios = {} if found is None else {each.arm: each for each in outcome_ratios(found.checks)}
     waiting = 0 if found is None else sum(found.open.values())
-    cards[0].metric(
+    show_figure(
+        cards[0],
         "Checks with an outcome",
         count(0 if found is None else len(found)),
         f"{count(waiting)} open in {count(made)} queue{'s' * (made != 1)}",
-        help=meaning("review queue"),
-        **quiet,
+        about="review queue",
     )
     _show_ratio(cards[1], "Surrender, this model", ratios.get(case.name), "surrender")
     _show_ratio(cards[2], "Passed, this model", ratios.get(case.name), "pass_")
     chance = ratios.get("random")
-    cards[3].metric(
+    show_figure(
+        cards[3],
         "Surrender by chance",
         "–" if chance is None else share(chance.surrender.estimate),
         "no random checks yet" if chance is None else _limits(chance.surrender),
-        help=meaning("random holdout"),
-        **quiet,
+        about="random holdout",
     )
 
 
 def _show_ratio(card: st.delta_generator.DeltaGenerator, title: str, found: ArmRatios | None, which: str) -> None:
-    quiet = {"delta_color": "off", "delta_arrow": "off", "border": True}
     word = "surrender ratio" if which == "surrender" else "pass ratio"
     if found is None:
-        card.metric(title, "–", "no checks of this model yet", help=meaning(word), **quiet)
+        show_figure(card, title, "–", "no checks of this model yet", about=word)
         return
     interval = getattr(found, which)
-    card.metric(title, share(interval.estimate), _limits(interval), help=meaning(word), **quiet)
+    show_figure(card, title, share(interval.estimate), _limits(interval), about=word)
 
 
 def _limits(interval: Interval) -> str:

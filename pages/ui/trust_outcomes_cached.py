@@ -47,7 +47,7 @@ def preview(
     case: TrustCase, runs: tuple[str, ...], rows: DatasetRecord, plan: QueuePlan, again: bool
 ) -> tuple[Queue, str]:
     """Whom this plan would check, and whether the split of the users looks random."""
-    key = (case.key[0], rows.id, rows.version, case.page.workspace.queues.state(), *runs)
+    key: tuple[str | int, ...] = (case.key[0], rows.id, rows.version, case.page.workspace.queues.state(), *runs)
     return _preview(key, (*astuple(plan), again), case, (runs, rows, plan, again))
 
 

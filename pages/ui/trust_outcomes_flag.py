@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -132,18 +133,18 @@ def _ask_disagreement(case: TrustCase) -> None:
         st.caption("No open row fits.")
         return
     if is_made:
-        token, chosen = case.record.id, {"budget": int(budget), "side": str(side)}
-        queue = make_disagreement_queue(case.page.workspace, case.dataset.id, token, **chosen)
+        workspace, dataset, run = case.page.workspace, case.dataset.id, case.record.id
+        queue = make_disagreement_queue(workspace, dataset, run, budget=int(budget), side=str(side))
         st.query_params["queue"] = queue.id
         st.rerun()
-    percentile = {"format": "%.0f", "help": "100 is the most suspicious row.", "width": 90}
+    percentile = partial(st.column_config.NumberColumn, format="%.0f", help="100 is the most suspicious row.", width=90)
     show_table(
         table[["user", "model_percentile", "rules_percentile", "reasons"]],
         hide_index=True,
         height=240,
         column_config={
-            "model_percentile": st.column_config.NumberColumn("by model", **percentile),
-            "rules_percentile": st.column_config.NumberColumn("by rules", **percentile),
+            "model_percentile": percentile("by model"),
+            "rules_percentile": percentile("by rules"),
             "reasons": st.column_config.TextColumn("reasons of both", width="large"),
         },
         key="odd_rows",

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.ui.show import meaning, show_findings
+from pages.ui.show import meaning, show_figure, show_findings
 from pages.ui.steps import link_to, step_named
 from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain, share
@@ -89,35 +89,35 @@ def _ask_plan() -> FeedbackPlan:
 
 
 def _show_proposal(found: Feedback) -> None:
-    told, quiet = found.summary, {"delta_color": "off", "delta_arrow": "off", "border": True}
+    told = found.summary
     cards = st.columns(4, gap="small")
-    cards[0].metric(
+    show_figure(
+        cards[0],
         "Confirmed positives",
         count(told["labelled_after"]),
         f"{count(told['labelled_before'])} before",
-        help=meaning("label"),
-        **quiet,
+        about="label",
     )
-    cards[1].metric(
+    show_figure(
+        cards[1],
         "Kept for measuring",
         count(told["withheld"]),
         "by chance, unlabelled",
-        help=meaning("random holdout"),
-        **quiet,
+        about="random holdout",
     )
-    cards[2].metric(
+    show_figure(
+        cards[2],
         "Mean soft label",
         figure(told["mean_after"]),
         f"{figure(told['mean_before'])} before",
-        help=meaning("mean soft label"),
-        **quiet,
+        about="mean soft label",
     )
-    cards[3].metric(
+    show_figure(
+        cards[3],
         "Ceiling",
         figure(told["ceiling_after"]),
         f"{figure(told['ceiling_before'])} before",
-        help=meaning("ceiling"),
-        **quiet,
+        about="ceiling",
     )
 
     rows = count(told["changed_rows"])

@@ -12,9 +12,10 @@ from spu_core.charts import what_if_chart
 from spu_core.engines.audits import AuditResult
 from spu_core.metrics import Interval
 from spu_core.trust import Implied, Marker, WhatIf
+from spu_core.trust.what_if import Quantity
 
 NAMES = {"prior": "trust_prior_value", "positive_mean": "trust_positive_mean", "negative_mean": "trust_negative_mean"}
-QUANTITIES = {"true_auc": "True AUC", "tpr": "TPR", "fpr": "FPR"}
+QUANTITIES: dict[Quantity, str] = {"true_auc": "True AUC", "tpr": "TPR", "fpr": "FPR"}
 
 
 def show(case: TrustCase) -> None:

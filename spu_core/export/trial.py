@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spu_core.errors import BundleError
+from spu_core.errors import BundleError, SpuError, words_of_system
 
 if TYPE_CHECKING:
     from spu_core.export.bundle import Bundle
@@ -87,8 +87,6 @@ def main() -> None:
 
 def _answer(data: bytes, asked: list[str]) -> dict[str, Any]:
     """The report of a scoring, nothing where none was asked for, or the sentence that says why it cannot be."""
-    from spu_core.errors import SpuError, words_of_system
-
     try:
         bundle = _load(data)
         return {"report": _score(bundle, **json.loads(asked[0]))} if asked else {}
@@ -96,8 +94,6 @@ def _answer(data: bytes, asked: list[str]) -> dict[str, Any]:
         return {"problem": str(problem)}
     except MemoryError:
         return {"problem": "The bundle's model needs more memory than a bundle may use."}
-    except OSError as problem:
-        return {"problem": f"The rows or their scores could not be read or written here: {words_of_system(problem)}."}
     except Exception as problem:
         # A library has its own kinds of error; each of them means that the model cannot be used. Their texts may
         # quote paths of this machine, so only their names are told.
@@ -117,7 +113,11 @@ def _load(data: bytes) -> Bundle:
 def _score(bundle: Bundle, source: str, target: str, scoring: dict[str, Any]) -> dict[str, Any]:
     from spu_core.export.score_report import Scoring
 
-    return bundle.score_file(source, target, Scoring(**scoring)).to_dict()
+    try:
+        return bundle.score_file(source, target, Scoring(**scoring)).to_dict()
+    except OSError as problem:
+        where = "The rows or their scores could not be read or written here"
+        raise BundleError(f"{where}: {words_of_system(problem)}.") from None
 
 
 def _report(found: dict[str, Any]) -> None:

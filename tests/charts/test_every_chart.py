@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,6 +17,12 @@ from tests.charts.gallery import EXAMPLES
 LARGEST_PAYLOAD = 150_000
 
 every_chart = pytest.mark.parametrize("name", list(EXAMPLES))
+
+
+@cache
+def drawn(name: str) -> go.Figure:
+    """A chart in the light theme, drawn once for all tests that only look at it."""
+    return EXAMPLES[name](LIGHT)
 
 
 def frozen_inputs():
@@ -35,7 +42,7 @@ def test_every_chart_function_is_in_the_gallery():
 
 @every_chart
 def test_equal_results_give_equal_figures(name):
-    assert EXAMPLES[name](LIGHT).to_json() == EXAMPLES[name](LIGHT).to_json()
+    assert EXAMPLES[name](LIGHT).to_json() == drawn(name).to_json()
 
 
 def test_charts_leave_their_input_as_it_was():
@@ -47,7 +54,7 @@ def test_charts_leave_their_input_as_it_was():
 
 @every_chart
 def test_light_and_dark_differ_in_colours_only(name):
-    light, dark = EXAMPLES[name](LIGHT), EXAMPLES[name](DARK)
+    light, dark = drawn(name), EXAMPLES[name](DARK)
 
     assert light.to_json() != dark.to_json()
     assert alt_text(light) == alt_text(dark)
@@ -70,7 +77,7 @@ def strings_of(value) -> list[str]:
 
 @every_chart
 def test_every_chart_says_in_a_sentence_what_it_shows(name):
-    alt = alt_text(EXAMPLES[name](LIGHT))
+    alt = alt_text(drawn(name))
     assert len(alt) > 20
     assert alt.endswith(".")
     assert "&lt;" not in alt
@@ -79,7 +86,7 @@ def test_every_chart_says_in_a_sentence_what_it_shows(name):
 
 @every_chart
 def test_backgrounds_are_transparent_and_axes_cannot_be_dragged_away(name):
-    figure = EXAMPLES[name](LIGHT)
+    figure = drawn(name)
     layout = figure.layout.template.layout
 
     assert layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
@@ -90,12 +97,12 @@ def test_backgrounds_are_transparent_and_axes_cannot_be_dragged_away(name):
 
 @every_chart
 def test_small_examples_are_small_on_the_wire(name):
-    assert len(EXAMPLES[name](LIGHT).to_json()) <= LARGEST_PAYLOAD
+    assert len(drawn(name).to_json()) <= LARGEST_PAYLOAD
 
 
 @every_chart
 def test_json_knows_no_infinity(name):
-    figure = EXAMPLES[name](LIGHT)
+    figure = drawn(name)
     for trace in figure.data:
         for key in ("x", "y", "customdata"):
             values = getattr(trace, key, None)

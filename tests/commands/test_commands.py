@@ -204,14 +204,6 @@ def test_versions_are_words_and_json(run):
     assert json.loads(run("version", "--json").stdout)["spu-studio"] == __version__
 
 
-def complete(words, monkeypatch, shell="bash"):
-    """What a shell is offered for the last word."""
-    settings = {"_SPU_COMPLETE": f"complete_{shell}", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    command = [sys.executable, "-m", "spu_core"]
-    environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout.split()
-
-
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -222,8 +214,10 @@ def complete(words, monkeypatch, shell="bash"):
         ("spu export x.spu --as on", ["onnx"]),
     ],
 )
-def test_a_shell_completes_commands_samples_methods_and_forms(words, offered, monkeypatch):
-    assert complete(words, monkeypatch) == offered
+def test_a_shell_completes_commands_samples_methods_and_forms(words, offered, run):
+    asked = {"_SPU_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+
+    assert run(prog_name="spu", env=asked).stdout.split() == offered
 
 
 def test_a_workspace_is_listed_checked_tidied_and_backed_up(run, tmp_path):

@@ -1,15 +1,16 @@
-"""The ten commands of the tutorial, run as a newcomer would: in order, in an empty folder."""
+"""The ten commands of the tutorial, in the order of a newcomer and in an empty folder."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
+from typer.testing import CliRunner
+
+from spu_core import cli
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -20,16 +21,15 @@ def commands() -> list[str]:
     return block.group(1).strip().splitlines()
 
 
-def test_the_ten_commands_lead_from_a_file_to_a_scored_one(tmp_path):
+def test_the_ten_commands_lead_from_a_file_to_a_scored_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     assert len(commands()) == 10
     printed = {}
     for line in commands():
         words = shlex.split(line)
         assert words[0] == "spu"
-        done = subprocess.run(
-            [sys.executable, "-m", "spu_core", *words[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        done = CliRunner().invoke(cli.app, words[1:])
+        assert done.exit_code == 0, f"{line}\n{done.stderr}"
         printed[words[1]] = done.stdout
 
     assert "569 rows read" in printed["profile"]

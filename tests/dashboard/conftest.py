@@ -17,7 +17,7 @@ def open_app():
     """A page without a browser: `open_app("pages/1_data.py", dataset=…)`."""
 
     def open_one(page: str, **query: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
         for key, value in query.items():
             app.query_params[key] = value
         return app.switch_page(page).run()

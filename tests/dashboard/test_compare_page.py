@@ -254,7 +254,7 @@ def test_a_click_on_the_curve_stores_the_threshold(shared_server, open_tab, serv
     # The last trace is the operating point, the one before it a curve.
     traces = tab.page.locator(".st-key-compare_roc .scatterlayer .trace")
     points = traces.nth(traces.count() - 2).locator(".point")
-    box = points.nth(points.count() // 3).bounding_box(timeout=10_000)
+    box = points.nth(points.count() // 3).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
     tab.page.mouse.move(x - 3, y)

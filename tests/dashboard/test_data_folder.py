@@ -240,10 +240,10 @@ def test_a_folder_is_registered_by_a_worker_while_the_tab_is_reloaded(start_serv
     tab.page.get_by_role("option", name="tables/large_rows").click()
     tab.settle()
     tab.page.locator(".st-key-data_register button").click()
-    tab.page.wait_for_url("**reading=**", timeout=60_000)
+    tab.page.wait_for_url("**reading=**")
     tab.page.reload()
 
-    tab.page.wait_for_url(lambda address: "dataset=" in address and "reading=" not in address, timeout=120_000)
-    tab.page.get_by_text("What was registered").wait_for(timeout=60_000)
+    tab.page.wait_for_url(lambda address: "dataset=" in address and "reading=" not in address)
+    tab.page.get_by_text("What was registered").wait_for()
     tab.settle()
     assert "20,000" in tab.text

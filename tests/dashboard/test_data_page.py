@@ -169,7 +169,7 @@ def bring(tab, path) -> None:
     """Upload a file and wait until the address names its dataset; an earlier one stays in sight until then."""
     before = tab.page.url
     tab.page.set_input_files("input[type=file]", str(path))
-    tab.page.wait_for_url(lambda address: "dataset=" in address and address != before, timeout=60_000)
+    tab.page.wait_for_url(lambda address: "dataset=" in address and address != before)
     tab.settle()
 
 
@@ -214,12 +214,12 @@ def test_a_large_file_is_read_in_the_background_and_a_refresh_comes_back_to_it(s
     tab = open_tab(shared_server).open("data")
 
     tab.page.set_input_files("input[type=file]", str(tmp_path / "large.csv"))
-    tab.page.wait_for_url("**reading=**", timeout=60_000)
+    tab.page.wait_for_url("**reading=**")
     tab.page.reload()
-    tab.page.locator(".st-key-data_reading, [data-testid=stMetric]").first.wait_for(timeout=60_000)
+    tab.page.locator(".st-key-data_reading, [data-testid=stMetric]").first.wait_for()
 
     # An earlier dataset stays in sight until the new one is read.
-    tab.page.wait_for_url(lambda address: "reading=" not in address, timeout=120_000)
-    tab.page.get_by_text("500,000").first.wait_for(timeout=60_000)
+    tab.page.wait_for_url(lambda address: "reading=" not in address)
+    tab.page.get_by_text("500,000").first.wait_for()
     [job] = [job for job in Workspace.open(shared_server.home).jobs.list() if job.title == "large.csv"]
     assert job.worker["detached"]

@@ -85,4 +85,4 @@ def test_pages_are_numbered_as_the_steps_are():
     for step in STEPS:
         assert Path(step.file).name.startswith(f"{step.number}_")
     assert set(PAGES) <= {Path(step.file).name for step in STEPS}
-    assert AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run().title[0].value == "SPU Studio"
+    assert AppTest.from_file(str(ROOT / "app.py"), default_timeout=600).run().title[0].value == "SPU Studio"

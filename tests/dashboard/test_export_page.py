@@ -261,7 +261,7 @@ def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
 
 def finished_scoring(page):
     """The page once the job of its address is over."""
-    for _ in range(200):
+    for _ in range(3000):
         with Workspace.open() as workspace:
             job = refresh(workspace, page.query_params["scoring"])
         if job.status.is_over:
@@ -416,7 +416,7 @@ def click(tab, key):
 
 
 def download(tab, key):
-    with tab.page.expect_download(timeout=60_000) as waiting:
+    with tab.page.expect_download() as waiting:
         tab.page.locator(f".st-key-{key} button").click()
     tab.settle()
     return waiting.value
@@ -451,7 +451,7 @@ def test_a_new_file_is_scored_and_leaves_safe_for_spreadsheets(open_export, tmp_
     rows = tmp_path / "new rows.csv"
     rows.write_bytes(new_rows(mean_radius=99.0, **{"=cmd *x* <b>": "y"}))
     tab.page.set_input_files(".st-key-export_rows input[type=file]", rows)
-    tab.page.get_by_text("Rows scored").wait_for(timeout=60_000)
+    tab.page.get_by_text("Rows scored").wait_for()
     tab.settle()
     assert "'=cmd *x* <b>'" in tab.text
     assert "has moved strongly" in tab.text
@@ -473,7 +473,7 @@ def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(open_export
     tab.page.get_by_role("tab", name="Bring from elsewhere").click()
     tab.settle()
     tab.page.set_input_files(".st-key-export_foreign input[type=file]", tmp_path / "damaged.spu")
-    tab.page.locator("[data-testid=stAlert]").wait_for(timeout=60_000)
+    tab.page.locator("[data-testid=stAlert]").wait_for()
     tab.settle()
 
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -147,7 +147,7 @@ def test_a_link_leads_to_the_theorems_and_one_is_run_again_live(shared_server, o
     part.press("Enter")
     tab.settle()
     tab.page.get_by_role("button", name="Run it here").click()
-    tab.page.wait_for_selector(".st-key-paper_fresh", timeout=120_000)
+    tab.page.wait_for_selector(".st-key-paper_fresh")
     tab.settle()
 
     assert "Run here on" in tab.text

@@ -13,7 +13,7 @@ from tests.dashboard.soft_labels import HOSTILE, ODD, SAVED, keep, saved_rules, 
 def drag(tab, start: float, end: float) -> None:
     """Drag across the histogram, from one share of its width to another."""
     area = tab.page.locator("[class*=st-key-rule_][class*=_chart] .nsewdrag").first
-    area.wait_for(timeout=30_000)
+    area.wait_for()
     area.scroll_into_view_if_needed()
     box = area.bounding_box()
     middle = box["y"] + box["height"] / 2
@@ -67,7 +67,7 @@ def test_clicked_bars_of_a_hostile_column_become_levels_and_stay_text(shared_ser
     tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
     tab.open(f"soft_labels?dataset={query['dataset']}&rules={query['rules']}&draft={quote(draft)}")
     bars = tab.page.locator("[class*=st-key-rule_][class*=_chart] .barlayer .point path")
-    bars.first.wait_for(timeout=30_000)
+    bars.first.wait_for()
     bars.nth(1).scroll_into_view_if_needed()
     bars.nth(1).click(force=True)
     tab.settle()
@@ -85,7 +85,7 @@ def test_clicked_bars_of_a_hostile_column_become_levels_and_stay_text(shared_ser
 def do(tab, place: int, action: str) -> None:
     """Choose an action from the menu of a rule."""
     tab.page.locator(f"[class*=st-key-soft_][class*=_{place}_menu] button").click()
-    tab.page.get_by_role("menuitem", name=action).click(timeout=20_000)
+    tab.page.get_by_role("menuitem", name=action).click()
     tab.settle()
 
 

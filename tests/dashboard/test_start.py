@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_start_page_says_what_this_is_and_offers_the_steps():
-    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30).run()
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600).run()
 
     assert not page.exception
     assert page.title[0].value == "SPU Studio"
@@ -49,7 +49,8 @@ def test_the_start_page_opens_in_a_browser_wide_narrow_light_and_dark(shared_ser
 def test_the_server_is_not_reachable_from_other_computers(shared_server):
     port = int(shared_server.url.rsplit(":", 1)[1])
 
-    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+    ours = psutil.Process().children(recursive=True)
+    listening = [each for child in ours for each in child.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
 
     assert {each.laddr.ip for each in listening if each.laddr.port == port} == {"127.0.0.1"}
 
@@ -83,4 +84,4 @@ def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypa
     assert (folder / ".streamlit" / "config.toml").is_file()
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
-    assert not AppTest.from_file(str(folder / "app.py"), default_timeout=30).run().exception
+    assert not AppTest.from_file(str(folder / "app.py"), default_timeout=600).run().exception

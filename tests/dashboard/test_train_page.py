@@ -144,11 +144,11 @@ def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(sh
         tab.settle()
 
     tab.page.get_by_role("button", name="Train 2 candidates").click()
-    tab.page.wait_for_selector("[data-testid=stProgress]", timeout=60_000)
+    tab.page.wait_for_selector("[data-testid=stProgress]")
     tab.page.reload()
-    tab.page.wait_for_selector("text=/^(Training|Trained|Waiting for its turn)$/", timeout=60_000)
+    tab.page.wait_for_selector("text=/^(Training|Trained|Waiting for its turn)$/")
 
-    tab.page.wait_for_selector("text=/^Trained$/", timeout=120_000)
+    tab.page.wait_for_selector("text=/^Trained$/")
     tab.settle()
     assert tab.page.locator("[data-testid=stDataFrame]").count() == 1
     assert tab.page.locator("[data-testid=stProgress]").count() == 0
@@ -167,9 +167,9 @@ def test_a_training_can_be_cancelled_and_offers_to_start_again(shared_server, op
     tab.open(f"train?dataset={address['dataset']}&rules={address['rules']}")
 
     tab.page.get_by_role("button", name="Train 6 candidates").click()
-    tab.page.get_by_role("button", name="Cancel").click(timeout=60_000)
+    tab.page.get_by_role("button", name="Cancel").click()
 
-    tab.page.wait_for_selector("text=The training was cancelled", timeout=60_000)
+    tab.page.wait_for_selector("text=The training was cancelled")
     tab.settle()
     assert tab.page.get_by_role("button", name="Start again").count() == 1
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390

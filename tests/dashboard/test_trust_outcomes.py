@@ -235,7 +235,7 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
     budget.press("Enter")
     tab.settle()
     page.locator(".st-key-queue_make button").click()
-    page.get_by_text("Queue 1").first.wait_for(timeout=60_000)
+    page.get_by_text("Queue 1").first.wait_for()
     tab.settle()
     with page.expect_download() as download:
         page.get_by_role("button", name="CSV", exact=True).first.click()
@@ -252,25 +252,25 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
     tab.settle()
     type_into(page, "record_table", line=0, column=1, text="admitted")
     page.get_by_role("button", name="Record 1 change").click()
-    page.get_by_text("Everything ever recorded here (1)").wait_for(timeout=60_000)
+    page.get_by_text("Everything ever recorded here (1)").wait_for()
     tab.settle()
     with Workspace.open(server.home) as workspace:
         [by_hand] = workspace.queues.history(made.id)
     assert (by_hand.row, by_hand.detail["outcome"], by_hand.detail["source"]) == (first.row, "admitted", "table")
 
     page.locator("input[type=file]").set_input_files(str(outcomes))
-    page.locator(".st-key-record_save_file button").click(timeout=60_000)
-    page.get_by_text("Everything ever recorded here (4").wait_for(timeout=60_000)
+    page.locator(".st-key-record_save_file button").click()
+    page.get_by_text("Everything ever recorded here (4").wait_for()
     tab.settle()
 
     tab.reload()
     assert "Everything ever recorded here" in tab.text  # the address brings the step and the queue back
     page.get_by_text("4 Learn from it").click()
-    page.locator(".st-key-learn_save button").click(timeout=60_000)
-    page.get_by_text("What was learnt so far").wait_for(timeout=60_000)
+    page.locator(".st-key-learn_save button").click()
+    page.get_by_text("What was learnt so far").wait_for()
     tab.settle()
     page.get_by_role("button", name="Train soft again on it").click()
-    page.get_by_text("AUC_SPU gain by the new soft labels").wait_for(timeout=180_000)
+    page.get_by_text("AUC_SPU gain by the new soft labels").wait_for()
     tab.settle()
     with Workspace.open(server.home) as workspace:
         [record] = workspace.feedbacks.list()

@@ -56,7 +56,7 @@ def drawn(trained):
 
 def open_section(section, **address):
     """The page without a browser, with one of its sections chosen."""
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
     for key, value in {**address, "section": section}.items():
         app.query_params[key] = value
     return app.switch_page(PAGE).run()
@@ -173,7 +173,7 @@ def test_the_echo_check_is_a_job_whose_report_the_page_shows(trained):
     app.button(key="trust_echo_go").click().run()
     assert not app.exception
     [job] = [each for each in workspace.jobs.list() if each.kind == "echo"]
-    done = wait_for(workspace, job.id, 120)
+    done = wait_for(workspace, job.id, 600)
     assert done.status == "finished", done.error
 
     words = words_of(open_section("echo", **address)).replace("\\", "")
@@ -187,7 +187,7 @@ def test_an_echo_check_that_cannot_be_is_explained_and_may_be_asked_again(traine
     job = echo_job(record, workspace.datasets.get(address["dataset"]), rules)
     cancel(workspace, start_worker(workspace, job).id)
     [stopped] = [each for each in workspace.jobs.list() if each.kind == "echo"]
-    assert wait_for(workspace, stopped.id, 60).status == "cancelled"
+    assert wait_for(workspace, stopped.id, 600).status == "cancelled"
     app = open_section("echo", **address)
 
     assert "The last check did not finish" in words_of(app)

@@ -37,8 +37,8 @@ def guarded(tmp_path):
 
 def log_in(tab, person: str) -> None:
     tab.page.get_by_role("button", name="Log in").click()
-    tab.page.get_by_role("link", name=person).click(timeout=30_000)
-    tab.page.get_by_role("button", name="Log out").wait_for(timeout=60_000)
+    tab.page.get_by_role("link", name=person).click()
+    tab.page.get_by_role("button", name="Log out").wait_for()
     tab.settle()
 
 
@@ -53,7 +53,7 @@ def test_two_people_with_equal_file_names_see_only_their_own_rows(guarded, open_
         (tmp_path / person).mkdir()
         (tmp_path / person / "sales.csv").write_text(rows_of(person, count))
         tab.page.set_input_files("input[type=file]", str(tmp_path / person / "sales.csv"))
-        tab.page.get_by_role("heading", name=READ).wait_for(timeout=60_000)
+        tab.page.get_by_role("heading", name=READ).wait_for()
         tab.settle()
         assert str(count) in tab.text
         links[person] = tab.page.url.removeprefix(guarded.url + "/")
@@ -69,5 +69,5 @@ def test_two_people_with_equal_file_names_see_only_their_own_rows(guarded, open_
         assert f"{other}'s row" not in refused.page.content()
 
     tabs["ann"].page.get_by_role("button", name="Log out").click()
-    tabs["ann"].page.get_by_role("button", name="Log in").wait_for(timeout=60_000)
+    tabs["ann"].page.get_by_role("button", name="Log in").wait_for()
     assert READ not in tabs["ann"].open(links["ann"]).text

@@ -7,7 +7,7 @@ from spu_core.engines import launch as launching
 
 
 def test_workers_of_a_sound_machine_have_no_problems_but_its_load(workspace):
-    problems = [str(problem) for problem in check_jobs(workspace)]
+    problems = [str(problem) for problem in check_jobs(workspace, seconds=600)]
 
     assert not [words for words in problems if not re.match(r"Cancelling took \d", words)]
     assert workspace.jobs.list() == ()

@@ -3,12 +3,16 @@
 import os
 import threading
 
+import pytest
+
 from spu_core.engines import Queue, QueueLimits, start_worker
 from spu_core.engines.processes import wait_until
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Home, JobStatus, QueueFullError, Workspace
 from spu_core.workspace.locks import is_locked
 from tests.engines.steps import job, sleep
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 SUBMITS = 50
 LIMITS = QueueLimits(running=2, waiting=48 if os.environ.get("SPU_SLOW") == "1" else 4)

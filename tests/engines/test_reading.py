@@ -40,7 +40,7 @@ def test_a_large_file_is_read_by_a_worker_that_tells_its_progress(workspace, mon
     begun = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
 
     assert not begun.status.is_over
-    done = wait_for(workspace, begun.id, 60)
+    done = wait_for(workspace, begun.id, 600)
     assert done.status is JobStatus.FINISHED, done.error
     assert done.result["rows"] == 200
     assert done.message.startswith("looking at")
@@ -51,7 +51,7 @@ def test_a_reading_can_be_cancelled(workspace, monkeypatch):
     begun = bring_file(workspace, io.BytesIO(CSV * 1000), "sales.csv")
 
     cancel(workspace, begun.id)
-    assert wait_for(workspace, begun.id, 60).status is JobStatus.CANCELLED
+    assert wait_for(workspace, begun.id, 600).status is JobStatus.CANCELLED
     assert workspace.datasets.list() == ()
 
 

@@ -50,7 +50,7 @@ def test_an_uploaded_file_is_scored_by_a_worker_that_tells_how_far_it_is(trained
     frame = load_sample("breast_cancer").frame.assign(note="x")
 
     job = start_scoring(workspace, run, io.BytesIO(frame.to_csv(index=False).encode()), "new.csv", "share")
-    done = wait_for(workspace, job.id, 120)
+    done = wait_for(workspace, job.id, 600)
 
     assert done.status == "finished", done.error
     scored = stored_scores(workspace, done.result["export"])

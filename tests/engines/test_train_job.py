@@ -74,7 +74,7 @@ def test_a_failing_candidate_is_a_row_and_the_others_go_on(workspace):
 def test_a_worker_trains_and_tells_how_far_it_is(workspace):
     job = start_worker(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), refine=False))
 
-    done = wait_for(workspace, job.id, 120)
+    done = wait_for(workspace, job.id, 600)
 
     assert done.status == "finished", (done.error, workspace.jobs.log(done.id))
     assert done.detail["candidate"] == "lightgbm"

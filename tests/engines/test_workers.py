@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import pytest
 
@@ -12,9 +11,10 @@ from spu_core.workspace import JobStatus, Workspace
 from tests.engines.steps import is_gone, job, processes_of, sleep, wait_for_step
 from tests.workspace.scenario import in_a_process
 
+pytestmark = pytest.mark.xdist_group("processes")
+
+# Ends a wait for what never comes; no test passes or fails by how long something takes.
 PATIENCE = 240.0
-# Of a machine that has a core to spare; where others fill it, they take their share of the time.
-TWO_SECONDS = 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 STUBBORN = ({"do": "spawn", "seconds": 300, "session": True}, {"do": "spawn", "seconds": 300}, sleep(0.3))
 
 # Seven ways to end, started together: title → (job, how it ends, what it says).
@@ -66,14 +66,14 @@ def test_a_job_ends_as_it_should_though_its_server_is_gone(ended, title):
 
     assert over.status == ENDINGS[title][1]
     assert over.error.startswith(ENDINGS[title][2])
-    assert wait_until(lambda: not processes_of(over.id), 5)
+    assert wait_until(lambda: not processes_of(over.id), PATIENCE)
 
 
 def test_a_worker_is_modest_and_tells_its_result(ended):
     workspace, tokens = ended
     over = workspace.jobs.get(tokens["well"])
 
-    assert (over.share, over.result["nice"], over.result["threads"]) == (1.0, 10, "1")
+    assert (over.share, over.result["nice"], over.result["threads"]) == (1.0, min(19, os.nice(0) + 10), "1")
     assert workspace.rule_sets.get(over.result["made"][1]).name == "kept"
     assert over.heartbeat is not None
     assert over.started <= over.heartbeat
@@ -100,17 +100,16 @@ def test_the_time_limit_ends_the_whole_tree(ended):
     assert all(map(is_gone, spawned))
 
 
-def test_cancel_ends_the_whole_tree_within_two_seconds(workspace):
+def test_cancel_ends_the_whole_tree_whether_it_listens_or_not(workspace):
     hanging = start_worker(workspace, job(*STUBBORN, {"do": "hang", "seconds": 300}))
     gentle = start_worker(workspace, job(sleep(300)))
     wait_for_step(workspace, gentle.id, 1)
-    assert wait_until(lambda: "hang" in workspace.jobs.get(hanging.id).message, 120)
+    assert wait_until(lambda: "hang" in workspace.jobs.get(hanging.id).message, PATIENCE)
     spawned = [pid for pid in workspace.jobs.get(hanging.id).detail["made"] if isinstance(pid, int)]
 
     for running in (hanging, gentle):
-        last = time.monotonic() + TWO_SECONDS
         assert cancel(workspace, running.id).status is JobStatus.CANCELLED
-        assert wait_until(lambda token=running.id: not processes_of(token), last - time.monotonic())
+        assert wait_until(lambda token=running.id: not processes_of(token), PATIENCE)
     assert len(spawned) == 2
     assert all(map(is_gone, spawned))
 
@@ -118,22 +117,20 @@ def test_cancel_ends_the_whole_tree_within_two_seconds(workspace):
 def test_a_killed_or_frozen_watcher_takes_its_tree_along_and_the_job_can_start_again(workspace):
     killed = start_worker(workspace, job(*STUBBORN[:2], sleep(2)))
     frozen = start_worker(workspace, job(sleep(300)))
-    assert wait_until(lambda: workspace.jobs.get(killed.id).message == "sleeping", 120)
+    assert wait_until(lambda: workspace.jobs.get(killed.id).message == "sleeping", PATIENCE)
     wait_for_step(workspace, frozen.id, 1)
 
     watcher = find_process(workspace.jobs.get(killed.id).worker)
     tree = [process.pid for process in watcher.children(recursive=True)]
     assert len(tree) == 3
     watcher.kill()
-    assert wait_until(lambda: refresh(workspace, killed.id).status is JobStatus.INTERRUPTED, 5)
+    assert wait_until(lambda: refresh(workspace, killed.id).status is JobStatus.INTERRUPTED, PATIENCE)
     assert "died without a word" in workspace.jobs.get(killed.id).error
-    assert wait_until(lambda: not processes_of(killed.id) and all(map(is_gone, tree)), 5)
+    assert wait_until(lambda: not processes_of(killed.id) and all(map(is_gone, tree)), PATIENCE)
 
     find_process(workspace.jobs.get(frozen.id).worker).suspend()
-    start = time.monotonic()
     assert cancel(workspace, frozen.id).status is JobStatus.CANCELLED
-    assert time.monotonic() - start < 1.5 * TWO_SECONDS
-    assert wait_until(lambda: not processes_of(frozen.id), 5)
+    assert wait_until(lambda: not processes_of(frozen.id), PATIENCE)
 
     assert restart(workspace, killed.id).status is JobStatus.RUNNING
     again = wait_for(workspace, killed.id, PATIENCE)
@@ -146,7 +143,7 @@ def test_a_worker_whose_row_or_workspace_is_gone_exits(workspace):
 
     workspace.delete(workspace.plan_deletion("job", running.id))
 
-    assert wait_until(lambda: not processes_of(running.id), 5)
+    assert wait_until(lambda: not processes_of(running.id), PATIENCE)
     assert jobs_now(workspace) == ()
 
 

@@ -34,7 +34,7 @@ TABLE = ResultTable(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=6))
 def test_a_result_comes_back_from_json_equal_to_the_last_bit(rows):
     result = result_of(ResultTable("any", "Any", ("one", "two"), tuple(rows)))

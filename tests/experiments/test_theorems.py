@@ -100,7 +100,7 @@ def test_theorem_4_counts_what_the_definition_counts():
     assert link.loss == pytest.approx(lost)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.floats(0.02, 0.98), st.floats(0.02, 0.3))
 def test_theorem_4_the_corrected_bounds_hold_for_every_prior_and_noise(prior, share):
     """The noise spans at least ten values of X: below that the density M of the theorem is not that of the grid."""

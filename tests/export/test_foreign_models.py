@@ -164,9 +164,9 @@ def test_a_full_disk_is_no_fault_of_the_model(monkeypatch):
     def on_a_full_disk(*_, **__):
         raise OSError(errno.ENOSPC, "Cannot write to '/srv/secret/scores'")
 
-    monkeypatch.setattr(trial, "_load", on_a_full_disk)
+    monkeypatch.setattr(Bundle, "score_file", on_a_full_disk)
 
-    assert trial._answer(b"", []) == {
+    assert trial._answer(good(), ['{"source": "a.csv", "target": "b.csv", "scoring": {}}']) == {
         "problem": "The rows or their scores could not be read or written here: No space left on device."
     }
 

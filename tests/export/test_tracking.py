@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from spu_core.errors import BundleError
 from spu_core.export import log_to_mlflow
 from spu_core.export.tracking import metrics_of, roc_table
 from tests.export.examples import example, make_frame
+from tests.live import free_address
 
 
 def test_figures_are_flat_numbers():
@@ -45,16 +45,13 @@ def test_without_the_extra_the_way_to_it_is_told(monkeypatch):
 def server(tmp_path, monkeypatch):
     """A tracking server of our own on a free port, ended afterwards."""
     pytest.importorskip("mlflow")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    address, port = free_address()
     place = ["--backend-store-uri", f"sqlite:///{tmp_path}/runs.db", "--artifacts-destination", f"{tmp_path}/files"]
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     # A session of its own: the server has children, which must end with it.
     process = subprocess.Popen([*command, *place], env=environment, cwd=tmp_path, start_new_session=True,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    address = f"http://127.0.0.1:{port}"
     try:
         _wait(address, process)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", address)

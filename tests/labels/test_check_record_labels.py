@@ -65,7 +65,7 @@ def test_the_reading_does_not_promise_a_probability_of_being_positive():
 
 
 @given(st.lists(st.integers(0, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), max_size=30))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_soft_labels_are_probabilities_for_any_records(records):
     checks, passes = zip(*[*records, (2, 1)], strict=True)
     labels = check_record_labels(checks, passes, penalty=0.01).labels

@@ -54,7 +54,7 @@ def test_every_combiner_is_tested_and_only_the_mean_is_not_monotone():
 
 @pytest.mark.parametrize("name", COMBINERS)
 @given(matrices())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_combiners_equal_their_definitions(name, drawn):
     belief, fired = drawn
     expected = [BY_DEFINITION[name](row[flags].tolist()) for row, flags in zip(belief, fired, strict=True)]
@@ -64,7 +64,7 @@ def test_combiners_equal_their_definitions(name, drawn):
 
 @pytest.mark.parametrize("name", COMBINERS)
 @given(matrices())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_combined_values_are_shares(name, drawn):
     value = combiner_of(name).combine(matrix_of(*drawn))
 
@@ -73,7 +73,7 @@ def test_combined_values_are_shares(name, drawn):
 
 @pytest.mark.parametrize("name", MONOTONE)
 @given(matrices(), BELIEF, st.sampled_from([0.0, 0.05, 0.6]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_one_more_fired_rule_never_lowers_s(name, drawn, more, floor):
     """Exactly, not only up to rounding."""
     belief, fired = drawn
@@ -88,7 +88,7 @@ def test_one_more_fired_rule_never_lowers_s(name, drawn, more, floor):
 
 @pytest.mark.parametrize("name", [name for name in MONOTONE if name != "first_match"])
 @given(matrices(fewest_rules=1), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_rule_anywhere_in_the_list_that_fires_too_never_lowers_s(name, drawn, data):
     belief, fired = drawn
     rule = data.draw(st.integers(0, belief.shape[1] - 1))
@@ -118,7 +118,7 @@ def test_a_rule_that_stands_alone_gives_exactly_its_belief(name, belief):
 
 @pytest.mark.parametrize("name", COMBINERS)
 @given(matrices())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_shares_of_credit_add_up_where_there_is_anything_to_share(name, drawn):
     belief, fired = drawn
     matrix = matrix_of(belief, fired)

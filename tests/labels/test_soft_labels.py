@@ -130,7 +130,7 @@ def test_what_cannot_be_is_refused_in_words(call, error, message):
 
 @pytest.mark.parametrize("combine", COMBINERS)
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_an_explanation_adds_up_to_s(combine, data):
     belief = data.draw(st.lists(st.floats(0, 1), min_size=0, max_size=5))
     fired = data.draw(st.lists(st.booleans(), min_size=len(belief), max_size=len(belief)))

@@ -10,7 +10,7 @@ from spu_core.metrics import ScoreHistogram, auc_spu_interval
 from spu_core.metrics.external import ExternalScores
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     rows=st.integers(4, 300),
     decimals=st.sampled_from([1, 3, 12]),
@@ -21,9 +21,10 @@ from spu_core.metrics.external import ExternalScores
 def test_the_external_sort_equals_the_sort_in_memory(rows, decimals, bucket, weighted, seed):
     rng = np.random.default_rng(seed)
     score = rng.normal(size=rows).round(decimals)
-    soft_label = rng.random(rows).round(2)
-    soft_label[:2] = 0.3, 0.8
-    weight = rng.random(rows) + 0.1 if weighted else None
+    # Halves of halves add up to the same bits in any order, and so does the figure in the warning.
+    soft_label = rng.integers(0, 129, rows) / 128
+    soft_label[:2] = 0.25, 0.75
+    weight = rng.integers(1, 9, rows) / 8 if weighted else None
 
     with ExternalScores(bucket_rows=bucket) as external:
         for part in np.array_split(np.arange(rows), 4):

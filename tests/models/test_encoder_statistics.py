@@ -34,7 +34,7 @@ def parts_of(frame: pd.DataFrame, cuts: list[int]) -> list[pd.DataFrame]:
     return [frame.iloc[start:end] for start, end in pairwise([0, *sorted(cuts), len(frame)])]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.data())
 def test_merged_statistics_of_any_parts_in_any_order_fit_the_encoder_of_the_whole(data):
     rows = data.draw(st.integers(1, 30))

@@ -43,7 +43,7 @@ def by_definition(matrix, rule):
 
 
 @given(matrices())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_summary_equals_the_definitions(matrix):
     summary = summarize_rules(matrix)
     for rule, name in enumerate(matrix.names):
@@ -52,7 +52,7 @@ def test_summary_equals_the_definitions(matrix):
 
 
 @given(matrices())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_overlap_tables_equal_the_definitions(matrix):
     rows, share, jaccard = (overlap_table(matrix, how).to_numpy() for how in ("rows", "share", "jaccard"))
     for i in range(matrix.n_rules):
@@ -95,7 +95,7 @@ def test_without_labels_the_lift_is_unknown():
 
 
 @given(st.integers(1, 200), st.integers(1, 200), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_lift_lies_within_its_limits(n_labeled, hits, data):
     labeled_hits = data.draw(st.integers(0, min(n_labeled, hits)))
     lift, low, high = lift_interval(labeled_hits, n_labeled, hits, n_labeled + hits + 100)

@@ -21,7 +21,7 @@ KINDS = {
 
 
 @given(CONDITIONS, ROWS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whole_columns_give_what_a_row_by_row_interpreter_gives(condition, rows):
     expected = [holds_for_row(condition, row) is True for row in rows]
 
@@ -29,7 +29,7 @@ def test_whole_columns_give_what_a_row_by_row_interpreter_gives(condition, rows)
 
 
 @given(CONDITIONS, ROWS)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_rows_judged_one_by_one_give_what_they_give_together(condition, rows):
     """Chunks change dtypes and levels; what a row gets must not depend on its neighbours."""
     frame = frame_of(rows)

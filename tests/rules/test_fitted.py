@@ -44,7 +44,7 @@ WHOLE = FITTED.apply(FRAME)
 
 
 @given(st.lists(st.integers(0, N), max_size=8))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_partition_of_the_rows_gives_the_whole_bit_for_bit(cuts):
     edges = [0, *sorted(cuts), N]
     parts = [FITTED.apply(FRAME.iloc[start:end]) for start, end in pairwise(edges)]

@@ -36,7 +36,7 @@ RULES = RuleSet(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(cuts=st.lists(st.integers(0, 150), max_size=3), varied=st.booleans(), rows=st.integers(7, 160))
 def test_fitted_rules_and_soft_labels_of_a_folder_equal_those_of_the_table(tmp_path_factory, cuts, varied, rows):
     folder = open_folder(write_folder(FRAME, tmp_path_factory.mktemp("f") / "f", cuts, varied=varied))
@@ -72,7 +72,7 @@ def test_the_audit_of_a_folder_is_the_audit_of_the_table(tmp_path):
 ANY_FLOAT = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, -0.0, 1.0, 2.0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(ANY_FLOAT, min_size=1, max_size=60), st.lists(st.integers(0, 60), max_size=3))
 def test_selection_finds_the_quantiles_of_numpy_to_the_bit(numbers, cuts):
     values = np.array(numbers)

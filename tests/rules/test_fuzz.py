@@ -82,21 +82,21 @@ def one_change(text):
 
 
 @given(one_change(RULES.to_json()))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_rule_file_with_any_value_anywhere(text):
     with contextlib.suppress(RuleError):
         RuleSet.from_json(text)
 
 
 @given(one_change(FITTED.to_json()))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_fitted_rules_with_any_value_anywhere_are_refused_or_can_be_applied(text):
     with contextlib.suppress(RuleError):
         FittedRules.from_json(text).apply(FRAME)
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_bytes_and_any_text(source):
     with contextlib.suppress(RuleError):
         RuleSet.from_json(source)

@@ -25,7 +25,7 @@ def rule_with(**changes):
 
 
 @given(RULE_SETS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_a_rule_set_survives_json_and_back(rules):
     text = rules.to_json()
 
@@ -34,7 +34,7 @@ def test_a_rule_set_survives_json_and_back(rules):
 
 
 @given(RULE_SETS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_rule_reads_as_one_line(rules):
     assert all(len(str(rule).splitlines()) == 1 for rule in rules)
 

@@ -18,6 +18,8 @@ from spu_core.workspace import Disk, JobStatus, Workspace, check
 from tests.engines.steps import job, processes_of, sleep
 from tests.workspace.scenario import verify, work
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 KILLS = int(os.environ.get("SPU_CRASH_KILLS", 200 if os.environ.get("SPU_SLOW") == "1" else 30))
 SAVERS = 2
 JOB_KILLS = max(1, KILLS // 5)
@@ -88,12 +90,12 @@ def test_jobs_killed_at_random_are_interrupted_keep_their_saves_and_can_start_ag
                 tokens = [start_worker(workspace, job(*steps)).id for _ in range(2)]
 
         for item in workspace.jobs.list():
-            while (now := wait_for(workspace, item.id, 60)).status is JobStatus.INTERRUPTED:
+            while (now := wait_for(workspace, item.id, 600)).status is JobStatus.INTERRUPTED:
                 restart(workspace, item.id)
             assert now.status is JobStatus.FINISHED
             made = [token for token in now.result["made"] if token]
             assert [workspace.rule_sets.get(token).name for token in made] == ["0", "1", "2", "3"]
-        assert wait_until(lambda: not any(processes_of(item.id) for item in workspace.jobs.list()), 10)
+        assert wait_until(lambda: not any(processes_of(item.id) for item in workspace.jobs.list()), 600)
     assert check(tmp_path).is_well
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import numpy as np
 import pytest
@@ -18,16 +17,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.vision]
 
 
 def test_the_smoke_version_runs_all_rows_and_theorem_2_finds_the_truth(monkeypatch):
-    """8,000 images and two epochs take under three CPU-minutes; the implied AUC has a standard error of .01 to .03."""
+    """The implied AUC has a standard error of .01 to .03."""
     pytest.importorskip("torch")
     if not FULL:
         monkeypatch.setattr(images_run, "load_images", lambda name, folder: tiny_images(name, each=240))
         monkeypatch.setattr(images_run, "RECIPES", dict.fromkeys(RECIPES, TINY))
-    begun = time.process_time()
 
     result = EXPERIMENTS["table2"].run(ExperimentSettings(scale="smoke"))
 
-    assert time.process_time() - begun < 180
     assert len(result.table("auc").rows) == 3 * len(TASKS)
     soft = [row["ours"] for row in result.table("auc").records() if row["method"] == "RESULT"]
     assert np.mean(soft) > (0.85 if FULL else 0.6)

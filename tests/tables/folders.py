@@ -41,7 +41,7 @@ def write_folder(frame: pd.DataFrame, folder: Path, cuts: list[int], *, varied: 
         if varied and number % 2:
             part = _in_another_form(part)
         table = pa.Table.from_pandas(part, preserve_index=False)
-        pq.write_table(table, folder / f"part-{number:03d}.parquet", row_group_size=1 + (number * 13) % 50)
+        pq.write_table(table, folder / f"part-{number:03d}.parquet", row_group_size=9 + (number * 13) % 50)
     return folder
 
 

@@ -19,7 +19,7 @@ def as_one_file(frame, tmp_path):
     return read_table(write_whole(frame, tmp_path / "whole.parquet"), name="folder")
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(cuts=st.lists(st.integers(0, 120), max_size=4), varied=st.booleans(), rows=st.integers(1, 130))
 def test_the_parts_of_a_folder_are_the_rows_of_one_file_however_they_are_cut(tmp_path_factory, cuts, varied, rows):
     tmp_path = tmp_path_factory.mktemp("folder")

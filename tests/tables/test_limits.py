@@ -111,7 +111,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, 
         make(folder / f"{name}.csv")
     paths = [str(folder / f"{name}.csv") for name in BOMBS]
     result = subprocess.run(
-        [sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, timeout=600, check=True
     )
     lines = [line.split(" ", 1) for line in result.stdout.splitlines()]
     return {name: (float(seconds), answer) for name, (seconds, answer) in zip(BOMBS, lines, strict=True)}

@@ -43,7 +43,7 @@ def reading_or_sentence(content: bytes) -> Reading | str:
     return reading
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.lists(st.tuples(WORDS, NUMBERS, INTEGERS), min_size=1, max_size=30),
     separator=st.sampled_from([",", ";", "\t", "|"]),
@@ -63,7 +63,7 @@ def test_what_is_written_is_read_back_when_the_dialect_is_given(
     assert table.frame["whole"].tolist() == [whole for _, _, whole in rows]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from(["red", "green", "dark blue"]), NUMBERS, INTEGERS), min_size=3, max_size=30
@@ -80,13 +80,13 @@ def test_plain_tables_need_no_dialect(rows: list, separator: str, compress: bool
     assert table.frame["number"].tolist() == [number for _, number, _ in rows]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=300))
 def test_any_bytes_give_a_table_or_a_sentence(content: bytes) -> None:
     assert isinstance(reading_or_sentence(content), Reading | str)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(alphabet="ab1,;\"'\n\r\t .", max_size=120))
 def test_any_text_gives_a_table_or_a_sentence(text: str) -> None:
     answer = reading_or_sentence(text.encode())
@@ -94,7 +94,7 @@ def test_any_text_gives_a_table_or_a_sentence(text: str) -> None:
     assert isinstance(answer, str) or answer.rows > 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.sampled_from(["1,2,x", "3,4,y", "5,6,z", "7,8,x", "1,2", "1,2,3,4", "", ",,", "NA,,"]), max_size=60))
 def test_rows_read_and_rejected_are_all_rows_of_the_file(lines: list[str]) -> None:
     lines = ["1,2,x"] * len(lines) + lines + ["9,9,w"]
@@ -105,7 +105,7 @@ def test_rows_read_and_rejected_are_all_rows_of_the_file(lines: list[str]) -> No
     assert reading.rows_in_file + reading.empty_lines == len(lines)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(cut=st.integers(min_value=4, max_value=1500), flip=st.integers(min_value=0, max_value=1500))
 def test_a_damaged_parquet_file_gives_a_table_or_a_sentence(cut: int, flip: int) -> None:
     target = io.BytesIO()

@@ -82,7 +82,7 @@ def codes_by_splitting(text: str, separator: str) -> bool:
     return any(re.fullmatch(r"0[0-9a-fA-FxX]+", cell.strip(" ").strip('"').strip(" ")) for cell in cells)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(text='"00', separator=",", cut=1)  # the quote lies in the piece before
 @given(
     text=st.text(alphabet='0017a.x,;|- "\n', max_size=80),

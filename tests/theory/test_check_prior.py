@@ -81,7 +81,7 @@ def test_both_methods_reach_the_same_prior(penalty):
 
 
 @given(RECORDS, st.sampled_from([0.0, 1e-6, 1e-2, 1.0, 1e3]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_newton_certifies_any_records_and_the_answer_is_a_density(records, penalty):
     checks, passes = zip(*[*records, (1, 1)], strict=True)
     prior = fit_check_prior(checks, passes, penalty=penalty, grid_size=50)
@@ -168,7 +168,6 @@ def test_a_fitted_prior_comes_near_the_one_that_made_the_records():
 
 
 @given(RECORDS, RECORDS)
-@settings(deadline=None)
 def test_counts_of_chunks_merge_to_the_counts_of_the_whole(first, second):
     left, right = CheckCounts.of(*zip(*first, strict=True)), CheckCounts.of(*zip(*second, strict=True))
     whole = CheckCounts.of(*zip(*first, *second, strict=True))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spu_core.errors import AssumptionError, RuleError, ScoreError
@@ -32,7 +32,6 @@ def soft_label_by_counting(checks, rule, random_rule):
 
 
 @given(CHECKS)
-@settings(deadline=None)
 def test_the_soft_label_of_each_rule_is_the_papers_formula(checks):
     checks = [*checks, ("random", "fail"), ("random", "pass"), ("random", "pass")]
     ratios = fit_check_ratios(*columns(checks), "random")
@@ -43,7 +42,6 @@ def test_the_soft_label_of_each_rule_is_the_papers_formula(checks):
 
 
 @given(CHECKS)
-@settings(deadline=None)
 def test_every_interval_holds_its_estimate_and_stays_in_the_unit_interval(checks):
     checks = [*checks, ("random", "fail"), ("random", "pass")]
     ratios = fit_check_ratios(*columns(checks), "random")

@@ -15,7 +15,7 @@ from spu_core.training.folds import assign_folds, latest_rows, strata_of
 from tests.training.worlds import make_world
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 1000), st.integers(2, 7), st.integers(20, 200))
 def test_every_stratum_is_spread_within_one_row_per_fold(seed, folds, rows):
     strata = np.random.default_rng(seed).integers(0, 4, rows)
@@ -29,7 +29,7 @@ def test_every_stratum_is_spread_within_one_row_per_fold(seed, folds, rows):
         assert counts.max() - counts.min() <= 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 1000), st.integers(2, 5))
 def test_a_group_is_in_one_fold_and_every_fold_has_rows(seed, folds):
     rng = np.random.default_rng(seed)

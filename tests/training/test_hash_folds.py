@@ -13,7 +13,7 @@ from spu_core.training.hash_folds import hash_folds, hash_rows
 CONFIG = TrainConfig(folds=5, seed=3, hold_out=0.1)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=40), st.integers(0, 40))
 def test_a_row_has_the_same_fold_in_any_part_of_the_table(ids, cut):
     whole = hash_folds(ids, CONFIG)

@@ -88,7 +88,7 @@ def test_each_row_of_a_stratum_is_drawn_as_often_as_its_chance_says():
         assert np.abs(drawn[stratum == h] / 400 - chance).max() <= 5 * error + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(2, 500), min_size=1, max_size=12),
     spread=st.lists(st.floats(0, 10), min_size=12, max_size=12),

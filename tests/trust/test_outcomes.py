@@ -41,7 +41,7 @@ def test_with_one_check_per_user_the_limits_are_wilsons_up_to_the_number_of_user
     assert found.high == pytest.approx(float(high), abs=0.002)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(hits=st.lists(st.booleans(), min_size=1, max_size=60), users=st.integers(1, 30))
 def test_a_ratio_lies_within_its_limits_and_they_within_zero_and_one(hits, users):
     found = clustered_ratio(np.array(hits, dtype=int), np.arange(len(hits)) % users)

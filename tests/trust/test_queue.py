@@ -73,7 +73,7 @@ def test_ties_are_broken_by_the_hash_and_not_by_the_order_of_the_file():
     assert queue.row.max() > 1_000
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     budget=st.integers(1, 60), share=st.sampled_from([0.0, 0.1, 0.5]), models=st.integers(1, 3), seed=st.integers(0, 5)
 )

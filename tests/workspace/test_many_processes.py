@@ -6,10 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Workspace, check
 from tests.workspace.fakes import FakeTable
 from tests.workspace.scenario import in_a_process
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 PROCESSES, SAVES = 8, 200
 
@@ -55,7 +59,7 @@ def in_processes(count, task, folder):
         )
         for process in range(count)
     ]
-    said = [process.communicate(timeout=300)[0].splitlines() for process in running]
+    said = [process.communicate(timeout=600)[0].splitlines() for process in running]
     assert [process.returncode for process in running] == [0] * count
     return said
 

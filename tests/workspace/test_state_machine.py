@@ -141,6 +141,5 @@ TestWorkspace = WorkspaceMachine.TestCase
 TestWorkspace.settings = settings(
     max_examples=200 if os.environ.get("SPU_SLOW") else 8,
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

@@ -14,10 +14,12 @@ from spu_core.engines.dask import cluster as module
 from spu_core.engines.dask import open_cluster, versions, workers
 from spu_core.errors import EngineError
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 
 def test_without_an_address_workers_start_on_this_computer(cluster):
     assert cluster.words == "2 Dask workers on this computer"
-    assert cluster.client.submit(len, "abc").result(timeout=30) == 3
+    assert cluster.client.submit(len, "abc").result(timeout=300) == 3
 
 
 def _start_of_worker() -> tuple[int, bool, str | None, str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,9 @@ from spu_core.engines.dask import Deadline, open_cluster
 from spu_core.engines.dask.guard import run_guarded
 from spu_core.engines.dask.workers import processes_of
 from spu_core.errors import EngineError, TrainingError
+from tests.live import free_address
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 
 def sleeping(cluster, seconds=120.0):
@@ -105,7 +107,7 @@ def test_time_runs_out_with_a_sentence_and_a_working_cluster(cluster):
         impatient.guarded(sleeping(cluster), what="Fold 1")
 
     assert len(cluster.workers) == 2
-    assert cluster.client.submit(len, "abc", pure=False).result(timeout=30) == 3
+    assert cluster.client.submit(len, "abc", pure=False).result(timeout=300) == 3
 
 
 def test_a_scheduler_that_dies_gets_a_sentence_and_nothing_else(monkeypatch):
@@ -113,9 +115,7 @@ def test_a_scheduler_that_dies_gets_a_sentence_and_nothing_else(monkeypatch):
     printer = logging.StreamHandler(printed)
     monkeypatch.setattr(logging.getLogger("distributed"), "handlers", [printer])
     monkeypatch.setattr(logging.getLogger("distributed.client"), "handlers", [printer])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    address = f"tcp://127.0.0.1:{free_address()[1]}"
     scheduler = start_dask("scheduler", "--host", address)
     worker = start_dask("worker", address, "--nthreads", "1", "--no-nanny")
     try:
@@ -143,7 +143,7 @@ def start_dask(*arguments):
 
 def opened_with_patience(address):
     """The cluster at this address, as soon as its worker has come."""
-    end = time.monotonic() + 120
+    end = time.monotonic() + 300
     while True:
         try:
             with open_cluster(address):

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -20,6 +19,9 @@ from spu_core import cli
 from spu_core.engines.processes import end_tree
 from spu_core.tables.samples import load_sample, load_sample_rules
 from tests.engines.dask.test_guard import opened_with_patience
+from tests.live import free_address
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
 TEXT = DOCS.read_text(encoding="utf-8")
@@ -127,12 +129,10 @@ def run_python(code):
 
 
 def test_a_cluster_started_by_hand_as_printed_is_one():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_address()[1])
     scheduler, *workers = BY_HAND.replace(PRINTED_ADDRESS, f"tcp://127.0.0.1:{port}").replace("8786", port).splitlines()
     with shell(scheduler), shell("\n".join(workers)), opened_with_patience(f"tcp://127.0.0.1:{port}") as found:
-        assert found.client.submit(os.environ.get, "OMP_WAIT_POLICY").result(timeout=60) == "PASSIVE"
+        assert found.client.submit(os.environ.get, "OMP_WAIT_POLICY").result(timeout=300) == "PASSIVE"
 
 
 @contextmanager

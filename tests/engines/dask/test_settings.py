@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 import psutil
+import pytest
+
+pytestmark = pytest.mark.xdist_group("processes")
 
 # Read from standard input: as from a notebook, there is no file that workers could import.
 _BORROWING = """
@@ -69,5 +72,5 @@ def test_no_worker_outlives_a_caller_that_is_killed_at_work(tmp_path):
         caller.kill()
 
     assert len(descendants) >= 3  # two workers, and the process that they were forked from
-    _, alive = psutil.wait_procs(descendants, timeout=30)
+    _, alive = psutil.wait_procs(descendants, timeout=300)
     assert alive == []

@@ -21,6 +21,8 @@ from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
 from spu_core.training.folder_rows import fit_folder_encoder
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 # Small trees: workers talk to each other for every split, and wait for each other where cores are busy.
 CANDIDATES = (
     Candidate("lightgbm", {"rounds": 20, "num_leaves": 8}),

@@ -22,6 +22,8 @@ from spu_core.workspace import JobStatus, Workspace
 from spu_core.workspace.folder_roots import VARIABLE
 from tests.engines.dask.killing import killing_all, killing_one
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 PLAN = TrainPlan(TrainConfig(folds=3, threads=1), (Candidate("lightgbm", {"rounds": 5, "num_leaves": 4}),))
 
 
