@@ -28,7 +28,8 @@ class TextPlan:
     """Where the rows start, what their columns are called, and how cells are written.
 
     `shortcuts` are columns that the parser itself converts, since the sample shows plain numbers or few levels:
-    that saves half of the time. A cell that does not fit sends the whole file through the careful way.
+    that saves half of the time. A cell that does not fit sends the whole file through the careful way. `as_text` asks
+    for cells as they stand in the file, and `is_padded` says that a blank follows each separator.
     """
 
     name: str
@@ -42,6 +43,8 @@ class TextPlan:
     has_quotes: bool = True
     most_rows: int = 0
     scratch: Scratch | None = None
+    as_text: bool = False
+    is_padded: bool = False
 
     @property
     def block_bytes(self) -> int:
@@ -51,6 +54,8 @@ class TextPlan:
     @property
     def missing_marks(self) -> tuple[str, ...]:
         """All marks that mean *no value* in every column."""
+        if self.as_text:
+            return ("",)
         return (*MISSING_MARKS, *self.dialect.missing)
 
 

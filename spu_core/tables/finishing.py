@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from spu_core.tables.column_types import ColumnType, guess_type
-from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.columns import NumberColumn, RawColumn, TextColumn
 from spu_core.tables.dates import parse_dates
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.numbers import SOFT_MARKS, Marks, to_numbers
@@ -60,6 +60,13 @@ def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType |
         *hollow(name, values),
     ]
     return TypedColumn(values, kind, tuple(found))
+
+
+def finish_raw(name: str, column: RawColumn) -> TypedColumn:
+    """A column of cells as they stand in the file."""
+    values = pd.Series(column.finish().to_pandas(), name=name).astype("str")
+    column.chunks.clear()
+    return TypedColumn(values, ColumnType.TEXT)
 
 
 def hollow(name: str, values: pd.Series) -> list[Finding]:

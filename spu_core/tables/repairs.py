@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import tempfile
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +15,11 @@ import pyarrow as pa
 from spu_core.tables.blocks import TextPlan, record_too_long
 from spu_core.tables.code_cells import CodeCells
 from spu_core.tables.reading import LISTED_LINES, RejectedLine
+from spu_core.tables.records import cells_of, csv_reader, lines_below
 from spu_core.tables.sources import CHUNK
 from spu_core.tables.streams import text_of
 
 _TOTAL = re.compile(r"(grand |sub)?totals?:?|sum:?|summe:?|gesamt:?|total général|итого:?|合计|总计", re.IGNORECASE)
-# A quoted cell may hold line breaks; more than this many are a quote that was never closed.
-_LONGEST_CELL = 500
 _TAIL = 1 << 14
 
 
@@ -65,7 +62,7 @@ def scan_rows(plan: TextPlan, header_text: str) -> Scan:
 
 def is_total(last_line: str, plan: TextPlan) -> bool:
     """Whether the last line sums up the others."""
-    cells = _cells(last_line, plan)
+    cells = cells_of(last_line, plan.dialect.separator or ",", plan.dialect.quote or "")
     first = next((cell.strip() for cell in cells if cell.strip()), "")
     return len(cells) == len(plan.columns) and len(cells) > 1 and _TOTAL.fullmatch(first) is not None
 
@@ -119,7 +116,7 @@ def without_lines(plan: TextPlan, faulty: FaultyLines) -> TextPlan:
 def lines_of_records(plan: TextPlan, records: set[int]) -> dict[int, int]:
     """For each record number the line on which it starts, both counted from the first line of the rows."""
     plan.stream.seek(plan.start)
-    reader = _csv_reader(text_of(plan.stream), plan)
+    reader = csv_reader(text_of(plan.stream), plan.dialect.separator or ",", plan.dialect.quote or "")
     found, before, last = {}, 0, max(records, default=0)
     for number, _ in enumerate(reader, start=1):
         if number in records:
@@ -177,57 +174,17 @@ def _fault(line: str, header: str, is_last: bool, lines: _Lines, plan: TextPlan)
 
 def _lines_below(line: str, lines: _Lines, plan: TextPlan) -> int | None:
     """How many lines below belong to this one's record; None if its quote swallows whole rows or never closes."""
-    if not _ends_inside(line, False, plan):
-        return 0
-    size = len(line)
-    for count, below in enumerate(lines.ahead(), start=1):
-        size += len(below)
-        if count > _LONGEST_CELL or size > plan.block_bytes or _is_whole_row(below, plan):
-            return None
-        if not _ends_inside(below, True, plan):
-            return count if _closes_a_cell(below, plan) else None
-    return None
+    separator, quote = plan.dialect.separator or ",", plan.dialect.quote or '"'
+    return lines_below(line, _within(lines.ahead(), plan.block_bytes - len(line)), len(plan.columns), separator, quote)
 
 
-def _ends_inside(line: str, inside: bool, plan: TextPlan) -> bool:
-    """Whether a quote is open at the end of the line, given whether one was open before it."""
-    quote, separator = plan.dialect.quote or '"', plan.dialect.separator or ","
-    at = 0
-    if not inside and line.startswith(quote):
-        inside, at = True, 1
-    while True:
-        found = line.find(quote if inside else separator + quote, at)
-        if found < 0:
-            return inside
-        if not inside:
-            inside, at = True, found + 2
-        elif line.startswith(quote, found + 1):
-            at = found + 2
-        else:
-            inside, at = False, found + 1
-
-
-def _closes_a_cell(line: str, plan: TextPlan) -> bool:
-    """Whether the first closing quote ends its cell; one with a word right after it opened another cell."""
-    quote = plan.dialect.quote or '"'
-    rest = line.replace(2 * quote, "").partition(quote)[2]
-    return rest.strip(" \r\n") == "" or rest.lstrip(" ").startswith(plan.dialect.separator or ",")
-
-
-def _is_whole_row(line: str, plan: TextPlan) -> bool:
-    quote = plan.dialect.quote or '"'
-    return len(plan.columns) > 1 and line.count(quote) % 2 == 0 and len(_cells(line, plan)) == len(plan.columns)
-
-
-def _cells(line: str, plan: TextPlan) -> list[str]:
-    return next(_csv_reader(iter([line.rstrip("\r\n")]), plan), [])
-
-
-def _csv_reader(lines: Iterable[str], plan: TextPlan) -> Any:
-    separator = plan.dialect.separator or ","
-    if plan.dialect.quote:
-        return csv.reader(lines, delimiter=separator, quotechar=plan.dialect.quote)
-    return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+def _within(lines: Iterator[str], room: int) -> Iterator[str]:
+    """The lines that fit into a record."""
+    for line in lines:
+        room -= len(line)
+        if room < 0:
+            return
+        yield line
 
 
 def _last_filled(plan: TextPlan) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from spu_core.errors import TableError
 from spu_core.tables.blocks import BlockReader, TextPlan
-from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.columns import AnyColumn
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.reading import RejectedLine, separator_name
 
-Slots = Mapping[str, NumberColumn | TextColumn]
+Slots = Mapping[str, AnyColumn]
 _NAMED_LINES = 20
 # With more of its lines rejected than this, a file was not understood at all.
 _MOST_REJECTED = 0.5

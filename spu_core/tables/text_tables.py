@@ -14,13 +14,15 @@ import pyarrow as pa
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.blocks import BlockReader, LongRecordError, ShortcutError, TextPlan
 from spu_core.tables.column_types import ColumnType
-from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.columns import AnyColumn, NumberColumn, RawColumn, TextColumn
 from spu_core.tables.encodings import TextSource
 from spu_core.tables.findings import Finding
-from spu_core.tables.finishing import TypedColumn, finish_number, finish_text
-from spu_core.tables.layout import Layout, layout_of, read_records
+from spu_core.tables.finishing import TypedColumn, finish_number, finish_raw, finish_text
+from spu_core.tables.layout import Layout, layout_of
+from spu_core.tables.notation import find_notation, is_padded, rewritten
 from spu_core.tables.numbers import Marks, detect_marks
 from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
+from spu_core.tables.records import read_records
 from spu_core.tables.repairs import (
     FaultyLines,
     Scan,
@@ -61,21 +63,39 @@ def read_text_table(
     limits: ReadLimits,
     types: Mapping[str, ColumnType],
     scratch: Scratch | None = None,
+    *,
+    as_text: bool = False,
 ) -> TextTable:
-    """Read the whole text; `types` overrides what the values of a column suggest, `scratch` keeps columns in files."""
+    """Read the whole text; `types` overrides what the values of a column suggest, `scratch` keeps columns in files.
+
+    `as_text` returns every cell as it stands in the file.
+    """
     sample = _sample(source)
     cut = _cut(sample, given)
+    notation = find_notation(sample, cut)
+    if notation is not None:
+        source = rewritten(source, notation)
+        sample, cut = _sample(source), replace(cut, separator=cut.separator[0])
     records = read_records(sample, cut.separator, cut.quote)
     layout = layout_of(records, cut.separator, given.header)
     _check_shape(layout, sample, name, limits)
     _check_type_names(types, layout.names)
     rows = [record.cells for record in records if record.first_line > layout.lines_before_rows]
-    dialect = given.over(_detected(rows, source, cut, layout))
+    dialect = replace(given.over(_detected(rows, source, cut, layout)), separator=cut.separator)
     start = source.start + _bytes_of_lines(sample, layout.lines_before_rows)
     plan = TextPlan(
-        name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits, scratch=scratch
+        name,
+        source.stream,
+        start,
+        layout.lines_before_rows,
+        layout.names,
+        dialect,
+        limits,
+        scratch=scratch,
+        as_text=as_text,
+        is_padded=is_padded(sample, cut.separator),
     )
-    plan = replace(plan, shortcuts=find_shortcuts(rows, plan, types))
+    plan = plan if as_text else replace(plan, shortcuts=find_shortcuts(rows, plan, types))
     try:
         passed = _read_rows(plan, _line(sample, layout), types)
     except ShortcutError:
@@ -85,7 +105,7 @@ def read_text_table(
     return TextTable(
         frame=frame,
         types={str(column.values.name): column.type for column in typed},
-        dialect=dialect,
+        dialect=dialect if notation is None else replace(dialect, separator=notation.separator),
         layout=layout,
         rejected_rows=passed.rejected_rows,
         rejected=passed.rejected,
@@ -138,7 +158,7 @@ class _Parsed:
     plan: TextPlan
     faulty: FaultyLines
     reader: BlockReader
-    slots: dict[str, NumberColumn | TextColumn]
+    slots: dict[str, AnyColumn]
 
 
 def _parse(plan: TextPlan, header_text: str, scan: Scan, types: Mapping[str, ColumnType]) -> _Parsed:
@@ -166,11 +186,9 @@ def _parse_without(plan: TextPlan, faulty: FaultyLines, types: Mapping[str, Colu
     return _Parsed(rest, faulty, *_stream(rest, types))
 
 
-def _stream(
-    plan: TextPlan, types: Mapping[str, ColumnType]
-) -> tuple[BlockReader, dict[str, NumberColumn | TextColumn]]:
+def _stream(plan: TextPlan, types: Mapping[str, ColumnType]) -> tuple[BlockReader, dict[str, AnyColumn]]:
     reader = BlockReader(plan)
-    slots: dict[str, NumberColumn | TextColumn] = {name: _new_slot(name, plan, types) for name in plan.columns}
+    slots: dict[str, AnyColumn] = {name: _new_slot(name, plan, types) for name in plan.columns}
     first = True
     for block in reader.blocks():
         for name, cells in zip(plan.columns, block.columns, strict=True):
@@ -183,7 +201,9 @@ def _stream(
     return reader, slots
 
 
-def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> NumberColumn | TextColumn:
+def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> AnyColumn:
+    if plan.as_text:
+        return _raw_slot(name, plan)
     asked = types.get(name)
     levelled = pa.types.is_dictionary(plan.shortcuts.get(name, pa.string()))
     if (asked is None and not levelled) or asked is ColumnType.NUMBER:
@@ -197,9 +217,14 @@ def _text_slot(plan: TextPlan, **facts: Any) -> TextColumn:
     return TextColumn(plan.limits.levels, plan.missing_marks, chunks, **facts)
 
 
+def _raw_slot(name: str, plan: TextPlan) -> RawColumn:
+    chunks: MutableSequence[pa.Array] = [] if plan.scratch is None else plan.scratch.chunks()
+    return RawColumn(chunks, is_padded=plan.is_padded and name != plan.columns[0])
+
+
 def _finish(
     plan: TextPlan,
-    slots: dict[str, NumberColumn | TextColumn],
+    slots: dict[str, AnyColumn],
     types: Mapping[str, ColumnType],
 ) -> list[TypedColumn]:
     late = _late_texts(plan, slots)
@@ -208,6 +233,8 @@ def _finish(
         slot = late.get(name) or slots[name]
         if isinstance(slot, NumberColumn):
             column = finish_number(name, slot, plan.limits.levels)
+        elif isinstance(slot, RawColumn):
+            column = finish_raw(name, slot)
         else:
             column = finish_text(name, slot, _marks(plan.dialect), types.get(name))
             slot.chunks.clear()
@@ -215,7 +242,7 @@ def _finish(
     return columns
 
 
-def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> dict[str, TextColumn]:
+def _late_texts(plan: TextPlan, slots: dict[str, AnyColumn]) -> dict[str, TextColumn]:
     """Columns that turned out to be text only after their first block are read once more."""
     if any(isinstance(slot, NumberColumn) and slot.needs_a_closer_look() for slot in slots.values()):
         raise ShortcutError("a number has more digits than a float holds")
@@ -231,7 +258,7 @@ def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> 
 
 
 def _line_numbers(
-    plan: TextPlan, reader: BlockReader, slots: Mapping[str, NumberColumn | TextColumn], one_line_each: bool
+    plan: TextPlan, reader: BlockReader, slots: Mapping[str, AnyColumn], one_line_each: bool
 ) -> dict[int, int]:
     """The file's line of each record that a finding may name."""
     rows = [row for slot in slots.values() for row in slot.odd_rows()]
@@ -257,7 +284,8 @@ def _cut(sample: str, given: Dialect) -> Cut:
     if given.separator is None:
         cut = sniff_cut(sample)
         return cut if given.quote is None else cut_with(sample, cut.separator, given.quote)
-    return cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
+    cut = cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
+    return replace(cut, separator=given.separator)
 
 
 def _detected(rows: list[tuple[str, ...]], source: TextSource, cut: Cut, layout: Layout) -> Dialect:

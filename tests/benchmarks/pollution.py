@@ -168,9 +168,7 @@ def _headers(table: Clean) -> Iterator[Polluted]:
     for place in sorted({0, 1, len(table.header) - 1}):
         for number, pattern in enumerate(('"{}', '{}"')):
             names = [pattern.format(name) if at == place else name for at, name in enumerate(table.header)]
-            yield table.polluted(
-                "header_extra_quote", ",".join(names) + "\n" + "".join(lines[1:]), f"{place}_{number}"
-            )
+            yield table.polluted("header_extra_quote", ",".join(names) + "\n" + "".join(lines[1:]), f"{place}_{number}")
 
 
 def _few_rows(table: Clean) -> Iterator[Polluted]:
@@ -308,9 +306,7 @@ def headerless() -> list[Polluted]:
         "money": money, "first_missing": first_missing, "matrix": matrix, "rising": rising,
     }  # fmt: skip
     tables = [Clean(name, ("",) * len(rows[0]), tuple(rows)) for name, rows in found.items()]
-    return [
-        table.polluted("no_header_real", "".join(table.lines()[1:]), header=None) for table in tables
-    ]
+    return [table.polluted("no_header_real", "".join(table.lines()[1:]), header=None) for table in tables]
 
 
 def write_corpus(folder: Path) -> None:
