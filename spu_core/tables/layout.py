@@ -195,7 +195,7 @@ def _are_names_missing(names: Sequence[str], below: Sequence[Sequence[str]], wid
         return False
     if any(kind_of(cell) not in ("", "word") for cell in below[0]):
         return True
-    return len(names) >= width and all(":" not in name for name in names)
+    return len(names) >= min(width, 3) and all(":" not in name for name in names)
 
 
 def _has_strong_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

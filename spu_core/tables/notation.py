@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spu_core.tables.encodings import TextSource
-from spu_core.tables.records import LONGEST_CELL, cells_of, repaired_cells
+from spu_core.tables.records import LONGEST_CELL, cells_of, is_well_formed, lines_below, read_records, repaired_cells
 from spu_core.tables.sniffing import SAMPLE_RECORDS, Cut
 from spu_core.tables.streams import text_of
 
@@ -47,12 +47,20 @@ def find_notation(sample: str, cut: Cut) -> Notation | None:
         return notation
     if not cut.quote or cut.quote not in sample:
         return None
-    lines = (line.rstrip("\r\n") for line in io.StringIO(sample, newline="") if cut.quote in line)
-    for line in itertools.islice(lines, SAMPLE_RECORDS):
-        cells = repaired_cells(line, notation.separator, notation.quote, notation.escape)
-        if cells is not None and len(cells) == cut.width and cells != cells_of(line, cut.separator, cut.quote):
-            return notation
-    return None
+    # A line in the middle of a cell with line breaks says nothing about quotes.
+    lines = list(io.StringIO(sample, newline=""))
+    records = read_records(sample, cut.separator, cut.quote, SAMPLE_RECORDS)
+    single = (lines[record.last_line - 1] for record in records if record.first_line == record.last_line)
+    return notation if any(_is_odd(line.rstrip("\r\n"), notation) for line in single) else None
+
+
+def _is_odd(line: str, notation: Notation) -> bool:
+    """Whether the line is a row once its quotes are repaired, and another one than the parser would see."""
+    if notation.quote not in line or is_well_formed(line, notation.separator, notation.quote):
+        return False
+    cells = repaired_cells(line, notation.separator, notation.quote, notation.escape)
+    fits = cells is not None and len(cells) == notation.width
+    return fits and cells != cells_of(line, notation.separator, notation.quote)
 
 
 def rewritten(source: TextSource, notation: Notation) -> TextSource:
@@ -86,39 +94,69 @@ def _escape_in(sample: str, cut: Cut) -> str:
 
 
 def _rewritten_lines(lines: Iterator[str], notation: Notation) -> Iterator[str]:
-    ahead: deque[str] = deque()
-    while (line := ahead.popleft() if ahead else next(lines, None)) is not None:
-        quoted = bool(notation.quote) and notation.quote in line
-        if len(line) > _LONGEST_LINE or (not quoted and len(notation.separator) == 1):
+    ahead = _Ahead(lines)
+    while (line := ahead.next()) is not None:
+        if len(line) > _LONGEST_LINE or not _may_change(line, notation):
             yield line
-            continue
+        elif below := _lines_below(line, ahead, notation):
+            yield line
+            yield from (ahead.next() or "" for _ in range(below))
+        else:
+            yield _rewritten(line, ahead, notation)
+
+
+def _may_change(line: str, notation: Notation) -> bool:
+    return len(notation.separator) > 1 or (bool(notation.quote) and notation.quote in line)
+
+
+def _lines_below(line: str, ahead: _Ahead, notation: Notation) -> int:
+    """How many lines below belong to this one for the parser as well; they stay as they are."""
+    if len(notation.separator) > 1 or notation.escape:
+        return 0
+    return lines_below(line, iter(ahead), notation.width, notation.separator, notation.quote) or 0
+
+
+def _rewritten(line: str, ahead: _Ahead, notation: Notation) -> str:
+    bare = line.rstrip("\r\n")
+    if len(notation.separator) == 1 and is_well_formed(bare, notation.separator, notation.quote):
+        return line
+    cells: Sequence[str] | None = repaired_cells(bare, notation.separator, notation.quote, notation.escape)
+    if cells is None:
+        line, cells = _joined(line, ahead, notation)
         bare = line.rstrip("\r\n")
-        cells = repaired_cells(bare, notation.separator, notation.quote, notation.escape) if quoted else None
-        if cells is None and quoted:
-            line, cells = _joined(line, lines, ahead, notation)
-            bare = line.rstrip("\r\n")
-        if cells is None:
-            cells = bare.split(notation.separator) if len(notation.separator) > 1 else None
-        yield line if cells is None else _plain_line(cells, notation) + line[len(bare) :]
+    if cells is None and len(notation.separator) > 1:
+        cells = bare.split(notation.separator)
+    return line if cells is None else _plain_line(cells, notation) + line[len(bare) :]
 
 
-def _joined(line: str, lines: Iterator[str], ahead: deque[str], notation: Notation) -> tuple[str, Sequence[str] | None]:
+class _Ahead:
+    """Lines one by one; iterating looks at those below, which stay to be taken."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines, self._seen = lines, deque[str]()
+
+    def next(self) -> str | None:
+        return self._seen.popleft() if self._seen else next(self._lines, None)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from list(self._seen)
+        for line in self._lines:
+            self._seen.append(line)
+            yield line
+
+
+def _joined(line: str, ahead: _Ahead, notation: Notation) -> tuple[str, Sequence[str] | None]:
     """The line with those below it that close its quote, and their cells; the line alone if none does."""
     whole = line
-    for count in range(LONGEST_CELL):
-        if count == len(ahead):
-            below = next(lines, None)
-            if below is None:
-                break
-            ahead.append(below)
-        other = repaired_cells(ahead[count].rstrip("\r\n"), notation.separator, notation.quote, notation.escape)
+    for count, below in enumerate(itertools.islice(ahead, LONGEST_CELL), start=1):
+        other = repaired_cells(below.rstrip("\r\n"), notation.separator, notation.quote, notation.escape)
+        whole += below
         if (other is not None and len(other) == notation.width > 1) or len(whole) > _LONGEST_LINE:
             break
-        whole += ahead[count]
         cells = repaired_cells(whole.rstrip("\r\n"), notation.separator, notation.quote, notation.escape)
         if cells is not None:
-            for _ in range(count + 1):
-                ahead.popleft()
+            for _ in range(count):
+                ahead.next()
             return whole, cells
     return line, None
 

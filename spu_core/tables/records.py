@@ -135,6 +135,22 @@ def is_whole_row(line: str, width: int, separator: str, quote: str) -> bool:
     return width > 1 and line.count(quote) % 2 == 0 and len(cells_of(line, separator, quote)) == width
 
 
+def is_well_formed(line: str, separator: str, quote: str) -> bool:
+    """Whether quotes stand around whole cells only, and are doubled inside them.
+
+    >>> [is_well_formed(line, ",", '"') for line in ('1,"a ""b"", c"', '1, "a"', '1,"say "hi""', '5" pipe,2')]
+    [True, False, False, False]
+    """
+    return _well_formed(separator, quote).fullmatch(line) is not None
+
+
+@cache
+def _well_formed(separator: str, quote: str) -> re.Pattern[str]:
+    mark, cut = re.escape(quote), re.escape(separator)
+    cell = rf"(?:{mark}(?:[^{mark}]|{mark}{mark})*+{mark}|[^{mark}{cut}]*+)"
+    return re.compile(rf"{cell}(?:{cut}{cell})*+", re.DOTALL)
+
+
 def repaired_cells(line: str, separator: str, quote: str, escape: str) -> list[str] | None:
     """The cells of one line whose quotes are odd: blanks before them, escaped by a sign, or not escaped at all.
 
@@ -147,6 +163,8 @@ def repaired_cells(line: str, separator: str, quote: str, escape: str) -> list[s
     >>> repaired_cells('a||"b||c"||', "||", '"', "")
     ['a', 'b||c', '']
     """
+    if not quote:
+        return line.split(separator)
     quoted, plain = _cell_patterns(separator, quote, escape)
     cells, at = [], 0
     while True:

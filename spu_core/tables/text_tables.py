@@ -72,6 +72,7 @@ def read_text_table(
     """
     sample = _sample(source)
     cut = _cut(sample, given)
+    padded = is_padded(sample, cut.separator)
     notation = find_notation(sample, cut)
     if notation is not None:
         source = rewritten(source, notation)
@@ -93,7 +94,7 @@ def read_text_table(
         limits,
         scratch=scratch,
         as_text=as_text,
-        is_padded=is_padded(sample, cut.separator),
+        is_padded=padded,
     )
     plan = plan if as_text else replace(plan, shortcuts=find_shortcuts(rows, plan, types))
     try:
