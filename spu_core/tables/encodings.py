@@ -226,7 +226,7 @@ def _is_full_of_controls(text: bytes) -> bool:
     if len(text.translate(None, _CONTROL)) >= 0.98 * len(text):
         return False
     lines = [line for line in text.splitlines() if line]
-    return sum(map(_has_control, lines)) > (1 if len(lines) > 2 else 0) + 0.1 * len(lines)
+    return sum(map(_has_control, lines)) > (len(lines) > 1) + 0.1 * len(lines)
 
 
 def _transcode(upload: Upload, encoding: str, nul_bytes: int) -> TextSource:

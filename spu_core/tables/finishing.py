@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -22,11 +22,12 @@ _TRUE_FALSE = ({"true", "false"}, {"t", "f"})
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """One finished column."""
+    """One finished column; `texts` holds its cells as they stood, where dates or flags were made of them."""
 
     values: pd.Series
     type: ColumnType
     findings: tuple[Finding, ...] = ()
+    texts: pd.Series | None = None
 
 
 def finish_number(name: str, column: NumberColumn, levels: int) -> TypedColumn:
@@ -47,7 +48,7 @@ def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType |
     values = _to_pandas(whole, name)
     typed = None if asked in _TEXTUAL else _as_boolean(values) or _as_dates(values)
     if typed is not None:
-        return typed
+        return replace(typed, texts=values)
     kind = asked if asked in _TEXTUAL else guess_type(values, column.levels)
     if kind is ColumnType.CATEGORY and not isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype("category")

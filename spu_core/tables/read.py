@@ -20,6 +20,7 @@ from spu_core.tables.sources import Upload, as_upload, expand_gzip, open_upload
 from spu_core.tables.streams import watched
 from spu_core.tables.table import Table
 from spu_core.tables.text_tables import read_text_table
+from spu_core.tables.written import TEXT_COLUMN
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def _read_text(upload: Upload, wishes: _Wishes) -> Table:
         preamble=text.layout.preamble,
         size=upload.size,
     )
-    return _table(text.frame, text.types, reading, text.findings)
+    return replace(_table(text.frame, text.types, reading, text.findings), written=text.written)
 
 
 def _read_excel(upload: Upload, wishes: _Wishes) -> Table:
@@ -117,6 +118,9 @@ def _read_excel(upload: Upload, wishes: _Wishes) -> Table:
 
 def _read_parquet(upload: Upload, wishes: _Wishes) -> Table:
     frame, types, findings = read_parquet(upload.stream, upload.name, wishes.limits)
+    frame = frame[[name for name in frame.columns if not name.startswith(TEXT_COLUMN)]]
+    types = {name: types[name] for name in frame.columns}
+    findings = tuple(each for each in findings if each.column is None or each.column in types)
     if wishes.as_text:
         frame = frame.astype("str").fillna("")
         types = dict.fromkeys(types, ColumnType.TEXT)

@@ -37,27 +37,68 @@ class Scan:
 def scan_rows(plan: TextPlan, header_text: str) -> Scan:
     """Count lines, and look for the header and, where the parser converts whole numbers, for codes among the rows."""
     plan.stream.seek(plan.start)
-    mark = header_text.encode().strip(b"\r\n")
-    feeds = returns = pairs = 0
-    again, carry = False, b""
-    last = b""
+    ends, again = _LineEnds(), _Again(header_text.encode().strip(b"\r\n"))
     codes = CodeCells(plan.dialect.separator or ",", plan.dialect.quote or "")
     looks = any(map(pa.types.is_integer, plan.shortcuts.values()))
     quote, quoted = (plan.dialect.quote or "").encode(), False
     while piece := plan.stream.read(CHUNK):
-        feeds += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == 10))
+        ends.look_at(piece)
+        again.look_at(piece)
         looks = looks and not codes.look_at(piece)
         quoted = quoted or (bool(quote) and quote in piece)
-        if b"\r" in piece or carry.endswith(b"\r"):
-            returns += piece.count(b"\r")
-            pairs += piece.count(b"\r\n") + (carry.endswith(b"\r") and piece.startswith(b"\n"))
-        again = again or (bool(mark) and (mark in piece or mark in carry + piece[: len(mark)]))
-        carry = piece[-max(len(mark), 1) :]
-        last = piece[-_TAIL:] if len(piece) >= _TAIL else (last + piece)[-_TAIL:]
-    ended = last.endswith((b"\n", b"\r")) or not last
-    tail = re.split(rb"[\r\n]+", last.rstrip(b"\r\n \t"))[-1]
-    lines = feeds + returns - pairs + (not ended)
-    return Scan(lines, again, tail.decode("utf-8", errors="replace"), quoted, has_codes=codes.finish())
+    return Scan(ends.lines, again.found, ends.last_line, quoted, has_codes=codes.finish())
+
+
+class _LineEnds:
+    """Counts lines that end with LF, CR LF or CR, and keeps the last one that is not blank.
+
+    >>> ends = _LineEnds()
+    >>> ends.look_at(b"a\\r"); ends.look_at(b"\\nb\\n c")
+    >>> ends.lines, ends.last_line
+    (3, ' c')
+    """
+
+    def __init__(self) -> None:
+        self._feeds = self._returns = self._pairs = 0
+        self._tail = b""
+
+    def look_at(self, piece: bytes) -> None:
+        """Take the next piece."""
+        self._feeds += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == 10))
+        if b"\r" in piece or self._tail.endswith(b"\r"):
+            self._returns += piece.count(b"\r")
+            self._pairs += piece.count(b"\r\n") + (self._tail.endswith(b"\r") and piece.startswith(b"\n"))
+        self._tail = piece[-_TAIL:] if len(piece) >= _TAIL else (self._tail + piece)[-_TAIL:]
+
+    @property
+    def lines(self) -> int:
+        ended = self._tail.endswith((b"\n", b"\r")) or not self._tail
+        return self._feeds + self._returns - self._pairs + (not ended)
+
+    @property
+    def last_line(self) -> str:
+        tail = re.split(rb"[\r\n]+", self._tail.rstrip(b"\r\n \t"))[-1]
+        return tail.decode("utf-8", errors="replace")
+
+
+class _Again:
+    """Whether the header comes again in pieces of the file.
+
+    >>> again = _Again(b"a,b")
+    >>> again.look_at(b"1,2\\na,"); again.look_at(b"b\\n")
+    >>> again.found
+    True
+    """
+
+    def __init__(self, mark: bytes) -> None:
+        self._mark, self._carry = mark, b""
+        self.found = False
+
+    def look_at(self, piece: bytes) -> None:
+        """Take the next piece."""
+        if self._mark and not self.found:
+            self.found = self._mark in piece or self._mark in self._carry + piece[: len(self._mark)]
+            self._carry = piece[-len(self._mark) :]
 
 
 def is_total(last_line: str, plan: TextPlan) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, MutableSequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from spu_core.tables.scratch import Scratch
 from spu_core.tables.shape_findings import shape_findings
 from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
 from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
+from spu_core.tables.written import NEEDS_TEXT, NOTATION_ROWS, Written, how_written
 
 _SAMPLE = 1 << 18
 _LARGEST_SAMPLE = 1 << 22
@@ -54,6 +55,7 @@ class TextTable:
     rejected: tuple[RejectedLine, ...]
     empty_lines: int
     findings: tuple[Finding, ...]
+    written: Mapping[str, Written] = field(default_factory=dict)
 
 
 def read_text_table(
@@ -102,6 +104,7 @@ def read_text_table(
     except ShortcutError:
         passed = _read_rows(replace(plan, shortcuts={}), _line(sample, layout), types)
     typed = _without_filler(plan, passed.columns)
+    written = {} if as_text or scratch is not None else _written(plan, typed, rows, passed)
     frame = pd.DataFrame({str(column.values.name): column.values for column in typed}, copy=False)
     return TextTable(
         frame=frame,
@@ -117,6 +120,7 @@ def read_text_table(
             *passed.findings,
             *(finding for column in typed for finding in column.findings),
         ),
+        written=written,
     )
 
 
@@ -127,6 +131,7 @@ class _Pass:
     rejected: tuple[RejectedLine, ...]
     empty_lines: int
     findings: tuple[Finding, ...]
+    plan: TextPlan
 
 
 def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]) -> _Pass:
@@ -151,7 +156,46 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
         rejected=rejected,
         empty_lines=len(reader.empty) - len(faulty),
         findings=tuple(found),
+        plan=parsed.plan,
     )
+
+
+# What these findings say of a column shows that some of its cells would be written differently.
+_CHANGED = {"units_removed", "mixed_column", "infinite_values"}
+
+
+def _written(
+    plan: TextPlan, typed: list[TypedColumn], rows: list[tuple[str, ...]], passed: _Pass
+) -> dict[str, Written]:
+    """How the cells of columns stood in the file, for those whose type would write them differently."""
+    first = [row for row in rows[:NOTATION_ROWS] if len(row) == len(plan.columns)]
+    cells = dict(zip(plan.columns, zip(*first, strict=True), strict=False))
+    missing, decimal = frozenset(plan.missing_marks), plan.dialect.decimal or "."
+    found = {}
+    for column in typed:
+        name = str(column.values.name)
+        how = how_written(column.values, cells.get(name, ()), missing, decimal, column.texts)
+        is_number = pd.api.types.is_numeric_dtype(column.values.dtype)
+        changed = is_number and any(finding.code in _CHANGED for finding in column.findings)
+        if how is not None:
+            found[name] = NEEDS_TEXT if changed else how
+        elif changed:
+            found[name] = NEEDS_TEXT
+    texts = _texts_of(passed.plan, tuple(name for name, how in found.items() if how is NEEDS_TEXT))
+    return {**found, **{name: Written(text) for name, text in texts.items()}}
+
+
+def _texts_of(plan: TextPlan, names: tuple[str, ...]) -> dict[str, pd.Series]:
+    """The cells of these columns as they stand in the file, in one more pass over it."""
+    if not names:
+        return {}
+    reader = BlockReader(replace(plan, as_text=True, shortcuts={}), empty_marks=plan.missing_marks)
+    slots = {name: _raw_slot(name, plan) for name in names}
+    for block in reader.blocks(names):
+        for slot, cells in zip(slots.values(), block.columns, strict=True):
+            slot.add(cells)
+    # Texts that come again and again take little room as levels.
+    return {name: finish_raw(name, slot).values.astype("category") for name, slot in slots.items()}
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,8 @@ KINDS = (
 
 def odd_headers() -> list[Polluted]:
     """Headers in which some names look like numbers, dates or shares."""
-    lands = [(land, *(str(100 * n + m) for m in range(8))) for n, land in enumerate(["Chad", "Peru", "Togo", "Fiji"])]
+    draw = random.Random(11)
+    lands = [(land, *(str(draw.randint(100, 9_000)) for _ in range(8))) for land in ("Chad", "Peru", "Togo", "Fiji")]
     labelled = [(row[0], *row[1:4], str(n % 2)) for n, row in enumerate(lands)]
     codes = [(row[0], row[0][:2].upper(), row[2], row[3], str(n % 2)) for n, row in enumerate(lands)]
     digits = [(*(str((n * m) % 17) for m in range(8)), str(n % 3)) for n in range(1, 9)]
@@ -279,10 +280,12 @@ def single_columns() -> list[Polluted]:
     }
     tables = [Clean(name, (head,), tuple((cell,) for cell in cells)) for name, (head, cells) in found.items()]
     files = [table.polluted("one_column", table.text()) for table in tables]
-    lists = tuple((str(n), ";".join("abcdef"[: 2 + n % 5]), str(n % 2)) for n in range(20))
-    table = Clean("lists", ("id", "tags", "y"), lists)
-    quoted = "".join(_all_quoted(row) for row in table.all_rows)
-    return [*files, table.polluted("separator_in_quotes", quoted)]
+    for name, most in (("lists", 5), ("equal_lists", 1)):
+        rows = tuple((str(n), ";".join("abcdef"[: 2 + n % most if most > 1 else 6]), str(n % 2)) for n in range(20))
+        table = Clean(name, ("id", "tags", "y"), rows)
+        quoted = "".join(_all_quoted(row) for row in table.all_rows)
+        files.append(table.polluted("separator_in_quotes", quoted))
+    return files
 
 
 def headerless() -> list[Polluted]:
