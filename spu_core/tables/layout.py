@@ -291,7 +291,9 @@ def _group_row(draft: _Draft) -> _Draft:
         return draft
     if not names_columns(table[1].cells, [record.cells for record in table[2:]]):
         return draft
-    groups = itertools.accumulate(top.cells, lambda before, cell: cell or before)
+    groups: list[str] = []
+    for cell in top.cells:
+        groups.append(cell or (groups[-1] if groups else ""))
     names = [f"{group} {name}".strip() for group, name in zip(groups, table[1].cells, strict=True)]
     return replace(draft, names=names, last_header=table[1]).noting(_header_rows(top, table[1], names))
 
@@ -318,12 +320,10 @@ def _further_rows(draft: _Draft) -> _Draft:
 
 
 def _is_further_header(record: Record, rest: Sequence[Record]) -> bool:
-    below = [other.cells for other in rest if other.first_line > record.last_line]
-    below = [cells for cells in below[:200] if len(cells) == len(record.cells)]
-    if not below or len(below[0]) < 2:
-        return False
-    kinds = [kind_of_column(column) for column in zip(*below, strict=True)]
-    over_figures = [cell for cell, kind in zip(record.cells, kinds, strict=True) if kind not in ("", "word")]
+    below = [other.cells for other in rest if other.first_line > record.last_line][:200]
+    columns = zip(*(cells for cells in below if len(cells) == len(record.cells)), strict=True)
+    kinds = [kind_of_column(column) for column in columns]
+    over_figures = [cell for cell, kind in zip(record.cells, kinds, strict=False) if kind not in ("", "word")]
     if over_figures and len(record.filled) > 1 and all(map(_UNIT.fullmatch, record.cells)):
         return True
     return len(over_figures) >= 2 and all(kind_of(cell) == "word" for cell in over_figures)

@@ -36,7 +36,7 @@ from spu_core.tables.scratch import Scratch
 from spu_core.tables.shape_findings import shape_findings
 from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
 from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
-from spu_core.tables.written import NEEDS_TEXT, NOTATION_ROWS, Written, how_written
+from spu_core.tables.written import NEEDS_TEXT, NOTATION_ROWS, Written, how_written, is_number
 
 _SAMPLE = 1 << 18
 _LARGEST_SAMPLE = 1 << 22
@@ -175,12 +175,10 @@ def _written(
     for column in typed:
         name = str(column.values.name)
         how = how_written(column.values, cells.get(name, ()), missing, decimal, column.texts)
-        is_number = pd.api.types.is_numeric_dtype(column.values.dtype)
-        changed = is_number and any(finding.code in _CHANGED for finding in column.findings)
+        if is_number(column.values) and any(finding.code in _CHANGED for finding in column.findings):
+            how = NEEDS_TEXT
         if how is not None:
-            found[name] = NEEDS_TEXT if changed else how
-        elif changed:
-            found[name] = NEEDS_TEXT
+            found[name] = how
     texts = _texts_of(passed.plan, tuple(name for name, how in found.items() if how is NEEDS_TEXT))
     return {**found, **{name: Written(text) for name, text in texts.items()}}
 

@@ -95,13 +95,23 @@ def how_written(
     present = [cell for cell in cells if cell not in missing]
     if texts is not None:
         return None if not mark and _are_iso(values, present) else Written(texts, missing=mark)
-    if not kinds.is_numeric_dtype(values.dtype) or kinds.is_bool_dtype(values.dtype):
-        return Written(missing=mark) if mark else None
-    style = _style_of(present, decimal, whole=kinds.is_integer_dtype(values.dtype))
+    if is_number(values):
+        return _how_numbers_are_written(values, present, decimal, mark)
+    return Written(missing=mark) if mark else None
+
+
+def is_number(values: pd.Series) -> bool:
+    """Whether a column holds numbers; flags are none."""
+    return kinds.is_numeric_dtype(values.dtype) and not kinds.is_bool_dtype(values.dtype)
+
+
+def _how_numbers_are_written(values: pd.Series, cells: Sequence[str], decimal: str, mark: str) -> Written | None:
+    whole = kinds.is_integer_dtype(values.dtype)
+    style = _style_of(cells, decimal, whole=whole)
     if style is None:
         return NEEDS_TEXT
-    plain = not style and not mark and (decimal == "." or kinds.is_integer_dtype(values.dtype))
-    return None if plain else Written(style=style, decimal=decimal, missing=mark)
+    is_plain = not style and not mark and (decimal == "." or whole)
+    return None if is_plain else Written(style=style, decimal=decimal, missing=mark)
 
 
 NEEDS_TEXT = Written()
