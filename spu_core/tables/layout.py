@@ -312,7 +312,8 @@ def _further_rows(draft: _Draft) -> _Draft:
     last = draft.last_header
     if last is None or draft.top is None:
         return draft
-    rest = [record for record in draft.table if record.first_line > last.last_line]
+    # A header that comes again is found among the rows, wherever it stands.
+    rest = [record for record in draft.table if record.first_line > last.last_line and record.cells != last.cells]
     skipped = list(itertools.takewhile(lambda record: _is_further_header(record, rest), rest[:_MOST_HEADER_ROWS]))
     if not skipped or len(skipped) == len(rest):
         return draft

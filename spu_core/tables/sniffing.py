@@ -51,7 +51,10 @@ def sniff_cut(sample: str) -> Cut:
     """
     cuts = [cut_with(sample, separator, quote) for separator in SEPARATORS for quote in _quotes_in(sample)]
     best = max(cuts, key=lambda cut: cut.fit)
-    return best if best.fit > 0.0 else Cut(",", '"', 1, 0.0)
+    if best.fit > 0.0:
+        return best
+    # One column: a sign that the cells do not hold.
+    return Cut(next((sign for sign in SEPARATORS if sign not in sample), ","), '"', 1, 0.0)
 
 
 def cut_with(sample: str, separator: str, quote: str) -> Cut:

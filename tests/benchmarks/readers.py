@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -73,16 +74,25 @@ def _pandas(path: Path) -> Found:
 def _duckdb(path: Path) -> Found:
     import duckdb
 
-    with duckdb.connect() as base:
-        shown = str(path).replace("'", "''")
-        row = base.execute(f"SELECT HasHeader FROM sniff_csv('{shown}', ignore_errors=true)").fetchone()
-        has_header = bool(row and row[0])
-        # Types decide about the header, so it is found first and the cells are read as text after that.
-        result = base.execute(
-            f"SELECT * FROM read_csv('{shown}', header={has_header}, all_varchar=true, ignore_errors=true)"
-        )
-        names = tuple(column[0] for column in result.description)
-        rows = [tuple("" if cell is None else cell for cell in found) for found in result.fetchall()]
+    with duckdb.connect(config={"threads": 1}) as base:
+        # A limit, since it once did not come back from a run over many files.
+        limit = threading.Timer(10.0, base.interrupt)
+        limit.start()
+        try:
+            return _asked_of_duckdb(base, str(path).replace("'", "''"))
+        finally:
+            limit.cancel()
+
+
+def _asked_of_duckdb(base: Any, shown: str) -> Found:
+    row = base.execute(f"SELECT HasHeader FROM sniff_csv('{shown}', ignore_errors=true)").fetchone()
+    has_header = bool(row and row[0])
+    # Types decide about the header, so it is found first and the cells are read as text after that.
+    result = base.execute(
+        f"SELECT * FROM read_csv('{shown}', header={has_header}, all_varchar=true, ignore_errors=true)"
+    )
+    names = tuple(column[0] for column in result.description)
+    rows = [tuple("" if cell is None else cell for cell in found) for found in result.fetchall()]
     return (names if has_header else None), rows
 
 
