@@ -81,7 +81,8 @@ def label(
         soft_labels = labelled_folder(table, chosen, output)
     else:
         soft_labels = soft_labels_of(table, chosen)
-        write_frame(table.frame.assign(soft_label=soft_labels.value, rule_score=soft_labels.rule_score), output)
+        rows = table.frame if output.endswith(".parquet") else table.as_written()
+        write_frame(rows.assign(soft_label=soft_labels.value, rule_score=soft_labels.rule_score), output)
     audit = audit_soft_labels(soft_labels)
     value = {"rows": len(table), "mean": soft_labels.mean, "ceiling": auc_spu_ceiling(soft_labels.value)}
     words = f"{len(table):,} rows, mean soft label {value['mean']:.4f}, ceiling {value['ceiling']:.4f}"

@@ -110,7 +110,7 @@ def leave_out_young_rows(workspace: Workspace, dataset: str, delay: LabelDelay) 
     keep = ~delay.is_young
     if keep.all() or not keep.any():
         raise WorkspaceError(f"{int(keep.sum()):,} of {keep.size:,} rows are old enough, so there is nothing to cut.")
-    older = replace(table, frame=table.frame[keep].reset_index(drop=True))
+    older = table.only(keep)
     made = workspace.datasets.save(older, f"{old.name}, rows of at least {delay.cut_off} days")
     detail = {"rows_left_out": int((~keep).sum()), "cut_off_days": delay.cut_off, "wanted": delay.wanted}
     workspace.feedbacks.save(dataset, made.id, detail)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from spu_core.tables import ColumnType, Dialect, ReadLimits, TableFolder, open_f
 from spu_core.tables.encodings import TextSource, open_text
 from spu_core.tables.folder import is_folder
 from spu_core.tables.sources import Upload, expand_gzip, open_upload
+from spu_core.tables.written import TEXT_COLUMN
 
 # A multiple of the block sizes of the learners, so that chunks and whole tables score alike to the bit.
 CHUNK_ROWS = 1 << 16
@@ -75,11 +77,14 @@ def _from_parquet(stream: IO[bytes]) -> RowSource:
     except (pa.ArrowInvalid, OSError) as problem:
         raise TableError(f"The parquet file is damaged: {str(problem)[:120]}.") from problem
 
+    # A table of ours may hold the text of a column beside it.
+    names = [str(name) for name in file.schema_arrow.names if not str(name).startswith(TEXT_COLUMN)]
+
     def chunks() -> Iterator[pd.DataFrame]:
-        for batch in file.iter_batches(batch_size=CHUNK_ROWS):
+        for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names):
             yield batch.to_pandas()
 
-    return RowSource(tuple(map(str, file.schema_arrow.names)), chunks, file.metadata.num_rows)
+    return RowSource(tuple(names), chunks, file.metadata.num_rows)
 
 
 def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -> RowSource:
@@ -92,14 +97,17 @@ def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -
     reading = first.reading
     assert reading is not None
     dialect = replace(reading.dialect, encoding="utf-8", header=reading.header_line is not None)
+    # What stands around the header is found again at the head; all other pieces get a plain header.
+    at_head = replace(dialect, header=None if dialect.header else False)
     types: dict[str, ColumnType | str] = {name: ColumnType.TEXT for name in names if name in text_columns}
 
-    def read(piece: bytes) -> pd.DataFrame:
-        return read_table(piece, name=upload.name, dialect=dialect, limits=LIMITS, types=types).frame
+    def read(piece: tuple[bytes, Dialect]) -> pd.DataFrame:
+        return read_table(piece[0], name=upload.name, dialect=piece[1], limits=LIMITS, types=types).frame
 
     def chunks() -> Iterator[pd.DataFrame]:
         # No name outlives its piece here: the next one is read into the room of the last.
-        for frame in map(read, _pieces(text, dialect, names, piece_bytes)):
+        pieces = _pieces(text, dialect, names, piece_bytes)
+        for frame in map(read, zip(pieces, itertools.chain([at_head], itertools.repeat(dialect)), strict=False)):
             yield from _parts(frame)
             del frame
 
@@ -133,7 +141,10 @@ def _pieces(text: TextSource, dialect: Dialect, names: tuple[str, ...], size: in
 def _header_line(dialect: Dialect, names: tuple[str, ...]) -> bytes:
     line = io.StringIO()
     quoting: dict[str, Any] = {"quotechar": dialect.quote} if dialect.quote else {"quoting": csv.QUOTE_NONE}
-    csv.writer(line, delimiter=dialect.separator or ",", lineterminator="\n", **quoting).writerow(names)
+    separator = dialect.separator or ","
+    if len(separator) > 1:
+        return (separator.join(names) + "\n").encode()
+    csv.writer(line, delimiter=separator, lineterminator="\n", **quoting).writerow(names)
     return line.getvalue().encode()
 
 

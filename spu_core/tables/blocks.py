@@ -28,7 +28,8 @@ class TextPlan:
     """Where the rows start, what their columns are called, and how cells are written.
 
     `shortcuts` are columns that the parser itself converts, since the sample shows plain numbers or few levels:
-    that saves half of the time. A cell that does not fit sends the whole file through the careful way.
+    that saves half of the time. A cell that does not fit sends the whole file through the careful way. `as_text` asks
+    for cells as they stand in the file, and `is_padded` says that a blank follows each separator.
     """
 
     name: str
@@ -42,6 +43,8 @@ class TextPlan:
     has_quotes: bool = True
     most_rows: int = 0
     scratch: Scratch | None = None
+    as_text: bool = False
+    is_padded: bool = False
 
     @property
     def block_bytes(self) -> int:
@@ -51,6 +54,8 @@ class TextPlan:
     @property
     def missing_marks(self) -> tuple[str, ...]:
         """All marks that mean *no value* in every column."""
+        if self.as_text:
+            return ("",)
         return (*MISSING_MARKS, *self.dialect.missing)
 
 
@@ -64,9 +69,13 @@ class LongRecordError(TableError):
 
 @dataclass
 class BlockReader:
-    """One pass over the rows; after it, `kept` rows, `rejected` lines and `empty` lines make up all records."""
+    """One pass over the rows; after it, `kept` rows, `rejected` lines and `empty` lines make up all records.
+
+    A row is empty if all of its cells are null, or one of the `empty_marks`.
+    """
 
     plan: TextPlan
+    empty_marks: tuple[str, ...] = ()
     kept: int = 0
     rejected: int = 0
     listed: list[RejectedLine] = field(default_factory=list)
@@ -146,15 +155,22 @@ class BlockReader:
     def _without_empty(self, block: pa.RecordBatch) -> pa.RecordBatch:
         hollow = None
         for column in block.columns:
-            if not column.null_count:
+            null = self._is_null(column)
+            if null is None:
                 return block
-            null = pc.is_null(column)
             hollow = null if hollow is None else pc.and_(hollow, null)
         rows = np.flatnonzero(np.asarray(hollow))
         if not rows.size:
             return block
         self.empty.extend(_nth_others(self._seen + rows, _numbers(self._gone)).tolist())
         return block.filter(pc.invert(hollow))
+
+    def _is_null(self, column: pa.Array) -> pa.Array | None:
+        """Which cells hold nothing; None if every cell holds something."""
+        if not self.empty_marks:
+            return pc.is_null(column) if column.null_count else None
+        null = pc.is_in(column, value_set=pa.array([*self.empty_marks, None]))
+        return null if pc.any(null).as_py() else None
 
     def _has_too_many(self) -> bool:
         """Whether to stop; blank and rejected lines count as well, since a file of nothing else must end, too."""

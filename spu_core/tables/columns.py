@@ -175,6 +175,30 @@ class TextColumn:
         return pa.DictionaryArray.from_arrays(place.take(encoded.indices), distinct)
 
 
+@dataclass
+class RawColumn:
+    """A column whose cells stay as they stand in the file; only a blank that belongs to the separator goes."""
+
+    chunks: MutableSequence[pa.Array] = field(default_factory=list)
+    is_padded: bool = False
+
+    def odd_rows(self) -> list[int]:
+        """No cell is odd where all are text."""
+        return []
+
+    def add(self, cells: pa.Array) -> None:
+        """Take the next block."""
+        cells = pc.fill_null(cells, "")
+        self.chunks.append(pc.replace_substring_regex(cells, "^ ", "") if self.is_padded else cells)
+
+    def finish(self) -> pa.ChunkedArray:
+        """The whole column."""
+        return pa.chunked_array(list(self.chunks), type=pa.string())
+
+
+AnyColumn = NumberColumn | TextColumn | RawColumn
+
+
 def _largest(numbers: np.ndarray) -> float:
     """The largest absolute value, NaN left out; 0 when there is none."""
     if not numbers.size:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO
+
+import numpy as np
 
 from spu_core.errors import TableError
 from spu_core.tables.findings import Finding, Severity
@@ -20,8 +22,9 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE = 1 << 16
-# Bytes that no text holds: control characters other than tab, line feed, form feed, carriage return and Ctrl-Z.
-_CONTROL = bytes(set(range(32)) - {0, 1, 9, 10, 12, 13, 26, 28, 29, 30, 31}) + b"\x7f"
+# Signs that text seldom holds: control characters other than tab, line and form feed, carriage return, Ctrl-Z and
+# those that separate cells.
+_CONTROL = bytes(set(range(32)) - {0, 1, 9, 10, 12, 13, 26, 28, 29, 30, 31})
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,9 @@ def open_text(upload: Upload, encoding: str | None) -> TextSource:
     _refuse_binary(head, upload.name)
     if encoding in ("utf-8", "utf-8-sig") and not survey.nul_bytes and survey.is_utf8:
         start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
-        return TextSource(upload.stream, start, upload.size, encoding)
-    return _transcode(upload, encoding, survey.nul_bytes)
+        return TextSource(upload.stream, start, upload.size, encoding, survey.findings)
+    source = _transcode(upload, encoding, survey.nul_bytes)
+    return replace(source, findings=(*source.findings, *survey.findings))
 
 
 def detect_legacy_encoding(sample: bytes) -> str:
@@ -96,20 +100,66 @@ def _narrow_encoding(upload: Upload, survey: _Survey) -> str:
 class _Survey:
     nul_bytes: int
     is_utf8: bool
+    findings: tuple[Finding, ...] = ()
 
 
 def _survey(upload: Upload) -> _Survey:
     """What one pass over all bytes shows."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     nul_bytes, is_utf8 = 0, True
+    controls = _ControlCharacters()
     upload.stream.seek(0)
     while piece := upload.stream.read(CHUNK):
+        controls.look_at(piece)
         nul_bytes += piece.count(0) if 0 in piece else 0
         is_utf8 = is_utf8 and _continues(decoder, piece)
     upload.stream.seek(0)
     if nul_bytes == upload.size:
         raise TableError(f"{upload.name!r} holds only NUL bytes: nothing was saved. Restore it from a copy.")
-    return _Survey(nul_bytes, is_utf8 and not decoder.getstate()[0])
+    return _Survey(nul_bytes, is_utf8 and not decoder.getstate()[0], controls.findings())
+
+
+class _ControlCharacters:
+    """Counts control characters in pieces of a file, with the lines in which they stand.
+
+    >>> controls = _ControlCharacters()
+    >>> controls.look_at(b"a,b\\n1,2\\n3,\\x1b[1m\\n")
+    >>> controls.findings()[0].lines
+    (3,)
+    """
+
+    def __init__(self) -> None:
+        self.count, self.first, self._line = 0, 0, 1
+        self.lines: list[int] = []
+
+    def look_at(self, piece: bytes) -> None:
+        """Take the next piece."""
+        signs = np.frombuffer(piece, dtype=np.uint8)
+        ends = int(np.count_nonzero(signs == 10))
+        # Most files hold no sign below the blank but line feeds.
+        if int(np.count_nonzero(signs < 32)) > ends and (found := len(piece) - len(piece.translate(None, _CONTROL))):
+            lines = enumerate(piece.split(b"\n"), start=self._line)
+            odd = [(number, line) for number, line in lines if _has_control(line)]
+            self.count += found
+            self.first = self.first or next(sign for sign in odd[0][1] if sign in _CONTROL)
+            self.lines += [number for number, _ in odd[: 20 - len(self.lines)]]
+        self._line += ends
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What to say about them."""
+        if not self.count:
+            return ()
+        many = "A control character" if self.count == 1 else f"{self.count:,} control characters"
+        verb = "stands" if self.count == 1 else "stand"
+        text = f"{many} (0x{self.first:02X}) {verb} in line {self.lines[0]}{', …' if len(self.lines) > 1 else ''}."
+        advice = (
+            "Cells were kept as they are; remove such characters from the file if nobody put them there on purpose."
+        )
+        return (Finding("control_characters", Severity.WARNING, text, advice, lines=tuple(self.lines)),)
+
+
+def _has_control(line: bytes) -> bool:
+    return len(line.translate(None, _CONTROL)) < len(line)
 
 
 def _continues(decoder: codecs.IncrementalDecoder, piece: bytes) -> bool:
@@ -163,8 +213,20 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 def _refuse_binary(head: bytes, name: str) -> None:
     text = head.rstrip(b"\x00")
     # NUL padding is found after a power cut; NULs between other control characters are a program's data.
-    if not text or len(text.translate(None, _CONTROL)) < 0.98 * len(text) or text.count(0) > 0.5 * len(text):
+    if not text or _is_full_of_controls(text) or text.count(0) > 0.5 * len(text):
         raise TableError(f"{name!r} holds binary data, not text; give CSV, parquet or .xlsx.")
+
+
+def _is_full_of_controls(text: bytes) -> bool:
+    """Whether control characters stand in many lines; a few in one line are a slip, which is named.
+
+    >>> _is_full_of_controls(b"a,b\\n1,\\x1b\\n2,3\\n"), _is_full_of_controls(b"\\x02\\x03\\n\\x04\\n")
+    (False, True)
+    """
+    if len(text.translate(None, _CONTROL)) >= 0.98 * len(text):
+        return False
+    lines = [line for line in text.splitlines() if line]
+    return sum(map(_has_control, lines)) > (len(lines) > 1) + 0.1 * len(lines)
 
 
 def _transcode(upload: Upload, encoding: str, nul_bytes: int) -> TextSource:
@@ -173,15 +235,19 @@ def _transcode(upload: Upload, encoding: str, nul_bytes: int) -> TextSource:
     target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on in the result
     damaged, line = 0, 1
     shown: list[int] = []
+    controls = _ControlCharacters()
     while text := decoder.read(CHUNK):
         if "\ufffd" in text:
             damaged += text.count("\ufffd")
             shown += _lines_with("\ufffd", text, line) if len(shown) < 20 else []
         line += text.count("\n")
-        target.write(text.replace("\x00", "").encode("utf-8", errors="replace"))
+        written = text.replace("\x00", "").encode("utf-8", errors="replace")
+        controls.look_at(written)
+        target.write(written)
     size = target.tell()
     target.seek(0)
-    findings = [*_damage_finding(damaged, encoding, shown), *_nul_finding(nul_bytes)]
+    found = controls.findings() if encoding.startswith(("utf-16", "utf-32")) else ()
+    findings = [*_damage_finding(damaged, encoding, shown), *_nul_finding(nul_bytes), *found]
     return TextSource(target, 0, size, encoding, tuple(findings))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from spu_core.tables.column_types import ColumnType, guess_type
-from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.columns import NumberColumn, RawColumn, TextColumn
 from spu_core.tables.dates import parse_dates
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.numbers import SOFT_MARKS, Marks, to_numbers
@@ -22,11 +22,12 @@ _TRUE_FALSE = ({"true", "false"}, {"t", "f"})
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """One finished column."""
+    """One finished column; `texts` holds its cells as they stood, where dates or flags were made of them."""
 
     values: pd.Series
     type: ColumnType
     findings: tuple[Finding, ...] = ()
+    texts: pd.Series | None = None
 
 
 def finish_number(name: str, column: NumberColumn, levels: int) -> TypedColumn:
@@ -47,7 +48,7 @@ def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType |
     values = _to_pandas(whole, name)
     typed = None if asked in _TEXTUAL else _as_boolean(values) or _as_dates(values)
     if typed is not None:
-        return typed
+        return replace(typed, texts=values)
     kind = asked if asked in _TEXTUAL else guess_type(values, column.levels)
     if kind is ColumnType.CATEGORY and not isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype("category")
@@ -60,6 +61,13 @@ def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType |
         *hollow(name, values),
     ]
     return TypedColumn(values, kind, tuple(found))
+
+
+def finish_raw(name: str, column: RawColumn) -> TypedColumn:
+    """A column of cells as they stand in the file."""
+    values = pd.Series(column.finish().to_pandas(), name=name).astype("str")
+    column.chunks.clear()
+    return TypedColumn(values, ColumnType.TEXT)
 
 
 def hollow(name: str, values: pd.Series) -> list[Finding]:

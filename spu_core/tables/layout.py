@@ -1,27 +1,26 @@
-"""Where the table stands in a text file: lines before it, its header, its column names and its first row."""
+"""Where the table stands in a text file: lines before it, its header, its column names and its first row.
+
+`layout_of` goes through these steps in order: find the first record as wide as the table; take in a header that is
+wider or narrower (`_uneven_header`); pass over title rows (`_title_rows`); ask whether the first record names columns
+(`headers.py`); join names that stand in two rows (`_group_row`); pass over further header rows (`_further_rows`).
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.sniffing import looks_like_date, looks_like_number, usual_width
+from spu_core.tables.headers import kind_of, kind_of_column, names_columns
+from spu_core.tables.records import Record, read_records
+from spu_core.tables.sniffing import usual_width
 
 _LONGEST_PREAMBLE = 60
-
-
-@dataclass(frozen=True)
-class Record:
-    """One record of the sample with the physical lines it covers, counted from 1."""
-
-    cells: tuple[str, ...]
-    first_line: int
-    last_line: int
+_MOST_HEADER_ROWS = 4
+_UNIT = re.compile(r"[(\[].*[)\]]|")
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,29 @@ class Layout:
     lines_before_rows: int
     preamble: tuple[str, ...]
     findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """What is known so far: the records before the table, the table from its header on, and what was noticed."""
+
+    before: list[Record]
+    table: list[Record]
+    width: int
+    is_header: bool | None = None
+    names: list[str] = field(default_factory=list)
+    last_header: Record | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def top(self) -> Record | None:
+        return self.table[0] if self.is_header and self.table else None
+
+    def starting_at(self, place: int) -> _Draft:
+        return replace(self, before=[*self.before, *self.table[:place]], table=self.table[place:])
+
+    def noting(self, *findings: Finding) -> _Draft:
+        return replace(self, findings=(*self.findings, *findings))
 
 
 def find_layout(sample: str, separator: str, quote: str, header: bool | None) -> Layout:
@@ -48,41 +70,31 @@ def find_layout(sample: str, separator: str, quote: str, header: bool | None) ->
 def layout_of(records: list[Record], separator: str, header: bool | None) -> Layout:
     """The layout of the table in these records, which start at the top of the file."""
     records = [record for record in records if any(record.cells)]
-    width = usual_width([list(record.cells) for record in records]) or 1
+    width = usual_width([record.cells for record in records]) or 1
     start = _first_of_table(records, width)
-    table = records[start:]
-    short = start > 0 and width > 2 and _is_short_header(records[start - 1], table, width)
-    if short and header is not False:
-        start, table = start - 1, records[start - 1 :]
-    has_header = header if header is not None else short or _has_header(table)
-    top = table[0] if has_header and table else None
-    cells, shape = _name_cells(top, table, width)
-    names, renamed = unique_names(cells)
-    if shape and shape[0].code == "trailing_separator":
-        renamed = unique_names(cells[:-1])[1]
-    preamble = tuple(separator.join(record.cells)[:200] for record in records[:start])
-    before = top.last_line if top else (table[0].first_line - 1 if table else 0)
-    missing = [] if has_header else [_no_header(header)]
-    return Layout(names, top, before, preamble, (*_preamble_finding(preamble), *missing, *shape, *renamed))
+    draft = _Draft(records[:start], records[start:], width, is_header=header)
+    draft = _uneven_header(draft) if header is not False else draft
+    # Whoever says that there is a header means the first row, whatever stands below it.
+    draft = _with_header_found(draft) if header is None else _named(draft)
+    names, renamed = unique_names(draft.names)
+    if any(finding.code == "trailing_separator" for finding in draft.findings):
+        renamed = unique_names(draft.names[:-1])[1]
+    preamble = tuple(separator.join(record.cells).strip(separator + " ")[:200] for record in draft.before)
+    missing = [] if draft.is_header else [_no_header(header)]
+    return Layout(
+        names,
+        draft.top,
+        _lines_before_rows(draft),
+        preamble,
+        (*_preamble_finding(preamble), *missing, *draft.findings, *renamed),
+    )
 
 
-def read_records(sample: str, separator: str, quote: str) -> list[Record]:
-    """The records of the sample with their line numbers; line ends are LF, CR LF or CR, and nothing else."""
-    lines = io.StringIO(sample, newline="")
-    if quote:
-        reader = csv.reader(lines, delimiter=separator, quotechar=quote)
-    else:
-        reader = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
-    records, line = [], 0
-    try:
-        for cells in reader:
-            stripped = tuple(map(str.strip, cells))
-            records.append(Record(stripped, line + 1, reader.line_num))
-            line = reader.line_num
-    except csv.Error:
-        # A cell beyond the csv module's size ends the sample; what came before it shows the layout.
-        return records
-    return records
+def _with_header_found(draft: _Draft) -> _Draft:
+    draft = _title_rows(draft)
+    if draft.is_header is None:
+        draft = replace(draft, is_header=_has_header(draft.table))
+    return _further_rows(_group_row(_named(draft)))
 
 
 def unique_names(cells: list[str]) -> tuple[tuple[str, ...], list[Finding]]:
@@ -131,61 +143,197 @@ def _header_below(records: list[Record], width: int) -> bool:
     return len(rest) > 1 and len(rest[0].cells) == width and _has_header(rest)
 
 
-def _is_short_header(record: Record, table: list[Record], width: int) -> bool:
-    """A header with one name too few: rows have row names in front (R) or a separator at their end."""
-    texts = all(cell and not looks_like_number(cell) for cell in record.cells)
-    adjacent = len(record.cells) == width - 1 and texts and not _has_header(table)
-    return adjacent and len(set(record.cells)) == len(record.cells)
+def _has_header(table: Sequence[Record]) -> bool:
+    return bool(table) and names_columns(table[0].cells, [record.cells for record in table[1:]])
 
 
-def _has_header(table: list[Record]) -> bool:
-    """Whether the first record names columns: no numbers in it, and the rest look different from it."""
-    if not table:
+def _uneven_header(draft: _Draft) -> _Draft:
+    """The line above the table is its header, though it has a separator too many or too few, or an open quote.
+
+    `a,b,,c` over `1,2,3` · `x,y` over `r1,1,2` · `a,b,c,,,` over `1,2,3`
+    """
+    if not draft.before or not draft.table:
+        return draft
+    header, first = draft.before[-1], draft.table[0]
+    names = _without_blank_end(header.cells, draft.width)
+    if header.last_line + 1 != first.first_line or not _could_name(header, names, draft.width):
+        return draft
+    below = [record.cells for record in draft.table]
+    if not _are_names_missing(names, below, draft.width):
+        return draft
+    return replace(draft, before=draft.before[:-1], table=[header, *draft.table], is_header=True)
+
+
+def _without_blank_end(cells: Sequence[str], width: int) -> list[str]:
+    """The cells without blank ones at the end that the table has no room for.
+
+    >>> _without_blank_end(["a", "b", "", ""], 2)
+    ['a', 'b']
+    """
+    names = list(cells)
+    while len(names) > width and not names[-1]:
+        names.pop()
+    return names
+
+
+def _could_name(header: Record, names: Sequence[str], width: int) -> bool:
+    filled = [name for name in names if name]
+    enough = width > 2 or len(header.cells) > width
+    distinct = len(set(filled)) == len(filled) >= max(1, width - 1)
+    return enough and abs(len(names) - width) <= 1 and distinct and not _is_comment(header)
+
+
+def _are_names_missing(names: Sequence[str], below: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the table has no header of its own, so that the line above it is the one.
+
+    Words stand above figures, in whatever place the header lost or won a cell; in a table of words, a line with as
+    many words as there are columns is a likelier header than the line below it.
+    """
+    if _has_strong_header(below[0], below[1:]):
         return False
-    first, rest = (
-        table[0].cells,
-        [record.cells for record in table[1:200] if len(record.cells) == len(table[0].cells)],
-    )
-    values = [cell for cell in first if cell]
-    if not values or any(looks_like_date(cell) for cell in values):
+    if any(kind_of(name) not in ("", "word") for name in names):
         return False
-    numbers = [cell for cell in values if looks_like_number(cell)]
-    if numbers:
-        return not looks_like_number(first[0]) and _are_years(numbers) and len(numbers) == len(values) - 1
-    if not rest:
+    if any(kind_of(cell) not in ("", "word") for cell in below[0]):
         return True
-    # A header that comes again among the rows must not hide the numbers below it.
-    others = [cells for cells in rest if cells != first]
-    if not others:
+    return len(names) >= min(width, 3) and all(":" not in name for name in names)
+
+
+def _has_strong_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
+    columns = list(zip(*(row for row in below[:200] if len(row) == len(first) and row != first), strict=True))
+    kinds = [(kind_of(name), kind_of_column(column)) for name, column in zip(first, columns, strict=False)]
+    return any(name == "word" and kind not in ("", "word") for name, kind in kinds)
+
+
+def _title_rows(draft: _Draft) -> _Draft:
+    """Title rows as spreadsheets save them: `Report,,,` · `Made by Ann,2024-01-31,,` · `,,,` above the header.
+
+    Their cells stand together at the left and fill less than half of the row; the header below them is full, or says
+    by the kinds of its columns that it is one.
+    """
+    table = draft.table
+    at = 0
+    while at < min(len(table) - 1, _LONGEST_PREAMBLE) and _is_title(table[at], draft.width):
+        at += 1
+    if not at or not _is_header_below_title(table[at], table[at + 1 :], draft.width):
+        return draft
+    return draft.starting_at(at)
+
+
+def _is_title(record: Record, width: int) -> bool:
+    """
+    >>> [_is_title(Record(cells, 1, 1), 3) for cells in (("Report", "", ""), ("a", "b", "c"), ("1", "", ""))]
+    [True, False, False]
+    """
+    filled = len(record.filled)
+    at_left = all(record.cells[:filled])
+    few = filled == 1 or 2 * filled <= width
+    return width > 1 and len(record.cells) == width and at_left and few and kind_of(record.cells[0]) == "word"
+
+
+def _is_header_below_title(header: Record, below: Sequence[Record], width: int) -> bool:
+    if len(header.cells) != width or not below:
         return False
-    columns = list(zip(*others, strict=True))
-    if any(_mostly(column, looks_like_number) or _mostly(column, looks_like_date) for column in columns):
+    rows = [record.cells for record in below]
+    if _has_strong_header(header.cells, rows):
         return True
-    # All cells are words: names of columns do not come back as values below.
-    back = sum(cell in column for cell, column in zip(first, columns, strict=True) if cell)
-    return back < 0.5 * len(values) and len(set(values)) == len(values)
+    return width > 2 and len(header.filled) == width and names_columns(header.cells, rows)
 
 
-def _are_years(cells: list[str]) -> bool:
-    years = [int(cell) for cell in cells if cell.isdigit() and len(cell) == 4]
-    return len(years) == len(cells) and all(1900 <= year <= 2100 for year in years) and years == sorted(set(years))
-
-
-def _mostly(column: tuple[str, ...], test: object) -> bool:
-    present = [cell for cell in column if cell]
-    return len(present) > 0 and sum(map(test, present)) >= 0.8 * len(present)  # type: ignore[call-overload]
-
-
-def _name_cells(top: Record | None, table: list[Record], width: int) -> tuple[list[str], list[Finding]]:
-    """The header's cells, with one added where the rows are one cell longer."""
+def _named(draft: _Draft) -> _Draft:
+    """The names of the columns: the header's cells, with one left out or added where it has another width."""
+    top, width = draft.top, draft.width
     if top is None:
-        return [f"column_{position}" for position in range(1, width + 1)], []
-    cells = list(top.cells)
-    if len(cells) != width - 1:
-        return cells, []
-    if all(record.cells[-1] == "" for record in table[1:] if len(record.cells) == width):
+        return replace(draft, names=[f"column_{position}" for position in range(1, width + 1)])
+    open_quote = (_open_quote(top),) if top.open_quote else ()
+    draft = replace(draft, last_header=top).noting(*open_quote)
+    cells = _without_blank_end(top.cells, width)
+    if len(cells) < width:
+        names, shape = _with_name_added(cells, draft)
+    else:
+        names, shape = _with_name_left_out(cells, width)
+    if len(top.cells) > width and not shape:
+        shape = [_SHAPES["header_trailing_separator"]]
+    return replace(draft, names=names).noting(*shape)
+
+
+def _with_name_added(cells: list[str], draft: _Draft) -> tuple[list[str], list[Finding]]:
+    """
+    >>> rows = [Record(("r1", "1", "2"), 2, 2), Record(("r2", "3", "4"), 3, 3)]
+    >>> _with_name_added(["x", "y"], _Draft([], [Record(("x", "y"), 1, 1), *rows], 3))[0]
+    ['row_name', 'x', 'y']
+    """
+    missing = draft.width - len(cells)
+    rows = [record.cells for record in draft.table[1:] if len(record.cells) == draft.width]
+    if missing == 1 and all(row[-1] == "" for row in rows):
         return [*cells, ""], [_SHAPES["trailing_separator"]]
-    return ["row_name", *cells], [_SHAPES["row_names"]]
+    if missing == 1 and len({row[0] for row in rows}) == len(rows):
+        return ["row_name", *cells], [_SHAPES["row_names"]]
+    return [*cells, *[""] * missing], [_SHAPES["short_header"]]
+
+
+def _with_name_left_out(cells: list[str], width: int) -> tuple[list[str], list[Finding]]:
+    """
+    >>> _with_name_left_out(["a", "", "b"], 2)[0], _with_name_left_out(["a", "b", "c"], 2)[0]
+    (['a', 'b'], ['a', 'b'])
+    """
+    if len(cells) == width:
+        return cells, []
+    if "" in cells:
+        place = cells.index("")
+        return [*cells[:place], *cells[place + 1 :]][:width], [_SHAPES["long_header"]]
+    return cells[:width], [_SHAPES["long_header"]]
+
+
+def _group_row(draft: _Draft) -> _Draft:
+    """Names that stand in two rows are joined: `,2023,,2024,` over `shop,north,south,north,south`."""
+    table, top = draft.table, draft.top
+    if top is None or len(table) < 3 or not _are_groups(top, table[1]):
+        return draft
+    if not names_columns(table[1].cells, [record.cells for record in table[2:]]):
+        return draft
+    groups: list[str] = []
+    for cell in top.cells:
+        groups.append(cell or (groups[-1] if groups else ""))
+    names = [f"{group} {name}".strip() for group, name in zip(groups, table[1].cells, strict=True)]
+    return replace(draft, names=names, last_header=table[1]).noting(_header_rows(top, table[1], names))
+
+
+def _are_groups(top: Record, names: Record) -> bool:
+    """Whether the upper row has gaps between its cells, and the lower one a name in every place or in every gap."""
+    if len(top.cells) != len(names.cells) or len(top.filled) < 2 or not names.filled:
+        return False
+    gaps = [not cell for cell in top.cells]
+    inner = any(gaps[: len(gaps) - gaps[::-1].index(False)])
+    return inner and len(names.filled) > len(top.filled) and len(names.filled) == len(names.cells)
+
+
+def _further_rows(draft: _Draft) -> _Draft:
+    """Further header rows are no data: units such as `(cm),(kg)`, or words above two or more columns of figures."""
+    last = draft.last_header
+    if last is None or draft.top is None:
+        return draft
+    # A header that comes again is found among the rows, wherever it stands.
+    rest = [record for record in draft.table if record.first_line > last.last_line and record.cells != last.cells]
+    skipped = list(itertools.takewhile(lambda record: _is_further_header(record, rest), rest[:_MOST_HEADER_ROWS]))
+    if not skipped or len(skipped) == len(rest):
+        return draft
+    return replace(draft, last_header=skipped[-1]).noting(_header_rows_left_out(skipped))
+
+
+def _is_further_header(record: Record, rest: Sequence[Record]) -> bool:
+    below = [other.cells for other in rest if other.first_line > record.last_line][:200]
+    columns = zip(*(cells for cells in below if len(cells) == len(record.cells)), strict=True)
+    kinds = [kind_of_column(column) for column in columns]
+    over_figures = [cell for cell, kind in zip(record.cells, kinds, strict=False) if kind not in ("", "word")]
+    if over_figures and len(record.filled) > 1 and all(map(_UNIT.fullmatch, record.cells)):
+        return True
+    return len(over_figures) >= 2 and all(kind_of(cell) == "word" for cell in over_figures)
+
+
+def _lines_before_rows(draft: _Draft) -> int:
+    if draft.last_header is not None:
+        return draft.last_header.last_line
+    return draft.table[0].first_line - 1 if draft.table else 0
 
 
 _SHAPES = {
@@ -195,13 +343,65 @@ _SHAPES = {
         "Every row ends with a separator that the header does not have.",
         "The empty last column was left out.",
     ),
+    "header_trailing_separator": Finding(
+        "uneven_header",
+        Severity.INFO,
+        "The header ends with separators that the rows do not have.",
+        "They were left out.",
+    ),
     "row_names": Finding(
         "row_names",
         Severity.WARNING,
         "The rows have one cell more than the header, as R writes row names; it was called 'row_name'.",
         "Check that the names stand over the right columns.",
     ),
+    "short_header": Finding(
+        "uneven_header",
+        Severity.WARNING,
+        "The header has fewer names than the rows have cells; the last columns got made-up names.",
+        "Check that the names stand over the right columns: a separator may be missing in the header.",
+    ),
+    "long_header": Finding(
+        "uneven_header",
+        Severity.WARNING,
+        "The header has more names than the rows have cells; one of them was left out.",
+        "Check that the names stand over the right columns: the header may have a separator too many.",
+    ),
 }
+
+
+def _open_quote(header: Record) -> Finding:
+    return Finding(
+        "uneven_header",
+        Severity.WARNING,
+        f"A quote in the header (line {header.first_line}) is opened and never closed; it was left out.",
+        "Check the names of the columns.",
+        lines=(header.first_line,),
+    )
+
+
+def _header_rows(upper: Record, lower: Record, names: Sequence[str]) -> Finding:
+    example = next(name for name, cell in zip(names, lower.cells, strict=True) if name != cell)
+    return Finding(
+        "header_rows",
+        Severity.INFO,
+        f"The names of the columns stand in two rows and were joined, such as {example[:80]!r}.",
+        "Check that each name belongs to its column.",
+        lines=(upper.first_line, lower.first_line),
+    )
+
+
+def _header_rows_left_out(skipped: Sequence[Record]) -> Finding:
+    shown = ",".join(skipped[0].cells)[:80]
+    lines = "Line" if len(skipped) == 1 else f"{len(skipped)} lines from line"
+    return Finding(
+        "header_rows",
+        Severity.WARNING,
+        f"{lines} {skipped[0].first_line} below the header hold{'s' * (len(skipped) == 1)} words above columns of "
+        f"numbers and count{'s' * (len(skipped) == 1)} as part of the header: {shown!r}.",
+        "They were left out; check that no row is among them.",
+        lines=tuple(record.first_line for record in skipped),
+    )
 
 
 def _preamble_finding(preamble: tuple[str, ...]) -> list[Finding]:

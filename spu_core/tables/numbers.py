@@ -48,19 +48,54 @@ def detect_marks(cells: Iterable[str], separator: str) -> Marks:
     (Marks(decimal=',', thousands='.'), Marks(decimal='.', thousands=','), Marks(decimal='.', thousands=''))
     """
     marked = (cell.strip() for cell in cells if len(cell) < 40 and _ANY_MARK.search(cell))
-    numbers = list(itertools.islice(marked, _ENOUGH_NUMBERS))
-    commas = sum(_COMMA.fullmatch(cell) is not None for cell in numbers)
-    points = sum(_POINT.fullmatch(cell) is not None for cell in numbers)
-    groups = [match.group(1) for cell in numbers if (match := _GROUPS.fullmatch(cell))]
-    sure = [match.group(1) for cell in numbers if (match := _TWO_GROUPS.fullmatch(cell))]
-    # "1,234" alone is a thousand in a comma file and a decimal comma in a semicolon file.
-    european = separator == ";" and not points and "," in groups and "," not in sure
-    decimal = "," if commas > points or european else "."
+    seen = _MarksSeen.among(list(itertools.islice(marked, _ENOUGH_NUMBERS)))
+    decimal = _decimal_mark(seen, separator)
+    return Marks(decimal, _thousands_mark(seen, decimal))
+
+
+@dataclass(frozen=True)
+class _MarksSeen:
+    """Cells with a decimal comma or point beyond doubt, and the marks between groups of three (two or more: sure)."""
+
+    commas: int
+    points: int
+    groups: tuple[str, ...]
+    sure: frozenset[str]
+
+    @classmethod
+    def among(cls, numbers: list[str]) -> _MarksSeen:
+        groups = (match.group(1) for cell in numbers if (match := _GROUPS.fullmatch(cell)))
+        return cls(
+            sum(_COMMA.fullmatch(cell) is not None for cell in numbers),
+            sum(_POINT.fullmatch(cell) is not None for cell in numbers),
+            tuple(" " if mark in _BLANKS else mark for mark in groups),
+            frozenset(match.group(1) for cell in numbers if (match := _TWO_GROUPS.fullmatch(cell))),
+        )
+
+
+def _decimal_mark(seen: _MarksSeen, separator: str) -> str:
+    """The mark that more cells show; "1,234" alone is a thousand in a comma file, a decimal in a semicolon file.
+
+    >>> seen = _MarksSeen(0, 0, (",",), frozenset())
+    >>> _decimal_mark(seen, ";"), _decimal_mark(seen, ",")
+    (',', '.')
+    """
+    european = separator == ";" and not seen.points and "," in seen.groups and "," not in seen.sure
+    return "," if seen.commas > seen.points or european else "."
+
+
+def _thousands_mark(seen: _MarksSeen, decimal: str) -> str:
+    """The most frequent mark between groups of three; beside a decimal comma, a point must be beyond doubt.
+
+    >>> seen = _MarksSeen(0, 0, (",", ",", "'"), frozenset())
+    >>> _thousands_mark(seen, "."), _thousands_mark(seen, ",")
+    (',', "'")
+    """
     other = "." if decimal == "," else ","
-    marks = [" " if mark in _BLANKS else mark for mark in groups if mark in (other, " ", "'", *_BLANKS)]
-    if decimal == "," and other in marks and other not in sure and not commas:
+    marks = [mark for mark in seen.groups if mark in (other, " ", "'")]
+    if decimal == "," and other not in seen.sure and not seen.commas:
         marks = [mark for mark in marks if mark != other]
-    return Marks(decimal, max(sorted(set(marks)), key=marks.count, default=""))
+    return max(sorted(set(marks)), key=marks.count, default="")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from spu_core.errors import TableError
 from spu_core.tables.column_types import ColumnType
@@ -20,6 +20,7 @@ from spu_core.tables.sources import Upload, as_upload, expand_gzip, open_upload
 from spu_core.tables.streams import watched
 from spu_core.tables.table import Table
 from spu_core.tables.text_tables import read_text_table
+from spu_core.tables.written import TEXT_COLUMN
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class _Wishes:
     limits: ReadLimits
     types: Mapping[str, ColumnType]
     scratch: Scratch | None = None
+    as_text: bool = False
 
 
 def read_table(
@@ -38,13 +40,14 @@ def read_table(
     name: str | None = None,
     dialect: Dialect | None = None,
     limits: ReadLimits | None = None,
-    types: Mapping[str, ColumnType | str] | None = None,
+    types: Mapping[str, ColumnType | str] | Literal["text"] | None = None,
     scratch: Scratch | None = None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Table:
     """A table from a path, bytes or a file object: CSV and its kin, gzip, parquet or Excel, judged by content.
 
     `dialect` overrides what is detected, `types` what the values of a column suggest; `limits` bound what is read.
+    `types="text"` returns every cell as text, as it stands in the file: nothing is missing, trimmed or converted.
     With a `scratch` folder the columns of a text file are kept in files there while it streams in.
     `on_bytes` hears how many bytes were read so far; text is passed over about three times.
 
@@ -53,9 +56,14 @@ def read_table(
     'sales: text, utf-8, separator semicolon, decimal comma; 2 rows read, 0 rejected'
     >>> table.frame["amount"].tolist()
     [1.5, 2.5]
+    >>> read_table(b"code;price\\n007; $1.50\\n008;NA\\n", types="text").frame["price"].tolist()
+    [' $1.50', 'NA']
     """
-    asked = {column: _column_type(column, kind) for column, kind in (types or {}).items()}
-    wishes = _Wishes(dialect or Dialect(), limits or ReadLimits(), asked, scratch)
+    as_text = isinstance(types, str)
+    asked = {} if isinstance(types, str) else {name: _column_type(name, kind) for name, kind in (types or {}).items()}
+    if as_text and types != "text":
+        raise TableError(f"types must be 'text' or name a type for each column, got {types!r}.")
+    wishes = _Wishes(dialect or Dialect(), limits or ReadLimits(), asked, scratch, as_text)
     upload = open_upload(source, name, wishes.limits)
     if on_bytes is not None:
         upload = replace(upload, stream=watched(upload.stream, on_bytes))
@@ -77,7 +85,9 @@ def _read(upload: Upload, wishes: _Wishes) -> Table:
 
 def _read_text(upload: Upload, wishes: _Wishes) -> Table:
     source = open_text(upload, wishes.dialect.encoding)
-    text = read_text_table(source, upload.name, wishes.dialect, wishes.limits, wishes.types, wishes.scratch)
+    text = read_text_table(
+        source, upload.name, wishes.dialect, wishes.limits, wishes.types, wishes.scratch, as_text=wishes.as_text
+    )
     reading = Reading(
         source=upload.name,
         format="text",
@@ -90,7 +100,7 @@ def _read_text(upload: Upload, wishes: _Wishes) -> Table:
         preamble=text.layout.preamble,
         size=upload.size,
     )
-    return _table(text.frame, text.types, reading, text.findings)
+    return replace(_table(text.frame, text.types, reading, text.findings), written=text.written)
 
 
 def _read_excel(upload: Upload, wishes: _Wishes) -> Table:
@@ -108,6 +118,12 @@ def _read_excel(upload: Upload, wishes: _Wishes) -> Table:
 
 def _read_parquet(upload: Upload, wishes: _Wishes) -> Table:
     frame, types, findings = read_parquet(upload.stream, upload.name, wishes.limits)
+    frame = frame[[name for name in frame.columns if not name.startswith(TEXT_COLUMN)]]
+    types = {name: types[name] for name in frame.columns}
+    findings = tuple(each for each in findings if each.column is None or each.column in types)
+    if wishes.as_text:
+        frame = frame.astype("str").fillna("")
+        types = dict.fromkeys(types, ColumnType.TEXT)
     reading = Reading(source=upload.name, format="parquet", dialect=Dialect(), rows=len(frame), size=upload.size)
     return _table(frame, {**types, **wishes.types}, reading, findings)
 

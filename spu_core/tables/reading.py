@@ -158,5 +158,10 @@ def _check_mark(name: str, value: str | None, allowed: tuple[str, ...] | None) -
         return
     if allowed is not None and value not in allowed:
         raise TableError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-    if allowed is None and (len(value) != 1 or not value.isascii() or value.isalnum() or value in "\r\n\0"):
-        raise TableError(f"{name} must be one character such as ',' ';' '|' or a tab, got {value!r}.")
+    if allowed is not None:
+        return
+    sign = value[:1]
+    if value not in (sign, 2 * sign) or not sign.isascii() or sign.isalnum() or sign in "\r\n\0":
+        raise TableError(
+            f"{name} must be one character such as ',' ';' '|' a tab, or one of them twice, got {value!r}."
+        )

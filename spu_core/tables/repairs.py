@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import tempfile
 from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +15,11 @@ import pyarrow as pa
 from spu_core.tables.blocks import TextPlan, record_too_long
 from spu_core.tables.code_cells import CodeCells
 from spu_core.tables.reading import LISTED_LINES, RejectedLine
+from spu_core.tables.records import cells_of, csv_reader, lines_below
 from spu_core.tables.sources import CHUNK
 from spu_core.tables.streams import text_of
 
 _TOTAL = re.compile(r"(grand |sub)?totals?:?|sum:?|summe:?|gesamt:?|total général|итого:?|合计|总计", re.IGNORECASE)
-# A quoted cell may hold line breaks; more than this many are a quote that was never closed.
-_LONGEST_CELL = 500
 _TAIL = 1 << 14
 
 
@@ -40,32 +37,73 @@ class Scan:
 def scan_rows(plan: TextPlan, header_text: str) -> Scan:
     """Count lines, and look for the header and, where the parser converts whole numbers, for codes among the rows."""
     plan.stream.seek(plan.start)
-    mark = header_text.encode().strip(b"\r\n")
-    feeds = returns = pairs = 0
-    again, carry = False, b""
-    last = b""
+    ends, again = _LineEnds(), _Again(header_text.encode().strip(b"\r\n"))
     codes = CodeCells(plan.dialect.separator or ",", plan.dialect.quote or "")
     looks = any(map(pa.types.is_integer, plan.shortcuts.values()))
     quote, quoted = (plan.dialect.quote or "").encode(), False
     while piece := plan.stream.read(CHUNK):
-        feeds += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == 10))
+        ends.look_at(piece)
+        again.look_at(piece)
         looks = looks and not codes.look_at(piece)
         quoted = quoted or (bool(quote) and quote in piece)
-        if b"\r" in piece or carry.endswith(b"\r"):
-            returns += piece.count(b"\r")
-            pairs += piece.count(b"\r\n") + (carry.endswith(b"\r") and piece.startswith(b"\n"))
-        again = again or (bool(mark) and (mark in piece or mark in carry + piece[: len(mark)]))
-        carry = piece[-max(len(mark), 1) :]
-        last = piece[-_TAIL:] if len(piece) >= _TAIL else (last + piece)[-_TAIL:]
-    ended = last.endswith((b"\n", b"\r")) or not last
-    tail = re.split(rb"[\r\n]+", last.rstrip(b"\r\n \t"))[-1]
-    lines = feeds + returns - pairs + (not ended)
-    return Scan(lines, again, tail.decode("utf-8", errors="replace"), quoted, has_codes=codes.finish())
+    return Scan(ends.lines, again.found, ends.last_line, quoted, has_codes=codes.finish())
+
+
+class _LineEnds:
+    """Counts lines that end with LF, CR LF or CR, and keeps the last one that is not blank.
+
+    >>> ends = _LineEnds()
+    >>> ends.look_at(b"a\\r"); ends.look_at(b"\\nb\\n c")
+    >>> ends.lines, ends.last_line
+    (3, ' c')
+    """
+
+    def __init__(self) -> None:
+        self._feeds = self._returns = self._pairs = 0
+        self._tail = b""
+
+    def look_at(self, piece: bytes) -> None:
+        """Take the next piece."""
+        self._feeds += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == 10))
+        if b"\r" in piece or self._tail.endswith(b"\r"):
+            self._returns += piece.count(b"\r")
+            self._pairs += piece.count(b"\r\n") + (self._tail.endswith(b"\r") and piece.startswith(b"\n"))
+        self._tail = piece[-_TAIL:] if len(piece) >= _TAIL else (self._tail + piece)[-_TAIL:]
+
+    @property
+    def lines(self) -> int:
+        ended = self._tail.endswith((b"\n", b"\r")) or not self._tail
+        return self._feeds + self._returns - self._pairs + (not ended)
+
+    @property
+    def last_line(self) -> str:
+        tail = re.split(rb"[\r\n]+", self._tail.rstrip(b"\r\n \t"))[-1]
+        return tail.decode("utf-8", errors="replace")
+
+
+class _Again:
+    """Whether the header comes again in pieces of the file.
+
+    >>> again = _Again(b"a,b")
+    >>> again.look_at(b"1,2\\na,"); again.look_at(b"b\\n")
+    >>> again.found
+    True
+    """
+
+    def __init__(self, mark: bytes) -> None:
+        self._mark, self._carry = mark, b""
+        self.found = False
+
+    def look_at(self, piece: bytes) -> None:
+        """Take the next piece."""
+        if self._mark and not self.found:
+            self.found = self._mark in piece or self._mark in self._carry + piece[: len(self._mark)]
+            self._carry = piece[-len(self._mark) :]
 
 
 def is_total(last_line: str, plan: TextPlan) -> bool:
     """Whether the last line sums up the others."""
-    cells = _cells(last_line, plan)
+    cells = cells_of(last_line, plan.dialect.separator or ",", plan.dialect.quote or "")
     first = next((cell.strip() for cell in cells if cell.strip()), "")
     return len(cells) == len(plan.columns) and len(cells) > 1 and _TOTAL.fullmatch(first) is not None
 
@@ -119,7 +157,7 @@ def without_lines(plan: TextPlan, faulty: FaultyLines) -> TextPlan:
 def lines_of_records(plan: TextPlan, records: set[int]) -> dict[int, int]:
     """For each record number the line on which it starts, both counted from the first line of the rows."""
     plan.stream.seek(plan.start)
-    reader = _csv_reader(text_of(plan.stream), plan)
+    reader = csv_reader(text_of(plan.stream), plan.dialect.separator or ",", plan.dialect.quote or "")
     found, before, last = {}, 0, max(records, default=0)
     for number, _ in enumerate(reader, start=1):
         if number in records:
@@ -177,57 +215,17 @@ def _fault(line: str, header: str, is_last: bool, lines: _Lines, plan: TextPlan)
 
 def _lines_below(line: str, lines: _Lines, plan: TextPlan) -> int | None:
     """How many lines below belong to this one's record; None if its quote swallows whole rows or never closes."""
-    if not _ends_inside(line, False, plan):
-        return 0
-    size = len(line)
-    for count, below in enumerate(lines.ahead(), start=1):
-        size += len(below)
-        if count > _LONGEST_CELL or size > plan.block_bytes or _is_whole_row(below, plan):
-            return None
-        if not _ends_inside(below, True, plan):
-            return count if _closes_a_cell(below, plan) else None
-    return None
+    separator, quote = plan.dialect.separator or ",", plan.dialect.quote or '"'
+    return lines_below(line, _within(lines.ahead(), plan.block_bytes - len(line)), len(plan.columns), separator, quote)
 
 
-def _ends_inside(line: str, inside: bool, plan: TextPlan) -> bool:
-    """Whether a quote is open at the end of the line, given whether one was open before it."""
-    quote, separator = plan.dialect.quote or '"', plan.dialect.separator or ","
-    at = 0
-    if not inside and line.startswith(quote):
-        inside, at = True, 1
-    while True:
-        found = line.find(quote if inside else separator + quote, at)
-        if found < 0:
-            return inside
-        if not inside:
-            inside, at = True, found + 2
-        elif line.startswith(quote, found + 1):
-            at = found + 2
-        else:
-            inside, at = False, found + 1
-
-
-def _closes_a_cell(line: str, plan: TextPlan) -> bool:
-    """Whether the first closing quote ends its cell; one with a word right after it opened another cell."""
-    quote = plan.dialect.quote or '"'
-    rest = line.replace(2 * quote, "").partition(quote)[2]
-    return rest.strip(" \r\n") == "" or rest.lstrip(" ").startswith(plan.dialect.separator or ",")
-
-
-def _is_whole_row(line: str, plan: TextPlan) -> bool:
-    quote = plan.dialect.quote or '"'
-    return len(plan.columns) > 1 and line.count(quote) % 2 == 0 and len(_cells(line, plan)) == len(plan.columns)
-
-
-def _cells(line: str, plan: TextPlan) -> list[str]:
-    return next(_csv_reader(iter([line.rstrip("\r\n")]), plan), [])
-
-
-def _csv_reader(lines: Iterable[str], plan: TextPlan) -> Any:
-    separator = plan.dialect.separator or ","
-    if plan.dialect.quote:
-        return csv.reader(lines, delimiter=separator, quotechar=plan.dialect.quote)
-    return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+def _within(lines: Iterator[str], room: int) -> Iterator[str]:
+    """The lines that fit into a record."""
+    for line in lines:
+        room -= len(line)
+        if room < 0:
+            return
+        yield line
 
 
 def _last_filled(plan: TextPlan) -> int:

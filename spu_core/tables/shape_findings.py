@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from spu_core.errors import TableError
 from spu_core.tables.blocks import BlockReader, TextPlan
-from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.columns import AnyColumn
 from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.reading import RejectedLine, separator_name
+from spu_core.tables.reading import RejectedLine
 
-Slots = Mapping[str, NumberColumn | TextColumn]
+Slots = Mapping[str, AnyColumn]
 _NAMED_LINES = 20
 # With more of its lines rejected than this, a file was not understood at all.
 _MOST_REJECTED = 0.5
@@ -87,7 +87,7 @@ def _stacked(reader: BlockReader, slots: Slots, lines: Mapping[int, int]) -> lis
 def _one_column(plan: TextPlan) -> list[Finding]:
     if len(plan.columns) > 1:
         return []
-    text = f"Only one column was found with the separator {separator_name(plan.dialect.separator or ',')}."
+    text = "Only one column was found."
     return [Finding("one_column", Severity.ERROR, text, "If the file has more, set its separator.")]
 
 

@@ -1,29 +1,36 @@
-"""Separator and quote of a text file, judged by how evenly each choice cuts the lines."""
+"""Separator and quote of a text file, judged by how evenly each choice cuts the lines.
+
+Every choice gets a product of fits in [0, 1] (`_FITS`); the best one that `_REFUSALS` do not refuse is taken, and if
+none is left, the file has one column.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import io
-import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from spu_core.tables.records import Record, read_records
 
 SEPARATORS = (",", ";", "\t", "|", ":", " ", "^", "~", "\x01", "\x1f")
 # Signs that also stand inside plain text, so that a cut by them must be clearly better to be believed.
 _DOUBTFUL = {":": 0.6, " ": 0.5, "^": 0.9, "~": 0.9}
 _NUMBER = re.compile(r"[+-]?[$€£]?(\d{1,3}([ \u00a0\u202f.,']\d{3})+|\d+)?([.,]\d*)?([eE][+-]?\d+)?\s?[%€$£]?")
-_CLOCK = r"[T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[APap][Mm])?(Z|[+-]\d\d:?\d\d)?"
-_DATE = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}({_CLOCK})?")
+_CLOCK = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[APap][Mm])?"
+_TIME = re.compile(_CLOCK)
+_DATE = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}([T ]{_CLOCK}(Z|[+-]\d\d:?\d\d)?)?")
+_LINK = re.compile(r"[a-z][a-z0-9+]{1,9}://\S+")
 _WORD = re.compile(r"[^\W\d_][\w .\-/&+]{0,40}|")
 SAMPLE_RECORDS = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """One way of cutting the sample: separator, quote, the usual number of fields, and how well it fits in [0, 1]."""
+    """One way of cutting the sample: separator, quote, the usual number of fields, and how well it fits in [0, 1].
+
+    The separator may be the same sign twice, such as `||`.
+    """
 
     separator: str
     quote: str
@@ -37,39 +44,35 @@ def sniff_cut(sample: str) -> Cut:
     >>> cut = sniff_cut("a;b\\n1,5;x\\n2,5;y\\n")
     >>> cut.separator, cut.width
     (';', 2)
+    >>> sniff_cut("time\\n01:02:03\\n04:05:06\\n").width
+    1
+    >>> sniff_cut("a||b\\n1||2\\n3||4\\n").separator
+    '||'
     """
     cuts = [cut_with(sample, separator, quote) for separator in SEPARATORS for quote in _quotes_in(sample)]
     best = max(cuts, key=lambda cut: cut.fit)
-    return best if best.fit > 0.0 else Cut(",", '"', 1, 0.0)
+    if best.fit > 0.0:
+        return best
+    # One column: a sign that the cells do not hold.
+    return Cut(next((sign for sign in SEPARATORS if sign not in sample), ","), '"', 1, 0.0)
 
 
 def cut_with(sample: str, separator: str, quote: str) -> Cut:
-    """How well one separator and quote fit the sample."""
-    records = [record for record in split_records(sample, separator, quote) if any(record)]
-    width = usual_width(records)
-    if width < 2:
-        return Cut(separator, quote, 1, 0.0)
-    usual = [record for record in records if len(record) == width]
-    even = len(usual) / len(records)
-    # Cells that look like values speak for a cut; a quote sign left inside a cell speaks against it.
-    cells = [cell for record in usual[1:101] or usual for cell in record]
-    typed = sum(_looks_like_value(cell.strip()) for cell in cells) / len(cells)
-    stray = sum(cell[:1] in "\"'" and cell[:1] != "" for cell in cells) / len(cells)
-    fit = even**2 * (0.2 + 0.8 * typed) * (1.0 - stray) * (1.0 - 0.4 / width) * _DOUBTFUL.get(separator, 1.0)
-    return Cut(separator, quote, width, fit * (1.0 if quote == '"' else 0.99))
+    """How well one separator and quote fit the sample; nothing fits a separator that cuts no cells apart."""
+    records = [record for record in read_records(sample, separator[0], quote, SAMPLE_RECORDS) if any(record.cells)]
+    width = usual_width([record.cells for record in records])
+    seen = _Seen(sample, separator[0], quote, width, tuple(records))
+    if width < 2 or any(refuses(seen) for refuses in _REFUSALS):
+        return Cut(separator, quote, max(1, min(width, 1)), 0.0)
+    fit = 1.0
+    for judge in _FITS:
+        fit *= judge(seen)
+    if _is_doubled(seen):
+        return Cut(2 * separator[0], quote, (width + 1) // 2, fit)
+    return Cut(separator[0], quote, width, fit)
 
 
-def split_records(sample: str, separator: str, quote: str) -> list[list[str]]:
-    """The sample's records as lists of cells; a record that never ends is left out."""
-    reader = _reader(io.StringIO(sample, newline=""), separator, quote)
-    records: list[list[str]] = []
-    # A cell beyond the csv module's size ends the sample; what came before it is sample enough.
-    with contextlib.suppress(csv.Error):
-        records.extend(itertools.islice(reader, SAMPLE_RECORDS))
-    return records
-
-
-def usual_width(records: list[list[str]]) -> int:
+def usual_width(records: Sequence[Sequence[str]]) -> int:
     """The most frequent number of fields; the larger one when two are equally frequent.
 
     >>> usual_width([["title"], ["a", "b"], ["1", "2"]])
@@ -97,10 +100,137 @@ def looks_like_date(cell: str) -> bool:
     return _DATE.fullmatch(cell) is not None
 
 
-def _reader(lines: Iterable[str], separator: str, quote: str) -> Iterator[list[str]]:
-    if quote:
-        return csv.reader(lines, delimiter=separator, quotechar=quote, skipinitialspace=separator != " ")
-    return csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+def looks_like_time(cell: str) -> bool:
+    """Whether a cell is a time of day.
+
+    >>> looks_like_time("10:15"), looks_like_time("10:15:30.5"), looks_like_time("10:5")
+    (True, True, False)
+    """
+    return _TIME.fullmatch(cell) is not None
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The sample as one separator cuts it."""
+
+    sample: str
+    separator: str
+    quote: str
+    width: int
+    records: tuple[Record, ...]
+
+    @property
+    def usual(self) -> list[tuple[str, ...]]:
+        """The records of the usual width."""
+        return [record.cells for record in self.records if len(record.cells) == self.width]
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells of the first hundred rows."""
+        usual = self.usual
+        return [cell for record in usual[1:101] or usual for cell in record]
+
+
+def _evenness(seen: _Seen) -> float:
+    """The share of lines with the usual number of cells counts twice."""
+    return float((len(seen.usual) / len(seen.records)) ** 2)
+
+
+def _value_share(seen: _Seen) -> float:
+    """Cells that look like numbers, dates, times or words speak for a cut."""
+    cells = seen.cells
+    return 0.2 + 0.8 * sum(map(_looks_like_value, cells)) / len(cells)
+
+
+def _without_stray_quotes(seen: _Seen) -> float:
+    """A quote sign left at the start of a cell speaks against a cut."""
+    cells = seen.cells
+    return 1.0 - sum(cell[:1] in ('"', "'") for cell in cells) / len(cells)
+
+
+def _breadth(seen: _Seen) -> float:
+    """More columns are less likely by chance."""
+    return 1.0 - 0.4 / seen.width
+
+
+def _trust(seen: _Seen) -> float:
+    """Signs that also stand inside plain text are believed less; so is the single quote."""
+    return _DOUBTFUL.get(seen.separator, 1.0) * (1.0 if seen.quote == '"' else 0.99)
+
+
+def _quotes_in_place(seen: _Seen) -> float:
+    """Quoted cells stand between separators, so a sign that only stands inside quotes separates nothing."""
+    if not seen.quote or seen.quote not in seen.sample:
+        return 1.0
+    any_sign = "[" + re.escape("".join(SEPARATORS)) + "]"
+    everywhere = _count_quoted(seen, any_sign)
+    return min(1.0, _count_quoted(seen, re.escape(seen.separator)) / everywhere) ** 2 if everywhere else 1.0
+
+
+_FITS: tuple[Callable[[_Seen], float], ...] = (
+    _evenness,
+    _value_share,
+    _without_stray_quotes,
+    _breadth,
+    _trust,
+    _quotes_in_place,
+)
+
+
+def _lines_are_values(seen: _Seen) -> bool:
+    """Lines that are times, dates, links or numbers as a whole are one column, unless the header is cut as well.
+
+    A comma may separate two whole numbers, so it needs a header that it does not cut.
+    """
+    lines = [line.strip() for line in re.split(r"[\r\n]+", seen.sample[:20_000]) if line.strip()]
+    first, rest = lines[0], lines[1:-1] or lines[1:]
+    header_is_cut = seen.separator in first and not _is_one_value(first)
+    if not rest or header_is_cut or sum(map(_is_one_value, rest)) < 0.95 * len(rest):
+        return False
+    return seen.separator in _DOUBTFUL or seen.separator not in first
+
+
+def _blanks_are_prose(seen: _Seen) -> bool:
+    """Blanks cut a table only if they cut its first line too, and some column holds numbers, dates or quoted cells."""
+    if seen.separator != " ":
+        return False
+    if not seen.width - 1 <= len(seen.records[0].cells) <= seen.width:
+        return True
+    quoted = bool(seen.quote) and _count_quoted(seen, " ") > 0
+    columns = zip(*seen.usual[1:] or seen.usual, strict=True)
+    return not quoted and not any(_mostly_figures(column) for column in columns)
+
+
+_REFUSALS: tuple[Callable[[_Seen], bool], ...] = (_lines_are_values, _blanks_are_prose)
+
+
+def _is_doubled(seen: _Seen) -> bool:
+    """Whether every second column is empty everywhere, so that the separator is the sign twice: a||b."""
+    if seen.width < 3 or seen.width % 2 == 0 or 2 * seen.separator not in seen.sample:
+        return False
+    usual = seen.usual
+    between = not any(cell for record in usual for cell in record[1::2])
+    return between and any(any(record[::2]) for record in usual) and seen.separator not in " \t"
+
+
+def _count_quoted(seen: _Seen, signs: str) -> int:
+    mark = re.escape(seen.quote)
+    # Possessive: a quote that is never closed must not be tried in many ways.
+    pattern = rf"(?:^|{signs}) ?{mark}(?:[^{mark}\\]|{mark}{mark}|\\.)*+{mark}(?= ?(?:{signs}|$|\r))"
+    return len(re.findall(pattern, seen.sample[:100_000], re.MULTILINE))
+
+
+def _mostly_figures(column: Sequence[str]) -> bool:
+    figures = sum(looks_like_number(cell) or looks_like_date(cell) or looks_like_time(cell) for cell in column)
+    return figures > 0.8 * len(column)
+
+
+def _is_one_value(line: str) -> bool:
+    """
+    >>> [_is_one_value(line) for line in ("01:02:03", "2024-01-31 10:15", "http://a.b/c?d=1", "1,5", "a b")]
+    [True, True, True, True, False]
+    """
+    return looks_like_time(line) or looks_like_date(line) or looks_like_number(line) or bool(_LINK.fullmatch(line))
 
 
 def _quotes_in(sample: str) -> list[str]:
@@ -111,4 +241,4 @@ def _quotes_in(sample: str) -> list[str]:
 
 
 def _looks_like_value(cell: str) -> bool:
-    return looks_like_number(cell) or looks_like_date(cell) or _WORD.fullmatch(cell) is not None
+    return looks_like_number(cell) or looks_like_date(cell) or looks_like_time(cell) or bool(_WORD.fullmatch(cell))

@@ -15,14 +15,15 @@ import pandas as pd
 
 # The wide forms of the signs, common in East Asian input, are run as well.
 _DANGEROUS = re.compile(r"[\s\x00]*[=+\-@＝＋－＠\t\r\n|]")
-_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*")
+# Amounts such as -$1,200.50 or -5% as well: figures and marks only, so that nothing can be called.
+_NUMBER = re.compile(r"\s*[+-]?[$€£]?(?=[.,]?\d)(\d{1,3}([.,' ]\d{3})+|\d+)?([.,]\d*)?([eE][+-]?\d+)?\s?[%€$£]?\s*")
 
 
 def is_dangerous(text: str) -> bool:
     """Whether a spreadsheet could run this cell.
 
-    >>> [is_dangerous(text) for text in ("=1+1", " @SUM(A1)", "-5", "-5+cmd|'x'!A1", "a=b")]
-    [True, True, False, True, False]
+    >>> [is_dangerous(text) for text in ("=1+1", " @SUM(A1)", "-5", "-$1,200.50", "-5+cmd|'x'!A1", "a=b")]
+    [True, True, False, False, True, False]
     """
     return bool(_DANGEROUS.match(text)) and not _NUMBER.fullmatch(text)
 

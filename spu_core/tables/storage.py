@@ -16,16 +16,18 @@ from spu_core.tables.findings import Finding
 from spu_core.tables.parquet_files import schema_metadata
 from spu_core.tables.reading import Dialect, Reading, RejectedLine
 from spu_core.tables.table import Table
+from spu_core.tables.written import TEXT_COLUMN, Written
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 _KEY = b"spu_table"
-_SCHEMA = 1
+_SCHEMA = 2
 _LARGEST_NOTE = 32 * 1024**2
 
 
 def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     """Write the table; what stood at the path is replaced."""
-    values = pa.Table.from_pandas(table.frame, preserve_index=False)
+    texts = {f"{TEXT_COLUMN}{name}": how.texts for name, how in table.written.items() if how.texts is not None}
+    values = pa.Table.from_pandas(table.frame.assign(**texts), preserve_index=False)
     note = json.dumps(_to_json(table), allow_nan=False, ensure_ascii=False).encode()
     values = values.replace_schema_metadata({**(values.schema.metadata or {}), _KEY: note})
     pq.write_table(values, path, compression="zstd")
@@ -54,6 +56,7 @@ def _to_json(table: Table) -> dict[str, Any]:
         "positive_values": list(table.positive_values),
         "truth_values": list(table.truth_values),
         "reading": None if table.reading is None else asdict(table.reading),
+        "written": {name: [how.style, how.decimal, how.missing] for name, how in table.written.items()},
         "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in table.findings],
     }
 
@@ -65,7 +68,9 @@ def _parse(note: bytes, shown: str) -> dict[str, Any]:
         parsed = json.loads(note, object_pairs_hook=_no_twins, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
-    expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings"}
+    expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings", "written"}
+    if isinstance(parsed, dict) and parsed.get("schema") == 1:
+        parsed = {"written": {}, **parsed, "schema": _SCHEMA}
     if not isinstance(parsed, dict) or set(parsed) != expected:
         raise TableError(f"{shown!r}: the note stored with the table must have exactly the fields {sorted(expected)}.")
     if parsed["schema"] != _SCHEMA:
@@ -74,21 +79,30 @@ def _parse(note: bytes, shown: str) -> dict[str, Any]:
 
 
 def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str, kind: type[AnyTable]) -> AnyTable:
+    texts = {name for name in frame.columns if name.startswith(TEXT_COLUMN)}
     try:
         return kind(
             name=_text(note["name"]),
-            frame=frame,
+            frame=frame.drop(columns=texts) if texts else frame,
             roles=note["roles"],
             types=note["types"],
             positive_values=tuple(note["positive_values"]),
             truth_values=tuple(note["truth_values"]),
             reading=None if note["reading"] is None else _reading(note["reading"]),
+            written={
+                name: _how_written(how, frame.get(f"{TEXT_COLUMN}{name}")) for name, how in note["written"].items()
+            },
             findings=tuple(_exactly(Finding, item, lines=tuple(item["lines"])) for item in note["findings"]),
         )
     except TableError as error:
         raise TableError(f"{shown!r}: the stored table contradicts itself. {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
+
+
+def _how_written(note: list[Any], texts: pd.Series | None) -> Written:
+    style, decimal, missing = map(_text, note)
+    return Written(texts, style, decimal, missing)
 
 
 def _reading(note: dict[str, Any]) -> Reading:

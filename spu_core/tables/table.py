@@ -24,6 +24,7 @@ from spu_core.tables.roles import SINGLE_ROLES, Role, check_role_changes, check_
 if TYPE_CHECKING:
     from spu_core.tables.profiles import TableProfile
     from spu_core.tables.reading import Reading
+    from spu_core.tables.written import Written
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ class Table:
     truth_values: tuple[Any, ...] = ()
     reading: Reading | None = field(default=None, repr=False)
     findings: tuple[Finding, ...] = ()
+    written: Mapping[str, Written] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         columns = list(self.frame.columns)
@@ -54,6 +56,7 @@ class Table:
         object.__setattr__(self, "frame", self.frame.copy(deep=False))
         object.__setattr__(self, "roles", MappingProxyType({name: roles[name] for name in columns}))
         object.__setattr__(self, "types", MappingProxyType({name: ColumnType(self.types[name]) for name in columns}))
+        object.__setattr__(self, "written", MappingProxyType({**self.written}))
         self._settle_values("positive_values", Role.LABEL)
         self._settle_values("truth_values", Role.TRUTH)
         object.__setattr__(self, "findings", tuple(each for each in self.findings if self._still_holds(each)))
@@ -195,6 +198,27 @@ class Table:
                 "The table has no truth column; give a column the role 'truth' before its positive values."
             )
         return replace(self, truth_values=_one_tuple(values))
+
+    def only(self, rows: Any) -> Table:
+        """The same table with some of its rows, by number or by a flag for each, numbered anew."""
+        places = np.arange(len(self))[rows]
+        written = {name: how.only(places) for name, how in self.written.items()}
+        return replace(self, frame=self.frame.iloc[places].reset_index(drop=True), written=written)
+
+    def as_written(self, columns: Iterable[str] | None = None, rows: Any = None) -> pd.DataFrame:
+        """The cells as they stood in the file, for exports: `$1.50` and `31.01.2024` rather than 1.5 and 2024-01-31.
+
+        Columns that their values write as they stood keep their type.
+
+        >>> from spu_core.tables import read_table
+        >>> table = read_table(b"price,day\\n$1.50,31.01.2024\\n$2.00,01.02.2024\\n")
+        >>> table.frame["price"].tolist(), table.as_written()["price"].tolist()
+        ([1.5, 2.0], ['$1.50', '$2.00'])
+        """
+        frame = self.frame if columns is None else self.frame[list(columns)]
+        frame = frame.set_axis(range(len(frame))) if rows is None else frame.set_axis(range(len(frame))).iloc[rows]
+        texts = {name: self.written[name].cells(frame[name]) for name in frame.columns if name in self.written}
+        return frame.assign(**texts).reset_index(drop=True)
 
     def profile(self) -> TableProfile:
         """What each column holds, with findings and advice."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, MutableSequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,15 @@ import pyarrow as pa
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.blocks import BlockReader, LongRecordError, ShortcutError, TextPlan
 from spu_core.tables.column_types import ColumnType
-from spu_core.tables.columns import NumberColumn, TextColumn
+from spu_core.tables.columns import AnyColumn, NumberColumn, RawColumn, TextColumn
 from spu_core.tables.encodings import TextSource
 from spu_core.tables.findings import Finding
-from spu_core.tables.finishing import TypedColumn, finish_number, finish_text
-from spu_core.tables.layout import Layout, layout_of, read_records
+from spu_core.tables.finishing import TypedColumn, finish_number, finish_raw, finish_text
+from spu_core.tables.layout import Layout, layout_of
+from spu_core.tables.notation import find_notation, is_padded, rewritten
 from spu_core.tables.numbers import Marks, detect_marks
 from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
+from spu_core.tables.records import read_records
 from spu_core.tables.repairs import (
     FaultyLines,
     Scan,
@@ -34,6 +36,7 @@ from spu_core.tables.scratch import Scratch
 from spu_core.tables.shape_findings import shape_findings
 from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
 from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
+from spu_core.tables.written import NEEDS_TEXT, NOTATION_ROWS, Written, how_written, is_number
 
 _SAMPLE = 1 << 18
 _LARGEST_SAMPLE = 1 << 22
@@ -52,6 +55,7 @@ class TextTable:
     rejected: tuple[RejectedLine, ...]
     empty_lines: int
     findings: tuple[Finding, ...]
+    written: Mapping[str, Written] = field(default_factory=dict)
 
 
 def read_text_table(
@@ -61,31 +65,51 @@ def read_text_table(
     limits: ReadLimits,
     types: Mapping[str, ColumnType],
     scratch: Scratch | None = None,
+    *,
+    as_text: bool = False,
 ) -> TextTable:
-    """Read the whole text; `types` overrides what the values of a column suggest, `scratch` keeps columns in files."""
+    """Read the whole text; `types` overrides what the values of a column suggest, `scratch` keeps columns in files.
+
+    `as_text` returns every cell as it stands in the file.
+    """
     sample = _sample(source)
     cut = _cut(sample, given)
+    padded = is_padded(sample, cut.separator)
+    notation = find_notation(sample, cut)
+    if notation is not None:
+        source = rewritten(source, notation)
+        sample, cut = _sample(source), replace(cut, separator=cut.separator[0])
     records = read_records(sample, cut.separator, cut.quote)
     layout = layout_of(records, cut.separator, given.header)
     _check_shape(layout, sample, name, limits)
     _check_type_names(types, layout.names)
     rows = [record.cells for record in records if record.first_line > layout.lines_before_rows]
-    dialect = given.over(_detected(rows, source, cut, layout))
+    dialect = replace(given.over(_detected(rows, source, cut, layout)), separator=cut.separator)
     start = source.start + _bytes_of_lines(sample, layout.lines_before_rows)
     plan = TextPlan(
-        name, source.stream, start, layout.lines_before_rows, layout.names, dialect, limits, scratch=scratch
+        name,
+        source.stream,
+        start,
+        layout.lines_before_rows,
+        layout.names,
+        dialect,
+        limits,
+        scratch=scratch,
+        as_text=as_text,
+        is_padded=padded,
     )
-    plan = replace(plan, shortcuts=find_shortcuts(rows, plan, types))
+    plan = plan if as_text else replace(plan, shortcuts=find_shortcuts(rows, plan, types))
     try:
         passed = _read_rows(plan, _line(sample, layout), types)
     except ShortcutError:
         passed = _read_rows(replace(plan, shortcuts={}), _line(sample, layout), types)
     typed = _without_filler(plan, passed.columns)
+    written = {} if as_text or scratch is not None else _written(plan, typed, rows, passed)
     frame = pd.DataFrame({str(column.values.name): column.values for column in typed}, copy=False)
     return TextTable(
         frame=frame,
         types={str(column.values.name): column.type for column in typed},
-        dialect=dialect,
+        dialect=dialect if notation is None else replace(dialect, separator=notation.separator),
         layout=layout,
         rejected_rows=passed.rejected_rows,
         rejected=passed.rejected,
@@ -96,6 +120,7 @@ def read_text_table(
             *passed.findings,
             *(finding for column in typed for finding in column.findings),
         ),
+        written=written,
     )
 
 
@@ -106,6 +131,7 @@ class _Pass:
     rejected: tuple[RejectedLine, ...]
     empty_lines: int
     findings: tuple[Finding, ...]
+    plan: TextPlan
 
 
 def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]) -> _Pass:
@@ -130,7 +156,44 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
         rejected=rejected,
         empty_lines=len(reader.empty) - len(faulty),
         findings=tuple(found),
+        plan=parsed.plan,
     )
+
+
+# What these findings say of a column shows that some of its cells would be written differently.
+_CHANGED = {"units_removed", "mixed_column", "infinite_values"}
+
+
+def _written(
+    plan: TextPlan, typed: list[TypedColumn], rows: list[tuple[str, ...]], passed: _Pass
+) -> dict[str, Written]:
+    """How the cells of columns stood in the file, for those whose type would write them differently."""
+    first = [row for row in rows[:NOTATION_ROWS] if len(row) == len(plan.columns)]
+    cells = dict(zip(plan.columns, zip(*first, strict=True), strict=False))
+    missing, decimal = frozenset(plan.missing_marks), plan.dialect.decimal or "."
+    found = {}
+    for column in typed:
+        name = str(column.values.name)
+        how = how_written(column.values, cells.get(name, ()), missing, decimal, column.texts)
+        if is_number(column.values) and any(finding.code in _CHANGED for finding in column.findings):
+            how = NEEDS_TEXT
+        if how is not None:
+            found[name] = how
+    texts = _texts_of(passed.plan, tuple(name for name, how in found.items() if how is NEEDS_TEXT))
+    return {**found, **{name: Written(text) for name, text in texts.items()}}
+
+
+def _texts_of(plan: TextPlan, names: tuple[str, ...]) -> dict[str, pd.Series]:
+    """The cells of these columns as they stand in the file, in one more pass over it."""
+    if not names:
+        return {}
+    reader = BlockReader(replace(plan, as_text=True, shortcuts={}), empty_marks=plan.missing_marks)
+    slots = {name: _raw_slot(name, plan) for name in names}
+    for block in reader.blocks(names):
+        for slot, cells in zip(slots.values(), block.columns, strict=True):
+            slot.add(cells)
+    # Texts that come again and again take little room as levels.
+    return {name: finish_raw(name, slot).values.astype("category") for name, slot in slots.items()}
 
 
 @dataclass(frozen=True)
@@ -138,7 +201,7 @@ class _Parsed:
     plan: TextPlan
     faulty: FaultyLines
     reader: BlockReader
-    slots: dict[str, NumberColumn | TextColumn]
+    slots: dict[str, AnyColumn]
 
 
 def _parse(plan: TextPlan, header_text: str, scan: Scan, types: Mapping[str, ColumnType]) -> _Parsed:
@@ -166,11 +229,9 @@ def _parse_without(plan: TextPlan, faulty: FaultyLines, types: Mapping[str, Colu
     return _Parsed(rest, faulty, *_stream(rest, types))
 
 
-def _stream(
-    plan: TextPlan, types: Mapping[str, ColumnType]
-) -> tuple[BlockReader, dict[str, NumberColumn | TextColumn]]:
+def _stream(plan: TextPlan, types: Mapping[str, ColumnType]) -> tuple[BlockReader, dict[str, AnyColumn]]:
     reader = BlockReader(plan)
-    slots: dict[str, NumberColumn | TextColumn] = {name: _new_slot(name, plan, types) for name in plan.columns}
+    slots: dict[str, AnyColumn] = {name: _new_slot(name, plan, types) for name in plan.columns}
     first = True
     for block in reader.blocks():
         for name, cells in zip(plan.columns, block.columns, strict=True):
@@ -183,7 +244,9 @@ def _stream(
     return reader, slots
 
 
-def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> NumberColumn | TextColumn:
+def _new_slot(name: str, plan: TextPlan, types: Mapping[str, ColumnType]) -> AnyColumn:
+    if plan.as_text:
+        return _raw_slot(name, plan)
     asked = types.get(name)
     levelled = pa.types.is_dictionary(plan.shortcuts.get(name, pa.string()))
     if (asked is None and not levelled) or asked is ColumnType.NUMBER:
@@ -197,9 +260,14 @@ def _text_slot(plan: TextPlan, **facts: Any) -> TextColumn:
     return TextColumn(plan.limits.levels, plan.missing_marks, chunks, **facts)
 
 
+def _raw_slot(name: str, plan: TextPlan) -> RawColumn:
+    chunks: MutableSequence[pa.Array] = [] if plan.scratch is None else plan.scratch.chunks()
+    return RawColumn(chunks, is_padded=plan.is_padded and name != plan.columns[0])
+
+
 def _finish(
     plan: TextPlan,
-    slots: dict[str, NumberColumn | TextColumn],
+    slots: dict[str, AnyColumn],
     types: Mapping[str, ColumnType],
 ) -> list[TypedColumn]:
     late = _late_texts(plan, slots)
@@ -208,6 +276,8 @@ def _finish(
         slot = late.get(name) or slots[name]
         if isinstance(slot, NumberColumn):
             column = finish_number(name, slot, plan.limits.levels)
+        elif isinstance(slot, RawColumn):
+            column = finish_raw(name, slot)
         else:
             column = finish_text(name, slot, _marks(plan.dialect), types.get(name))
             slot.chunks.clear()
@@ -215,7 +285,7 @@ def _finish(
     return columns
 
 
-def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> dict[str, TextColumn]:
+def _late_texts(plan: TextPlan, slots: dict[str, AnyColumn]) -> dict[str, TextColumn]:
     """Columns that turned out to be text only after their first block are read once more."""
     if any(isinstance(slot, NumberColumn) and slot.needs_a_closer_look() for slot in slots.values()):
         raise ShortcutError("a number has more digits than a float holds")
@@ -231,7 +301,7 @@ def _late_texts(plan: TextPlan, slots: dict[str, NumberColumn | TextColumn]) -> 
 
 
 def _line_numbers(
-    plan: TextPlan, reader: BlockReader, slots: Mapping[str, NumberColumn | TextColumn], one_line_each: bool
+    plan: TextPlan, reader: BlockReader, slots: Mapping[str, AnyColumn], one_line_each: bool
 ) -> dict[int, int]:
     """The file's line of each record that a finding may name."""
     rows = [row for slot in slots.values() for row in slot.odd_rows()]
@@ -257,7 +327,8 @@ def _cut(sample: str, given: Dialect) -> Cut:
     if given.separator is None:
         cut = sniff_cut(sample)
         return cut if given.quote is None else cut_with(sample, cut.separator, given.quote)
-    return cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
+    cut = cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
+    return replace(cut, separator=given.separator)
 
 
 def _detected(rows: list[tuple[str, ...]], source: TextSource, cut: Cut, layout: Layout) -> Dialect:

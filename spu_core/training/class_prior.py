@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from spu_core.errors import AssumptionError, TrainingError
@@ -40,4 +38,4 @@ def _drawn(table: Table, most_rows: int, seed: int) -> Table:
     if len(table) <= most_rows:
         return table
     rows = np.sort(np.random.default_rng(seed).choice(len(table), most_rows, replace=False))
-    return replace(table, frame=table.frame.iloc[rows].reset_index(drop=True))
+    return table.only(rows)

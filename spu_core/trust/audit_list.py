@@ -18,13 +18,13 @@ HIDDEN_ROLES = (Role.LABEL, Role.TRUTH, Role.SOFT_LABEL)
 def review_list(table: Table, plan: AuditPlan, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """One line per drawn row, to be filled in: verdict (positive, negative or unsure), reviewer, note.
 
-    `row` counts the rows of the table from 0. Strata have letters in random order, so that they tell nothing. Without
-    `columns`, all but label, truth and soft label are shown.
+    `row` counts the rows of the table from 0; cells stand as they stood in the file. Strata have letters in random
+    order, so that they tell nothing. Without `columns`, all but label, truth and soft label are shown.
     """
     rows = np.array(plan.rows)
     if rows.size and rows.max() >= len(table):
         raise AssumptionError(f"The audit drew row {rows.max()}, but {table.name!r} has only {len(table):,} rows.")
-    shown = table.frame[_shown(table, columns)].iloc[rows].reset_index(drop=True)
+    shown = table.as_written(_shown(table, columns), rows)
     # A column of the table with one of our names keeps its values under another name.
     shown.columns = pd.Index([f"{name} (data)" if name in OWN_COLUMNS else name for name in shown.columns])
     letters = stratum_letters(plan)

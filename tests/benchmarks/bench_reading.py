@@ -1,13 +1,19 @@
-"""Reading a million rows against plain pandas, and the detectors we could have used against ours."""
+"""Reading polluted files beside other readers, reading a million rows against plain pandas, and detectors against ours.
+
+`python -m tests.benchmarks reading:readers` judges readers on our own corpus, or on the one in the folder that
+`SPU_CORPUS` names: `csv/NAME` with `clean/NAME` as it should be read. `reading:speed` measures speed only.
+"""
 
 from __future__ import annotations
 
 import csv
 import importlib.util
+import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import mean
 from types import ModuleType
 
 import numpy as np
@@ -20,9 +26,32 @@ from spu_core.tables.sniffing import sniff_cut
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent))
 from tests.benchmarks.harness import BenchRow, alternate, peak_memory_of, print_table  # noqa: E402
+from tests.benchmarks.pollution import corpus, read_corpus  # noqa: E402
+from tests.benchmarks.readers import by_kind, print_readers  # noqa: E402
+
+PARTS = ("readers", "speed")
 
 
-def rows() -> list[BenchRow]:
+def rows(*parts: str) -> Iterator[BenchRow]:
+    """How right our reader is, and how fast."""
+    chosen = parts or PARTS
+    if "readers" in chosen:
+        yield from _reader_rows()
+    if "speed" in chosen:
+        yield from _speed_rows()
+
+
+def _reader_rows() -> list[BenchRow]:
+    folder = os.environ.get("SPU_CORPUS")
+    files = read_corpus(Path(folder)) if folder else corpus()
+    ours = print_readers(files)["ours"]
+    return [
+        BenchRow("polluted files, mean of all files", mean(ours.values()), 9.9, "at least", "of 10"),
+        BenchRow("polluted files, mean of all kinds", mean(by_kind(ours, files).values()), 9.9, "at least", "of 10"),
+    ]
+
+
+def _speed_rows() -> list[BenchRow]:
     """CPU and peak memory of reading a CSV of a million rows and thirty columns, as multiples of pandas.read_csv."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "million.csv"
@@ -199,4 +228,4 @@ if __name__ == "__main__":
             print(f"{name}: {right} of {shown}")
     for name, seconds in sniffing_seconds().items():
         print(f"{name}: {seconds * 1000:.1f} ms")
-    print_table(rows())
+    print_table(_speed_rows())

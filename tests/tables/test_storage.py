@@ -37,9 +37,9 @@ def test_a_table_survives_its_parquet_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda note: note.replace('"schema": 1', '"schema": 99'), "was stored in schema 99"),
-        (lambda note: note.replace('"schema": 1', '"schema": 1, "schema": 1'), "a field is given twice"),
-        (lambda note: note.replace('"schema": 1', '"schema": 1, "extra": 2'), "must have exactly the fields"),
+        (lambda note: note.replace('"schema": 2', '"schema": 99'), "was stored in schema 99"),
+        (lambda note: note.replace('"schema": 2', '"schema": 2, "schema": 2'), "a field is given twice"),
+        (lambda note: note.replace('"schema": 2', '"schema": 2, "extra": 2'), "must have exactly the fields"),
         (lambda note: note.replace('"positive_values": [1]', '"positive_values": [NaN]'), "NaN is not a number"),
         (lambda note: note.replace('"label": "label"', '"label": "boss"'), "cannot have the role 'boss'"),
         (lambda note: note.replace('"line": 42', '"lime": 42'), "must have exactly the fields"),
