@@ -18,6 +18,7 @@ from spu_core.tables.copies import copies_of, refuse_copies
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.fingerprints import fingerprint
 from spu_core.tables.positives import check_positive_values, guess_positive_values, is_positive
+from spu_core.tables.repeats import RepeatedRows, find_repeats
 from spu_core.tables.role_guesses import guess_roles
 from spu_core.tables.roles import SINGLE_ROLES, Role, check_role_changes, check_roles, parse_roles
 
@@ -152,6 +153,11 @@ class Table:
         if isinstance(values.dtype, pd.DatetimeTZDtype):
             values = values.dt.tz_convert("UTC").dt.tz_localize(None)
         return values.to_numpy()
+
+    @cached_property
+    def repeats(self) -> RepeatedRows | None:
+        """Rows that repeat other rows in their features; None where there are none."""
+        return find_repeats(self.frame[list(self.features)])
 
     @cached_property
     def fingerprint(self) -> str:
