@@ -13,6 +13,7 @@ from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.folder import TableFolder
 from spu_core.tables.leakage import FEWEST_POSITIVES, find_leaks
 from spu_core.tables.moments import day_of, stamps
+from spu_core.tables.role_proposals import propose_roles
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
 
@@ -113,7 +114,7 @@ def profile_table(table: Table) -> TableProfile:
     """
     columns = tuple(_profile_column(table, name) for name in table.frame.columns)
     leaks = tuple(leak.as_finding() for leak in find_leaks(table))
-    own = (*label_findings(table), *missing_findings(columns), *leaks, *repeat_findings(table))
+    own = (*label_findings(table), *missing_findings(columns), *leaks, *repeat_findings(table), *propose_roles(table))
     return TableProfile(len(table), int(table.is_labeled.sum()), columns, (*table.findings, *own))
 
 

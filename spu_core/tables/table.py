@@ -222,9 +222,14 @@ class Table:
         return read_stored(path, cls)
 
     def _still_holds(self, finding: Finding) -> bool:
-        """What was said about a guessed label is over once a person chose another one."""
-        label = self.column_with(Role.LABEL)
-        return {"label_guessed": finding.column == label, "no_label": label is None}.get(finding.code, True)
+        """What was said about a guessed label or group is over once a person chose another one."""
+        label, group = self.column_with(Role.LABEL), self.column_with(Role.GROUP)
+        holds = {
+            "label_guessed": finding.column == label,
+            "no_label": label is None,
+            "group_guessed": finding.column == group,
+        }
+        return holds.get(finding.code, True)
 
     def _numbers_with(self, role: Role) -> np.ndarray | None:
         column = self.column_with(role)
