@@ -39,6 +39,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "selections": list,
     "trained_on_refined": bool,
     "labels_note": (str, type(None)),
+    "data_notes": list,
     "rows": int,
     "labeled": int,
     "soft_label_mean": (int, float),
@@ -60,6 +61,7 @@ class RunFacts:
     selections: tuple[Selection, ...]
     trained_on_refined: bool
     labels_note: str | None
+    data_notes: tuple[str, ...]
     rows: int
     labeled: int
     soft_label_mean: float
@@ -79,6 +81,7 @@ class RunFacts:
             selections=run.selections,
             trained_on_refined=run.trained_on_refined,
             labels_note=basis.labels_note,
+            data_notes=basis.data_notes,
             rows=basis.soft_label.size,
             labeled=int(basis.is_labeled.sum()),
             soft_label_mean=float(basis.soft_label.mean()),
@@ -95,7 +98,7 @@ class RunFacts:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
-        found = {"selections": [], **found}  # unknown to schema 1
+        found = {"selections": [], "data_notes": [], **found}  # unknown to schema 1 and 2
         need_fields(found, _FIELDS, "record of the run")
         _check_metrics(found["metrics"] or {})
         changed = {
@@ -104,6 +107,7 @@ class RunFacts:
             "learning_curve": tuple(tuple(curve) for curve in found["learning_curve"]),
             "tunings": tuple(tuning_from_dict(one) for one in found["tunings"]),
             "selections": tuple(_selection(one) for one in found["selections"]),
+            "data_notes": tuple(str(note) for note in found["data_notes"]),
             "versions": {str(name): str(value) for name, value in found["versions"].items()},
         }
         return cls(**{**found, **changed})
@@ -131,7 +135,8 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
         )
     config = facts.config
     parts = {name: rows.get(name) for name in ROW_PARTS}
-    basis = Basis(**parts, labels_note=facts.labels_note, budget=config.review_budget, level=config.level)  # type: ignore[arg-type]
+    notes = {"labels_note": facts.labels_note, "data_notes": facts.data_notes}
+    basis = Basis(**parts, **notes, budget=config.review_budget, level=config.level)  # type: ignore[arg-type]
     run = Run(
         name=facts.name,
         candidate=candidate,

@@ -11,7 +11,7 @@ from spu_core.export.archive import MANIFEST, digest
 from spu_core.export.reading import need_fields, read_json
 
 FORMAT = "spu-studio bundle"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "format": str,
     "schema_version": int,

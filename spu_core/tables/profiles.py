@@ -13,6 +13,7 @@ from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.folder import TableFolder
 from spu_core.tables.leakage import FEWEST_POSITIVES, find_leaks
 from spu_core.tables.moments import day_of, stamps
+from spu_core.tables.role_proposals import propose_roles
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
 
@@ -105,7 +106,7 @@ class TableProfile:
 
 
 def profile_table(table: Table) -> TableProfile:
-    """Profile every column, and look for leaks and for labels that are too few.
+    """Profile every column, and look for leaks, repeated rows and labels that are too few.
 
     >>> profile = profile_table(Table.from_frame(pd.DataFrame({"age": [1, 2, 3, None], "label": [0, 0, 1, 0]})))
     >>> profile.column("age").missing_share, profile.column("age").quantiles[0.5]
@@ -113,7 +114,7 @@ def profile_table(table: Table) -> TableProfile:
     """
     columns = tuple(_profile_column(table, name) for name in table.frame.columns)
     leaks = tuple(leak.as_finding() for leak in find_leaks(table))
-    own = (*label_findings(table), *missing_findings(columns), *leaks)
+    own = (*label_findings(table), *missing_findings(columns), *leaks, *repeat_findings(table), *propose_roles(table))
     return TableProfile(len(table), int(table.is_labeled.sum()), columns, (*table.findings, *own))
 
 
@@ -242,6 +243,11 @@ def label_findings(table: Table | TableFolder) -> list[Finding]:
         text = f"Only {count} rows are confirmed positives by the label {column!r}."
         return [Finding("few_labels", Severity.WARNING, text, "Estimates from so few rows are very unsure.", column)]
     return []
+
+
+def repeat_findings(table: Table) -> list[Finding]:
+    """Rows that repeat other rows."""
+    return [] if table.repeats is None else [table.repeats.as_finding()]
 
 
 def missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:

@@ -137,7 +137,8 @@ def _table(frame: Any, types: Mapping[str, ColumnType], reading: Reading, findin
         reading=reading,
         findings=findings,
     )
-    return replace(table, findings=(*findings, *_label_findings(table))).without_copies()
+    found = (*findings, *_label_findings(table), *_group_findings(table))
+    return replace(table, findings=found).without_copies()
 
 
 def _label_findings(table: Table) -> list[Finding]:
@@ -149,6 +150,16 @@ def _label_findings(table: Table) -> list[Finding]:
     count = int(table.is_labeled.sum())
     text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed positives."
     return [Finding("label_guessed", Severity.INFO, text, "Change the role or the positive values if not.", column)]
+
+
+def _group_findings(table: Table) -> list[Finding]:
+    column = table.column_with(Role.GROUP)
+    if column is None:
+        return []
+    text = f"Column {column!r} was taken as the group: rows with the same value stay in one fold."
+    return [
+        Finding("group_guessed", Severity.INFO, text, "Change its role if its rows do not belong together.", column)
+    ]
 
 
 def _column_type(column: str, kind: ColumnType | str) -> ColumnType:

@@ -10,6 +10,14 @@ import pandas as pd
 from spu_core.tables.column_types import ColumnType
 from spu_core.tables.roles import Role
 
+# Who has several rows, and what may have them; a bare `device` or `store` is as often a kind of thing, so it is only
+# proposed (role_proposals.py).
+_WHO = "user|patient|customer|client|member|person|subject|player"
+_WHAT = "account|device|store|shop|household|family"
+_NUMBERED = "_?(id|nbr|no|number|key|code)"
+# With fewer values, a column is a feature rather than a list of people or things.
+FEWEST_GROUPS = 20
+
 # For each role the patterns of names that speak for it, the most telling first.
 _NAMES = {
     Role.TRUTH: (
@@ -25,7 +33,10 @@ _NAMES = {
         r"is_(fraud|cheat(er)?|spam|bot|default|churn(ed)?|converted)",
         r"fraud|cheater|spam|churn(ed)?|converted|conversion",
     ),
-    Role.GROUP: (r"group(_?id)?|household(_?id)?|family(_?id)?|cluster(_?id)?|patient_?(id|nbr)|account_?id",),
+    Role.GROUP: (
+        r"group(_?id)?|household(_?id)?|family(_?id)?|cluster(_?id)?|patient_?(id|nbr)|account_?id",
+        rf"({_WHO})({_NUMBERED})?|({_WHAT}){_NUMBERED}",
+    ),
     Role.TIME: (r"(event_?|record_?)?(date|time|timestamp|datetime|day|month|ts)", r"\w+_(at|date|time|on)"),
 }
 _CONFIRMATION = re.compile(r"confirm|fraud|positive|diagnos|label|convert|caught|ban|admit|churn|default|chargeback")
@@ -52,6 +63,15 @@ def guess_roles(frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Map
     if Role.TIME not in roles.values():
         roles |= _only_complete_date(frame, types, roles)
     return {name: roles.get(name) or _role_by_type(frame[name], types[name]) for name in frame.columns}
+
+
+def names_groups(name: str) -> bool:
+    """Whether a column's name says that its values are people or things which can have several rows.
+
+    >>> names_groups("Device"), names_groups("customerId"), names_groups("age")
+    (True, True, False)
+    """
+    return bool(re.fullmatch(f"({_WHO}|{_WHAT})({_NUMBERED})?", _snake(name)))
 
 
 def _first_named(
@@ -130,6 +150,11 @@ def _repeats(values: pd.Series, kind: ColumnType) -> bool:
     return kind is not ColumnType.DATETIME and not values.isna().any() and not values.is_unique
 
 
+def _is_group(values: pd.Series, kind: ColumnType) -> bool:
+    sure = re.fullmatch(_NAMES[Role.GROUP][0], _snake(str(values.name)))
+    return _repeats(values, kind) and (bool(sure) or values.nunique() >= FEWEST_GROUPS)
+
+
 def _is_time(values: pd.Series, kind: ColumnType) -> bool:
     # A number called "day" or "month" is a feature more often than a clock.
     is_clock = kind is ColumnType.DATETIME or _snake(str(values.name)).endswith(("timestamp", "ts"))
@@ -141,6 +166,6 @@ _FITS: dict[Role, Callable[[pd.Series, ColumnType], bool]] = {
     Role.SOFT_LABEL: _is_share,
     Role.WEIGHT: _is_weight,
     Role.LABEL: _is_two_sided,
-    Role.GROUP: _repeats,
+    Role.GROUP: _is_group,
     Role.TIME: _is_time,
 }

@@ -18,6 +18,7 @@ from spu_core.tables.copies import copies_of, refuse_copies
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.fingerprints import fingerprint
 from spu_core.tables.positives import check_positive_values, guess_positive_values, is_positive
+from spu_core.tables.repeats import RepeatedRows, find_repeats
 from spu_core.tables.role_guesses import guess_roles
 from spu_core.tables.roles import SINGLE_ROLES, Role, check_role_changes, check_roles, parse_roles
 
@@ -157,6 +158,11 @@ class Table:
         return values.to_numpy()
 
     @cached_property
+    def repeats(self) -> RepeatedRows | None:
+        """Rows that repeat other rows in their features; None where there are none."""
+        return find_repeats(self.frame[list(self.features)])
+
+    @cached_property
     def fingerprint(self) -> str:
         """The sha256 of column names and content: equal exactly when the data are equal."""
         return fingerprint(self.frame)
@@ -240,9 +246,14 @@ class Table:
         return read_stored(path, cls)
 
     def _still_holds(self, finding: Finding) -> bool:
-        """What was said about a guessed label is over once a person chose another one."""
-        label = self.column_with(Role.LABEL)
-        return {"label_guessed": finding.column == label, "no_label": label is None}.get(finding.code, True)
+        """What was said about a guessed label or group is over once a person chose another one."""
+        label, group = self.column_with(Role.LABEL), self.column_with(Role.GROUP)
+        holds = {
+            "label_guessed": finding.column == label,
+            "no_label": label is None,
+            "group_guessed": finding.column == group,
+        }
+        return holds.get(finding.code, True)
 
     def _numbers_with(self, role: Role) -> np.ndarray | None:
         column = self.column_with(role)

@@ -19,7 +19,7 @@ class Basis:
     """What every score of one comparison is judged by; `judged` flags the rows that count.
 
     `refined` is the second opinion on S (None where it was not computed). `labels_note` says why confirmed positives
-    are not independent of the rules, where they are not.
+    are not independent of the rules, where they are not. `data_notes` are sentences about the rows and their split.
     """
 
     soft_label: np.ndarray
@@ -33,6 +33,7 @@ class Basis:
     refined: np.ndarray | None = None
     randomly_checked: np.ndarray | None = None
     labels_note: str | None = None
+    data_notes: tuple[str, ...] = ()
     budget: float = 0.02
     level: float = 0.95
 

@@ -151,7 +151,7 @@ def _minus_auc(run: Run) -> float:
 
 
 def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> tuple[str, ...]:
-    notes = [FOLD_MODELS_NOTE]
+    notes = [*finished[0].basis.data_notes, FOLD_MODELS_NOTE]
     if len(finished) > 1:
         notes.append(PAIRS_NOTE)
     if models > 1:

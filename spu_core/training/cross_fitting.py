@@ -83,6 +83,7 @@ def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -
         refined=evidence.soft_label if getattr(soft_labels, "is_refined", False) else None,
         randomly_checked=rows.randomly_checked,
         labels_note=_labels_note(soft_labels, config),
+        data_notes=rows.notes,
         budget=config.review_budget,
         level=config.level,
     )

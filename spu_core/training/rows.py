@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
 from spu_core.checks import check_countable, check_flags, check_groups, check_sample_weight
 from spu_core.errors import TrainingError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, Evidence, Features, FittedEncoder
 from spu_core.tables import ColumnType, Table, TableFolder
+from spu_core.tables.repeats import LARGEST_SET
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import Split, split_rows, strata_of
 
@@ -23,7 +26,8 @@ from spu_core.training.folds import Split, split_rows, strata_of
 class TrainingRows:
     """All rows of a table: encoded once (X only), with everything that is believed or known about them.
 
-    `fingerprint` is asked for when a run is stored: it reads every cell, which training need not wait for.
+    `fingerprint` is asked for when a run is stored: it reads every cell, which training need not wait for. `notes` are
+    sentences about the rows and their split that belong under every comparison.
     """
 
     evidence: Evidence
@@ -31,6 +35,7 @@ class TrainingRows:
     split: Split
     randomly_checked: np.ndarray | None
     fingerprint: Callable[[], str]
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def without_rules(self) -> Evidence:
@@ -65,7 +70,8 @@ def prepare_rows(
         rule_columns=tuple(soft_labels.rule_columns),
     )
     split = make_split(table, soft_labels, config) if split is None else check_split(split, len(table))
-    return TrainingRows(evidence, encoder, split, _random_checks(table, config), lambda: table.fingerprint)
+    checked, notes = _random_checks(table, config), _repeat_notes(table, split)
+    return TrainingRows(evidence, encoder, split, checked, lambda: table.fingerprint, notes)
 
 
 def make_split(table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig) -> Split:
@@ -91,9 +97,34 @@ def analyst_value(soft_labels: SoftLabels) -> np.ndarray:
 
 
 def group_codes(table: Table, config: TrainConfig) -> np.ndarray | None:
-    """A number for the group of each row; None where there are no groups."""
+    """A number for the group of each row; None where there are no groups. Rows that repeat each other are a group."""
     groups = _column(table, config.group_column, "group_column", table.groups)
-    return None if groups is None else check_groups(groups, len(table))
+    sets = None if table.repeats is None else table.repeats.code
+    if groups is None:
+        return None if sets is None else check_groups(sets, len(table))
+    groups = check_groups(groups, len(table))
+    return groups if sets is None else _joined(groups, sets)
+
+
+def _joined(groups: np.ndarray, sets: np.ndarray) -> np.ndarray:
+    """Groups that share repeated rows become one; where that makes one too large for a fold, groups stay as given."""
+    first = int(groups.max()) + 1
+    size = first + int(sets.max()) + 1
+    links = coo_matrix((np.ones(groups.size, dtype=bool), (groups, first + sets)), shape=(size, size))
+    joined = check_groups(connected_components(links, directed=False)[1][groups], groups.size)
+    largest = max(LARGEST_SET * groups.size, np.bincount(groups).max())
+    return joined if np.bincount(joined).max() <= largest else groups
+
+
+def _repeat_notes(table: Table, split: Split) -> tuple[str, ...]:
+    """What repeated rows mean for the figures."""
+    if table.repeats is None:
+        return ()
+    sets, repeated = table.repeats.code, f"{table.repeats.repeated:,} of {len(table):,} rows repeat an earlier row"
+    homes = np.unique(np.column_stack([sets, split.fold]), axis=0)
+    if len(homes) == np.unique(sets).size:
+        return (f"{repeated}. Rows that repeat each other are in one fold and count as one group.",)
+    return (f"{repeated}, and some of them are in another fold: figures are too good. Remove the copies.",)
 
 
 def _encode(table: Table) -> tuple[FittedEncoder, Features]:

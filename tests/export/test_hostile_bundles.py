@@ -74,8 +74,8 @@ def test_members_beside_the_manifest_are_refused(no_child):
 
 
 def test_a_newer_bundle_asks_for_an_update(no_child):
-    with pytest.raises(BundleError, match="schema version 3, but this version of spu-studio reads up to 2; update"):
-        load_bundle(resealed(members_of(good()), schema_version=3))
+    with pytest.raises(BundleError, match="schema version 4, but this version of spu-studio reads up to 3; update"):
+        load_bundle(resealed(members_of(good()), schema_version=4))
 
 
 @pytest.mark.parametrize("version", [0, -1, "1", None, True, 1.0])
