@@ -168,6 +168,35 @@ def test_holm_equals_its_definition_step_by_step():
     assert holm([]) == []
 
 
+def test_equal_candidates_are_not_told_apart_however_many_pairs_are_compared(basis):
+    """Of 66 pairs of pure noise some differ at the level by chance; after the correction none does."""
+    rng = np.random.default_rng(7)
+    scores = {f"noise {k}": rng.random(600) for k in range(12)} | {"best": basis.soft_label}
+    pairs = compare_pairs({name: folded_auc(basis.soft_label, values, basis) for name, values in scores.items()})
+    noise = [pair for pair in pairs if "best" not in (pair.first, pair.second)]
+
+    assert any(pair.difference.p_value < 0.05 for pair in noise)
+    assert not any(pair.can_be_told_apart for pair in noise)
+    assert all(pair.can_be_told_apart for pair in pairs if pair not in noise)
+
+
+def test_the_error_of_the_share_of_the_ceiling_is_that_of_leaving_out_one_row_at_a_time(basis, score):
+    """The jackknife of the whole share: leaving out a row changes the AUC and the ceiling together."""
+
+    def share(rows):
+        part = [mine[rows] for mine in (basis.soft_label, score, basis.fold)]
+        auc = np.average(
+            [auc_spu_score(part[0][part[2] == k], part[1][part[2] == k]) for k in range(4)],
+            weights=np.bincount(part[2]),
+        )
+        return (auc - 0.5) / (auc_spu_ceiling(part[0]) - 0.5)
+
+    left_out = np.array([share(np.arange(600) != row) for row in range(600)])
+    jackknife = np.sqrt(599 / 600 * ((left_out - left_out.mean()) ** 2).sum())
+
+    assert judge(score, basis).share_of_ceiling.standard_error == pytest.approx(jackknife, rel=0.1)
+
+
 def test_groups_are_runs_of_neighbours_that_cannot_be_told_apart(basis):
     rng = np.random.default_rng(3)
     strong = basis.soft_label
