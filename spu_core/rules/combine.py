@@ -130,7 +130,7 @@ def _merge_first(value: np.ndarray, is_decided: np.ndarray, belief: np.ndarray) 
 
 
 def _fired_before(others: RuleMatrix, place: int) -> np.ndarray:
-    return others.fired[:, :place].any(axis=1).astype(np.int64)
+    return np.asarray(others.fired[:, :place].any(axis=1), dtype=np.int64)
 
 
 def _largest_two(matrix: RuleMatrix) -> tuple[np.ndarray, np.ndarray]:
