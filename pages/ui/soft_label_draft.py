@@ -12,10 +12,13 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from spu_core.errors import RuleError
-from spu_core.rules import AllOf, AnyOf, Belief, Compare, Condition, Constant, Not, Ramp, Rule
+from spu_core.rules import OPERATORS, AllOf, AnyOf, Belief, Compare, Condition, Constant, Not, Ramp, Rule
+from spu_core.rules.values import LIMIT
 
 FLAT, RAMP_UP, RAMP_DOWN, AS_IT_IS = "Flat", "Ramp up", "Ramp down", "As it is"
 RANGE, LEVELS = "between", "in"
+# A range without an upper end is ≥, one without a lower end is ≤.
+OPEN_ABOVE, OPEN_BELOW = ">=", "<="
 END_OF_DAY = f"T{time.max.isoformat()}"
 
 
@@ -38,12 +41,10 @@ class DraftCondition:
     def _comparison(self) -> Compare | None:
         if self.operator == RANGE:
             return _range(self.column, *(self.value or (None, None)))
-        if self.operator == "is_missing":
-            return Compare(self.column, "is_missing")
-        if self.value in (None, "", ()):
+        given = self.value if isinstance(self.value, tuple) else (self.value,)
+        if OPERATORS[self.operator].shape.is_required and (not given or None in given or "" in given):
             return None
-        value = list(self.value) if self.operator == LEVELS else self.value
-        return Compare(self.column, self.operator, value)
+        return Compare(self.column, self.operator, self.value)
 
 
 @dataclass(frozen=True)
@@ -181,10 +182,10 @@ def moment_of(nanoseconds: float) -> date:
 def _range(column: str, low: Any, high: Any) -> Compare | None:
     low, high = _written(low, first=True), _written(high, first=False)
     if low is not None and high is not None:
-        return Compare(column, "between", [low, high])
+        return Compare(column, RANGE, [low, high])
     if low is not None:
-        return Compare(column, ">=", low)
-    return None if high is None else Compare(column, "<=", high)
+        return Compare(column, OPEN_ABOVE, low)
+    return None if high is None else Compare(column, OPEN_BELOW, high)
 
 
 def _written(value: Any, *, first: bool) -> Any:
@@ -200,13 +201,13 @@ def _row(condition: Condition, joined: str) -> DraftCondition | None:
     if not isinstance(inner, Compare):
         return None
     operator, value = inner.operator, inner.value
-    if operator in ("<=", ">=", "between"):
-        low = value[0] if operator == "between" else value if operator == ">=" else None
-        high = value[1] if operator == "between" else value if operator == "<=" else None
+    span = OPERATORS[operator].span
+    if operator in (RANGE, OPEN_ABOVE, OPEN_BELOW) and span is not None:
+        low, high = span(inner.values)
         if not (_is_day(low, "") and _is_day(high, END_OF_DAY)):
             return None
         operator, value = RANGE, (_read_day(low), _read_day(high))
-    elif operator in ("<", ">") and isinstance(value, str):
+    elif OPERATORS[operator].shape is LIMIT and isinstance(value, str):
         return None
     elif operator in ("=", "!=") and isinstance(value, str | bool):
         negated = negated is not (operator == "!=")

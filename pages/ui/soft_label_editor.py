@@ -29,7 +29,7 @@ from pages.ui.soft_label_rows import RowKeys, as_number, choose, edit_other_rows
 from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import count, plain
 from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
-from spu_core.rules import ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
+from spu_core.rules import OPERATORS, ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
 from spu_core.tables import ColumnType, Histogram, Role, Table
 
 HIDDEN = (Role.TRUTH, Role.LABEL, Role.ID, Role.WEIGHT)
@@ -179,17 +179,11 @@ def _bands(rule: Rule, column: str) -> list[RuleBand]:
     parts = rule.when.parts or (rule.when,)
     found = []
     for part in parts:
-        if isinstance(part, Compare) and part.column == column and part.operator in ("<", "<=", ">", ">=", "between"):
-            low, high = _limits(part)
+        span = OPERATORS[part.operator].span if isinstance(part, Compare) and part.column == column else None
+        if isinstance(part, Compare) and span is not None:
+            low, high = span([_drawn(value) for value in part.values])
             found.append(RuleBand(rule.name, low, high, belief))
     return found
-
-
-def _limits(compare: Compare) -> tuple[float | None, float | None]:
-    values = [_drawn(value) for value in compare.values]
-    if compare.operator == "between":
-        return values[0], values[1]
-    return (values[0], None) if compare.operator in (">", ">=") else (None, values[0])
 
 
 def _drawn(value: Any) -> float:

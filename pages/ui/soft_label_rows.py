@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
 from pages.ui import cached
-from pages.ui.soft_label_draft import LEVELS, RANGE, Draft, DraftCondition, draft_of, moment_of
+from pages.ui.soft_label_draft import Draft, DraftCondition, draft_of, moment_of
 from pages.ui.soft_label_state import Book, Desk
-from spu_core.rules import ColumnChoices, Kind, Rule
+from spu_core.rules import OPERATORS, ColumnChoices, Kind, Rule
+from spu_core.rules.values import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
 
-WORDS = {
-    RANGE: "lies between",
-    "<": "is below",
-    ">": "is above",
-    "=": "equals",
-    "!=": "differs from",
-    LEVELS: "is one of",
-    "contains": "contains",
-    "is_missing": "is missing",
-}
-NUMBER_OPERATORS = (RANGE, "<", ">", "=", "!=", "is_missing")
-LEVEL_OPERATORS = (LEVELS, "is_missing")
-TEXT_OPERATORS = (LEVELS, "contains", "is_missing")
 SAFE_WHOLE = 2**53 - 1
 
 
@@ -74,19 +63,11 @@ def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> 
     same = row.column == choices.name
     operators = operators_of(choices)
     operator = row.operator if same and row.operator in operators else operators[0]
-    low, high = row.value if same and row.operator == RANGE and row.value else (None, None)
-    chosen = row.value or () if same and row.operator == LEVELS else ()
-    single = row.value if same and row.operator in ("<", ">", "=", "!=") else None
-    text = row.value if same and row.operator == "contains" else ""
-    start = {
-        "operator": operator,
-        "negated": row.negated if same else False,
-        "low": as_number(low, choices),
-        "high": as_number(high, choices),
-        "levels": list(chosen),
-        "value": as_number(single, choices),
-        "text": text,
-    }
+    start = {"operator": operator, "negated": row.negated if same else False}
+    for asking in ASKING.values():
+        start |= asking.start(None, choices)
+    if same:
+        start |= ASKING[OPERATORS[row.operator].shape.name].start(row.value, choices)
     for what, value in start.items():
         st.session_state.setdefault(keys(what), value)
 
@@ -106,33 +87,38 @@ def editable(book: Book, rule: Rule, columns: list[str]) -> Draft:
 
 def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
     """What can be asked of a column of this kind."""
-    if choices.histogram is not None:
-        return NUMBER_OPERATORS if choices.kind is Kind.NUMBER else (RANGE, "is_missing")
-    return TEXT_OPERATORS if choices.kind is Kind.TEXT else LEVEL_OPERATORS
+    return tuple(
+        sign
+        for sign, operator in OPERATORS.items()
+        if operator.question and choices.kind in operator.kinds and ASKING[operator.shape.name].suits(choices)
+    )
 
 
 def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) -> DraftCondition:
     ask, turn = st.columns([5, 3], vertical_alignment="bottom")
     operators = operators_of(choices)
-    operator = ask.selectbox("Condition", operators, format_func=WORDS.__getitem__, key=keys("operator"))
+    operator = ask.selectbox(
+        "Condition", operators, format_func=lambda sign: str(OPERATORS[sign].question), key=keys("operator")
+    )
     negated = turn.toggle("NOT", key=keys("negated"), help="Turn the condition round. A missing value never fires.")
-    value = _ask_value(keys, operator, choices)
+    value = ASKING[OPERATORS[operator].shape.name].ask(keys, choices)
     return DraftCondition(column, operator, value, negated, joined)
 
 
-def _ask_value(keys: RowKeys, operator: str, choices: ColumnChoices) -> Any:
-    if operator == RANGE:
-        low, high = st.columns(2)
-        return _ask_limit(low, "From", keys("low"), choices), _ask_limit(high, "To", keys("high"), choices)
-    if operator == LEVELS:
-        # A rule may name levels that are too rare to be listed; they must not get lost.
-        options = list(dict.fromkeys([*choices.levels, *st.session_state[keys("levels")]]))
-        return tuple(st.multiselect("Values", options, format_func=str, key=keys("levels")))
-    if operator == "contains":
-        return st.text_input("Text to look for", key=keys("text"), max_chars=200)
-    if operator == "is_missing":
-        return None
-    return _ask_limit(st, "Value", keys("value"), choices)
+def _start_limits(value: Any, choices: ColumnChoices) -> dict[str, Any]:
+    low, high = value or (None, None)
+    return {"low": as_number(low, choices), "high": as_number(high, choices)}
+
+
+def _ask_limits(keys: RowKeys, choices: ColumnChoices) -> Any:
+    low, high = st.columns(2)
+    return _ask_limit(low, "From", keys("low"), choices), _ask_limit(high, "To", keys("high"), choices)
+
+
+def _ask_levels(keys: RowKeys, choices: ColumnChoices) -> Any:
+    # A rule may name levels that are too rare to be listed; they must not get lost.
+    options = list(dict.fromkeys([*choices.levels, *st.session_state[keys("levels")]]))
+    return tuple(st.multiselect("Values", options, format_func=str, key=keys("levels")))
 
 
 def _ask_limit(place: Any, label: str, key: str, choices: ColumnChoices) -> Any:
@@ -157,6 +143,42 @@ def as_number(value: Any, choices: ColumnChoices) -> Any:
         return value
     is_whole = choices.is_whole and float(value).is_integer() and abs(value) <= SAFE_WHOLE
     return int(value) if is_whole else float(value)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a row asks for values of one shape: of which columns, with which first values, by which widgets."""
+
+    suits: Callable[[ColumnChoices], bool]
+    start: Callable[[Any, ColumnChoices], dict[str, Any]]
+    ask: Callable[[RowKeys, ColumnChoices], Any]
+
+
+_NUMBER = Asking(
+    suits=lambda choices: choices.histogram is not None and choices.kind is Kind.NUMBER,
+    start=lambda value, choices: {"value": as_number(value, choices)},
+    ask=lambda keys, choices: _ask_limit(st, "Value", keys("value"), choices),
+)
+ASKING = {
+    ONE.name: _NUMBER,
+    LIMIT.name: _NUMBER,
+    LIMITS.name: Asking(lambda choices: choices.histogram is not None, _start_limits, _ask_limits),
+    SEVERAL.name: Asking(
+        suits=lambda choices: choices.histogram is None,
+        start=lambda value, choices: {"levels": list(value or ())},
+        ask=_ask_levels,
+    ),
+    TEXT.name: Asking(
+        suits=lambda choices: True,
+        start=lambda value, choices: {"text": value or ""},
+        ask=lambda keys, choices: st.text_input("Text to look for", key=keys("text"), max_chars=200),
+    ),
+    NOTHING.name: Asking(
+        suits=lambda choices: True,
+        start=lambda value, choices: {},
+        ask=lambda keys, choices: None,
+    ),
+}
 
 
 def choose(label: str, options: list[str], current: str, key: str, *, hidden: bool = False) -> str:

@@ -23,13 +23,6 @@ ACTIONS: dict[str, tuple[str, Callable[[RuleSet, str, int], RuleSet]]] = {
     "Move down": ("moved down", lambda rules, rule_id, place: rules.move(rule_id, place + 1)),
     "Remove": ("removed", lambda rules, rule_id, place: rules.remove(rule_id)),
 }
-COMBINER_NAMES = {
-    "noisy_or": "Independent reasons",
-    "strongest": "The strongest",
-    "mean_of_fired": "The mean",
-    "first_match": "The first in the list",
-    "logit_sum": "Log-odds add up",
-}
 
 
 def show_rules(book: Book, desk: Desk, columns: list[str]) -> None:
@@ -82,7 +75,7 @@ def _show_rule(book: Book, desk: Desk, columns: list[str], place: int) -> None:
 
 
 def _choose_combiner(book: Book) -> None:
-    names = list(COMBINER_NAMES)
+    names = list(COMBINERS)
     chosen, floor = book.rules.combine, book.rules.floor
     st.divider()
     how, least = st.columns([3, 2])
@@ -90,9 +83,9 @@ def _choose_combiner(book: Book) -> None:
         "Where several rules fire",
         names,
         index=names.index(chosen),
-        format_func=COMBINER_NAMES.__getitem__,
+        format_func=lambda name: COMBINERS[name].title,
         key=f"soft_{book.number}_combine",
-        help="\n\n".join(f"**{COMBINER_NAMES[name]}** (`{name}`). {COMBINERS[name].words}" for name in names),
+        help="\n\n".join(f"**{each.title}** (`{each.name}`). {each.words}" for each in COMBINERS.values()),
     )
     lowest = least.number_input(
         "Where none fires",

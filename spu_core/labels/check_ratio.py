@@ -7,6 +7,7 @@ checks of all rules alike and positives fail at least as often as innocents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from spu_core.rules import RuleMatrix
 from spu_core.tables import Finding
 from spu_core.theory.check_ratio import CheckRatios, fit_check_ratios
 
-REPEATS = ("every", "first")
+REPEATS: dict[str, Callable[[CheckLog], CheckLog]] = {"every": lambda log: log, "first": CheckLog.firsts}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +85,11 @@ def check_ratio_labels(
     >>> result.labels.value.tolist()
     [0.5, 1.0, 0.0, 0.0]
     """
-    check_choice(repeats, REPEATS, "repeats", SoftLabelError)
+    count = REPEATS[check_choice(repeats, REPEATS, "repeats", SoftLabelError)]
     if prior is not None:
         prior = check_share(prior, "prior")
     log = CheckLog.read(checks)
-    counted = log.firsts() if repeats == "first" else log
+    counted = count(log)
     failed, admitted = counted.outcome == FAILED, counted.outcome == ADMITTED
     ratios = fit_check_ratios(counted.rule, failed, admitted, random_rule)
     wanted = log.users if users is None else np.asarray(users)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spu_core.labels.check_log import FAILED, CheckLog
+from spu_core.rules.combine import combiner_of
 from spu_core.tables import Finding, Severity
 from spu_core.theory.check_ratio import CheckRatios
 
@@ -100,7 +101,7 @@ def _duplicates(log: CheckLog) -> list[Finding]:
 
 
 def _combiner(combine: str) -> list[Finding]:
-    if combine == "strongest":
+    if combiner_of(combine).keeps_bound:
         return []
     return [
         Finding(

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import SoftLabelError
-from spu_core.labels.combine import combiner_of
+from spu_core.rules.combine import combiner_of
 
 if TYPE_CHECKING:
     from spu_core.labels.soft_labels import SoftLabels

@@ -1,8 +1,8 @@
 """What an unsaved rule would change, fast enough to follow a mouse: the saved rules are compressed to a few states.
 
-A row's *state* is what the other rules make of it before the draft speaks: their combined belief, how many fired (for
-the mean), whether an earlier one has decided already (for the first match), and whether the row is a confirmed
-positive. One more rule only needs the state, so its effect is counted per state and belief, not computed per row.
+A row's *state* is what the other rules make of it before the draft speaks: their combined belief, what else the
+combiner has to remember (for the mean, how many fired), and whether the row is a confirmed positive. One more rule only
+needs the state, so its effect is counted per state and belief, not computed per row.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ import pandas as pd
 
 from spu_core.errors import SoftLabelError
 from spu_core.labels.beliefs import BeliefSuggestion, suggest_belief
-from spu_core.labels.combine import combiner_of
 from spu_core.labels.leave_one_out import ceiling_or_nan
 from spu_core.rules import Rule, RuleMatrix, RuleSet
-from spu_core.rules.analysis import covered
 from spu_core.rules.checking import check_kinds, refuse_errors
 from spu_core.rules.columns import Columns, kind_of
+from spu_core.rules.combine import combiner_of
 from spu_core.rules.fitted import apply_rule, freeze_rule
 from spu_core.rules.proportions import lift_interval
 from spu_core.tables import Table
@@ -80,8 +79,7 @@ class PreviewBase:
     floor: float
     state: np.ndarray
     value: np.ndarray
-    count: np.ndarray
-    is_decided: np.ndarray
+    memory: np.ndarray
     state_labeled: np.ndarray
     rows: np.ndarray
 
@@ -153,14 +151,7 @@ class PreviewBase:
 
     def _merged(self, place: np.ndarray, belief: np.ndarray) -> np.ndarray:
         """One more fired rule on top of each state."""
-        value = self.value[place]
-        if self.combine == "mean_of_fired":
-            return (value * self.count[place] + belief) / (self.count[place] + 1)
-        if self.combine == "first_match":
-            return np.where(self.is_decided[place], value, belief)
-        # The others are associative: all earlier rules count as one that believes what they came to.
-        two = RuleMatrix.from_arrays(["saved", "draft"], np.column_stack([value, belief]))
-        return combiner_of(self.combine).combine(two)
+        return combiner_of(self.combine).merge(self.value[place], self.memory[place], belief)
 
 
 def preview_base(
@@ -175,16 +166,15 @@ def preview_base(
     place = _place(rules, instead_of)
     is_active = instead_of is not None and rules[instead_of].on
     others = matrix.without(matrix.names[place]) if is_active else matrix
-    value = combiner_of(rules.combine).combine(others)
-    count = others.fired.sum(axis=1) if rules.combine == "mean_of_fired" else np.zeros(len(others), dtype=np.int64)
-    is_decided = _decided(others, place) if rules.combine == "first_match" else np.zeros(len(others), dtype=bool)
+    combiner = combiner_of(rules.combine)
+    memory = np.zeros(len(others), dtype=np.int64) if combiner.memory is None else combiner.memory(others, place)
     kinds = {name: kind_of(table.frame[name]) for name in table.frame.columns}
     return PreviewBase(
         Columns(table.frame, kinds),
         table.is_labeled,
         rules.combine,
         rules.floor,
-        *_compressed(value, count, is_decided, table.is_labeled),
+        *_compressed(combiner.combine(others), memory, table.is_labeled),
     )
 
 
@@ -195,26 +185,18 @@ def _place(rules: RuleSet, instead_of: str | None) -> int:
     return sum(rule.on for rule in rules.rules[:before])
 
 
-def _decided(others: RuleMatrix, place: int) -> np.ndarray:
-    """Rows on which a rule before this place fires, so that a rule there changes nothing."""
-    before = RuleMatrix(others.names[:place], others.ids[:place], others.fired[:, :place], others.beliefs[:place])
-    return covered(before)
-
-
-def _compressed(
-    value: np.ndarray, count: np.ndarray, is_decided: np.ndarray, is_labeled: np.ndarray
-) -> tuple[np.ndarray, ...]:
+def _compressed(value: np.ndarray, memory: np.ndarray, is_labeled: np.ndarray) -> tuple[np.ndarray, ...]:
     """The state of each row, then the parts and the number of rows of each state."""
     # A part of the rows shows cheaply whether ramps make nearly every value different.
     if np.unique(value[: 10 * MOST_VALUES]).size > MOST_VALUES or pd.Series(value).nunique() > MOST_VALUES:
         code, values = np.rint(value * GRID).astype(np.int64), np.arange(GRID + 1) / GRID
     else:
         code, values = pd.factorize(value)
-    key = ((code * (int(count.max(initial=0)) + 1) + count) * 2 + is_decided) * 2 + is_labeled
+    key = (code * (int(memory.max(initial=0)) + 1) + memory) * 2 + is_labeled
     state, keys = pd.factorize(key)
     first = np.zeros(len(keys), dtype=np.int64)
     first[state[::-1]] = np.arange(state.size)[::-1]
-    parts = (values[code[first]], count[first], is_decided[first], is_labeled[first])
+    parts = (values[code[first]], memory[first], is_labeled[first])
     return (state, *parts, np.bincount(state, minlength=len(keys)))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from spu_core.checks import check_flags, check_share, check_soft_label
 from spu_core.errors import SoftLabelError
-from spu_core.labels.combine import combiner_of
 from spu_core.labels.explain import Explanation, explain_row
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
+from spu_core.rules.combine import combiner_of
 from spu_core.tables import Table, TableFolder
 
 

@@ -65,7 +65,7 @@ def overlap_table(matrix: RuleMatrix, how: str = "share") -> pd.DataFrame:
     if how == "rows":
         values = rows
     else:
-        base = own[:, None] + (0 if how == "share" else own - rows)
+        base = {"share": own[:, None] + np.zeros_like(rows), "jaccard": own[:, None] + own - rows}[how]
         values = np.divide(rows, base, out=np.full(rows.shape, np.nan), where=base > 0)
     return pd.DataFrame(values, index=pd.Index(matrix.names, name="rule"), columns=list(matrix.names))
 

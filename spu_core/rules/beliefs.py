@@ -113,13 +113,19 @@ class Ramp(Belief):
         down = "down " if self.at_end < self.at_start else ""
         ends = f"{belief_words(self.at_start)} {down}to {belief_words(self.at_end)}"
         column = one_line(self.column)
-        if self.scale == "value":
-            return f"{ends} as {column} goes from {self.start:.6g} to {self.end:.6g}"
-        return f"{ends} as {column} goes from its {100 * self.start:.4g}% to its {100 * self.end:.4g}% quantile"
+        way = {
+            "value": f"from {self.start:.6g} to {self.end:.6g}",
+            "quantile": f"from its {100 * self.start:.4g}% to its {100 * self.end:.4g}% quantile",
+        }
+        return f"{ends} as {column} goes {way[self.scale]}"
 
     def freeze(self, columns: Columns) -> FrozenBelief:
-        if self.scale == "value":
-            return FrozenRamp(self.column, (self.start, self.end), (self.at_start, self.at_end))
+        return {"value": self._on_values, "quantile": self._on_quantiles}[self.scale](columns)
+
+    def _on_values(self, columns: Columns) -> FrozenBelief:
+        return FrozenRamp(self.column, (self.start, self.end), (self.at_start, self.at_end))
+
+    def _on_quantiles(self, columns: Columns) -> FrozenBelief:
         values = columns.ordered(self.column)
         values = np.sort(values[np.isfinite(values)])
         if not values.size:

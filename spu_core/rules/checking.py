@@ -108,11 +108,9 @@ def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Col
 
 def _kind_problem(compare: Compare, kind: Kind) -> str:
     """Why a column of this kind cannot answer the comparison; empty when it can."""
-    operator = operator_of(compare.operator)
-    if operator.is_ordering and kind in (Kind.TEXT, Kind.FLAG):
-        return "they have no order; use =, ≠ or in."
-    if operator.sign == "contains" and kind is not Kind.TEXT:
-        return "contains looks inside texts only."
+    refusal = operator_of(compare.operator).refuses(kind)
+    if refusal:
+        return refusal
     wrong = next((value for value in compare.values if not _fits(value, kind)), None)
     if wrong is not None:
         return f"it cannot be compared with {value_words(wrong)}."
@@ -121,11 +119,12 @@ def _kind_problem(compare: Compare, kind: Kind) -> str:
 
 def _fits(value: object, kind: Kind) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kind is Kind.NUMBER:
-        return is_number
-    if kind is Kind.FLAG:
-        return isinstance(value, bool) or (is_number and value in (0, 1))
-    return isinstance(value, str) or (is_number and kind is Kind.TEXT)
+    return {
+        Kind.NUMBER: is_number,
+        Kind.DATE: isinstance(value, str),
+        Kind.FLAG: isinstance(value, bool) or (is_number and value in (0, 1)),
+        Kind.TEXT: isinstance(value, str) or is_number,
+    }[kind]
 
 
 def _date_problem(compare: Compare) -> str:
@@ -133,14 +132,14 @@ def _date_problem(compare: Compare) -> str:
         moments = [comparable(value, Kind.DATE) for value in compare.values]
     except RuleError as problem:
         return str(problem)
-    if compare.operator == "between" and moments[0] > moments[1]:
+    if operator_of(compare.operator).shape.is_growing and moments != sorted(moments):
         return "put the earlier date first."
     return ""
 
 
 def _check_levels(rule: Rule, compare: Compare, columns: Columns) -> Iterator[Finding]:
     """A level that does not exist is an error where it leaves the comparison with nothing, else a warning."""
-    if compare.operator not in ("=", "!=", "in"):
+    if not operator_of(compare.operator).names_levels:
         return
     levels = set(columns.coded(compare.column).levels)
     unknown = [value for value in compare.values if level_text(value) not in levels]

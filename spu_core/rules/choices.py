@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,8 +99,12 @@ def _levels(values: pd.Series, kind: Kind, is_labeled: np.ndarray) -> tuple[tupl
 
 def _level(value: Any, kind: Kind) -> Any:
     """A level in the form that a comparison takes."""
-    if kind is Kind.FLAG:
-        return bool(value)
-    if kind is Kind.NUMBER:
-        return value.item() if isinstance(value, np.generic) else value
-    return value.isoformat() if kind is Kind.DATE else str(value)
+    return _LEVEL[kind](value)
+
+
+_LEVEL: dict[Kind, Callable[[Any], Any]] = {
+    Kind.NUMBER: lambda value: value.item() if isinstance(value, np.generic) else value,
+    Kind.DATE: lambda value: value.isoformat(),
+    Kind.FLAG: bool,
+    Kind.TEXT: str,
+}

@@ -49,6 +49,7 @@ class Columns:
     def __init__(self, frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> None:
         self.frame, self.kinds = frame, kinds
         self._read: dict[str, np.ndarray | Coded] = {}
+        self._present: dict[str, np.ndarray] = {}
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -65,9 +66,15 @@ class Columns:
         return found if isinstance(found, Coded) else _coded_texts(pd.Series(found))
 
     def is_missing(self, name: str) -> np.ndarray:
-        found = self._get(name)
-        # NaN and NaT are the only values that differ from themselves.
-        return found.codes < 0 if isinstance(found, Coded) else found != found
+        return ~self.is_present(name)
+
+    def is_present(self, name: str) -> np.ndarray:
+        """A flag per row; found once, since every comparison with the column asks for it."""
+        if name not in self._present:
+            found = self._get(name)
+            # NaN and NaT are the only values that differ from themselves.
+            self._present[name] = found.codes >= 0 if isinstance(found, Coded) else found == found
+        return self._present[name]
 
     def _get(self, name: str) -> np.ndarray | Coded:
         if name not in self._read:

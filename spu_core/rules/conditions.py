@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from spu_core.errors import RuleError
 from spu_core.rules.operators import operator_of
-from spu_core.rules.values import Scalar, one_line, read_value, value_words
+from spu_core.rules.values import Scalar, one_line, value_words
 
 MAX_CONDITION_DEPTH = 16
 MAX_CONDITION_PARTS = 1_000
@@ -70,8 +70,9 @@ class Compare(Condition):
     def __post_init__(self) -> None:
         if not isinstance(self.column, str) or not self.column:
             raise RuleError(f"A comparison needs the name of a column, got {self.column!r}.")
-        object.__setattr__(self, "operator", operator_of(self.operator).sign)
-        object.__setattr__(self, "value", read_value(self.value, self))
+        operator = operator_of(self.operator)
+        object.__setattr__(self, "operator", operator.sign)
+        object.__setattr__(self, "value", operator.shape.read(self.value, f"{self.column!r} {operator.sign}"))
 
     @property
     def values(self) -> tuple[Scalar, ...]:
@@ -82,14 +83,9 @@ class Compare(Condition):
 
     @property
     def words(self) -> str:
-        shown = [value_words(value) for value in self.values]
-        start = f"{one_line(self.column)} {operator_of(self.operator).words}"
-        if self.operator == "between":
-            return f"{start} {shown[0]} and {shown[1]}"
-        if self.operator == "in":
-            more = f", … {len(shown) - 6} more" if len(shown) > 6 else ""
-            return f"{start} {{{', '.join(shown[:6])}{more}}}"
-        return " ".join([start, *shown])
+        operator = operator_of(self.operator)
+        shown = operator.shape.show([value_words(value) for value in self.values])
+        return f"{one_line(self.column)} {operator.words} {shown}".rstrip()
 
     @property
     def comparisons(self) -> Iterator[Compare]:
@@ -100,10 +96,11 @@ class Compare(Condition):
 class AllOf(Condition):
     """Holds where every part holds."""
 
+    word: ClassVar[str] = "all"
     conditions: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "conditions", _check_parts(self.conditions, "all"))
+        object.__setattr__(self, "conditions", _check_parts(self.conditions, self.word))
 
     @property
     def parts(self) -> tuple[Condition, ...]:
@@ -118,10 +115,11 @@ class AllOf(Condition):
 class AnyOf(Condition):
     """Holds where at least one part holds."""
 
+    word: ClassVar[str] = "any"
     conditions: tuple[Condition, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "conditions", _check_parts(self.conditions, "any"))
+        object.__setattr__(self, "conditions", _check_parts(self.conditions, self.word))
 
     @property
     def parts(self) -> tuple[Condition, ...]:

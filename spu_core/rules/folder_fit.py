@@ -6,14 +6,14 @@ Quantiles come from exact selection, check ratios and check records from counts 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spu_core.errors import RuleError
-from spu_core.rules.beliefs import QUANTILE_KNOTS, Belief, Ramp
+from spu_core.rules.beliefs import QUANTILE_KNOTS, Belief, Constant, Ramp, ReadyMade
 from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
 from spu_core.rules.checking import check_rules, kinds_of, refuse_errors
 from spu_core.rules.columns import Columns, Kind
@@ -78,23 +78,28 @@ class _Reader:
 
 def _freeze(rule: Rule, reader: _Reader) -> FrozenBelief:
     try:
-        return _frozen(rule.belief, reader)
+        return _FREEZE[type(rule.belief)](rule.belief, reader)
     except ValueError as problem:
         raise RuleError(f"Rule {rule.name!r} cannot be fitted: {problem}") from None
 
 
-def _frozen(belief: Belief, reader: _Reader) -> FrozenBelief:
-    if isinstance(belief, Ramp) and belief.scale == "quantile":
-        return _frozen_ramp(belief, reader)
-    if isinstance(belief, CheckRatio):
-        return belief.frozen(check_ratios_of_counts(*_check_counts(belief, reader), belief.random_rule))
-    if isinstance(belief, CheckRecord):
-        return belief.frozen(fit_check_prior_to_counts(_record_counts(belief, reader), penalty=belief.penalty))
-    # Constants, ramps on values and ready-made beliefs learn nothing.
+def _learns_nothing(belief: Belief, reader: _Reader) -> FrozenBelief:
     return belief.freeze(Columns(reader.folder.outline, reader.kinds))
 
 
 def _frozen_ramp(ramp: Ramp, reader: _Reader) -> FrozenBelief:
+    return {"value": _learns_nothing, "quantile": _frozen_quantiles}[ramp.scale](ramp, reader)
+
+
+def _frozen_ratio(belief: CheckRatio, reader: _Reader) -> FrozenBelief:
+    return belief.frozen(check_ratios_of_counts(*_check_counts(belief, reader), belief.random_rule))
+
+
+def _frozen_record(belief: CheckRecord, reader: _Reader) -> FrozenBelief:
+    return belief.frozen(fit_check_prior_to_counts(_record_counts(belief, reader), penalty=belief.penalty))
+
+
+def _frozen_quantiles(ramp: Ramp, reader: _Reader) -> FrozenBelief:
     shares = np.linspace(ramp.start, ramp.end, QUANTILE_KNOTS)
     found = select(lambda: reader.numbers(ramp.column), lambda count: quantile_ranks(count, shares))
     if found is None:
@@ -121,3 +126,12 @@ def _record_counts(belief: CheckRecord, reader: _Reader) -> CheckCounts:
         if checks.size:
             counts = counts.update(checks, passes)
     return counts
+
+
+_FREEZE: dict[type[Belief], Callable[[Any, _Reader], FrozenBelief]] = {
+    Constant: _learns_nothing,
+    Ramp: _frozen_ramp,
+    ReadyMade: _learns_nothing,
+    CheckRatio: _frozen_ratio,
+    CheckRecord: _frozen_record,
+}

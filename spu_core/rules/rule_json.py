@@ -8,8 +8,9 @@ from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from spu_core.errors import RuleError
-from spu_core.rules.beliefs import Belief, Constant, Ramp, ReadyMade
+from spu_core.rules.beliefs import SCALES, Belief, Constant, Ramp, ReadyMade
 from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
+from spu_core.rules.combine import COMBINERS
 from spu_core.rules.conditions import (
     MAX_CONDITION_PARTS,
     AllOf,
@@ -21,11 +22,12 @@ from spu_core.rules.conditions import (
 from spu_core.rules.fields import Fields, describe
 from spu_core.rules.operators import operator_of
 from spu_core.rules.rule import Rule
-from spu_core.rules.rule_set import COMBINERS, MAX_RULES, RuleSet
+from spu_core.rules.rule_set import MAX_RULES, RuleSet
 from spu_core.rules.strict_json import parse_json
 from spu_core.rules.values import MAX_VALUES
 
 SCHEMA_VERSION = 1
+_JOINS = {AllOf.word: AllOf, AnyOf.word: AnyOf}
 
 
 def write_rule_set(rules: RuleSet) -> str:
@@ -50,8 +52,9 @@ def rule_set_of_data(data: Any, place: str) -> RuleSet:
     fields = Fields(data, place)
     check_version(fields, SCHEMA_VERSION)
     entries = fields.items("rules", MAX_RULES)
-    combine = fields.choice("combine", COMBINERS) if "combine" in fields else COMBINERS[0]
-    floor = fields.number("floor") if "floor" in fields else 0.0
+    usual = RuleSet()
+    combine = fields.choice("combine", COMBINERS) if "combine" in fields else usual.combine
+    floor = fields.number("floor") if "floor" in fields else usual.floor
     fields.done()
     rules = tuple(_rule_of_data(entry, f"rules[{i}]") for i, entry in enumerate(entries))
     return _at(place, RuleSet, rules, combine, floor)
@@ -79,13 +82,14 @@ def condition_as_data(condition: Condition) -> dict[str, Any]:
         return {name: entry for name, entry in data.items() if entry is not None}
     if isinstance(condition, Not):
         return {"not": condition_as_data(condition.condition)}
-    return {"all" if isinstance(condition, AllOf) else "any": [condition_as_data(part) for part in condition.parts]}
+    assert isinstance(condition, AllOf | AnyOf)
+    return {condition.word: [condition_as_data(part) for part in condition.parts]}
 
 
 def condition_of_data(data: Any, place: str) -> Condition:
     """A condition from plain JSON values; the place goes into error messages."""
     fields = Fields(data, place)
-    word = next((word for word in ("all", "any", "not") if word in fields), None)
+    word = next((word for word in (*_JOINS, "not") if word in fields), None)
     if word is None:
         return _compare_of_data(fields)
     if word == "not":
@@ -93,7 +97,7 @@ def condition_of_data(data: Any, place: str) -> Condition:
     else:
         entries = fields.items(word, MAX_CONDITION_PARTS)
         parts = (condition_of_data(entry, f"{fields.at(word)}[{i}]") for i, entry in enumerate(entries))
-        inner = _at(place, {"all": AllOf, "any": AnyOf}[word], tuple(parts))
+        inner = _at(place, _JOINS[word], tuple(parts))
     fields.done()
     return inner
 
@@ -138,17 +142,16 @@ def _rule_of_data(data: Any, place: str) -> Rule:
 
 def _compare_of_data(fields: Fields) -> Compare:
     column, operator = fields.text("column"), operator_of(fields.text("operator"), fields.at("operator"))
-    takes_list = operator.needs in ("two", "several")
-    value: Any = fields.items("value", MAX_VALUES) if takes_list else fields.get("value", None)
+    value: Any = fields.items("value", MAX_VALUES) if operator.shape.is_list else fields.get("value", None)
     fields.done()
-    if operator.needs != "nothing" and value is None:
+    if operator.shape.is_required and value is None:
         raise RuleError(f"{fields.place} lacks the field 'value'.")
     return _at(fields.place, Compare, column, operator.sign, value)
 
 
 def _ramp(fields: Fields) -> Belief:
     numbers = {name: fields.number(name) for name in ("start", "end", "at_start", "at_end")}
-    scale = fields.choice("scale", ("value", "quantile")) if "scale" in fields else "value"
+    scale = fields.choice("scale", SCALES) if "scale" in fields else "value"
     return _at(fields.place, Ramp, column=fields.text("column"), scale=scale, **numbers)
 
 

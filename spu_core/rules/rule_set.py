@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from spu_core.checks import check_choice, check_share
 from spu_core.errors import RuleError, nearest_hint
+from spu_core.rules.combine import COMBINERS
 from spu_core.rules.rule import Rule
 from spu_core.tables import Finding, Table, TableFolder
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from spu_core.rules.fitted import FittedRules
 
 MAX_RULES = 500
-# What each of them does is in `spu_core.labels.combine`.
-COMBINERS = ("noisy_or", "strongest", "mean_of_fired", "first_match", "logit_sum")
 
 
 @dataclass(frozen=True, slots=True)

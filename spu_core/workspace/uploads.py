@@ -16,8 +16,6 @@ from spu_core.workspace.records import JobRecord
 from spu_core.workspace.values import new_id
 
 READ = "read"
-# Kinds of jobs that work on an upload.
-READERS = (READ, "score")
 KEPT = timedelta(days=1)
 ARRIVING = timedelta(hours=1)
 _TOKEN = re.compile(r"[0-9a-f]{24}")
@@ -59,7 +57,7 @@ class Uploads:
 
     def remove_leftovers(self) -> None:
         """Remove uploads that no job will read again: a day after they were read, or with their dataset."""
-        reading = [job for job in self.jobs.list() if job.kind in READERS]
+        reading = [job for job in self.jobs.list() if "upload" in job.parameters]
         needed = {job.parameters.get("upload") for job in reading if self._needs(job)}
         known = {job.parameters.get("upload") for job in reading}
         for path in self.folder.glob("*"):

@@ -12,6 +12,7 @@ import pytest
 
 from spu_core.errors import BundleError, TableError
 from spu_core.export import FlagPoint, Scoring, sources
+from spu_core.export.flagging import share_threshold
 from spu_core.export.score_work import ScoreWork
 from spu_core.export.scoring import score_stream
 from spu_core.export.sources import RowSource, open_rows
@@ -98,6 +99,17 @@ def test_flagging_by_share_fills_the_stored_share_of_this_table(bundle):
     assert found.report.flagged == found.frame["flagged"].sum() <= 20
     assert found.report.flag_rate == pytest.approx(0.1, abs=0.02)
     assert "by the stored share" in found.report.notes[0]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.1, 1 / 3, 0.5, 0.999, 1.0])
+def test_a_share_is_filled_as_far_as_whole_rows_go_and_never_exceeded(share):
+    for rows in range(1, 60):
+        score = np.random.default_rng(rows).permutation(rows) / rows
+        flagged = (score > share_threshold(np.sort(score), share)).sum()
+        assert share * rows - 1 < flagged <= share * rows + 1e-9
+
+        tied = np.sort(np.floor(4 * score))
+        assert (tied > share_threshold(tied, share)).sum() <= share * rows + 1e-9
 
 
 def test_the_flag_rate_is_compared_with_training(bundle):

@@ -1,5 +1,7 @@
 """Each baseline against a small obvious implementation or a published identity."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -84,6 +86,16 @@ def test_the_label_frequency_is_the_mean_held_out_score_of_labelled_rows(case):
     held_out = np.linspace(0.1, 0.9, len(case.X))
 
     assert label_frequency(rows_of(case), held_out) == pytest.approx(held_out[case.is_labeled].mean())
+
+
+def test_a_labelled_row_of_weight_two_counts_for_the_label_frequency_like_two_rows(case):
+    held_out = np.linspace(0.1, 0.9, len(case.X))
+    weight = 1 + np.arange(len(case.X)) // (len(case.X) // 2)
+    twice = np.repeat(np.arange(len(case.X)), weight)
+
+    weighted = replace(rows_of(case), weight=weight.astype(float))
+
+    assert label_frequency(weighted, held_out) == pytest.approx(held_out[twice][case.is_labeled[twice]].mean())
 
 
 def test_elkan_noto_finds_the_share_of_positives_that_were_labelled():

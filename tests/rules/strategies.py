@@ -3,54 +3,68 @@
 from __future__ import annotations
 
 import datetime
+from itertools import groupby
 
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
 from spu_core.rules import (
+    OPERATORS,
     AllOf,
     AnyOf,
     CheckRatio,
     CheckRecord,
     Compare,
     Constant,
+    Kind,
     Not,
     Ramp,
     ReadyMade,
     Rule,
     RuleSet,
 )
+from spu_core.rules.combine import COMBINERS
 
 # Few distinct values, so that comparisons meet equal values, the ends of ranges and gaps.
-NUMBERS = st.sampled_from([-1.5, 0, 1, 2.5, 1e300, -0.0])
-TEXTS = st.sampled_from(["a", "ab", "b", "", "A", "__import__('os')"])
-DAYS = st.sampled_from(["2024-01-31", "2024-02-01", "2024-02-01T12:00:00", "1969-12-31"])
+VALUES = [-1.5, 0, 1, 2.5, 1e300, -0.0]
+NUMBERS = st.sampled_from(VALUES)
+LEVELS = ["", "A", "a", "aa", "ab", "abab", "b", "ba", "__import__('os')"]
+TEXTS = st.sampled_from(LEVELS)
+MOMENTS = ["2024-01-31", "2024-02-01", "2024-02-01T12:00:00", "1969-12-31"]
+DAYS = st.sampled_from(MOMENTS)
 SHARES = st.floats(0, 1)
 
-_ORDERED = ["<", "<=", ">", ">=", "=", "!="]
+KINDS = {
+    "number": Kind.NUMBER,
+    "whole": Kind.NUMBER,
+    "day": Kind.DATE,
+    "flag": Kind.FLAG,
+    "text": Kind.TEXT,
+    "level": Kind.TEXT,
+}
+SINGLE = {Kind.NUMBER: NUMBERS, Kind.DATE: DAYS, Kind.FLAG: st.booleans(), Kind.TEXT: TEXTS}
+# Values of each shape, from a strategy of single values.
+SHAPED = {
+    "one": lambda single: single,
+    "limit": lambda single: single,
+    "limits": lambda single: st.tuples(single, single).map(sorted),
+    "several": lambda single: st.lists(single, min_size=1, max_size=3),
+    "text": lambda single: single.filter(bool),
+    "nothing": lambda single: st.none(),
+}
 
 
-def _comparisons(column, values, signs, *, text=False):
-    kinds = [st.builds(Compare, st.just(column), st.sampled_from(signs), values)]
-    kinds.append(st.builds(Compare, st.just(column), st.just("in"), st.lists(values, min_size=1, max_size=3)))
-    kinds.append(st.just(Compare(column, "is_missing")))
-    if "<" in signs:
-        pair = st.tuples(values, values).map(sorted)
-        kinds.append(st.builds(Compare, st.just(column), st.just("between"), pair))
-    if text:
-        kinds.append(st.builds(Compare, st.just(column), st.just("contains"), TEXTS.filter(bool)))
-    return st.one_of(kinds)
+@st.composite
+def comparisons(draw):
+    """Any operator of the table. Those for texts come as often as those for numbers, however many there are of each."""
+    by_kinds = groupby(sorted(OPERATORS.values(), key=lambda row: row.kinds), key=lambda row: row.kinds)
+    operator = draw(st.sampled_from(draw(st.sampled_from([tuple(rows) for _, rows in by_kinds]))))
+    column = draw(st.sampled_from([name for name, kind in KINDS.items() if kind in operator.kinds]))
+    return Compare(column, operator.sign, draw(SHAPED[operator.shape.name](SINGLE[KINDS[column]])))
 
 
-COMPARISONS = st.one_of(
-    _comparisons("number", NUMBERS, _ORDERED),
-    _comparisons("whole", NUMBERS, _ORDERED),
-    _comparisons("day", DAYS, _ORDERED),
-    _comparisons("flag", st.booleans(), ["=", "!="]),
-    _comparisons("text", TEXTS, ["=", "!="], text=True),
-    _comparisons("level", TEXTS, ["=", "!="], text=True),
-)
+COMPARISONS = comparisons()
 
 CONDITIONS = st.recursive(
     COMPARISONS,
@@ -89,7 +103,7 @@ BELIEFS = st.one_of(
     st.builds(CheckRecord, checks_column=ANY_NAME, passes_column=ANY_NAME, penalty=st.none() | st.floats(0, 10)),
 )
 
-RULE_SETS = st.lists(
+RULES = st.lists(
     st.builds(
         Rule,
         ANY_NAME,
@@ -101,7 +115,8 @@ RULE_SETS = st.lists(
     ),
     max_size=5,
     unique_by=(lambda rule: rule.name, lambda rule: rule.id),
-).map(lambda rules: RuleSet(tuple(rules)))
+)
+RULE_SETS = st.builds(RuleSet, RULES.map(tuple), st.deferred(lambda: st.sampled_from(list(COMBINERS))), SHARES)
 
 
 def _or_missing(values):
@@ -124,6 +139,21 @@ ROWS = st.lists(
 )
 
 
+# Rows in which every column holds each of its values, and a gap.
+EVERY_VALUE = pd.DataFrame(
+    {
+        "number": pd.Series([*map(float, VALUES), float("inf"), float("-inf")]),
+        "whole": pd.Series(range(-2, 4)),
+        "day": pd.Series(MOMENTS),
+        "flag": pd.Series([False, True]),
+        "text": pd.Series(LEVELS),
+        "level": pd.Series([*LEVELS, None]),
+    },
+    dtype=object,
+)
+EVERY_VALUE = EVERY_VALUE.where(EVERY_VALUE.notna(), None).to_dict("records")
+
+
 def frame_of(rows):
     """The rows as a typed frame, gaps included."""
     column = {name: [row[name] for row in rows] for name in rows[0]}
@@ -134,7 +164,7 @@ def frame_of(rows):
             "day": pd.to_datetime(pd.Series(column["day"], dtype="object"), format="ISO8601"),
             "flag": pd.array(column["flag"], dtype="boolean"),
             "text": pd.array(column["text"], dtype="str"),
-            "level": pd.Categorical(column["level"], categories=["", "A", "__import__('os')", "a", "ab", "b"]),
+            "level": pd.Categorical(column["level"], categories=LEVELS),
         }
     )
 
@@ -162,18 +192,21 @@ def compare_for_row(compare, row):
     wanted = list(compare.values)
     if compare.column == "day":
         value, wanted = _moment(value), [_moment(day) for day in wanted]
-    first = wanted[0]
-    return {
-        "<": lambda: value < first,
-        "<=": lambda: value <= first,
-        ">": lambda: value > first,
-        ">=": lambda: value >= first,
-        "=": lambda: value == first,
-        "!=": lambda: value != first,
-        "between": lambda: first <= value <= wanted[1],
-        "in": lambda: value in wanted,
-        "contains": lambda: first in value,
-    }[compare.operator]()
+    return ROW_BY_ROW[compare.operator](value, *wanted)
+
+
+# What each operator says of one value that is there, in plain Python.
+ROW_BY_ROW = {
+    "<": lambda value, wanted: value < wanted,
+    "<=": lambda value, wanted: value <= wanted,
+    ">": lambda value, wanted: value > wanted,
+    ">=": lambda value, wanted: value >= wanted,
+    "=": lambda value, wanted: value == wanted,
+    "!=": lambda value, wanted: value != wanted,
+    "between": lambda value, low, high: low <= value <= high,
+    "in": lambda value, *wanted: value in wanted,
+    "contains": lambda value, wanted: wanted in value,
+}
 
 
 def _moment(day):

@@ -126,13 +126,6 @@ def test_every_change_keeps_how_the_set_is_combined_and_its_floor():
     assert RuleSet.from_json(rules.to_json()) == rules
 
 
-def test_a_set_names_the_combiners_that_labels_offer():
-    from spu_core.labels import COMBINERS
-    from spu_core.rules import rule_set
-
-    assert set(rule_set.COMBINERS) == set(COMBINERS)
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -168,6 +168,19 @@ def test_holm_equals_its_definition_step_by_step():
     assert holm([]) == []
 
 
+def test_equal_candidates_are_not_told_apart_however_many_pairs_are_compared(basis):
+    """Of 66 pairs of pure noise some differ at the level by chance; after the correction none does."""
+    rng = np.random.default_rng(7)
+    one = replace(basis, fold=np.zeros(600, dtype=int))
+    scores = {f"noise {k}": rng.random(600) for k in range(12)} | {"best": basis.soft_label}
+    pairs = compare_pairs({name: folded_auc(one.soft_label, values, one) for name, values in scores.items()})
+    noise = [pair for pair in pairs if "best" not in (pair.first, pair.second)]
+
+    assert any(pair.difference.p_value < 0.05 for pair in noise)
+    assert not any(pair.can_be_told_apart for pair in noise)
+    assert all(pair.can_be_told_apart for pair in pairs if pair not in noise)
+
+
 def test_a_budget_of_more_rows_than_there_are_reviews_all(basis, score):
     assert judge(score, replace(basis, budget=10_000)).tpr_spu_at_budget == 1.0
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from spu_core.errors import TableError
 from spu_core.trust import Checks, QueuePlan, assign_arms, disagreement, fill_queue, measure_on_holdout, split_balance
@@ -119,6 +120,17 @@ def test_a_split_that_lost_users_is_suspicious():
     assert found.is_suspicious
     assert "find out why" in found.sentence
     assert (found.of, round(found.largest_gap, 1)) == ("age", 2.0)
+
+
+@pytest.mark.parametrize("counts", [(60, 40), (55, 40, 25), (30, 30, 22, 18)])
+def test_the_sizes_of_the_arms_are_judged_like_the_chi_square_test_of_scipy(counts):
+    names = "abcd"[: len(counts)]
+    shares = dict(zip(names, (0.5, 0.3, 0.2, 0.2), strict=False))
+    expected = np.array(list(shares.values())) / sum(shares.values()) * sum(counts)
+
+    found = split_balance(np.repeat(list(names), counts), shares)
+
+    assert found.p_value == pytest.approx(chisquare(counts, expected).pvalue)
 
 
 def test_the_holdout_measures_a_score_by_random_checks_only():

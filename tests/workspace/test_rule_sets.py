@@ -30,6 +30,15 @@ def test_undo_and_redo_walk_between_versions_and_remove_none(workspace):
     assert len(workspace.rule_sets.history(first.id)) == 3
 
 
+def test_redo_goes_to_the_latest_of_several_edits_of_one_version(workspace):
+    version = workspace.rule_sets.create("fraud", "one")
+    for text in ("first edit", "second edit", "third edit"):
+        edited = workspace.rule_sets.save(version, text)
+        version = workspace.rule_sets.undo(edited)
+
+    assert workspace.rule_sets.redo(version).text == "third edit"
+
+
 def test_there_is_nothing_before_the_first_and_after_the_last(workspace):
     first = workspace.rule_sets.create("fraud", "one")
 

@@ -1,0 +1,116 @@
+"""The tables of the documentation that list what the engine's own tables hold.
+
+`python -m tests.doc_tables` writes them into the pages; `tests/test_contributing.py` compares them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from spu_core.engines.jobs import JOBS, job_function
+from spu_core.models import METHODS, Method
+from spu_core.rules import OPERATORS
+from spu_core.rules.columns import KIND_WORDS, Kind
+from spu_core.rules.combine import COMBINERS
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def table(*rows: Iterable[str]) -> str:
+    """Rows of cells, the first of them the head."""
+    head, *rest = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    lines = [head, ["---"] * len(head), *rest]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def operators() -> str:
+    head = ("operator", "in the editor", "columns", "value", "holds where")
+    return table(
+        head,
+        *(
+            (
+                f"`{row.sign}`",
+                row.question or "–",
+                "all" if row.kinds == tuple(Kind) else ", ".join(KIND_WORDS[kind] for kind in row.kinds),
+                row.shape.words,
+                row.meaning,
+            )
+            for row in OPERATORS.values()
+        ),
+    )
+
+
+def combiners() -> str:
+    head = ("combiner", "in the editor", "S of a row", "credit in `explain`", "one more fired rule")
+    return table(
+        head,
+        *(
+            (
+                f"`{row.name}`",
+                row.title,
+                row.words,
+                row.credit_words,
+                "never lowers S" + ("" if row.ignores_order else ", after the others")
+                if row.is_monotone
+                else "can lower S",
+            )
+            for row in COMBINERS.values()
+        ),
+    )
+
+
+def methods() -> str:
+    head = ("key", "what it is", "needs", "columns the rules read")
+    return table(
+        head,
+        *(
+            (f"`{row.key}`", row.words, ", ".join(row.needs), "kept" if row.keeps_rule_columns else "dropped")
+            for row in METHODS.values()
+        ),
+    )
+
+
+def settings(row: Method) -> str:
+    """The section of one method: its learners and settings."""
+    learners = ", ".join(f"`{name}`" for name in row.learners)
+    note = f"Learners: {learners}; the settings below are those with the first.\n\n" if len(row.learners) > 1 else ""
+    head = ("setting", "default", "allowed", "meaning")
+    cells = ((f"`{each.name}`", repr(each.default), each.law, each.help) for each in row.settings())
+    return f"### `{row.key}`: {row.title}\n\n{note}{table(head, *cells)}"
+
+
+def job_kinds() -> str:
+    """Each kind with the first line of its function: parameters → result."""
+    lines = ((f"`{kind}`", (job_function(kind).__doc__ or "").splitlines()[0]) for kind in sorted(JOBS))
+    return table(("kind", "parameters → result"), *lines)
+
+
+def parts() -> dict[str, dict[str, str]]:
+    """What is made, by page and by the mark that stands around it."""
+    return {
+        "rules.md": {"operators": operators(), "combiners": combiners()},
+        "methods.md": {"methods": methods(), "settings": "\n".join(settings(row) for row in METHODS.values())},
+        "workspace.md": {"job kinds": job_kinds()},
+    }
+
+
+def part(page: str, mark: str) -> re.Match[str]:
+    """What stands between the marks of a page."""
+    pattern = rf"(<!-- {mark}: made by tests/doc_tables.py -->\n)(.*?)(<!-- end of {mark} -->\n)"
+    found = re.search(pattern, (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None, f"docs/{page} has no part {mark!r}"
+    return found
+
+
+def write() -> None:
+    for page, made in parts().items():
+        for mark, text in made.items():
+            found = part(page, mark)
+            whole = found.string[: found.start(2)] + text + found.string[found.end(2) :]
+            (DOCS / page).write_text(whole, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
