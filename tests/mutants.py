@@ -41,6 +41,7 @@ LIBRARIES = """coverage hypothesis.extra.numpy hypothesis.extra.pandas lightgbm 
     xgboost"""
 # Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test elsewhere.
 OWN_SECONDS, FURTHER_SECONDS, QUICK_SECONDS = 60.0, 15.0, 0.5
+LONGEST_WAIT = 3600.0  # seconds by the clock, for a child that waits for ever; long, since the machine may be busy
 BROKEN = 99  # exit code of a child that could not do its work
 
 OPERATORS = {
@@ -382,27 +383,33 @@ def fork(task: Callable[[Path], int | None], place: Path) -> int:
         os._exit(code)
 
 
-def run_children(
-    tasks: list[Callable[[Path], int | None]], places: list[Path], limit: float
-) -> Iterator[tuple[int, Path, int]]:
+def run_children(tasks: list[Callable[[Path], int | None]], places: list[Path]) -> Iterator[tuple[int, Path, int]]:
     """Runs tasks in children, one in each place at a time; yields the task's number, its place and its exit code."""
     waiting, free = list(enumerate(tasks)), list(places)
     running: dict[int, tuple[int, Path, float]] = {}
-    while waiting or running:
-        while waiting and free:
-            (number, task), place = waiting.pop(0), free.pop(0)
-            running[fork(task, place)] = number, place, time.monotonic() + limit
-        time.sleep(0.02)
-        for child, (number, place, end) in list(running.items()):
-            if time.monotonic() > end:
-                os.killpg(child, signal.SIGKILL)
-            done, status = os.waitpid(child, os.WNOHANG)
-            if done:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child, signal.SIGKILL)  # processes that the tests have left behind
-                del running[child]
-                free.append(place)
-                yield number, place, os.waitstatus_to_exitcode(status)
+    try:
+        while waiting or running:
+            while waiting and free:
+                (number, task), place = waiting.pop(0), free.pop(0)
+                running[fork(task, place)] = number, place, time.monotonic() + LONGEST_WAIT
+            time.sleep(0.02)
+            for child, (number, place, end) in list(running.items()):
+                if time.monotonic() > end:
+                    kill_with_its_children(child)
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    kill_with_its_children(child)  # processes that the tests have left behind
+                    del running[child]
+                    free.append(place)
+                    yield number, place, os.waitstatus_to_exitcode(status)
+    finally:
+        for child in running:
+            kill_with_its_children(child)
+
+
+def kill_with_its_children(child: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
 
 
 def make_places(cache: Path, jobs: int) -> list[Path]:
@@ -424,7 +431,7 @@ def map_tests(package: str, cache: Path, places: list[Path]) -> TestMap:
         files[folder] = cache / f"{folder.replace('/', '-')}-{state.hexdigest()[:16]}.json"
     missing = [folder for folder in folders if not files[folder].exists()]
     tasks = [lambda place, folder=folder: measure(folder, place, files[folder]) for folder in missing]
-    for number, _, code in run_children(tasks, places, limit=3600.0):
+    for number, _, code in run_children(tasks, places):
         print(f"measured {missing[number]}" if code == 0 else f"could not measure {missing[number]}", flush=True)
     return TestMap(list(files.values()))
 
@@ -483,7 +490,7 @@ def main() -> None:
     }
     outcomes: dict[str, list[Mutant]] = {word: [] for word in words.values()}
     began = time.monotonic()
-    for number, place, code in run_children(tasks, places, limit=600.0):
+    for number, place, code in run_children(tasks, places):
         mutant = mutants[number]
         shutil.copy2(ROOT / mutant.file, place / mutant.file)
         if code == BROKEN:
