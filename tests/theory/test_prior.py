@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import norm, ttest_ind
 
 from spu_core import SpuError, estimate_prior
 from spu_core.theory import check_soft_labels_separate
@@ -57,11 +58,14 @@ def test_few_labels_are_said_to_be_noise():
     is_labeled, score = world(300, labeling=0.05)
 
     assert "below 20 the estimate is mostly noise" in estimate_prior(is_labeled, score).warning
+    assert estimate_prior(np.arange(100) < 20, np.arange(100.0)).warning is None
+    assert estimate_prior(np.arange(100) < 19, np.arange(100.0)).warning is not None
 
 
 def test_one_kind_of_row_is_refused():
-    with pytest.raises(SpuError, match="both labelled and unlabelled rows"):
-        estimate_prior([False, False], [0.1, 0.2])
+    for is_labeled in ([False, False], [True, True]):
+        with pytest.raises(SpuError, match="both labelled and unlabelled rows"):
+            estimate_prior(is_labeled, [0.1, 0.2])
 
 
 def test_assumption_1_is_shown_only_where_the_rows_show_it():
@@ -74,6 +78,23 @@ def test_assumption_1_is_shown_only_where_the_rows_show_it():
     gap = check_soft_labels_separate(informative, truth)
     assert gap.estimate == pytest.approx(informative[truth].mean() - informative[~truth].mean())
     assert gap.low < gap.estimate < gap.high
+
+
+def test_the_gap_of_means_is_welchs_with_a_normal_limit():
+    soft_label, truth = np.array([0.9, 0.6, 0.7, 0.1, 0.5, 0.2, 0.3, 0.0]), np.array([1, 1, 1, 0, 0, 0, 0, 0], bool)
+    gap = check_soft_labels_separate(soft_label, truth, level=0.9)
+
+    welch = ttest_ind(soft_label[truth], soft_label[~truth], equal_var=False)
+    assert gap.estimate / gap.standard_error == pytest.approx(welch.statistic)
+    assert gap.p_value == pytest.approx(norm.sf(welch.statistic))
+    reach = norm.ppf(0.95) * gap.standard_error
+    assert (gap.low, gap.high) == pytest.approx((gap.estimate - reach, gap.estimate + reach))
+
+
+def test_means_without_spread_are_certain_either_way():
+    assert check_soft_labels_separate([0.6, 0.6, 0.4, 0.4], [1, 1, 0, 0]).p_value == 0.0
+    assert check_soft_labels_separate([0.4, 0.4, 0.6, 0.6], [1, 1, 0, 0]).p_value == 1.0
+    assert check_soft_labels_separate([0.5, 0.5, 0.5, 0.5], [1, 1, 0, 0]).p_value == 1.0
 
 
 def test_assumption_1_needs_rows_of_both_classes():
