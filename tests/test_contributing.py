@@ -102,7 +102,7 @@ def test_an_operator_is_compared_with_its_plain_definition(starts_with):
     seen = set()
 
     @given(strategies.COMPARISONS)
-    @settings(max_examples=50, deadline=None, derandomize=True)
+    @settings(max_examples=50, derandomize=True)
     def compare(drawn):
         seen.add(drawn.operator)
         columns = Columns(strategies.frame_of(strategies.EVERY_VALUE), strategies.KINDS)

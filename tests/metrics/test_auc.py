@@ -17,6 +17,7 @@ from spu_core.metrics import (
     known_positive_auc_score,
     roc_spu,
 )
+from spu_core.metrics.ranking import BLOCK
 from tests.metrics.oracles import auc_by_counting_pairs, ceiling_by_theorem_1
 from tests.metrics.strategies import rows
 
@@ -154,6 +155,26 @@ def test_the_ceiling_is_one_exactly_for_hard_labels_and_half_for_constant_ones()
     assert auc_spu_ceiling([0, 1, 1, 0, 0]) == 1.0
     assert auc_spu_ceiling([0.3, 0.3, 0.3]) == pytest.approx(0.5)
     assert auc_spu_ceiling([0, 1, 0.5]) < 1.0
+
+
+def test_a_tie_that_ends_with_the_first_row_of_a_block_is_counted_once():
+    score = np.arange(BLOCK + 5.0)
+    score[BLOCK] = score[BLOCK - 1]
+    soft_label = np.random.default_rng(6).random(score.size)
+    positive, negative = np.bincount(score.astype(int), soft_label), np.bincount(score.astype(int), 1 - soft_label)
+    expected = (positive * (negative.cumsum() - negative / 2)).sum() / positive.sum() / negative.sum()
+
+    assert auc_spu_score(soft_label, score) == pytest.approx(expected, abs=1e-14)
+
+
+def test_the_share_of_the_ceiling_counts_weights_in_both_of_its_parts():
+    soft_label, score, weight = np.array([0.9, 0.2, 0.6, 0.1]), np.array([1.0, 2, 3, 4]), np.array([5.0, 1, 2, 3])
+
+    expected = (auc_by_counting_pairs(soft_label, score, weight) - 0.5) / (
+        auc_by_counting_pairs(soft_label, soft_label, weight) - 0.5
+    )
+
+    assert auc_spu_share_score(soft_label, score, sample_weight=weight) == exactly(expected)
 
 
 def test_share_of_the_ceiling_is_one_for_the_soft_label_and_undefined_for_constant_ones():

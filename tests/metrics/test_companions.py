@@ -77,6 +77,15 @@ def test_calibration_compares_mean_score_and_mean_soft_label_in_groups_of_equal_
     assert calibration_gap(score, score) == pytest.approx(0.0, abs=1e-12)
 
 
+def test_one_group_of_calibration_holds_all_rows_and_none_is_refused():
+    table = calibration_to_soft_label([0.0, 0.5, 1.0], [0.1, 0.3, 0.8], bins=1)
+
+    assert table[["rows", "score", "soft_label"]].to_numpy().tolist() == [[3.0, pytest.approx(0.4), 0.5]]
+    assert table["standard_error"][0] == pytest.approx(0.5 / np.sqrt(3))
+    with pytest.raises(SpuError, match="bins must be at least 1, got 0"):
+        calibration_to_soft_label([0.0, 1.0], [0.1, 0.3], bins=0)
+
+
 def test_lee_liu_needs_a_confirmed_positive():
     with pytest.raises(SpuError, match="at least one confirmed positive"):
         lee_liu_score([False, False], [True, False])

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics import ScoreHistogram, auc_spu_interval
+from spu_core.metrics import ScoreHistogram, auc_spu_interval, auc_spu_score
 from spu_core.metrics.external import ExternalScores
 
 
@@ -49,6 +49,30 @@ def test_one_huge_tie_and_a_perfect_order_are_answered():
         assert (found.estimate, found.low, found.high) == pytest.approx((1.0, expected.low, expected.high))
 
 
+@pytest.mark.parametrize("rows", [1001, 1999, 5000])
+def test_no_bucket_of_different_scores_is_larger_than_what_fits_into_memory(rows):
+    score = 100 + np.random.default_rng(0).normal(size=rows)
+    with ExternalScores(bucket_rows=1000) as external:
+        external.add(np.full(rows, 0.5), score)
+        buckets = list(external._buckets())
+
+    assert max(len(bucket) for bucket in buckets) <= 1000
+    assert np.concatenate([np.sort(bucket[:, 0]) for bucket in buckets]).tolist() == np.sort(score).tolist()
+
+
+def test_asking_twice_gives_the_same_answer_and_leaves_no_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    rng = np.random.default_rng(1)
+    soft_label, score = rng.random(150_000), rng.random(150_000)  # more rows than are read at once
+    with ExternalScores(bucket_rows=40_000) as external:
+        external.add(soft_label, score)
+        first, second = external.auc(), external.auc()
+        assert list(tmp_path.iterdir())
+
+    assert first == second == pytest.approx(auc_spu_score(soft_label, score), abs=1e-12)
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_histogram_stays_within_its_bound_of_the_exact_value():
     rng = np.random.default_rng(0)
     soft_label = rng.random(5_000)
@@ -71,3 +95,5 @@ def test_bad_rows_and_no_mass_are_refused_in_words():
             external.add([0.5], [np.nan])
         with pytest.raises(SoftLabelError, match=r"must lie in \[0, 1\]"):
             external.add([1.5], [0.2])
+        with pytest.raises(ScoreError, match="level"):
+            external.interval(level=1.5)

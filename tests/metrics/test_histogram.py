@@ -51,6 +51,35 @@ def test_the_interval_from_counts_is_that_from_rows():
     assert from_counts.low == pytest.approx(from_rows.low, abs=1e-3)
 
 
+def test_parts_with_few_bins_merge_to_the_bound_and_the_interval_of_the_whole():
+    rng = np.random.default_rng(3)
+    soft_label, score = rng.random(60), rng.random(60)
+    whole = ScoreHistogram.logit(8).add(soft_label, score)
+    merged = ScoreHistogram.logit(8).add(soft_label[:30], score[:30])
+    merged += ScoreHistogram.logit(8).add(soft_label[30:], score[30:])
+
+    assert merged.auc().error_bound == pytest.approx(whole.auc().error_bound)
+    assert merged.interval().standard_error == pytest.approx(whole.interval().standard_error)
+
+
+def test_bins_of_one_score_each_give_the_standard_error_of_few_rows_exactly():
+    rng = np.random.default_rng(4)
+    soft_label, score, weight = rng.random(12), np.arange(12.0), rng.random(12)
+
+    counted = ScoreHistogram.with_edges(score).add(soft_label, score, sample_weight=weight).interval()
+
+    expected = auc_spu_interval(soft_label, score, sample_weight=weight)
+    assert counted.standard_error == pytest.approx(expected.standard_error)
+
+
+def test_an_interval_from_counts_stays_within_0_and_1():
+    soft_label, score = [0.0, 0.6, 0.1, 1.0, 0.4, 1.0], np.arange(6.0)
+    rising = ScoreHistogram.with_edges(score).add(soft_label, score).interval(0.999)
+    falling = ScoreHistogram.with_edges(score).add(soft_label, 5.0 - score).interval(0.999)
+
+    assert (rising.high, falling.low) == (1.0, 0.0)
+
+
 def test_scores_of_any_range_can_be_covered():
     rng = np.random.default_rng(2)
     soft_label, score = rng.random(5000), 100 * rng.normal(size=5000)
@@ -62,6 +91,20 @@ def test_scores_of_any_range_can_be_covered():
 
 def test_a_bin_of_one_score_costs_nothing():
     assert ScoreHistogram.logit(2).add([1, 0.5, 0], [0.2, 0.2, 0.2]).auc().error_bound == 0.0
+
+
+def test_lists_of_numbers_will_do_and_senseless_arguments_are_refused():
+    histogram = ScoreHistogram.with_edges([0.5]).add([1.0, 0.0], [0.9, 0.1])
+
+    assert histogram.auc().value == 1.0
+    with pytest.raises(SpuError, match="bins must be at least 2, got 1"):
+        ScoreHistogram.logit(1)
+    with pytest.raises(SpuError, match="edges must be finite"):
+        ScoreHistogram.with_edges([0.5, np.nan])
+    with pytest.raises(SpuError, match="score must be finite"):
+        histogram.add([0.5], [np.nan])
+    with pytest.raises(SpuError, match="level"):
+        histogram.interval(level=1.5)
 
 
 def test_histograms_with_different_edges_are_not_merged():

@@ -25,7 +25,7 @@ from spu_core.metrics import (
     standard_error,
 )
 from spu_core.metrics.ranking import Masses
-from tests.metrics.oracles import influence_by_counting_pairs
+from tests.metrics.oracles import auc_by_counting_pairs, influence_by_counting_pairs
 from tests.metrics.strategies import rows
 
 
@@ -127,6 +127,25 @@ def test_the_bootstrap_agrees_with_the_influence_method(scored):
     # The standard error of a standard error from 2,000 replicates is 1/√4000 = 1.6 %.
     assert resampled.standard_error == pytest.approx(exact.standard_error, rel=0.06)
     assert resampled.low == pytest.approx(exact.low, abs=0.005)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_bootstrap_replicate_is_the_auc_of_the_rows_that_were_drawn(grouped):
+    """The definition, with the same draws: each unit counts as often as it was drawn."""
+    rng = np.random.default_rng(7)
+    soft_label, score = rng.random(30).round(2), rng.normal(size=30).round(1)
+    units = np.arange(30) // 3 if grouped else np.arange(30)
+    draws, chance = [], np.random.default_rng(5)
+    for _ in range(40):
+        picked = chance.integers(0, units.max() + 1, units.max() + 1)
+        rows = np.concatenate([np.flatnonzero(units == unit) for unit in picked])
+        draws.append(auc_by_counting_pairs(soft_label[rows], score[rows]))
+
+    found = bootstrap_auc_spu(soft_label, score, replicates=40, level=0.9, groups=units if grouped else None, seed=5)
+
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(draws, [0.05, 0.95])))
+    assert found.standard_error == pytest.approx(np.std(draws, ddof=1))
+    assert found.estimate == pytest.approx(auc_by_counting_pairs(soft_label, score))
 
 
 def test_clusters_of_copies_carry_no_more_information_than_one_of_each(scored):

@@ -118,6 +118,15 @@ def test_the_thin_line_stays_within_its_error(size, positives, kind, max_error):
     assert not hasattr(thin, "auc")
 
 
+def test_a_coarse_thin_line_stays_within_its_error_on_a_steep_curve():
+    soft_label = np.repeat([1.0, 0.0, 1.0, 0.0], [1900, 1, 100, 999])
+    score = -np.concatenate([np.arange(1901), 1901 + np.linspace(0, 1, 100), 1901 + np.linspace(0, 1, 999)])
+    curve = roc_spu(soft_label, score)
+
+    assert largest_vertical_gap(curve, curve.thin(0.9)) <= 0.9
+    assert curve.thin().max_error == 1e-3
+
+
 def test_a_million_points_become_a_few_hundred():
     rng = np.random.default_rng(3)
     soft_label = rng.random(300_000)
@@ -131,4 +140,4 @@ def test_gains_start_at_the_best_rows():
     gains = gains_spu([1, 0, 0, 0], [4, 3, 2, 1])
 
     assert gains.at_budget(0.25) == (1.0, 4.0)
-    assert gains.lift[-1] == 1.0
+    assert gains.lift.tolist() == [1.0, 4.0, 2.0, pytest.approx(4 / 3), 1.0]  # no review: neither gain nor loss

@@ -13,7 +13,7 @@ EVERY_COLUMN = Columns(frame_of(EVERY_VALUE), KINDS)
 
 
 @given(COMPARISONS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_every_comparison_says_of_every_value_what_its_plain_definition_says(compare):
     for condition in (compare, ~compare):
         expected = [holds_for_row(condition, row) is True for row in EVERY_VALUE]
@@ -47,7 +47,7 @@ def test_kinds_are_read_off_the_columns(column):
 
 
 @given(COMPARISONS.filter(lambda compare: compare.operator != "is_missing"))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_missing_value_fires_neither_a_comparison_nor_its_negation(compare):
     columns = Columns(frame_of([dict.fromkeys(KINDS)]), KINDS)
 

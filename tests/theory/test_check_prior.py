@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 
 from spu_core.errors import AssumptionError
 from spu_core.theory.check_counts import CheckCounts
-from spu_core.theory.check_prior import fit_check_prior, fit_check_prior_to_counts
+from spu_core.theory.check_prior import _folds_of_counts, _held_out, fit_check_prior, fit_check_prior_to_counts
+from spu_core.theory.check_prior_solvers import SOLVERS, PriorProblem
 
 RECORDS = st.lists(
     st.integers(0, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), min_size=1, max_size=40
@@ -156,6 +157,50 @@ def test_a_chosen_penalty_is_the_best_on_held_out_users_and_shrinks_with_more_us
     assert many.penalty < few.penalty
 
 
+def test_penalties_from_a_millionth_to_one_are_tried_on_held_out_users():
+    prior = fit_check_prior(*mixed_users(60), grid_size=10)
+    penalties, likelihoods = zip(*prior.trials, strict=True)
+
+    assert (penalties[0], penalties[-1]) == (1e-6, 1.0)
+    assert (np.diff(penalties) > 0).all()
+    assert max(likelihoods) < 0  # logarithms of chances
+
+
+def test_the_held_out_likelihood_is_that_of_users_whom_the_prior_has_not_seen():
+    """A hand-made split: half of the users always pass, the other half never does."""
+    grid = np.array([0.25, 0.75])
+    likelihood = np.array([grid**2, (1 - grid) ** 2])
+    folds = np.array([[4, 0], [0, 4]])
+    prior_of = [fit_check_prior([2] * 4, [k] * 4, penalty=0.1, grid_size=2) for k in (0, 2)]
+
+    expected = np.mean(np.log([likelihood[0] @ prior_of[0].mass, likelihood[1] @ prior_of[1].mass]))
+
+    assert _held_out(likelihood, folds, 0.1) == pytest.approx(expected, abs=1e-4)
+
+
+def test_users_are_dealt_to_five_folds_of_nearly_equal_size():
+    folds = _folds_of_counts(np.array([13, 40, 9, 1]))
+
+    assert folds.sum(axis=0).tolist() == [13, 40, 9, 1]
+    assert sorted(folds.sum(axis=1).tolist()) == [12, 12, 13, 13, 13]
+
+
+@pytest.mark.parametrize("method", SOLVERS)
+def test_a_method_that_runs_out_of_iterations_says_how_far_it_came(method):
+    checks, passes = mixed_users(100)
+    counts = CheckCounts.of(checks, passes).checked
+    grid = (np.arange(8) + 0.5) / 8
+    likelihood = grid ** counts.passes[:, None] * (1 - grid) ** (counts.checks - counts.passes)[:, None]
+    problem = PriorProblem(likelihood, counts.users / counts.total_users, 0.1)
+
+    stopped = SOLVERS[method](problem, -1.0, most_iterations=3)
+
+    best = fit_check_prior(checks, passes, penalty=0.1, grid_size=8).density
+    distance = objective(stopped.mass * 8, checks, passes, 0.1) - objective(best, checks, passes, 0.1)
+    assert stopped.iterations == 3
+    assert 0 < distance <= stopped.certificate < 1
+
+
 def test_a_fitted_prior_comes_near_the_one_that_made_the_records():
     """50,000 users from Beta(4, 2): the cumulative distributions differ by at most 0.03."""
     rng = np.random.default_rng(0)
@@ -184,6 +229,13 @@ def test_records_beyond_the_counting_table_are_counted_all_the_same():
         (5, 2, 1),
         (1_000_000, 999_999, 2),
     ]
+
+
+def test_whole_numbers_may_be_floats_and_as_large_as_31_bits():
+    counts = CheckCounts.of([3.0, 2.0**31 - 1], [1.0, 0.0])
+
+    assert (counts.checks.tolist(), counts.passes.tolist()) == ([3, 2**31 - 1], [1, 0])
+    assert fit_check_prior([1, 3], [1, 0], grid_size=2).grid.tolist() == [0.25, 0.75]
 
 
 def test_a_prior_from_counts_equals_the_prior_from_users():
@@ -222,6 +274,7 @@ def test_records_that_make_no_sense_get_a_clear_sentence(checks, passes, message
         ({"penalty": np.nan}, "penalty must be one finite number"),
         ({"method": "sgd"}, "method must be one of 'newton', 'exponentiated_gradient', got 'sgd'"),
         ({"grid_size": 1}, "grid_size must be a whole number from 2 to 2,000, got 1"),
+        ({"grid_size": 2.5}, "grid_size must be a whole number from 2 to 2,000, got 2.5"),
         ({"grid_size": 200_000_000}, "grid_size must be a whole number from 2 to 2,000"),
         ({"penalty": 0.0, "tolerance": -1.0}, "certified only to"),
     ],

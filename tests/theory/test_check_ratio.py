@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from spu_core.errors import AssumptionError, RuleError, ScoreError
-from spu_core.theory.check_ratio import fit_check_ratios, wilson_interval
+from spu_core.theory.check_ratio import check_ratios_of_counts, fit_check_ratios, wilson_interval
 
 CHECKS = st.lists(
     st.tuples(st.sampled_from(["aim", "speed", "wall"]), st.sampled_from(["pass", "fail", "admit"])),
@@ -80,13 +81,40 @@ def test_no_failure_among_few_random_checks_leaves_the_soft_label_uncertain():
 
 
 def test_wilson_limits_equal_those_of_scipy():
-    from scipy.stats import binomtest
-
     low, high = wilson_interval([0, 3, 17, 20], [20, 20, 20, 20], level=0.9)
 
     for position, successes in enumerate([0, 3, 17, 20]):
         scipy_limits = binomtest(successes, 20).proportion_ci(0.9, method="wilson")
         assert (low[position], high[position]) == pytest.approx((scipy_limits.low, scipy_limits.high), abs=1e-12)
+
+
+def test_the_limits_of_the_soft_label_are_those_of_donner_and_zou():
+    """MOVER-R, as printed: limits of p0 / p1 from the Wilson limits (l0, u0) and (l1, u1)."""
+    checks = {"random": 40, "aim": 50, "wall": 30}
+    failures = {"random": 8, "aim": 35, "wall": 12}
+    ratios = check_ratios_of_counts(checks, failures, {}, "random", level=0.9)
+
+    def wilson(name):
+        limits = binomtest(failures[name], checks[name]).proportion_ci(0.9, method="wilson")
+        return failures[name] / checks[name], limits.low, limits.high
+
+    p0, l0, u0 = wilson("random")
+    for name in ("aim", "wall"):
+        p1, l1, u1 = wilson(name)
+        product = p0 * p1
+        low = (product - np.sqrt(product**2 - l0 * u1 * (2 * p0 - l0) * (2 * p1 - u1))) / (u1 * (2 * p1 - u1))
+        high = (product + np.sqrt(product**2 - u0 * l1 * (2 * p0 - u0) * (2 * p1 - l1))) / (l1 * (2 * p1 - l1))
+        place = ratios.names.index(name)
+        assert ratios.value_low[place] == pytest.approx(max(0.0, 1 - high))
+        assert ratios.value_high[place] == pytest.approx(1 - low)
+    assert ratios.value_low[ratios.names.index("aim")] > 0
+
+
+def test_numbers_as_rule_names_keep_their_form_beside_missing_ones_and_fractions():
+    ratios = fit_check_ratios([0, 0, 7, 2.5], [1, 0, 1, 1], [0, 0, 0, 0], 0)
+
+    assert ratios.names == ("0", "2.5", "7")
+    assert ratios.soft_label_of([7, np.nan]).tolist() == [0.5, 0.0]
 
 
 def test_rule_names_may_be_numbers_and_missing_names_mean_no_check():
@@ -113,12 +141,13 @@ def test_a_rule_that_was_never_fitted_is_refused_with_the_nearest_name():
     [
         ((["random", None], [0, 1], [0, 0]), AssumptionError, "rule_name is missing in row 1"),
         (([], [], []), AssumptionError, "at least one check is needed"),
+        (([["random"]], [1], [0]), AssumptionError, "rule_name must be one row per check"),
         ((["random"], [1], [1]), AssumptionError, "Row 0 is both failed and admitted"),
         ((["random"], [1, 0], [0]), AssumptionError, "failed has 2 rows, but rule_name has 1"),
         ((["random"], [2], [0]), ScoreError, "failed must be true or false"),
         ((["random"], [np.nan], [0]), ScoreError, "failed must be true or false"),
     ],
-    ids=["missing rule", "empty", "two endings", "lengths", "not a flag", "NaN"],
+    ids=["missing rule", "empty", "a table", "two endings", "lengths", "not a flag", "NaN"],
 )
 def test_checks_that_make_no_sense_get_a_clear_sentence(arguments, error, message):
     with pytest.raises(error, match=message):

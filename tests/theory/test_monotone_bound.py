@@ -71,6 +71,23 @@ def test_the_printed_formulas_are_those_of_the_paper():
     assert bound.auc_loss == pytest.approx(8 * 3 * 0.01 / (0.2 * 0.25))
 
 
+def test_the_corrected_formulas_have_one_minus_the_prior_under_the_false_positives():
+    bound = noisy_monotone_bound(noise=0.1, slope=0.5, density=3.0, prior=0.2)
+
+    unit = 3 * 0.01 / 0.25
+    assert bound.tpr_loss == pytest.approx(2 * unit / 0.2)
+    assert bound.fpr_loss == pytest.approx(2 * unit / 0.8)
+    assert bound.auc_loss == pytest.approx(2 * unit / (0.2 * 0.8))
+
+
+def test_a_link_measures_prior_and_density_and_gives_either_bound():
+    truth = np.array([0.0, 0.02, 0.5, 1.0])  # two of four rows within a window of .02
+    link = estimate_monotone_link(0.5 * truth, truth, slopes=[0.5])
+
+    assert (link.prior, link.density) == pytest.approx((truth.mean(), 0.5 / 0.02))
+    assert [link.bound(version).version for version in ("corrected", "printed")] == ["corrected", "printed"]
+
+
 @given(st.integers(5, 40), st.integers(0, 10_000))
 def test_the_link_passes_every_row_within_its_noise_and_rises_at_least_by_its_slope(size, seed):
     rng = np.random.default_rng(seed)
@@ -109,6 +126,7 @@ def test_numbers_outside_the_theorem_are_refused(arguments, sentence):
         noisy_monotone_bound(**{"noise": 0.1, "slope": 1.0, "density": 1.0, "prior": 0.5} | arguments)
 
 
-def test_a_constant_truth_score_has_no_link():
-    with pytest.raises(SpuError, match="not all the same"):
-        estimate_monotone_link([0.1, 0.2], [0.5, 0.5])
+@pytest.mark.parametrize("truth", [[0.5, 0.5], [-0.1, 0.5], [0.5, 1.1]], ids=["constant", "below 0", "above 1"])
+def test_a_truth_score_that_is_constant_or_no_probability_has_no_link(truth):
+    with pytest.raises(SpuError, match=r"probabilities in \[0, 1\] that are not all the same"):
+        estimate_monotone_link([0.1, 0.2], truth)

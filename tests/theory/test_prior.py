@@ -58,11 +58,14 @@ def test_few_labels_are_said_to_be_noise():
     is_labeled, score = world(300, labeling=0.05)
 
     assert "below 20 the estimate is mostly noise" in estimate_prior(is_labeled, score).warning
+    assert estimate_prior(np.arange(100) < 20, np.arange(100.0)).warning is None
+    assert estimate_prior(np.arange(100) < 19, np.arange(100.0)).warning is not None
 
 
 def test_one_kind_of_row_is_refused():
-    with pytest.raises(SpuError, match="both labelled and unlabelled rows"):
-        estimate_prior([False, False], [0.1, 0.2])
+    for is_labeled in ([False, False], [True, True]):
+        with pytest.raises(SpuError, match="both labelled and unlabelled rows"):
+            estimate_prior(is_labeled, [0.1, 0.2])
 
 
 def test_assumption_1_is_shown_only_where_the_rows_show_it():
@@ -86,6 +89,12 @@ def test_the_test_of_assumption_1_is_welchs_t_test():
     gap = check_soft_labels_separate(soft_label, truth, level=0.9)
     assert gap.p_value == pytest.approx(known.pvalue)
     assert (gap.low, gap.high) == pytest.approx((two_sided.low, two_sided.high))
+
+
+def test_means_without_spread_are_certain_either_way():
+    assert check_soft_labels_separate([0.6, 0.6, 0.4, 0.4], [1, 1, 0, 0]).p_value == 0.0
+    assert check_soft_labels_separate([0.4, 0.4, 0.6, 0.6], [1, 1, 0, 0]).p_value == 1.0
+    assert check_soft_labels_separate([0.5, 0.5, 0.5, 0.5], [1, 1, 0, 0]).p_value == 1.0
 
 
 def test_assumption_1_needs_rows_of_both_classes():

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from spu_core.errors import AssumptionError
 from spu_core.tables import Table
 from spu_core.trust import TARGETS, AuditPlan, Population, outlook, outlook_table, plan_audit, review_list
+from spu_core.trust.audit_outlook import expected_bounds
 from spu_core.trust.audit_plan import PROPORTIONAL_SHARE, allocate
-from spu_core.trust.audit_strata import make_strata
+from spu_core.trust.audit_strata import Strata, make_strata
 
 
 def rows(size=2000, seed=0, known=0.02):
@@ -182,6 +183,50 @@ def test_more_checks_promise_more_and_the_table_says_so():
     assert table["half_width"].is_monotonic_decreasing
     assert (table["gain"] > 1).all()
     assert outlook(rows(), 100, "precision").gain > 2
+
+
+def test_the_expected_errors_are_those_of_a_stratified_and_of_a_plain_draw():
+    population = rows(known=0)
+    plan = plan_audit(population, 100, "prior")
+    stratum, doubt = plan.strata.assign(population), population.belief * (1 - population.belief)
+    parts = zip(plan.sizes, plan.drawn, (doubt[stratum == h].mean() for h in range(len(plan.sizes))), strict=True)
+    planned = np.sqrt(sum(size**2 * (1 - drawn / size) * spread / drawn for size, drawn, spread in parts)) / 2000
+    mean = population.belief.mean()
+    plain = np.sqrt((1 - 100 / 2000) * mean * (1 - mean) / 100)
+
+    found = outlook(population, 100, "prior")
+
+    assert (found.standard_error, found.simple_error) == pytest.approx((planned, plain))
+    assert found.gain == pytest.approx((plain / planned) ** 2)
+    flagged = population.belief[population.is_flagged]
+    met = 100 * population.is_flagged.mean()
+    expected = np.sqrt(flagged.mean() * (1 - flagged.mean()) / met)
+    assert outlook(population, 100, "precision").simple_error == pytest.approx(expected)
+
+
+def test_more_checks_than_can_be_imagined_have_the_bounds_of_normal_theory(monkeypatch):
+    monkeypatch.setattr("spu_core.trust.audit_outlook.MOST_ROWS", 300)
+    population = rows()
+    low, high = expected_bounds(population, 500, "prior", level=0.9)
+
+    reach = 1.6448536 * outlook(population, 500, "prior").standard_error
+    middle = population.belief.mean()
+    assert (low, high) == pytest.approx((middle - reach, middle + reach))
+
+
+def test_strata_are_named_by_their_limits():
+    strata = Strata((0.2, 0.5), ((), (0.3,), ()))
+
+    assert strata.count == len(strata.names) == 4
+    assert strata.names == ("score ≤ 0.2", "0.2 < score ≤ 0.5, S ≤ 0.3", "0.2 < score ≤ 0.5, S > 0.3", "score > 0.5")
+
+
+def test_precision_needs_a_flagged_row_and_a_list_needs_the_rows_that_were_drawn():
+    with pytest.raises(AssumptionError, match="No row is scored above 1, so there is no precision"):
+        plan_audit(Population.of(np.linspace(0, 1, 200), np.full(200, 0.5), threshold=1.0), 50, "precision")
+    short = Table.from_frame(pd.DataFrame({"age": range(10)}))
+    with pytest.raises(AssumptionError, match=r"but .* has only 10 rows"):
+        review_list(short, plan_audit(rows(50, known=0), 20))
 
 
 def test_the_list_hides_what_would_sway_and_keeps_what_is_needed():

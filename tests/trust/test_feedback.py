@@ -164,6 +164,9 @@ def test_features_from_after_the_check_may_show_what_it_did():
 
     assert [each.code for each in found] == ["features_after_check"]
     assert "1 of 2 checked rows are from more than 7 days after" in found[0].message
+    assert history_leaks(dated(), [0], ["2026-02-22"], days_after=7) == ()  # seven days are not more than seven
+    with pytest.raises(TableError, match="row has 2 entries, but day has 1"):
+        history_leaks(dated(), [0, 1], ["2026-02-01"])
 
 
 def test_without_dates_nothing_can_be_said():
@@ -178,7 +181,7 @@ def test_young_rows_are_those_that_could_not_have_been_confirmed_yet():
     assert found.horizon == 11
     assert found.cut_off == 11
     assert found.is_young.tolist() == [False] * 5 + [True]
-    assert found.known_share(1) == 0
+    assert found.known_share([1, 2, 3, 11]).tolist() == [0, *found.share[:2], 1]
     assert "90% of the confirmations that come within 11 days are there after 11 days; 1 of 6" in found.sentence
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from spu_core.errors import TableError
 from spu_core.theory.check_ratio import wilson_interval
@@ -131,6 +132,19 @@ def test_users_in_both_arms_are_counted_and_said():
     assert any("2 users were checked in both arms" in note for note in found.notes)
 
 
+def test_the_limits_of_a_difference_join_those_of_both_arms_unless_they_share_users():
+    outcome, arm = ["admit"] * 20 + ["pass"] * 80 + ["admit"] * 8 + ["pass"] * 92, ["a"] * 100 + ["b"] * 100
+    apart = compare_arms(checks_of(user=range(200), arm=arm, outcome=outcome), "a", "b", level=0.9).surrender
+    mixed = compare_arms(checks_of(user=np.r_[0:100, 50:150], arm=arm, outcome=outcome), "a", "b", level=0.9).surrender
+
+    one, two = (clustered_ratio(np.arange(100) < hits, np.arange(100), 0.9) for hits in (20, 8))
+    low = 0.12 - np.hypot(one.estimate - one.low, two.high - two.estimate)
+    high = 0.12 + np.hypot(one.high - one.estimate, two.estimate - two.low)
+    assert (apart.low, apart.high) == pytest.approx((low, high))
+    reach = 1.6448536 * mixed.standard_error
+    assert (mixed.low, mixed.high) == pytest.approx((0.12 - reach, 0.12 + reach))
+
+
 def test_the_verdict_is_said_in_words():
     outcome = ["admit"] * 30 + ["pass"] * 170 + ["admit"] * 4 + ["pass"] * 196
     found = compare_arms(checks_of(user=range(400), arm=["a"] * 200 + ["b"] * 200, outcome=outcome), "a", "b")
@@ -138,6 +152,7 @@ def test_the_verdict_is_said_in_words():
     assert "'a' against 'b': surrender ratio higher by 13.0 points" in found.sentence
     assert "stopping as soon as p is small" in found.notes[0]
     assert any("only 4 of these outcomes" in note for note in found.notes)
+    assert len(found.notes) == 2
 
 
 @pytest.mark.parametrize(
@@ -156,6 +171,19 @@ def test_more_checks_detect_smaller_differences():
         detectable_difference(0.02, 0)
 
 
+def test_the_detectable_difference_has_the_power_that_was_asked_for():
+    """The two-sample formula: pooled variance without a difference, both variances with one."""
+    ratio, checks = 0.1, 500
+    other = ratio + detectable_difference(ratio, checks, power=0.9, level=0.9)
+    pooled = (ratio + other) / 2
+    critical = norm.ppf(0.95) * np.sqrt(2 * pooled * (1 - pooled) / checks)
+    error = np.sqrt((ratio * (1 - ratio) + other * (1 - other)) / checks)
+
+    assert norm.sf((critical - (other - ratio)) / error) == pytest.approx(0.9)
+    assert detectable_difference(0.0, 100) > 0
+    assert detectable_difference(1.0, 100) == 0.0
+
+
 def test_ratios_over_time_add_up_to_the_ratio():
     rng = np.random.default_rng(0)
     checks = checks_of(
@@ -168,6 +196,10 @@ def test_ratios_over_time_add_up_to_the_ratio():
     [whole] = [each for each in outcome_ratios(checks) if each.arm == "a"]
     part = table[table["arm"] == "a"]
 
+    assert table.index.tolist() == list(range(len(table)))
+    assert list(zip(table["period"], table["arm"], strict=True)) == sorted(
+        zip(table["period"], table["arm"], strict=True)
+    )
     assert part["checks"].sum() == whole.checks
     assert (part["checks"] * part["surrender_ratio"]).sum() == pytest.approx(whole.admitted)
     with pytest.raises(TableError, match="every must be one of 'day', 'week', 'month'"):

@@ -9,6 +9,7 @@ from scipy.stats import chisquare
 from spu_core.errors import TableError
 from spu_core.trust import Checks, QueuePlan, assign_arms, disagreement, fill_queue, measure_on_holdout, split_balance
 from spu_core.trust.holdout import hash_shares
+from spu_core.trust.queue import ArmPlan
 from spu_core.trust.queue_disagreement import MODEL_ABOVE, RULES_ABOVE
 
 USERS = np.array([f"u{number}" for number in range(2_000)], dtype=object)
@@ -72,6 +73,17 @@ def test_ties_are_broken_by_the_hash_and_not_by_the_order_of_the_file():
 
     assert set(queue.user) == set(turned.user)
     assert queue.row.max() > 1_000
+
+
+def test_checks_are_shared_out_evenly_and_chance_gets_at_least_one():
+    two = fill_queue(USERS, {"a": SCORE, "b": SCORE}, QueuePlan(budget=5, random_share=0.0))
+    few = fill_queue(USERS, {"a": SCORE}, QueuePlan(budget=3, random_share=0.1))
+
+    assert {plan.arm: plan.checks for plan in two.plans} == {"a": 3, "b": 2}
+    assert {plan.arm: plan.checks for plan in few.plans} == {"a": 2, "random": 1}
+    chance = few.plans[1]
+    assert chance.chance == 1 / chance.users
+    assert ArmPlan("a", users=0, checks=0, cut=float("nan")).chance == 0.0
 
 
 @settings(max_examples=50)
@@ -140,6 +152,8 @@ def test_the_holdout_measures_a_score_by_random_checks_only():
 
     with pytest.raises(TableError, match="Only random checks speak for everybody"):
         measure_on_holdout(np.arange(21), checks, 2)
+    with pytest.raises(TableError, match="score has 2 entries, but there are 20 checks"):
+        measure_on_holdout([0.1, 0.2], checks.of("random"), 2)
     found = measure_on_holdout(score, checks.of("random"), 0.4)
     assert (found.flagged, found.surrender.estimate, found.pass_.estimate) == (10, 0.5, 0.0)
     assert (found.admission_auc.estimate, found.not_passed_auc.estimate) == (1.0, 1.0)
@@ -161,6 +175,13 @@ def test_disagreement_finds_both_kinds_with_the_largest_gap_first():
     assert found.row.tolist() == [4, 0, 1]
     assert found.side.tolist() == [RULES_ABOVE, MODEL_ABOVE, MODEL_ABOVE]
     assert (np.diff(found.gap) <= 0).all()
+
+
+def test_ranks_become_percentiles_and_closed_rows_are_left_out():
+    found = disagreement([0.9, 0.1, 0.5, 0.4], [0.0, 0.8, 0.5, 0.3], is_open=[True, False, True, True], budget=4)
+
+    assert found.row.tolist() == [0]  # the others agree, or are closed
+    assert (found.model_percentile[0], found.rules_percentile[0], found.gap[0]) == (87.5, 12.5, 0.75)
 
 
 def test_rows_of_which_the_rules_say_nothing_are_not_suspected_by_them():

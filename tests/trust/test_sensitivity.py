@@ -67,6 +67,15 @@ def test_ties_are_shared():
     assert found.stays_best == {"a": 0.75, "b": 0.25}
 
 
+def test_the_table_holds_the_middle_and_the_outer_twentieths_of_the_draws():
+    auc = np.column_stack([np.linspace(0.5, 0.9, 41), np.linspace(0.6, 0.7, 41)])
+    table = Sensitivity(("a", "b"), auc, 0.5).table
+
+    assert table[["low", "median", "high"]].to_numpy() == pytest.approx(
+        np.array([[0.52, 0.7, 0.88], [0.605, 0.65, 0.695]])
+    )
+
+
 def test_labels_and_silence_are_not_shifted(trained):
     _, soft_labels, _ = trained
     for shifted in shifted_labels(soft_labels, draws=3, spread=1.0):

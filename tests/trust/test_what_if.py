@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spu_core.errors import AssumptionError
-from spu_core.metrics import Interval, auc_spu_interval, roc_spu
+from spu_core.metrics import Interval, auc_spu_interval, fpr_spu_score, roc_spu, tpr_spu_score
 from spu_core.theory import ScarLink
+from spu_core.training import TrainConfig, cross_fit
 from spu_core.trust import Marker, WhatIf
 from spu_core.trust.what_if import _rate_covariance
+from tests.training.worlds import make_world
 
 WHAT_IF = WhatIf(0.2, Interval(0.7, 0.68, 0.72, 0.01), 0.5, 0.3, 0.05, ((4e-4, 1e-5), (1e-5, 1e-5)))
 
@@ -108,4 +110,27 @@ def test_moving_one_number_always_ends_where_the_mean_allows(prior, part, name, 
 def test_it_starts_at_the_best_marker_that_the_mean_allows():
     assert WHAT_IF.default((Marker("audit", 0.25, 0.6),)) == (0.25, 0.6)
     assert WHAT_IF.default((Marker("impossible", 0.9, 0.9), Marker("BBE", 0.3)))[0] == 0.9
-    assert WHAT_IF.default()[0] == 0.2
+    assert WHAT_IF.default() == pytest.approx((0.2, (0.2 + 1.0) / 2))
+    assert WHAT_IF.default((Marker("BBE", 0.4),)) == pytest.approx((0.4, (0.2 + 0.5) / 2))
+
+
+def test_what_moving_one_number_does_to_the_others():
+    assert WHAT_IF.moved((0.3, 0.2), "prior", 0.5) == pytest.approx((0.5, 0.2 + 1e-3 * (0.4 - 0.2)))
+    assert WHAT_IF.moved((0.3, 0.5), "positive_mean", 0.1) == pytest.approx((0.3, 0.2 + 1e-3 * 0.8))
+    # S_P would have to be 1.55: more rows must be positive.
+    assert WHAT_IF.moved((0.1, 0.9), "negative_mean", 0.05) == pytest.approx((0.15 / 0.95, 1.0))
+
+
+def test_the_what_if_of_a_run_counts_its_weights():
+    table, soft_labels = make_world(200)
+    frame = table.frame.assign(weight=np.random.default_rng(0).random(200) + 0.1)
+    weighted = type(table).from_frame(frame, roles={**table.roles, "weight": "weight"})
+    [run] = cross_fit(weighted, soft_labels, ["rule_score"], TrainConfig(folds=3, threads=1))
+    soft_label, weight = run.basis.of("soft_label"), run.basis.of("weight")
+
+    found = WhatIf.of_run(run, threshold=0.3)
+
+    flagged = run.need_score()[run.basis.judged] > 0.3
+    assert found.mean == pytest.approx((soft_label * weight).sum() / weight.sum())
+    assert found.tpr_spu == pytest.approx(tpr_spu_score(soft_label, flagged, sample_weight=weight))
+    assert found.fpr_spu == pytest.approx(fpr_spu_score(soft_label, flagged, sample_weight=weight))
