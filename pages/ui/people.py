@@ -18,12 +18,16 @@ def login_is_configured() -> bool:
 
 def workspace_of_this_person() -> Workspace:
     """The workspace of whoever is logged in, or the only one; asks for a login where one is needed."""
+    person: tuple[str | None, str | None] = (None, None)
+    if login_is_configured():
+        if not st.user.is_logged_in:
+            _ask_to_log_in()
+        person = identity()
     home = str(Home.default().folder)
-    if not login_is_configured():
-        return _workspace(home, None, None)
-    if not st.user.is_logged_in:
-        _ask_to_log_in()
-    return _workspace(home, *identity())
+    workspace = _workspace(home, *person)
+    if workspace.is_read_only:
+        _workspace.clear(home, *person)  # perhaps it can be written at the next look
+    return workspace
 
 
 def identity() -> tuple[str, str]:
