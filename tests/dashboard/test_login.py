@@ -1,4 +1,4 @@
-"""Login fails closed: a broken, incomplete or missing login shows no page and starts no server that others can reach."""
+"""Login fails closed: a broken, incomplete or missing login shows no page, and starts no server for others."""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ SOURCE = Path(__file__).with_suffix(".c")
 NO_COMPILER = "No C compiler was found, so faults cannot be injected below SQLite: install gcc or clang."
 COUNT, KILL, FULL = 1, 2, 3
 SAVE = {"do": "save", "name": "made by the job"}
+PATIENCE = 600.0  # of a busy machine, whose workers have the lowest priority
 ENDED = (JobStatus.FINISHED, JobStatus.FAILED, JobStatus.INTERRUPTED)
 
 
@@ -104,11 +105,11 @@ def verify_jobs(folder: Path, said: list[str]) -> None:
         known = {item.id for item in jobs_now(workspace)}
         assert {line.split()[1] for line in said if line.startswith("job")} <= known
         for token in known:
-            now = wait_for(workspace, token, 60)
+            now = wait_for(workspace, token, PATIENCE)
             assert now.status in ENDED, now
             if now.status is not JobStatus.FINISHED:
                 restart(workspace, token)
-                now = wait_for(workspace, token, 60)
+                now = wait_for(workspace, token, PATIENCE)
             assert now.status is JobStatus.FINISHED, now
             assert workspace.rule_sets.get(now.result["made"][0]).name == SAVE["name"]
 
@@ -161,7 +162,7 @@ def under_fault(shim: ctypes.CDLL, folder: Path, scenario: Scenario, kind: int, 
         scenario.do(folder, say)
         if scenario.module:
             with Workspace.open(folder) as workspace:
-                wait_for(workspace, workspace.jobs.list()[0].id, 60)
+                wait_for(workspace, workspace.jobs.list()[0].id, PATIENCE)
     except WorkspaceError:
         return  # said in words, and nothing was acknowledged
 
