@@ -4,6 +4,7 @@
 """
 
 import sys
+from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
@@ -54,4 +55,4 @@ try:
 except ClosedError as problem:
     sys.exit(str(problem))
 
-app = st.App("app.py", middleware=[Middleware(Guarded)])
+app = st.App(Path(__file__).parents[2] / "app.py", middleware=[Middleware(Guarded)])
