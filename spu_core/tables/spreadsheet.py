@@ -96,7 +96,11 @@ def _has_cr(frame: pd.DataFrame) -> bool:
 
 def _is_text(values: pd.Series) -> bool:
     kind = values.dtype
-    return isinstance(kind, pd.CategoricalDtype) or kind == object or bool(pd.api.types.is_string_dtype(kind))
+    return (
+        isinstance(kind, pd.CategoricalDtype)
+        or pd.api.types.is_object_dtype(kind)
+        or bool(pd.api.types.is_string_dtype(kind))
+    )
 
 
 def _safe_column(values: pd.Series) -> pd.Series:
