@@ -85,7 +85,7 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
     goes to the log.
     """
     name = title if title == BRAND else f"{title} · {BRAND}"
-    st.set_page_config(page_title=name, page_icon=":material/show_chart:", layout="wide")
+    st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
     st.logo(LOGO, size="large", link=None, icon_image=ICON)
     page = None
     with told_in_words(title):

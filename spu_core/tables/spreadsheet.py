@@ -14,7 +14,7 @@ import itertools
 import os
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -84,7 +84,7 @@ def write_csv(
     """Write such CSV to a path or an open text file."""
     written = frame if raw else safe_frame(frame)
     # Python quotes a cell for the line end that it writes itself, so that a CR would stand bare.
-    quoting = csv.QUOTE_NONNUMERIC if _has_cr(written) else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _has_cr(written) else csv.QUOTE_MINIMAL
     written.to_csv(path, index=False, header=header, lineterminator="\n", encoding="utf-8", quoting=quoting)
 
 

@@ -97,7 +97,9 @@ def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch,
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert "newer" in page.error[0].value
+    assert "The workspace SPU" in page.error[0].value  # the folder of the server is not told
+    assert "has schema version 999" in page.error[0].value
+    assert str(tmp_path.name) not in page.error[0].value
 
 
 def test_pages_are_numbered_as_the_steps_are():
