@@ -84,12 +84,20 @@ def open_dashboard(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this computer; 0 picks a free one.")] = 8501,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
-    """Open the dashboard in the browser; it listens on this computer only."""
+    """Open the dashboard in the browser; it listens on this computer only, unless a login is configured."""
     folder = dashboard_folder()
     environment = dict(os.environ)
     if workspace is not None:
         environment["SPU_HOME"] = str(workspace.expanduser().absolute())
-    command = [sys.executable, "-m", "streamlit", "run", str(folder / "app.py"), "--server.port", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "streamlit",
+        "run",
+        str(folder / "pages" / "ui" / "serve.py"),
+        "--server.port",
+        str(port),
+    ]
     command += ["--server.headless", "false" if browser else "true"]
     # Streamlit reads .streamlit/config.toml from the folder it is started in.
     with subprocess.Popen(command, cwd=folder, env=environment) as server:

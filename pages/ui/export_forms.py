@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.export_choice import Chosen
 from pages.ui.text import plain, sized
 from spu_core.engines.export_forms import FORMS, refusal
-from spu_core.engines.exporting import made_before, prepare
+from spu_core.engines.exporting import file_stem, made_before, prepare
 from spu_core.errors import SpuError
 from spu_core.workspace import ExportRecord
 
@@ -95,7 +95,9 @@ def _show_form(chosen: Chosen, card: Card) -> None:
         return
     made = made_before(chosen.stored, form)
     st.space("stretch")
-    if made is None:
+    if made is None and chosen.page.workspace.is_read_only:
+        _offer_unkept(chosen, form)
+    elif made is None:
         _offer_preparing(chosen, form)
     else:
         _offer_download(chosen, made)
@@ -122,6 +124,20 @@ def _offer_preparing(chosen: Chosen, form: str) -> None:
         st.error(plain(problem), icon=":material/error:")
         return
     st.rerun()
+
+
+def _offer_unkept(chosen: Chosen, form: str) -> None:
+    """Where nothing can be kept, the file is made when it is asked for."""
+    st.download_button(
+        "Download",
+        lambda: FORMS[form].make(chosen.stored).data,
+        file_name=f"{file_stem(chosen.stored.name)}{FORMS[form].suffix}",
+        mime=FORMS[form].mime,
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"export_unkept_{form}",
+        width="stretch",
+    )
 
 
 def _offer_download(chosen: Chosen, made: ExportRecord) -> None:

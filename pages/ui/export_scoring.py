@@ -54,7 +54,7 @@ def score_new_file(page: Page, bundle: Bundle, key: str, at_once: AtOnce, run: R
             score_folder(page, run.id, flag_by, key)
         if uploaded is None:
             _show_earlier(page, None if run is None else run.id, key)
-        elif run is None or scoring.scores_at_once(run, uploaded.size):
+        elif run is None or scoring.scores_at_once(run, uploaded):
             show_scored(at_once(uploaded, flag_by), PurePath(uploaded.name).stem, key)
         else:
             asked = f"{uploaded.file_id} {flag_by} {run.id} {bundle.point}"

@@ -19,6 +19,10 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 BRAND = "SPU Studio"
 KEPT_IN_ADDRESS = ("dataset", "rules")
+READ_ONLY = (
+    "This workspace cannot be written now: its disk is full or read-only. You can look at everything and download it, "
+    "but nothing can be saved, uploaded or trained."
+)
 log = logging.getLogger("spu_studio")
 
 # Inline, so that it needs no file beside the page: a curve that bends towards the upper left corner.
@@ -81,11 +85,13 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
     goes to the log.
     """
     name = title if title == BRAND else f"{title} · {BRAND}"
-    st.set_page_config(page_title=name, page_icon=":material/show_chart:", layout="wide")
+    st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
     st.logo(LOGO, size="large", link=None, icon_image=ICON)
     page = None
     with told_in_words(title):
         page = _page(title)
+        if page.workspace.is_read_only:
+            st.warning(READ_ONLY, icon=":material/lock:")
         with st.sidebar:
             _draw_steps(page)
     if page is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui import table_cached
 from pages.ui.shell import choose_in_address
 from pages.ui.show import show_chart, show_findings, theme
 from pages.ui.soft_label_files import added
@@ -16,7 +17,7 @@ from spu_core.charts import failure_ratio_chart
 from spu_core.errors import SpuError
 from spu_core.labels import CheckRatioLabels, check_ratio_labels
 from spu_core.rules import ReadyMade, Rule, RuleSet
-from spu_core.tables import ColumnType, Role, Table, read_table
+from spu_core.tables import ColumnType, Role, Table
 from spu_core.tables.samples import SAMPLES, load_sample_checks
 
 NEEDED = {"user": ("user", "player", "id"), "rule": ("rule",), "outcome": ("outcome", "result"), "day": ("day", "date")}
@@ -54,7 +55,7 @@ def _bring_log(book: Book) -> Any:
     uploaded = st.file_uploader("One line per check: user, rule, outcome, day", key="soft_log_file")
     if uploaded is not None:
         try:
-            return read_table(uploaded, name=uploaded.name).frame
+            return table_cached.given_frame(uploaded)
         except SpuError as problem:
             st.error(plain(problem), icon=":material/error:")
             return None

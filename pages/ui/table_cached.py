@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 import streamlit as st
 
 from spu_core.engines.profiles import kept_profile, profile_of
+from spu_core.engines.reading import read_aside
 from spu_core.tables import Role, Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Workspace
 from spu_core.workspace.datasets import refuse_changes
@@ -21,6 +22,11 @@ from spu_core.workspace.datasets import refuse_changes
 def table(workspace: Workspace, dataset: DatasetRecord) -> Table:
     """The rows of a dataset to explore, with its current roles: a sample where it lies in a folder."""
     return table_of(str(workspace.folder), dataset.id, dataset.version, workspace)
+
+
+def given_frame(uploaded: Any) -> pd.DataFrame:
+    """The rows of a small file that is looked at and kept nowhere; read once, where it cannot harm this server."""
+    return _given_frame(uploaded.file_id, uploaded.name, uploaded)
 
 
 def whole(workspace: Workspace, dataset: DatasetRecord) -> Table | TableFolder:
@@ -89,3 +95,9 @@ def _label_values(folder: str, dataset: str, version: int, _workspace: Workspace
         columns = _folder(folder, dataset, version, _workspace).stand_ins  # a sample may lack a rare value
     label = table_of(folder, dataset, version, _workspace).column_with(Role.LABEL)
     return [] if label is None else columns[label].dropna().unique()[:200].tolist()
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the file …")
+def _given_frame(token: str, name: str, _stream: IO[bytes]) -> pd.DataFrame:
+    # The token is Streamlit's, a new one for each upload; nobody else can name it.
+    return read_aside(_stream, name).frame

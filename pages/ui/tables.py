@@ -54,10 +54,12 @@ def safe_to_take_along(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -
     >>> kept.data.to_csv(index=False), list(titles)
     ("'=x,n\\n'=1+1,-1\\n", ["'=x"])
     """
-    safe = safe_frame(frame)
+    # The browser does not quote a cell for its CR, so that none may be in it.
+    safe = safe_frame(frame).replace("\r\n?", "\n", regex=True)
+    safe.columns = pd.Index([str(name).replace("\r", "\n") for name in safe.columns])
     titles = {
         new: st.column_config.Column(str(old))
-        for new, old in zip(safe_names(frame.columns), frame, strict=True)
+        for new, old in zip(safe.columns, frame.columns, strict=True)
         if new != str(old)
     }
     whole = safe if typed is None else safe.join(typed)

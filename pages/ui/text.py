@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import re
 
+from spu_core.workspace import Home
+
 # Every ASCII punctuation mark may be escaped in Markdown; those that Streamlit gives a meaning are among them.
+# What the browser would turn into a link: an address of the web up to its colon, www, a name before the @ of mail.
+_LINK = re.compile(r"\b(https?|ftp|mailto|xmpp|www)(?=[:.])|[\w.+-](?=@[\w-])", re.IGNORECASE)
+_SERVER_FOLDER = re.compile(r"SPU_HOME/users/[0-9a-f]{64}")
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|$:~^=&\"'@/])")
 
 
 def plain(text: object) -> str:
     """User text for places that render Markdown (titles, captions, labels, messages).
 
+    Addresses of the web and of mail stay text, broken by a joiner without width; the folder of the server is not told.
+
     >>> plain("a*b* $x$ :red[hi] <b>")
     'a\\\\*b\\\\* \\\\$x\\\\$ \\\\:red\\\\[hi\\\\] \\\\<b\\\\>'
     """
-    return _MARKS.sub(r"\\\1", " ".join(str(text).split()))
+    words = _SERVER_FOLDER.sub("SPU_HOME", " ".join(str(text).split()).replace(str(Home.default().folder), "SPU_HOME"))
+    return _MARKS.sub(r"\\\1", _LINK.sub(lambda found: f"{found[0]}\u2060", words))
 
 
 def count(number: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from pages.ui import table_cached
 from pages.ui.editing import edited_lines
 from pages.ui.show import show_chart, theme
 from pages.ui.tables import edit_table
@@ -14,7 +15,6 @@ from spu_core.charts import strata_chart
 from spu_core.engines.audits import filled_list, keep_verdicts
 from spu_core.errors import SpuError
 from spu_core.export import to_csv
-from spu_core.tables import read_table
 from spu_core.trust import AuditPlan, read_verdicts, review_list
 from spu_core.workspace import VERDICTS, AuditRecord
 
@@ -71,7 +71,7 @@ def _upload(case: TrustCase, audit: AuditRecord, plan: AuditPlan) -> None:
     if given is None:
         return
     try:
-        reading = read_verdicts(read_table(given.getvalue(), name=given.name).frame, plan)
+        reading = read_verdicts(table_cached.given_frame(given), plan)
     except SpuError as problem:
         st.error(plain(problem), icon=":material/error:")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from pages.ui import table_cached
 from pages.ui.editing import edited_lines
 from pages.ui.show import meaning
 from pages.ui.tables import edit_table, show_table
@@ -66,8 +67,7 @@ def _record_file(case: TrustCase, queue: QueueRecord) -> None:
     uploaded = st.file_uploader("Outcomes as CSV or Excel", key=f"record_file_{queue.id}")
     if uploaded is None:
         return
-    uploaded.seek(0)
-    found = read_outcome_file(case.page.workspace, queue.id, uploaded)
+    found = read_outcome_file(case.page.workspace, queue.id, table_cached.given_frame(uploaded))
     _say_file(found)
     if found.lines and st.button(
         f"Record {count(len(found.lines))} outcomes", type="primary", icon=":material/save:", key="record_save_file"

@@ -52,6 +52,8 @@ def cancel(workspace: Workspace, token: str) -> JobRecord:
 
 def jobs_now(workspace: Workspace) -> tuple[JobRecord, ...]:
     """All jobs, the newest first, after a look at who still lives; also starts those whose turn it is."""
+    if workspace.is_read_only:
+        return workspace.jobs.list()
     dead = workspace.jobs.mark_dead()
     waiting = [job.id for job in workspace.jobs.active() if job.status is JobStatus.WAITING]
     if dead or waiting or Queue(workspace.home).tickets():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from spu_core.engines.jobs import Task
 from spu_core.engines.profiles import profile_of
-from spu_core.errors import WorkspaceError, nearest_hint
+from spu_core.engines.task_process import bound_memory
+from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.tables import Dialect, read_table
 from spu_core.workspace import in_bytes
 
@@ -34,6 +37,18 @@ def read(task: Task) -> dict[str, Any]:
     return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
 
 
+def main(source: str, target: str, name: str, memory: str) -> None:
+    """The child of `read_aside`: reads a file and writes it as parquet, or says why it cannot."""
+    bound_memory(int(memory))
+    try:
+        read_table(Path(source), name=name).to_parquet(Path(target))
+    except SpuError as problem:
+        sys.stdout.write(str(problem))
+        sys.exit(1)
+    except MemoryError:
+        sys.exit(1)
+
+
 def dialect_of(given: Any) -> Dialect:
     """A dialect from plain values.
 
@@ -50,3 +65,7 @@ def dialect_of(given: Any) -> Dialect:
         if name not in known:
             raise WorkspaceError(f"A dialect has no {name!r}. {nearest_hint(name, known)}")
     return Dialect(**{**given, "missing": tuple(given.get("missing", ()))})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

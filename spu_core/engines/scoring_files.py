@@ -18,16 +18,14 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.engines.control import start_worker
-from spu_core.engines.jobs import Job
+from spu_core.engines.jobs import Job, JobLimits
+from spu_core.engines.reading import MEMORY, is_read_at_once, read_limits
 from spu_core.engines.score import SCORED_ROWS
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreReport, Scoring
 from spu_core.export.trial import score_in_child
 from spu_core.tables.spreadsheet import write_csv
 from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace
-
-# Smaller files are scored while one waits: starting a worker would take longer.
-SMALL = 5_000_000
 
 # What the name of the file ends with, and what browsers call its content.
 FORMS = {
@@ -94,19 +92,22 @@ def _scored(score: Callable[[Path], ScoreReport]) -> ScoredFile:
         raise
 
 
-def scores_at_once(run: RunRecord, size: int) -> bool:
-    """Whether a file of so many bytes is scored while one waits: a small one, by a model that was trained here.
+def scores_at_once(run: RunRecord, stream: IO[bytes]) -> bool:
+    """Whether a file is scored while one waits: a small text, by a model that was trained here.
 
-    Only a worker should let a model from elsewhere loose on new rows.
+    Only a worker should let a model from elsewhere loose on new rows, or unpack what others have packed.
     """
-    return size <= SMALL and run.is_trained_here
+    return run.is_trained_here and is_read_at_once(stream)
 
 
 def start_scoring(workspace: Workspace, run: str, stream: IO[bytes], name: str, flag_by: str) -> JobRecord:
     """Copy a file into the workspace and score it with a stored run in the background; returns at once."""
     upload = workspace.uploads.save(stream)
     parameters = {"run": run, "upload": upload, "name": name, "flag_by": flag_by}
-    return start_worker(workspace, Job(kind="score", parameters=parameters, title=name))
+    reading = read_limits(workspace.uploads.path(upload).stat().st_size)
+    # The model needs its part, too, and the time of a file that takes long is mostly that of scoring.
+    limits = JobLimits(memory=2 * (reading.memory or MEMORY), seconds=30 * reading.seconds)
+    return start_worker(workspace, Job(kind="score", parameters=parameters, title=name, limits=limits))
 
 
 def start_scoring_dataset(workspace: Workspace, run: str, dataset: DatasetRecord, flag_by: str) -> JobRecord:

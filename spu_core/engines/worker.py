@@ -47,6 +47,7 @@ def main(arguments: list[str]) -> None:
         os.close(int(slot))
         os.close(int(lock))
         _start_next(workspace.home)
+        workspace.jobs.remove_leftovers()
 
 
 @dataclass

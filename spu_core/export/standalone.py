@@ -84,7 +84,8 @@ def days(cell: str) -> float:
 
 def safe(text: str) -> str:
     """An id that a spreadsheet would run as a formula gets an apostrophe."""
-    return "'" + text if text.lstrip()[:1] in ("=", "+", "-", "@") and not is_number(text) else text
+    seen = "".join(letter for letter in text if letter.isprintable()).lstrip()
+    return "'" + text if seen[:1] and seen[0] in "=+-@|＝＋－＠" and not is_number(text) else text
 
 
 def is_number(text: str) -> bool:

@@ -6,6 +6,7 @@ import csv
 import datetime
 import io
 import itertools
+import re
 import tempfile
 import warnings
 import zipfile
@@ -23,6 +24,13 @@ _DAMAGE = (
     zipfile.BadZipFile, zlib.error, ParseError, KeyError, ValueError, IndexError, TypeError, AttributeError, OSError,
     EOFError, NotImplementedError, RuntimeError, OverflowError, AssertionError,
 )  # fmt: skip
+# What Excel itself allows; a number beyond it makes a reader count through a gap.
+MOST_ROWS = 1_048_576
+# Rows times columns, empty cells included: a sheet is written out in full, however little of it is filled.
+MOST_CELLS = 30_000_000
+MOST_MEMBERS = 10_000
+_CHUNK = 1 << 20
+_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([^"']*)["']""")
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,8 @@ def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:
                 raise TableError(
                     f"{name!r} is a zip archive ({shown}), not a table; unpack it and give one of its files."
                 )
+            if len(members) > MOST_MEMBERS:
+                raise TableError(f"{name!r} holds {len(members):,} parts; a workbook has a few dozen. It is refused.")
             size = sum(member.file_size for member in members)
             if size > limits.sheet_bytes:
                 raise TableError(
@@ -70,15 +80,27 @@ def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:
 
 
 def _refuse_entities(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> None:
+    """Look for entities in the whole of a member: a comment of any length may stand before them."""
+    # A picture in SVG may have a document type; entities it needs not.
+    marks = (b"<!ENTITY",) if member.filename.startswith("xl/media/") else (b"<!ENTITY", b"<!DOCTYPE")
     with archive.open(member) as part:
-        head = part.read(4096)
-    if b"<!DOCTYPE" in head or b"<!ENTITY" in head or b"<\x00!\x00D\x00" in head:
-        raise TableError(f"{name!r} defines XML entities, which no Excel program writes; it is refused.")
+        piece = part.read(_CHUNK)
+        declared = _ENCODING.search(piece[:1000])
+        if piece.startswith((b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00<", b"\x00\x00")) or (
+            declared and declared[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii")
+        ):
+            raise TableError(f"{name!r} holds XML that is not UTF-8, which no Excel program writes; it is refused.")
+        while piece:
+            if any(mark in piece for mark in marks):
+                raise TableError(f"{name!r} defines XML entities, which no Excel program writes; it is refused.")
+            rest = part.read(_CHUNK)
+            piece = piece[-16:] + rest if rest else b""
 
 
 def _read_workbook(stream: IO[bytes], name: str, sheet: str | None, limits: ReadLimits) -> SheetText:
     from openpyxl import load_workbook
 
+    size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,23 +110,26 @@ def _read_workbook(stream: IO[bytes], name: str, sheet: str | None, limits: Read
     if sheet is not None and sheet not in titles:
         raise TableError(f"{name!r} has no sheet {sheet!r}. {nearest_hint(sheet, titles)}")
     for page in sheets:
-        text = _write_csv(page, name, limits) if sheet in (None, page.title) else None
+        text = _write_csv(page, name, limits, size) if sheet in (None, page.title) else None
         if text is not None:
             others = [title for title in titles if title != page.title]
             return SheetText(text, page.title, tuple(_several(page.title, others)) if sheet is None else ())
     raise TableError(f"{name!r} has no sheet with cells.")
 
 
-def _write_csv(page: Any, name: str, limits: ReadLimits) -> IO[bytes] | None:
+def _write_csv(page: Any, name: str, limits: ReadLimits, size: int) -> IO[bytes] | None:
     target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on to the text reader
     text = io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text)
-    filled = 0
+    filled = written = 0
+    largest = min(limits.expanded_bytes, max(limits.expansion_free, limits.expansion * size))
     for cells in _rows(page, name, limits):
         filled += bool(cells)
+        written += len(cells)
+        _check_cells(written, name)
         writer.writerow(cells)
-        if target.tell() > limits.expanded_bytes:
-            raise TableError(f"{name!r} unpacks to more than {limits.expanded_bytes:,} bytes, which is the limit.")
+        if target.tell() > largest:
+            raise TableError(f"{name!r} unpacks to more than {largest:,} bytes, which is the limit for its size.")
     text.detach()
     return target if filled else None
 
@@ -124,13 +149,23 @@ def _rows(page: Any, name: str, limits: ReadLimits) -> Iterator[list[str]]:
 def _unpadded_rows(page: Any, name: str, limits: ReadLimits) -> Iterator[list[str]]:
     # What a sheet says about its own size may be a lie.
     page.reset_dimensions()
+    most, passed = min(limits.rows, MOST_ROWS), 0
     for number, values in enumerate(page.iter_rows(values_only=True), start=1):
-        if number > limits.rows:
-            raise TableError(f"{name!r} has more than {limits.rows:,} rows, which is the limit.")
+        passed += len(values)
+        if number > most:
+            raise TableError(f"{name!r} has more than {most:,} rows, which is the limit.")
+        _check_cells(passed, name)
         cells = _trimmed([_as_text(value) for value in values])
         if len(cells) > limits.columns:
             raise TableError(f"{name!r} has {len(cells):,} columns; the limit is {limits.columns:,}.")
         yield cells
+
+
+def _check_cells(count: int, name: str) -> None:
+    if count > MOST_CELLS:
+        raise TableError(
+            f"{name!r} has more than {MOST_CELLS:,} cells, empty ones included, which is the limit; use CSV."
+        )
 
 
 def _trimmed(cells: list[str]) -> list[str]:

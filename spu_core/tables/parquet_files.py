@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import IO
 
 import pandas as pd
@@ -16,6 +17,11 @@ from spu_core.tables.finishing import hollow
 from spu_core.tables.layout import unique_names
 from spu_core.tables.reading import ReadLimits
 
+# How many times its size a file may take when its values are spread out, beyond what is always allowed. Runs of one
+# value cost nothing in parquet, so that a table of many zeros grows more than any text does.
+EXPANSION = 1_000
+EXPANSION_FREE = 256 * 1024**2
+
 
 def read_parquet(
     stream: IO[bytes], name: str, limits: ReadLimits
@@ -23,13 +29,17 @@ def read_parquet(
     """The frame, its column types and findings; damaged or hostile files get a sentence."""
     try:
         file = pq.ParquetFile(pa.PythonFile(stream, mode="r"), read_dictionary=_text_columns(stream))
-        _check_sizes(file, name, limits)
-        whole = _read_batches(file, name, limits)
+        size = stream.seek(0, io.SEEK_END)
+        _check_sizes(file, name, limits, size)
+        left_out = [item for item in file.schema_arrow if _is_left_out(item.type)]
+        frame, types, findings = _typed(_read_batches(file, name, limits, left_out), name, limits)
+    except MemoryError:
+        raise  # pyarrow's own is also an ArrowException, but the file is not damaged
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{name!r} is a damaged parquet file: {_first_line(error)}.") from error
-    return _typed(whole, name, limits)
+    return frame, types, (*(_left_out(item.name, item.type) for item in left_out), *findings)
 
 
 def schema_metadata(stream: IO[bytes], name: str) -> dict[bytes, bytes]:
@@ -47,10 +57,17 @@ def _text_columns(stream: IO[bytes]) -> list[str]:
     return [item.name for item in schema if pa.types.is_string(item.type) or pa.types.is_large_string(item.type)]
 
 
-def _check_sizes(file: pq.ParquetFile, name: str, limits: ReadLimits) -> None:
+def _check_sizes(file: pq.ParquetFile, name: str, limits: ReadLimits, packed: int) -> None:
     facts = file.metadata
     groups = range(facts.num_row_groups)
     size = sum(max(facts.row_group(at).total_byte_size, 0) for at in groups)
+    # What the footer says of its bytes leaves out what is repeated; eight bytes for each value is what they take here.
+    spread = 8 * facts.num_rows * len(file.schema_arrow)
+    if spread > EXPANSION_FREE and spread > EXPANSION * packed:
+        raise TableError(
+            f"{name!r} grows more than {EXPANSION:,}-fold when read ({packed:,} bytes become {spread:,}); it was "
+            "stopped as a decompression bomb. Leave out columns that hold one value only."
+        )
     for found, limit, what in (
         (facts.num_rows, limits.rows, "rows"),
         (facts.num_columns, limits.columns, "columns"),
@@ -62,9 +79,14 @@ def _check_sizes(file: pq.ParquetFile, name: str, limits: ReadLimits) -> None:
         raise TableError(f"{name!r} has no rows.")
 
 
-def _read_batches(file: pq.ParquetFile, name: str, limits: ReadLimits) -> pa.Table:
+def _read_batches(file: pq.ParquetFile, name: str, limits: ReadLimits, left_out: list[pa.Field]) -> pa.Table:
+    names = {item.name for item in left_out}
+    kept = [item.name for item in file.schema_arrow if item.name not in names]
+    if not kept:
+        raise TableError(f"{name!r} has no column of numbers, dates or text.")
     batches, size = [], 0
-    for batch in file.iter_batches(batch_size=65_536, use_threads=False):
+    # Lists are not even unpacked: a single batch of them can be of any size.
+    for batch in file.iter_batches(batch_size=65_536, use_threads=False, columns=kept if names else None):
         size += batch.nbytes
         if size > limits.expanded_bytes:
             raise TableError(
@@ -91,12 +113,7 @@ def _typed(
     names, findings = unique_names([str(column) for column in whole.column_names])
     columns: dict[str, pd.Series] = {}
     for column, values in zip(names, whole.columns, strict=True):
-        if pa.types.is_nested(values.type) or _is_binary(values.type):
-            findings.append(_left_out(column, values.type))
-        else:
-            columns[column] = _to_pandas(values, column)
-    if not columns:
-        raise TableError(f"{name!r} has no column of numbers, dates or text.")
+        columns[column] = _to_pandas(values, column)
     types = {column: guess_type(values, limits.levels) for column, values in columns.items()}
     for column, values in columns.items():
         columns[column] = _in_form(values, types[column])
@@ -135,7 +152,10 @@ def _left_out(column: str, kind: pa.DataType) -> Finding:
     return Finding("nested_column", Severity.WARNING, text, "Flatten it before writing the file.", column)
 
 
-def _is_binary(kind: pa.DataType) -> bool:
+def _is_left_out(kind: pa.DataType) -> bool:
+    """Whether it holds lists or bytes, and not one value per row."""
+    if pa.types.is_nested(kind):
+        return True
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.types.is_binary(inner) or pa.types.is_large_binary(inner) or pa.types.is_fixed_size_binary(inner)
 

@@ -1,20 +1,30 @@
 """CSV that a spreadsheet cannot be tricked with: text that would run as a formula is made plain text.
 
-A cell that starts, after blanks, with = + − @, a tab or a line break is run by spreadsheets. Such text gets an
-apostrophe in front, which they show as text. Numbers stay numbers, also where a text column holds them.
+A cell that starts, after blanks or characters without width, with = + − @, a tab or a line break is run by
+spreadsheets. Such text gets an apostrophe in front, which they show as text. Numbers stay numbers, also where a text
+column holds them. A line break inside a cell is always in quotes: a reader that ends lines at CR would otherwise see a
+new row, which may start with =.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import os
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
+# Blanks, control characters, and what has no width: soft hyphens, joiners, marks of direction, byte-order marks.
+_INVISIBLE = (
+    r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+)
 # The wide forms of the signs, common in East Asian input, are run as well.
-_DANGEROUS = re.compile(r"[\s\x00]*[=+\-@＝＋－＠\t\r\n|]")
+_DANGEROUS = re.compile(f"[{_INVISIBLE}]*[=+\\-@＝＋－＠\\t\\r\\n|]")
 # Amounts such as -$1,200.50 or -5% as well: figures and marks only, so that nothing can be called.
 _NUMBER = re.compile(r"\s*[+-]?[$€£]?(?=[.,]?\d)(\d{1,3}([.,' ]\d{3})+|\d+)?([.,]\d*)?([eE][+-]?\d+)?\s?[%€$£]?\s*")
 
@@ -64,24 +74,41 @@ def safe_names(names: Iterable[object]) -> list[str]:
 
 def to_csv(frame: pd.DataFrame, *, raw: bool = False) -> str:
     """CSV text, safe for spreadsheets unless `raw` asks for the cells as they are."""
-    return (frame if raw else safe_frame(frame)).to_csv(index=False, lineterminator="\n")
+    text = io.StringIO(newline="")
+    write_csv(frame, text, raw=raw)
+    return text.getvalue()
 
 
 def write_csv(
     frame: pd.DataFrame, path: str | os.PathLike[str] | Any, *, raw: bool = False, header: bool = True
 ) -> None:
     """Write such CSV to a path or an open text file."""
-    (frame if raw else safe_frame(frame)).to_csv(
-        path, index=False, header=header, lineterminator="\n", encoding="utf-8"
+    written = frame if raw else safe_frame(frame)
+    # Python quotes a cell for the line end that it writes itself, so that a CR would stand bare.
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _has_cr(written) else csv.QUOTE_MINIMAL
+    written.to_csv(path, index=False, header=header, lineterminator="\n", encoding="utf-8", quoting=quoting)
+
+
+def _has_cr(frame: pd.DataFrame) -> bool:
+    texts = (frame.iloc[:, place] for place in range(frame.shape[1]))
+    found = (set(pd.unique(values)) for values in texts if _is_text(values))
+    return any("\r" in str(text) for text in itertools.chain(frame.columns, *found))
+
+
+def _is_text(values: pd.Series) -> bool:
+    kind = values.dtype
+    return (
+        isinstance(kind, pd.CategoricalDtype)
+        or pd.api.types.is_object_dtype(kind)
+        or bool(pd.api.types.is_string_dtype(kind))
     )
 
 
 def _safe_column(values: pd.Series) -> pd.Series:
+    if not _is_text(values):
+        return values
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype("object")
-    is_text = values.dtype == object or pd.api.types.is_string_dtype(values.dtype)
-    if not is_text:
-        return values
     # A few different texts stand in many cells.
     codes, found = pd.factorize(values)
     safe = [safe_text(value) if isinstance(value, str) else value for value in found]

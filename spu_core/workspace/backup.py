@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import schema, words
-from spu_core.workspace.catalogue import Catalogue, connect
+from spu_core.workspace.catalogue import Catalogue, connect, connect_to_look
 from spu_core.workspace.disk import Disk, hash_of
 from spu_core.workspace.values import new_id
 
@@ -37,7 +37,7 @@ def backups(folder: Path) -> list[Path]:
 def faults_of(path: Path) -> list[str]:
     """What SQLite, the schema and the foreign keys say about a catalogue file; empty where all is well."""
     try:
-        with closing(connect(path)) as connection:
+        with closing(connect_to_look(path)) as connection:
             return _faults(connection)
     except sqlite3.Error as error:
         return [str(error)]

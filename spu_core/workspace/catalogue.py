@@ -30,9 +30,10 @@ _PRAGMAS = (
 class Catalogue:
     """One connection to the catalogue of a workspace, shared by the threads of one process."""
 
-    def __init__(self, path: Path, disk: Disk) -> None:
+    def __init__(self, path: Path, disk: Disk, *, read_only: bool = False) -> None:
         self.path = path
         self.disk = disk
+        self.read_only = read_only
         self._guard = threading.RLock()
         self._owner = 0
         self._connection: sqlite3.Connection | None = None
@@ -52,6 +53,8 @@ class Catalogue:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All of a block or none of it; writers wait for each other."""
+        if self.read_only:
+            raise words.not_writable(self.folder)
         with self._guard, words.in_words(self.folder):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
@@ -92,7 +95,7 @@ class Catalogue:
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._connection, self._owner = connect(self.path), os.getpid()
+            self._connection, self._owner = connect(self.path, read_only=self.read_only), os.getpid()
         # SQLite's locks stay with the process that took them, so a fork must not use what it inherits.
         if self._owner != os.getpid():
             raise words.forked(self.folder)
@@ -104,13 +107,30 @@ def _utf8(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection with our settings; the database must have been found to be ours."""
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    address = f"file:{quote(str(path))}{_frozen(path) if read_only else ''}"
+    connection = sqlite3.connect(address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
     connection.row_factory = sqlite3.Row
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
     return connection
+
+
+def connect_to_look(path: Path) -> sqlite3.Connection:
+    """A connection that only reads, whether or not the folder can be written."""
+    return connect(path, read_only=not os.access(path.parent, os.W_OK))
+
+
+def _frozen(path: Path) -> str:
+    """How to open a catalogue beside which nothing can be written.
+
+    Whoever has it open keeps a -shm beside it: then locks and the -wal count. Where there is none, SQLite could not
+    make one, and needs none, since nobody writes.
+    """
+    wal, shm = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    is_alone = not shm.exists() and (not wal.exists() or wal.stat().st_size == 0)
+    return "?mode=ro&immutable=1" if is_alone else "?mode=ro"
 
 
 def prepare(path: Path, disk: Disk) -> None:
@@ -119,7 +139,6 @@ def prepare(path: Path, disk: Disk) -> None:
     The caller holds the opening lock, so that two who start at once do not both create it.
     """
     folder = path.parent
-    refuse_newer(path)
     with words.in_words(folder):
         connection = connect(path)
         try:
@@ -130,22 +149,21 @@ def prepare(path: Path, disk: Disk) -> None:
             connection.close()
 
 
-def refuse_newer(path: Path) -> None:
-    """Judge a catalogue by its first page, without leaving a lock or a file beside it.
+def refuse_unreadable(path: Path) -> None:
+    """Refuse what `prepare` refuses, and what it would have to bring up to date, where nothing can be written."""
+    with words.in_words(path.parent), closing(connect(path, read_only=True)) as connection:
+        if _version_of(connection, path.parent) < schema.known_version():
+            raise words.not_writable(path.parent)
 
-    Never by opening the file ourselves: closing any descriptor of it would drop the locks that SQLite holds in this
-    process, and two processes would then each believe to be alone.
-    """
+
+def refuse_newer(path: Path) -> None:
+    """Refuse the catalogue of a newer program; asked by a connection, which waits for writers and reads the -wal."""
     if not path.exists() or path.stat().st_size == 0:
         return
-    with words.in_words(path.parent), closing(_frozen(path)) as connection:
+    with words.in_words(path.parent), closing(connect_to_look(path)) as connection:
         owner, version = _marks(connection)
     if owner == schema.APPLICATION_ID and version > schema.known_version():
         raise words.newer_catalogue(path.parent, version, schema.known_version())
-
-
-def _frozen(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -28,7 +28,9 @@ class Derived:
             return None
 
     def keep(self, dataset: DatasetRecord, what: str, text: str) -> None:
-        """Keep a text, in the place of those of earlier versions."""
+        """Keep a text, in the place of those of earlier versions; a workspace that cannot be written does without."""
+        if self.files.catalogue.read_only:
+            return
         target = self._path(dataset, what)
         with words.in_words(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import words
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.locks import is_locked
+from spu_core.workspace.locks import is_locked, remove_if_free
 from spu_core.workspace.records import JobRecord, JobStatus
 from spu_core.workspace.values import Clock, clean_name, to_json
 
@@ -156,12 +156,15 @@ class Jobs:
             return stream.read().decode("utf-8", "replace")
 
     def remove_leftovers(self) -> None:
-        """Logs and locks of jobs that were deleted and are not running any more."""
-        known = {row["id"] for row in self.catalogue.rows("SELECT id FROM jobs")}
-        for folder in ("logs", "locks"):
-            for path in (self.catalogue.folder / folder).glob("*"):
-                if path.stem not in known and not self.is_alive(path.stem):
+        """Locks that nobody holds, and logs of jobs that finished or were deleted; the log of a failure stays."""
+        rows = self.catalogue.rows("SELECT id FROM jobs WHERE status != 'finished'")
+        telling = {row["id"] for row in rows}
+        with words.in_words(self.catalogue.folder):
+            for path in (self.catalogue.folder / "logs").glob("*.log"):
+                if path.stem not in telling and not self.is_alive(path.stem):
                     path.unlink(missing_ok=True)
+            for path in (self.catalogue.folder / "locks").glob("*.lock"):
+                remove_if_free(path)
 
     def _now(self) -> str:
         return self.clock().isoformat()

@@ -99,7 +99,7 @@ def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckRep
         found = catalogue_problems(home.folder)
     if found:
         return CheckReport(home.folder, 0, tuple(found), repaired)
-    with closing(Workspace.join(home, ".")) as workspace:
+    with closing(_opened_to_look(home)) as workspace:
         problems = (*_file_problems(workspace), *_rule_problems(workspace), *_unlisted_problems(workspace))
         return CheckReport(home.folder, len(_files(workspace)), problems, repaired)
 
@@ -136,6 +136,14 @@ def _refuse_if_newer(folder: Path) -> None:
         raise
     except WorkspaceError:
         return  # damaged beyond reading: that is what the check will say
+
+
+def _opened_to_look(home: Home) -> Workspace:
+    """Nothing is made or swept, and a workspace that cannot be written is looked at all the same."""
+    try:
+        return Workspace.join(home, ".")
+    except words.CannotWriteError:
+        return Workspace.open(home.folder)
 
 
 def _files(workspace: Workspace) -> list[FileRecord]:

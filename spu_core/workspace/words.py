@@ -24,6 +24,10 @@ class NewerCatalogueError(WorkspaceError):
     """The workspace was written by a newer program."""
 
 
+class CannotWriteError(WorkspaceError):
+    """The disk is full, or may not be written; what is stored can still be read."""
+
+
 class QueueFullError(WorkspaceError):
     """As many jobs wait as the home allows."""
 
@@ -111,7 +115,7 @@ def _of_disk(folder: Path, error: OSError) -> WorkspaceError:
     if error.errno in _FULL:
         return _full(folder)
     if error.errno in _NOT_ALLOWED:
-        return _not_writable(folder)
+        return not_writable(folder)
     return WorkspaceError(
         f"The disk under {folder} reported an error ({error.strerror or error}); nothing was saved, "
         "and what was saved before is whole. Check the disk, then try again."
@@ -119,11 +123,12 @@ def _of_disk(folder: Path, error: OSError) -> WorkspaceError:
 
 
 def _of_sqlite(folder: Path, error: sqlite3.Error) -> WorkspaceError:
-    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF  # the low byte is the primary code
-    if code == sqlite3.SQLITE_FULL:
+    extended = getattr(error, "sqlite_errorcode", None) or 0
+    code = extended & 0xFF  # the low byte is the primary code
+    if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:
         return _full(folder)
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return _not_writable(folder)
+        return not_writable(folder)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return WorkspaceError(f"The workspace {folder} is busy with another save; try again in a moment.")
     if code in _DAMAGED:
@@ -131,14 +136,14 @@ def _of_sqlite(folder: Path, error: sqlite3.Error) -> WorkspaceError:
     return WorkspaceError(f"The catalogue in {folder} could not be used ({error}); nothing was saved.")
 
 
-def _full(folder: Path) -> WorkspaceError:
-    return WorkspaceError(
+def _full(folder: Path) -> CannotWriteError:
+    return CannotWriteError(
         f"The disk under {folder} is full; nothing was saved, and what was saved before is whole. "
         "Free some space (`spu workspace gc`, or delete old runs), then try again."
     )
 
 
-def _not_writable(folder: Path) -> WorkspaceError:
-    return WorkspaceError(
+def not_writable(folder: Path) -> CannotWriteError:
+    return CannotWriteError(
         f"The workspace folder {folder} cannot be written; make it writable, or choose another with SPU_HOME."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -29,6 +30,7 @@ from spu_core.workspace.runs import Lineage, Runs
 from spu_core.workspace.uploads import Uploads
 from spu_core.workspace.values import Clock, new_id, utc_now
 
+log = logging.getLogger("spu_studio")
 CATALOGUE = "catalogue.sqlite"
 _FOLDERS = ("files", "tmp", "backups", "logs", "locks")
 
@@ -44,11 +46,11 @@ class Workspace:
     '{}'
     """
 
-    def __init__(self, folder: Path, home: Home, *, disk: Disk, clock: Clock) -> None:
+    def __init__(self, folder: Path, home: Home, *, disk: Disk, clock: Clock, read_only: bool = False) -> None:
         self.folder = folder
         self.home = home
         self.clock = clock
-        self.catalogue = Catalogue(folder / CATALOGUE, disk)
+        self.catalogue = Catalogue(folder / CATALOGUE, disk, read_only=read_only)
         self.files = FileStore(self.catalogue, clock)
         self.rule_sets = RuleSets(self.catalogue, clock)
         self.candidates = Candidates(self.catalogue, clock)
@@ -69,7 +71,8 @@ class Workspace:
     def open(cls, folder: str | Path | None = None, *, disk: Disk | None = None, clock: Clock = utc_now) -> Self:
         """The workspace in `folder`, by default that of `SPU_HOME`; made where there is none.
 
-        Each opening keeps a backup of the catalogue and sweeps what was deleted or never finished.
+        Each opening keeps a backup of the catalogue and sweeps what was deleted or never finished. One that cannot be
+        written is opened for reading (`is_read_only`).
         """
         home = Home.default() if folder is None else Home.at(folder)
         return cls._start(home.folder, home, disk or Disk(), clock)
@@ -94,6 +97,16 @@ class Workspace:
 
     @classmethod
     def _start(cls, folder: Path, home: Home, disk: Disk, clock: Clock) -> Self:
+        try:
+            return cls._start_to_write(folder, home, disk, clock)
+        except words.CannotWriteError:
+            if not (folder / CATALOGUE).is_file():
+                raise
+        catalogues.refuse_unreadable(folder / CATALOGUE)
+        return cls(folder, home, disk=disk, clock=clock, read_only=True)
+
+    @classmethod
+    def _start_to_write(cls, folder: Path, home: Home, disk: Disk, clock: Clock) -> Self:
         for path in (home.folder, folder, *(folder / name for name in _FOLDERS)):
             make_private_folder(path)
         workspace = cls(folder, home, disk=disk, clock=clock)
@@ -101,9 +114,12 @@ class Workspace:
             refuse_orphaned_files(folder)
             catalogues.prepare(folder / CATALOGUE, disk)
             workspace._give_id()
-            workspace.files.sweep()
-            workspace.remove_leftovers()
-            back_up(workspace.catalogue)
+            try:
+                workspace.files.sweep()
+                workspace.remove_leftovers()
+                back_up(workspace.catalogue)
+            except words.CannotWriteError as problem:
+                log.warning("No new backup was made: %s", problem)
         return workspace
 
     @cached_property
@@ -113,6 +129,11 @@ class Workspace:
         if row is None:
             raise words.damaged_catalogue(self.folder, "it has lost its id")
         return str(row["id"])
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it was opened for reading only, because its folder could not be written."""
+        return self.catalogue.read_only
 
     @property
     def place(self) -> str:

@@ -9,8 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from spu_core.workspace import Workspace
-from tests.dashboard.trained import bring_sample
+from tests.dashboard.trained import bring_sample, train_quickly
 from tests.live import ROOT
+from tests.workspace.scenario import unwritable
 
 PAGES = sorted(path.name for path in (ROOT / "pages").glob("[0-9]_*.py"))
 
@@ -62,6 +63,26 @@ def test_a_failure_gets_a_reference_and_no_traceback(open_app, monkeypatch, capl
     assert "secret detail" in caplog.text
 
 
+def test_every_page_of_a_read_only_home_shows_what_is_there_and_the_files_can_be_downloaded(
+    open_app, tmp_path, monkeypatch
+):
+    with unwritable(tmp_path / "home") as (home, lock):
+        with Workspace.open(home) as workspace:
+            address = bring_sample(workspace)
+            train_quickly(workspace, address)
+        monkeypatch.setenv("SPU_HOME", str(home))
+        lock()
+        for name in PAGES:
+            page = open_app(f"pages/{name}", **address)
+            assert not page.exception, name
+            told = [error.value for error in page.error]
+            assert not [words for words in told if "written" in words or "went wrong" in words], (name, told)
+            assert "cannot be written now" in page.warning[0].value, name
+        page = open_app("pages/6_export.py", **address)
+        assert {button.label for button in page.get("download_button")} == {"Download"}
+    assert not open_app("pages/1_data.py").warning
+
+
 def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch, tmp_path):
     """A workspace of a newer version is refused by the engine; the page says its sentence."""
     import sqlite3
@@ -76,7 +97,9 @@ def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch,
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert "newer" in page.error[0].value
+    assert "The workspace SPU" in page.error[0].value  # the folder of the server is not told
+    assert "has schema version 999" in page.error[0].value
+    assert str(tmp_path.name) not in page.error[0].value
 
 
 def test_pages_are_numbered_as_the_steps_are():

@@ -14,7 +14,7 @@ from tests.dashboard.trained import HOSTILE, train_quickly
 from tests.live import ROOT
 
 PAGES = [re.sub(r"^\d_|\.py$", "", path.name) for path in sorted((ROOT / "pages").glob("[0-9]_*.py"))]
-COLUMN = "<b>$x^2$</b> :red[col] [z](javascript:alert(1))"
+COLUMN = "http://evil.example www.evil.example ann@evil.example <b>$x^2$</b> :red[col] [z](javascript:alert(1))"
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,10 @@ def address(shared_server) -> str:
 @pytest.mark.browser
 def test_hostile_text_stays_text_on_every_page(shared_server, open_tab, address):
     views = [*PAGES, *(f"soft_labels?part={part}" for part in ("Analysis", "Versions+and+files"))]
-    tab, told = open_tab(shared_server), 0
+    tab, told, asked = open_tab(shared_server), 0, []
     tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+    tab.page.on("request", lambda request: asked.append(request.url))
+    tab.page.on("console", lambda said: tab.errors.append(said.text) if "Content Security" in said.text else None)
 
     for view in views:
         tab.open(f"{view}{'&' if '?' in view else '?'}{address}")
@@ -41,7 +43,11 @@ def test_hostile_text_stays_text_on_every_page(shared_server, open_tab, address)
         assert tab.page.locator("[data-testid=stMarkdown] .katex").count() == 0, view
         assert tab.page.locator("[data-testid=stApp] a[href^='javascript:']").count() == 0, view
         assert tab.page.locator("[data-testid=stApp] img[src='x']").count() == 0, view
+        assert tab.page.locator("[data-testid=stApp] a[href*='evil'], [data-testid=stApp] a[href^=mailto]").count() == 0
         assert "Something went wrong" not in tab.text, view
         assert tab.page.locator("[data-testid=stPlotlyChart]:not([role=figure][aria-label])").count() == 0, view
         told += tab.page.locator("[data-testid=stPlotlyChart]").count()
     assert told >= len(views)
+    own = (shared_server.url, shared_server.url.replace("http", "ws"), "data:", "blob:")
+    assert len(asked) > 10 * len(views)
+    assert not [url for url in asked if not url.startswith(own)]

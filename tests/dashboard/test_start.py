@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import psutil
@@ -53,6 +55,17 @@ def test_the_server_is_not_reachable_from_other_computers(shared_server):
     listening = [each for child in ours for each in child.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
 
     assert {each.laddr.ip for each in listening if each.laddr.port == port} == {"127.0.0.1"}
+
+
+def test_answers_carry_headers_against_other_sites_and_metrics_are_closed(shared_server):
+    with urllib.request.urlopen(shared_server.url) as answer:
+        headers = answer.headers
+    assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+    assert headers["X-Frame-Options"] == "DENY"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{shared_server.url}/_stcore/metrics")
 
 
 def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypatch):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+
+import pytest
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Disk, Outcome, Threshold, Workspace, check
@@ -48,6 +51,23 @@ def verify(folder, acknowledged: list[str]) -> None:
         assert not list(workspace.files.drafts.iterdir())
     report = check(folder)
     assert all("belong to nothing" in problem.what for problem in report.problems), report
+
+
+@contextmanager
+def unwritable(folder):
+    """A new folder, and a call that makes it read-only: by its permissions, or for root by how it is mounted."""
+    folder.mkdir()
+    if os.geteuid():
+        yield folder, lambda: [path.chmod(0o500) for path in (folder, *folder.rglob("*")) if path.is_dir()]
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o700)
+        return
+    if subprocess.run(["mount", "--bind", str(folder), str(folder)], check=False).returncode:
+        pytest.skip("root may write to every folder, and this one may not mount any")
+    try:
+        yield folder, lambda: subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)  # lazily: caches may hold it
 
 
 def in_a_process(do: Callable[[Acknowledge], None]) -> list[str]:

@@ -1,13 +1,17 @@
 """A really full disk, a read-only folder: the old state is whole, the words say what to do, and it works again."""
 
 import os
+import signal
 import subprocess
+from contextlib import suppress
 
 import pytest
 
+from spu_core.engines import Job, jobs_now, start_worker
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import Workspace, check
+from spu_core.workspace import Workspace, check, list_objects
 from tests.workspace.fakes import FakeTable
+from tests.workspace.scenario import in_a_process, unwritable
 
 
 @pytest.fixture
@@ -63,25 +67,67 @@ def test_a_full_disk_keeps_what_was_saved_and_works_again_when_space_is_back(sma
     assert check(small_disk).is_well
 
 
-def test_a_read_only_disk_is_refused_in_words_and_unchanged(small_disk):
-    with Workspace.open(small_disk) as workspace:
-        workspace.rule_sets.create("rules", "{}")
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+def test_a_full_disk_opens_shows_all_that_was_saved_and_works_again_when_space_is_back(small_disk):
+    filler, saved = small_disk / "filler", []
+    filler.write_bytes(bytes(300_000))
 
-    with pytest.raises(WorkspaceError, match="cannot be written; make it writable, or choose another with SPU_HOME"):
-        Workspace.open(small_disk)
+    def save_until_full(say):
+        with Workspace.open(small_disk) as workspace, suppress(WorkspaceError):
+            while True:
+                say(workspace.rule_sets.create("rules", "x" * 60_000).id)
 
-    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    saved = in_a_process(save_until_full)
+    assert len(saved) > 5
+    with pytest.raises(OSError, match="No space"):
+        fill(filler)
+
     with Workspace.open(small_disk) as workspace:
+        assert {rules.id for rules in workspace.rule_sets.list()} >= set(saved)
+    filler.unlink()
+    with Workspace.open(small_disk) as workspace:
+        assert not workspace.is_read_only
+        assert {rules.id for rules in workspace.rule_sets.list()} >= set(saved)
+        workspace.rule_sets.create("more", "{}")
+    assert check(small_disk).is_well
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_read_only_home_can_be_read_and_says_why_nothing_is_saved(tmp_path, died):
+    with unwritable(tmp_path / "home") as (home, lock):
+
+        def save(say):
+            with Workspace.open(home) as workspace:
+                say(workspace.rule_sets.create("rules", "{}").id)
+                say(workspace.datasets.save(FakeTable(b"kept", "kept")).id)
+                if died:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        rules, dataset = in_a_process(save)
+        lock()
+        with Workspace.open(home) as workspace:
+            assert workspace.is_read_only
+            assert workspace.rule_sets.get(rules).text == "{}"
+            assert workspace.datasets.path(dataset).read_bytes() == b"kept"
+            assert [item.name for item in list_objects(workspace)] == ["kept", "rules (version 1)"]
+            assert jobs_now(workspace) == ()
+            for save in (
+                lambda: workspace.rule_sets.create("more", "{}"),
+                lambda: workspace.datasets.save(FakeTable(b"more", "more")),
+                lambda: start_worker(workspace, Job(kind="self_test")),
+            ):
+                with pytest.raises(WorkspaceError, match="cannot be written; make it writable, or choose another"):
+                    save()
+        assert check(home).is_well
+    with Workspace.open(home) as workspace:
+        assert not workspace.is_read_only
         assert len(workspace.rule_sets.list()) == 1
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to every folder")
-def test_a_read_only_folder_is_refused_in_words(tmp_path):
-    tmp_path.chmod(0o500)
-
-    with pytest.raises(WorkspaceError, match="cannot be written"):
-        Workspace.open(tmp_path / "home")
+def test_a_home_that_cannot_be_made_is_refused_in_words(tmp_path):
+    with unwritable(tmp_path / "disk") as (folder, lock):
+        lock()
+        with pytest.raises(WorkspaceError, match="cannot be written"):
+            Workspace.open(folder / "home")
 
 
 def test_a_file_in_the_place_of_the_folder_is_refused_in_words(tmp_path):

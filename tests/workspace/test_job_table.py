@@ -1,12 +1,13 @@
 """The job table: who may change what, and that a dead worker is seen without any clock."""
 
+import fcntl
 import os
 
 import pytest
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import JobStatus
-from spu_core.workspace.locks import try_lock
+from spu_core.workspace.locks import is_locked, try_lock
 from spu_core.workspace.values import new_id
 
 
@@ -89,3 +90,40 @@ def test_the_log_shows_its_end_and_goes_with_the_job(workspace, job):
     workspace.delete(workspace.plan_deletion("job", job))
     assert not path.exists()
     assert workspace.jobs.find(job) is None
+
+
+def test_locks_that_nobody_holds_and_logs_that_nobody_needs_are_swept(workspace):
+    tokens = [new_id() for _ in range(4)]
+    for token in tokens[:3]:
+        workspace.jobs.add(token, "train", token, {}, {})
+    for token in tokens:
+        os.close(try_lock(workspace.jobs.lock_path(token)))
+        workspace.jobs.log_path(token).write_text("what happened")
+    finished, failed, running, _ = tokens
+    workspace.jobs.finish(workspace.jobs.begin(finished), {})
+    workspace.jobs.end(workspace.jobs.begin(failed), JobStatus.FAILED, "no memory")
+    workspace.jobs.begin(running)
+    held = try_lock(workspace.jobs.lock_path(running))
+
+    workspace.remove_leftovers()
+
+    assert {path.stem for path in (workspace.folder / "locks").iterdir()} == {running}
+    assert {path.stem for path in (workspace.folder / "logs").iterdir()} == {failed, running}
+    assert workspace.jobs.is_alive(running)
+    os.close(held)
+
+
+def test_a_lock_on_a_file_that_was_swept_meanwhile_is_taken_anew(tmp_path, monkeypatch):
+    path, lock = tmp_path / "a.lock", fcntl.flock
+
+    def swept_first(descriptor, how):
+        monkeypatch.setattr(fcntl, "flock", lock)
+        path.unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", swept_first)
+    held = try_lock(path)
+
+    assert is_locked(path)
+    assert try_lock(path) is None
+    os.close(held)

@@ -45,12 +45,11 @@ def save_version(workspace, text):
             continue
 
 
-def in_processes(count, task, folder):
-    """Run a function of this file in that many fresh interpreters at once; returns what each printed.
+def in_processes(count, task, folder, name=f"tests.workspace.{Path(__file__).stem}"):
+    """Run a function of a test file in that many fresh interpreters at once; returns what each printed.
 
     A fork of the test runner would take along the threads' locks of whatever was tested before.
     """
-    name = f"tests.workspace.{Path(__file__).stem}"
     code = f"import sys; from {name} import {task.__name__} as task; task(sys.argv[1], sys.argv[2])"
     root = Path(__file__).resolve().parents[2]
     running = [

@@ -1,0 +1,58 @@
+"""The server of the dashboard: `app.py` and its pages behind headers that keep other sites and other origins out.
+
+`spu app` runs this file. It does not start where others could open the dashboard without a login.
+"""
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pages.ui.people import ClosedError, server_has_login
+
+# Streamlit styles its elements inline, and charts compile their code; nothing may come from or go to another origin.
+POLICY = (
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; font-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'; "
+    "object-src 'none'; base-uri 'self'; form-action 'self'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+# It names the cached functions of the program, and nobody here needs it.
+CLOSED = "/_stcore/metrics"
+
+
+class Guarded:
+    """Adds the headers to every answer, and closes what nobody needs."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {name for name, _ in message["headers"]}
+                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *(pair for pair in added if pair[0] not in known)]
+            await send(message)
+
+        if scope["type"] == "http" and scope["path"].endswith(CLOSED):
+            await PlainTextResponse("Not found", 404)(scope, receive, send_guarded)
+        else:
+            await self.app(scope, receive, send_guarded)
+
+
+try:
+    server_has_login()
+except ClosedError as problem:
+    sys.exit(str(problem))
+
+app = st.App(Path(__file__).parents[2] / "app.py", middleware=[Middleware(Guarded)])
