@@ -189,7 +189,7 @@ FIGURES: dict[str, dict[str, PaperFigure]] = {
         ),
         "theorem4": PaperFigure(
             "Theorem 4: second-order loss",
-            "Both scales are logarithmic: a slope of 2 means ε². Move π above 0.9 to see the printed bound fail.",
+            "Both scales are logarithmic: a slope of 2 means ε². Move π above 11/12 = 0.917 to see the printed bound fail.",
             _noise,
             "Prior π",
             lambda result: tuple(result.series["theorem4"]["priors"]),
