@@ -22,12 +22,16 @@ LOW_CEILING = 0.55
 PRIOR_FACTOR = 2.0
 MANY_UNSUSPECTED = 0.5
 ALMOST_ALL = 0.95
+FEW_LEVELS = 3
 FEW_LABELED = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftLabelAudit:
-    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined."""
+    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined.
+
+    `levels` counts the different values of S among rows that are not confirmed.
+    """
 
     n_rows: int
     n_labeled: int
@@ -38,6 +42,7 @@ class SoftLabelAudit:
     share_at_floor: float
     unsuspected_labeled: float
     labeled_rule_mean: float
+    levels: int
     prior: float | None
     bin_edges: np.ndarray
     bin_rows: np.ndarray
@@ -77,6 +82,7 @@ def _figures(soft_labels: SoftLabels) -> dict[str, Any]:
         "share_at_floor": _mean(at_floor),
         "unsuspected_labeled": _mean(at_floor[is_labeled]),
         "labeled_rule_mean": _mean(score[is_labeled]),
+        "levels": int(np.unique(value[~is_labeled]).size),
     }
 
 
@@ -148,6 +154,13 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
             Severity.INFO,
             "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
             "Add rules with beliefs between 0 and 1 where you are not sure.",
+        )
+    elif 1 < figures["levels"] <= FEW_LEVELS:
+        yield _warning(
+            "few_levels",
+            f"S has only {figures['levels']} different values among unconfirmed rows. Rows with the same S cannot be "
+            "ranked by it, so a model with the best AUC_SPU can still rank them wrongly.",
+            "Judge models by known-positive AUC as well. More rules, or beliefs that rise with a column, help.",
         )
     if figures["share_at_floor"] >= ALMOST_ALL:
         yield Finding(

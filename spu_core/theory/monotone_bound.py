@@ -3,11 +3,11 @@
 Assumption 4: |E[S|X] − h(P(Y=1|X))| ≤ ε for a function h with h' ≥ C; no interval of P(Y=1|X) of width δ holds more
 than M·δ of the rows.
 
-Proof of the sharp constants. Flag the same share of rows by η = P(Y=1|X) and by the other score. Rows flagged only by η
-and rows flagged only by the other score have the same mass m, and all their η lie in one window of width w = 2ε/C: a row
-whose h(η) is more than 2ε larger also has the larger E[S|X]. The density is at most M, so the expected positives of the
-two sets differ by at most m(w − m/M) ≤ Mw²/4 = Mε²/C². Divide by π for the TPR and by 1 − π for the FPR. The AUC lost is
-the mean of this gap over all shares of flagged rows, divided by π(1 − π).
+Proof of the sharp constants. Flag the same share of rows by η = P(Y=1|X) and by the other score. Rows flagged only by
+η and rows flagged only by the other score have the same mass m, and all their η lie in one window of width w = 2ε/C: a
+row whose h(η) is more than 2ε larger also has the larger E[S|X]. The density is at most M, so the expected positives of
+the two sets differ by at most m(w − m/M) ≤ Mw²/4 = Mε²/C². Divide by π for the TPR and by 1 − π for the FPR. The AUC
+lost is the mean of this gap over all shares of flagged rows, divided by π(1 − π).
 
 The bound printed in the paper has 1/π in its FPR half, where the proof gives 1/(1−π), so it fails for large priors.
 """

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spu_core.errors import SpuError
@@ -69,7 +69,7 @@ def test_theorem_2_meets_its_line_and_a_rule_that_reads_x_leaves_it():
     assert linear.claim(tables).verdict == "holds"
 
 
-@pytest.mark.parametrize("link", [name for name, (_, is_monotone) in ordering.LINKS.items() if is_monotone])
+@pytest.mark.parametrize("link", [name for name, (_, rises) in ordering.LINKS.items() if rises == ordering.STRICT])
 def test_theorem_3_of_all_orders_the_best_by_auc_spu_has_the_best_auc(link):
     eta = np.array([0.05, 0.3, 0.5, 0.8, 0.95])
     soft_mean = ordering.LINKS[link][0](eta)
@@ -91,6 +91,32 @@ def test_theorem_3_a_higher_auc_spu_may_come_with_a_lower_auc_unless_the_link_is
     claim = ordering.claim({"theorem3": table})
     assert claim.verdict == "holds"
     assert "caveat" in claim.words
+
+
+@pytest.mark.parametrize(("fires_above", "lowest"), [(0.7, 0.587), (0.9, 0.347)])
+def test_theorem_3_a_rule_that_fires_or_not_says_nothing_about_the_best_order(fires_above, lowest):
+    """η spread evenly over [0, 1]: the best AUC is 5/6, and a score with the best ROC_SPU can be below a coin."""
+    eta = (np.arange(1_000) + 0.5) / 1_000
+    soft_mean = 0.6 * (eta > fires_above)
+    score = ordering.best_by_spu(soft_mean, -eta)
+
+    assert auc_by_counting_pairs(soft_mean, score) == pytest.approx(auc_by_counting_pairs(soft_mean, soft_mean))
+    assert auc_by_counting_pairs(eta, eta) == pytest.approx(5 / 6, abs=1e-3)
+    assert auc_by_counting_pairs(eta, score) == pytest.approx(lowest, abs=1e-3)
+
+
+def test_theorem_3_the_claim_names_the_condition_and_what_happens_without_it():
+    part = ordering.run(101, 20)
+    rows = {row["link h"]: row for row in part.tables[0].records()}
+    claim = ordering.claim({"theorem3": part.tables[0]})
+    flat = rows["one rule: .6 where η > .9"]
+
+    assert "rises strictly" in claim.text
+    assert f"can have a true AUC of {flat['AUC of the best by AUC_SPU']:.3f}" in claim.words
+    assert flat["AUC of the best by AUC_SPU"] < 0.5 < flat["best AUC"]
+    assert part.series["links"]["one rule: .6 where η > .9"]["best"][1] == pytest.approx(
+        flat["AUC of the best by AUC_SPU"], abs=1e-4
+    )
 
 
 def test_theorem_4_counts_what_the_definition_counts():

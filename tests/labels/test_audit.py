@@ -89,6 +89,7 @@ def test_healthy_soft_labels_have_no_findings():
             "S is 0 in every row, so positives and negatives cannot be told apart",
         ),
         ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
+        ([0.0, 0.3, 0.6], 0, {}, "few_levels", "S has only 3 different values among unconfirmed rows"),
         ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are suspected by no rule"),
         (
             [0.5, 0.9],
@@ -119,6 +120,20 @@ def test_a_prior_near_the_mean_is_no_finding():
     assert "mean_far_from_prior" not in codes_of(audit)
     assert audit.prior_ratio == pytest.approx(0.2 / 0.15)
     assert np.isnan(audit_of([0.1, 0.3]).prior_ratio)
+
+
+@pytest.mark.parametrize(
+    ("score", "labeled", "is_found"),
+    [
+        ([0.0, 0.3, 0.3, 0.0], 0, True),
+        ([0.1, 0.0, 0.3, 0.6, 0.0], 1, True),  # the confirmed row, whose S is 1, does not count
+        ([0.0, 0.3, 0.6, 0.8], 0, False),
+        ([0.0, 1.0, 0.0, 1.0], 0, False),  # hard labels have a finding of their own
+    ],
+)
+def test_few_levels_of_s_are_found_among_unconfirmed_rows(score, labeled, is_found):
+    """Theorem 3 needs E[S|X] to rise strictly with P(Y=1|X); with two or three levels it is flat almost everywhere."""
+    assert ("few_levels" in codes_of(audit_of(score, labeled))) == is_found
 
 
 def test_labels_that_follow_the_rules_are_mentioned():

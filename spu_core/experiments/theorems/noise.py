@@ -94,8 +94,8 @@ def run(rows_per_block: int) -> Part:
         (*columns, "exponent of ε", "TPR lost / sharp", "FPR excess / printed", "FPR excess / sharp"),
         tuple(found),
         "A ratio above 1 means that the bound is violated. Sharp: ΔTPR ≤ Mε²/(πC_h²), ΔFPR ≤ Mε²/((1−π)C_h²), "
-        "ΔAUC ≤ Mε²/(π(1−π)C_h²). By these constants the printed AUC bound is safe up to π = 7/8; this population breaks "
-        "it above 11/12. The printed FPR half has 1/π where the proof needs 1/(1−π), and fails above 4/5.",
+        "ΔAUC ≤ Mε²/(π(1−π)C_h²). By these constants the printed AUC bound is safe up to π = 7/8; this population "
+        "breaks it above 11/12. The printed FPR half has 1/π where the proof needs 1/(1−π), and fails above 4/5.",
     )
     return Part((table,), {"priors": curves, "figure1": figure_1()})
 
