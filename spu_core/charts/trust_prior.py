@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
@@ -22,29 +21,12 @@ def prior_chart(report: PriorReport, *, theme: Theme = LIGHT) -> go.Figure:
     lines = [_line(source, theme) for source in report.sources]
     said = listed((f"{source.name} {source.text}" for source in report.sources), 6)
     figure = whisker_chart(lines, theme, f"Share of positives by source: {said}.", "share of positives π")
-    for place, (source, line) in enumerate(zip(report.sources, lines, strict=True)):
-        if source.prior is None:
-            _add_range(figure, place, source, line)
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     return figure
-
-
-def _add_range(figure: go.Figure, place: int, source: Source, line: Line) -> None:
-    figure.add_scatter(
-        x=[source.low, source.high],
-        y=[place, place],
-        mode="lines",
-        line={"color": line.color, "width": 5},
-        hovertext=line.hover,
-        hoverinfo="text",
-        showlegend=False,
-    )
 
 
 def _line(source: Source, theme: Theme) -> Line:
     bounds = "" if source.low is None or source.prior is None else f" ({interval(source.low, source.high, percent)})"
     hover = f"<b>{plain(source.name)}</b><br>{source.text}{bounds}<br>{plain(source.words)}"
     color = getattr(theme, _COLORS.get(source.name, "text"))
-    if source.prior is None:
-        return Line(source.name, math.nan, hover, source.text, color)
     return Line(source.name, source.prior, hover, source.text, color, source.low, source.high)
