@@ -22,6 +22,7 @@ from pages.ui.soft_label_cached import (
     rule_matrix,
     rule_preview,
     rule_problems,
+    rule_ranking,
     soft_label_audit,
     soft_labels,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "rule_matrix",
     "rule_preview",
     "rule_problems",
+    "rule_ranking",
     "run_band",
     "run_calibration",
     "run_views",

@@ -19,9 +19,9 @@ MARKS = {
     "not shown": ":gray-badge[:material/help: not shown]",
 }
 MEANINGS: dict[Verdict, str] = {
-    "holds": "Our figures agree, surely.",
-    "holds partly": "Some of them agree, surely; others do not.",
-    "does not hold": "Our figures surely disagree.",
+    "holds": "Our figures agree, over seeds, on these rows.",
+    "holds partly": "Some of our figures agree, over seeds, on these rows; others do not.",
+    "does not hold": "Our figures disagree, over seeds, on these rows.",
     "not shown": "Our figures are too uncertain to tell.",
 }
 
@@ -36,6 +36,10 @@ def show_verdicts() -> None:
             st.metric(
                 verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
             )
+    st.caption(
+        "Seeds split and train anew, but on the same data, so these verdicts are about these rows. Claims about tables "
+        "also say what is left after the correction of Nadeau and Bengio, which allows for the rows that seeds share."
+    )
     with st.expander(f"All {len(claims)} claims, with our verdicts", icon=":material/fact_check:", expanded=True):
         for result in results:
             lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]

@@ -9,10 +9,10 @@ import streamlit as st
 from pages.ui import cached, soft_label_cached
 from pages.ui.shell import choose_in_address
 from pages.ui.show import meaning, show_chart, show_findings, theme
-from pages.ui.soft_label_preview import prior_in_address
+from pages.ui.soft_label_preview import estimate_key, estimated_prior, known_prior, prior_in_address
 from pages.ui.soft_label_state import Book
 from pages.ui.tables import show_table
-from pages.ui.text import count, figure, plain, share
+from pages.ui.text import count, figure, plain, shares
 from spu_core.charts import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart, soft_label_chart
 from spu_core.errors import TableError
 from spu_core.tables import Role, Table
@@ -104,14 +104,15 @@ def row_with(table: Table, column: str, wanted: str) -> int:
 
 def show_audit(book: Book) -> None:
     """The distribution of S, beside the assumed share of positives, with whatever deserves a second look."""
-    given = prior_in_address()
-    _ask_prior(book, given)
-    audit = cached.soft_label_audit(book.page.workspace, book.dataset, book.text, given)
-    columns = st.columns(4)
+    _ask_prior(book)
+    audit = cached.soft_label_audit(book.page.workspace, book.dataset, book.text, known_prior(book))
+    confirmed, suspected, rest = shares([audit.share_confirmed, audit.share_suspected, audit.share_at_floor])
+    columns = st.columns(5)
     columns[0].metric("Mean soft label", figure(audit.mean), border=True, help=meaning("mean soft label"))
     columns[1].metric("Ceiling", figure(audit.ceiling), border=True, help=meaning("ceiling"))
-    columns[2].metric("Between 0 and 1", share(audit.share_between), border=True)
-    columns[3].metric("At the floor", share(audit.share_at_floor), border=True)
+    columns[2].metric("Confirmed", confirmed, border=True, help="Rows that are confirmed positives: S = 1.")
+    columns[3].metric("Suspected by a rule", suspected, border=True, help="Unconfirmed rows above the floor.")
+    columns[4].metric("Neither", rest, border=True, help="Unconfirmed rows that no rule suspects: S is the floor.")
     if audit.findings:
         show_findings(audit.findings)
     else:
@@ -121,37 +122,47 @@ def show_audit(book: Book) -> None:
         show_chart(soft_label_chart(audit, log_rows=log_rows, theme=theme()), key="soft_audit")
 
 
-def _ask_prior(book: Book, given: float | None) -> None:
+def _ask_prior(book: Book) -> None:
+    given = prior_in_address()
     key = f"soft_prior_{given}"
+    # A field that starts with a value cannot be emptied, so the value comes through the session.
+    st.session_state.setdefault(key, None if given is None else _three_digits(100 * given))
     typed, guess = st.columns([3, 1], vertical_alignment="bottom")
     typed.number_input(
         "Share of positives among all rows, if you know or assume it (in %)",
         0.0,
         100.0,
-        value=None if given is None else 100 * given,
+        value=None,
         step=0.5,
         format="%g",
         placeholder="not known",
         key=key,
         on_change=lambda: _keep_prior(st.session_state[key]),
-        help="E[S] should be near it. The rule editor also uses it to say what the labels suggest for a rule.",
+        help="The mean soft label should be near it. The rule editor uses it to suggest beliefs for rules.",
     )
-    if guess.button("Estimate it", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE):
-        found = cached.class_prior(book.page.workspace, book.dataset)
-        _keep_prior(float(f"{100 * found.prior:.3g}"))
-        limits = f"{share(found.low)} to {share(found.high)}"
-        st.session_state["soft_estimated"] = f"Estimated: {share(found.prior)} (sampling noise {limits}). It errs high."
+    if guess.button(
+        "Estimate a range", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE
+    ):
+        st.session_state[estimate_key(book)] = cached.class_prior(book.page.workspace, book.dataset)
         st.rerun()
-    if given is not None and "soft_estimated" in st.session_state:
-        st.caption(st.session_state["soft_estimated"])
+    found = estimated_prior(book)
+    if found is not None:
+        st.caption(f":material/query_stats: {plain(found.sentence)}")
+        if found.warning:
+            st.caption(f":material/warning: {plain(found.warning)}")
 
 
 def _keep_prior(percent: float | None) -> None:
-    st.session_state.pop("soft_estimated", None)
-    choose_in_address(prior=None if not percent or percent >= 100 else f"{percent / 100:.6g}")
+    is_share = percent is not None and 0.0 < percent < 100.0
+    choose_in_address(prior=f"{_three_digits(percent) / 100:.6g}" if is_share else None)
+
+
+def _three_digits(percent: float) -> float:
+    return float(f"{percent:.3g}")
 
 
 ESTIMATE = (
-    "Trains a small model of confirmed positives against the rest, and reads the share of positives off its scores. It "
-    "assumes that confirmed positives are a random sample of all positives, and takes some seconds."
+    "Trains a small model of confirmed positives against the rest and reads off its scores how many positives there "
+    "can be at most. It assumes that confirmed positives are a random sample of all positives, and takes some seconds. "
+    "The range is shown; it is not written into the field."
 )

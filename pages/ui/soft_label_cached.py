@@ -15,6 +15,7 @@ from pages.ui.table_cached import profile_of_all, table_of
 from spu_core.errors import RuleError
 from spu_core.labels import (
     PreviewBase,
+    RuleLift,
     RulePreview,
     SoftLabelAudit,
     SoftLabels,
@@ -22,7 +23,9 @@ from spu_core.labels import (
     audit_soft_labels,
     leave_one_rule_out,
     preview_base,
+    rank_rules,
 )
+from spu_core.labels.beliefs import Prior
 from spu_core.rules import CheckRatio, CheckRecord, ColumnChoices, Rule, RuleMatrix, RuleSet, from_checks
 from spu_core.rules import column_choices as choices_of_column
 from spu_core.rules.checking import refuse_errors
@@ -56,10 +59,15 @@ def telling_row(workspace: Workspace, dataset: DatasetRecord, text: str) -> int:
 
 
 def soft_label_audit(
-    workspace: Workspace, dataset: DatasetRecord, text: str, prior: float | None = None
+    workspace: Workspace, dataset: DatasetRecord, text: str, prior: Prior | None = None
 ) -> SoftLabelAudit:
-    """The audit of these soft labels, against a class prior where there is one."""
+    """The audit of these soft labels, beside the share of positives or a range of it where one is known."""
     return _soft_label_audit(str(workspace.folder), dataset.id, dataset.version, text, prior, workspace)
+
+
+def rule_ranking(workspace: Workspace, dataset: DatasetRecord, text: str) -> tuple[RuleLift, ...]:
+    """The active rules by their lift among confirmed positives."""
+    return _rule_ranking(str(workspace.folder), dataset.id, dataset.version, text, workspace)
 
 
 def rule_analysis(workspace: Workspace, dataset: DatasetRecord, text: str) -> RuleAnalysis:
@@ -75,7 +83,7 @@ def column_choices(workspace: Workspace, dataset: DatasetRecord, column: str) ->
 
 
 def rule_preview(
-    workspace: Workspace, dataset: DatasetRecord, text: str, draft: Rule | None, prior: float | None
+    workspace: Workspace, dataset: DatasetRecord, text: str, draft: Rule | None, prior: Prior | None
 ) -> RulePreview:
     """S with an unsaved rule included, in the place of the saved rule with the same id if there is one."""
     written = "" if draft is None else RuleSet((draft.switched(True),)).to_json()
@@ -96,7 +104,7 @@ def check_prior(workspace: Workspace, dataset: DatasetRecord, belief: CheckRecor
 
 
 def class_prior(workspace: Workspace, dataset: DatasetRecord) -> PriorEstimate:
-    """An upper estimate of the share of positives."""
+    """A range for the share of positives."""
     return _class_prior(str(workspace.folder), dataset.id, dataset.version, workspace)
 
 
@@ -157,9 +165,15 @@ def _telling_row(folder: str, dataset: str, version: int, text: str, _workspace:
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _soft_label_audit(
-    folder: str, dataset: str, version: int, text: str, prior: float | None, _workspace: Workspace
+    folder: str, dataset: str, version: int, text: str, prior: Prior | None, _workspace: Workspace
 ) -> SoftLabelAudit:
     return audit_soft_labels(_soft_labels(folder, dataset, version, text, _workspace), prior=prior)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _rule_ranking(folder: str, dataset: str, version: int, text: str, _workspace: Workspace) -> tuple[RuleLift, ...]:
+    matrix = _rule_matrix(folder, dataset, version, text, _workspace)
+    return rank_rules(matrix, table_of(folder, dataset, version, _workspace).is_labeled)
 
 
 @st.cache_resource(max_entries=32, show_spinner="Comparing the rules …")
@@ -193,7 +207,7 @@ def _rule_preview(
     text: str,
     draft: str,
     instead_of: str | None,
-    prior: float | None,
+    prior: Prior | None,
     _workspace: Workspace,
 ) -> RulePreview:
     base = _preview_base(folder, dataset, version, text, instead_of, _workspace)

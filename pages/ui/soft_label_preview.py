@@ -14,8 +14,10 @@ from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import count, figure, plain, share
 from spu_core.charts import soft_label_chart
 from spu_core.errors import SpuError
-from spu_core.labels import RulePreview
+from spu_core.labels import RuleLift, RulePreview, ranked
+from spu_core.labels.beliefs import Prior
 from spu_core.rules import RuleSet
+from spu_core.theory.prior import PriorEstimate
 
 FIGURE_WIDTH = 98
 SAMPLED = "Rows of the sample that the rule touches; their share is about that among all rows."
@@ -27,7 +29,7 @@ def show_changes(book: Book, draft: Draft) -> RulePreview:
     saved = cached.rule_preview(book.page.workspace, book.dataset, book.text, None, None)
     shown, problem = saved, draft.problem
     try:
-        shown = cached.rule_preview(book.page.workspace, book.dataset, book.text, rule, _prior(saved))
+        shown = cached.rule_preview(book.page.workspace, book.dataset, book.text, rule, known_prior(book))
     except SpuError as error:
         problem = str(error)
     if problem:
@@ -75,7 +77,7 @@ def _change(after: float, before: float) -> str | None:
 
 def save_draft(book: Book, desk: Desk, draft: Draft, preview: RulePreview) -> None:
     """What the labels suggest for the draft, and the buttons that keep it or drop it."""
-    _show_suggestion(desk, draft, preview)
+    _show_suggestion(book, desk, draft, preview)
     is_new = draft.editing is None
     label, icon = ("Add rule", ":material/add:") if is_new else ("Save changes", ":material/save:")
     keep, drop = st.columns([3, 1])
@@ -99,22 +101,45 @@ def changed_rules(rules: RuleSet, draft: Draft) -> RuleSet:
     return rules.add(draft.rule(taken))
 
 
-def _show_suggestion(desk: Desk, draft: Draft, preview: RulePreview) -> None:
+def _show_suggestion(book: Book, desk: Desk, draft: Draft, preview: RulePreview) -> None:
     found = preview.suggestion
-    if not draft.is_complete or found is None:
+    if not draft.is_complete:
         return
     if not preview.rows:
         st.caption(":material/block: No row meets this condition yet.")
         return
+    if found is None:
+        _show_rank(book, draft, preview)
+        return
     icon = ":material/balance:" if found.disagrees else ":material/check:"
-    assumed = f"if {share(found.prior)} of all rows are positive"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{icon} {plain(found.text.capitalize())} {assumed}.", help=SUGGESTION)
-        if found.is_known and draft.shape != AS_IT_IS:
+        st.caption(f"{icon} {plain(found.text.capitalize())} {_assumed(found.prior)}.", help=SUGGESTION)
+        # Who gave one number may take what follows from it; a range gives no number to take.
+        if not isinstance(found.prior, tuple) and found.is_known and draft.shape != AS_IT_IS:
             best = round(found.estimate, 2)
             st.button(f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_take, args=(desk, best))
     for warning in found.warnings:
         st.caption(f":material/warning: {plain(warning)}")
+
+
+def _assumed(prior: Prior) -> str:
+    if isinstance(prior, tuple):
+        return f"if between {share(prior[0])} and {share(prior[1])} of all rows are positive"
+    return f"if {share(prior)} of all rows are positive"
+
+
+def _show_rank(book: Book, draft: Draft, preview: RulePreview) -> None:
+    """Where the share of positives is unknown, the labels rank rules and suggest no beliefs."""
+    replaced = next((rule.name for rule in book.rules if rule.id == draft.editing), None)
+    saved = cached.rule_ranking(book.page.workspace, book.dataset, book.text)
+    mine = RuleLift("this rule", preview.lift, preview.lift_low, preview.lift_high)
+    ranking = ranked([*(each for each in saved if each.rule != replaced), mine])
+    if mine not in ranking:
+        return
+    shown = [f"{place}. {plain(each.text)}" for place, each in enumerate(ranking, 1)]
+    place = ranking.index(mine)
+    shown[place] = f"**{shown[place]}**"
+    st.caption(f":material/leaderboard: Rules by lift: {' · '.join(shown)}", help=RANKING)
 
 
 def _take(desk: Desk, belief: float) -> None:
@@ -123,17 +148,27 @@ def _take(desk: Desk, belief: float) -> None:
 
 SUGGESTION = (
     "If confirmed positives are a random sample of all positives, the share of positives among the rows of this rule "
-    "is the overall share times the lift. The overall share is the one of the Audit, or else the mean soft label of "
-    "the saved rules."
+    "is the overall share times the lift. The overall share is the one given under Audit, or the range estimated there."
+)
+RANKING = (
+    "How much likelier the rows of a rule are confirmed than all rows, with a 95% interval. The share of positives "
+    "among all rows is not known, so the labels can rank rules, but cannot say how strong a belief should be."
 )
 
 
-def _prior(saved: RulePreview) -> float | None:
-    """The share of positives that the analyst gave, else the mean soft label of the saved rules."""
-    given = prior_in_address()
-    if given is not None:
-        return given
-    return saved.mean if 0.0 < saved.mean < 1.0 else None
+def known_prior(book: Book) -> Prior | None:
+    """The share of positives that the analyst gave, else the range that was estimated for this table."""
+    given, found = prior_in_address(), estimated_prior(book)
+    return given if given is not None or found is None else found.range
+
+
+def estimated_prior(book: Book) -> PriorEstimate | None:
+    """What was estimated for this table in this session, where somebody asked."""
+    return st.session_state.get(estimate_key(book))
+
+
+def estimate_key(book: Book) -> str:
+    return f"soft_estimated_{book.dataset.id}_{book.dataset.version}"
 
 
 def prior_in_address() -> float | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 
 from spu_core.workspace import Home
 
@@ -41,6 +43,22 @@ def share(value: float) -> str:
     ('12.3%', '0.12%')
     """
     return f"{100 * value:.1f}%" if abs(value) >= 0.01 or value == 0 else f"{100 * value:.2g}%"
+
+
+def shares(parts: Sequence[float]) -> list[str]:
+    """Shares of one whole for people, rounded by largest remainder so that they add up to 100%.
+
+    >>> shares([1 / 3, 1 / 3, 1 / 3]), shares([0.0004, 0.9996])
+    (['33.4%', '33.3%', '33.3%'], ['0.04%', '99.96%'])
+    """
+    whole, smallest = sum(parts), min((part for part in parts if part > 0), default=1.0)
+    digits = 1 if smallest >= 0.0005 * whole else 2
+    units = [1000 * 10 ** (digits - 1) * part / whole for part in parts]
+    counts = [math.floor(unit) for unit in units]
+    by_remainder = sorted(range(len(parts)), key=lambda place: counts[place] - units[place])
+    for place in by_remainder[: round(sum(units)) - sum(counts)]:
+        counts[place] += 1
+    return [f"{each / 10**digits:.{digits}f}%" for each in counts]
 
 
 def figure(value: float) -> str:

@@ -6,25 +6,27 @@ import streamlit as st
 
 from pages.ui import trust_cached
 from pages.ui.show import show_chart, theme
-from pages.ui.text import plain, share
+from pages.ui.text import plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import prior_chart
 from spu_core.errors import SpuError
 from spu_core.trust import PriorReport, compare_priors
 
-TITLES = {"BBE": "BBE, upper estimate", "E[S]": "E[S], your rules"}
+TITLES = {"BBE": "From confirmed cases, BBE", "Elkan–Noto": "The same, Elkan–Noto", "E[S]": "Your rules"}
 WORDS = {
     "BBE": "Best bin estimation: where only positives are scored so high, how many unlabelled rows are there for each "
-    "labelled one? It errs high where classes overlap, so it is an upper estimate; its band shows sampling noise only.",
-    "Elkan–Noto": "The share of labelled rows over the mean score of labelled rows. It needs calibrated scores.",
-    "E[S]": "The mean soft label: how many positives your rules believe in.",
+    "labelled one? That is an upper estimate, far too high where positives and negatives look alike. The lower end is "
+    "the share of confirmed cases.",
+    "Elkan–Noto": "Up to the share of labelled rows over the mean score of labelled rows. It needs calibrated scores "
+    "and is too high where positives and negatives look alike.",
+    "E[S]": "The mean soft label, E[S]: how many positives your rules expect.",
     "Audit": "Checked by hand with known chances: the only one that rests on no assumption about labels.",
     "Truth": "From the truth column of this dataset.",
 }
 
 
 def show(case: TrustCase) -> None:
-    """BBE, Elkan–Noto, E[S], and the audit or the truth where there is one."""
+    """The ranges up to BBE and Elkan–Noto, E[S], and the audit or the truth where there is one."""
     try:
         estimate = trust_cached.class_prior(case)
     except SpuError as problem:
@@ -41,14 +43,13 @@ def show(case: TrustCase) -> None:
         with st.container(horizontal=True, horizontal_alignment="distribute"):
             for source in report.sources:
                 title = TITLES.get(source.name, source.name)
-                st.metric(plain(title), share(source.prior), help=WORDS[source.name], width="content")
+                st.metric(plain(title), source.text, help=WORDS[source.name], width="content")
         _say(report)
         show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
     st.caption(
-        "The line of BBE is a sampling band, no confidence interval: overlap of the classes is not in it. The "
-        "line of an audit is its 95% bounds. BBE and Elkan–Noto assume that confirmed positives are a random part of "
-        "all positives. Where people look for the obvious cases first, both miss the others; the selection-bias map of "
-        "Echo and bias shows where."
+        "The thick lines are ranges, no confidence intervals: the true share can lie anywhere in them. The line of an "
+        "audit is its 95% bounds. BBE and Elkan–Noto assume that confirmed cases are a random sample of all positives. "
+        "Where easy cases were confirmed first, both are too low; the selection-bias map of Echo and bias shows where."
     )
 
 

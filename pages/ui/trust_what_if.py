@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui import trust_cached
 from pages.ui.show import explain_words, meaning, show_chart, theme
-from pages.ui.text import figure, plain, share
+from pages.ui.text import figure, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import what_if_chart
 from spu_core.engines.audits import AuditResult
@@ -23,10 +23,10 @@ def show(case: TrustCase) -> None:
     what_if = trust_cached.what_if(case)
     audit = trust_cached.newest_result(case)
     _show_status(audit)
-    markers = _markers(case, audit)
+    known, limit = _known_markers(case, audit), _upper_limit(case)
     controls, chart = st.columns([2, 3], gap="medium")
     with controls, st.container(border=True):
-        implied = _choose(case, what_if, markers)
+        implied = _choose(case, what_if, known)
         _show_implied(implied)
         where = "the operating point" if case.point is not None else "the review budget (no operating point is chosen)"
         st.caption(f"TPR and FPR at {where}: rows scored above {what_if.threshold:.4g}.")
@@ -44,7 +44,7 @@ def show(case: TrustCase) -> None:
             what_if,
             quantity=quantity or "true_auc",
             chosen=implied,
-            markers=markers,
+            markers=(*known, *limit),
             theme=theme(),
         )
         show_chart(drawn, "trust_what_if_map")
@@ -144,19 +144,25 @@ def _help(found: Interval) -> str:
     )
 
 
-def _markers(case: TrustCase, audit: AuditResult | None) -> tuple[Marker, ...]:
-    """The audit first, then the truth, then BBE where it was asked for."""
+def _known_markers(case: TrustCase, audit: AuditResult | None) -> tuple[Marker, ...]:
+    """The audit first, then the truth."""
     found = [] if audit is None else [audit.marker]
     truth = trust_cached.truth(case)
     if truth:
         found.append(Marker("truth", truth["prior"], truth["positive_mean"]))
+    return tuple(found)
+
+
+def _upper_limit(case: TrustCase) -> tuple[Marker, ...]:
+    """The upper estimate of π where it was asked for: a limit on the map, never a value to take over."""
     asked = st.toggle(
-        "Mark BBE's upper estimate of π",
+        "Mark the upper estimate of π",
         key="trust_bbe",
         persist_state="session",
         help=f"Estimated from the scores of confirmed positives; trains a small model. {meaning('label')}",
     )
-    if asked:
-        found.append(Marker("BBE (upper)", trust_cached.class_prior(case).prior))
-        st.caption(f"BBE says at most about {share(found[-1].prior)}.")
-    return tuple(found)
+    if not asked:
+        return ()
+    estimate = trust_cached.class_prior(case)
+    st.caption(plain(estimate.sentence))
+    return (Marker("upper estimate", estimate.range[1]),)

@@ -15,10 +15,13 @@ from spu_core.charts.words import count, wrapped
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One name with its estimate; `hover` and `value` are ready text, `name` is raw unless `is_safe`."""
+    """One name with its estimate, None where there is only a range; `hover` and `value` are ready text.
+
+    `name` is raw unless `is_safe`.
+    """
 
     name: str
-    estimate: float
+    estimate: float | None
     hover: str
     value: str
     color: str
@@ -32,11 +35,13 @@ class Line:
 
 
 def whisker_chart(lines: Sequence[Line], theme: Theme, alt: str, axis: str) -> go.Figure:
-    """A dot with its interval on each line."""
+    """A dot with its interval on each line, or a thick line for a range without an estimate."""
     shown = lines[:MOST_LINES]
     figure = canvas(theme, alt, height=lines_height(len(shown), 72))
     for color in dict.fromkeys(line.color for line in shown):
-        _add_whiskers(figure, [(y, line) for y, line in enumerate(shown) if line.color == color], color)
+        placed = [(y, line) for y, line in enumerate(shown) if line.color == color]
+        _add_whiskers(figure, [(y, line) for y, line in placed if line.estimate is not None], color)
+        _add_ranges(figure, [(y, line) for y, line in placed if line.estimate is None])
     return _finish(figure, shown, len(lines), theme, axis)
 
 
@@ -59,6 +64,8 @@ def bar_chart(lines: Sequence[Line], theme: Theme, alt: str, axis: str) -> go.Fi
 
 def _add_whiskers(figure: go.Figure, placed: Sequence[tuple[int, Line]], color: str) -> None:
     lines = [line for _, line in placed]
+    if not lines:
+        return
     figure.add_scatter(
         x=[line.estimate for line in lines],
         y=[y for y, _ in placed],
@@ -71,18 +78,35 @@ def _add_whiskers(figure: go.Figure, placed: Sequence[tuple[int, Line]], color: 
     )
 
 
+def _add_ranges(figure: go.Figure, placed: Sequence[tuple[int, Line]]) -> None:
+    for y, line in placed:
+        figure.add_scatter(
+            x=[line.low, line.high],
+            y=[y, y],
+            mode="lines",
+            line={"color": line.color, "width": 5},
+            hovertext=line.hover,
+            hoverinfo="text",
+            showlegend=False,
+        )
+
+
 def _errors(lines: Sequence[Line], color: str, thickness: float) -> dict[str, Any] | None:
     if all(line.low is None for line in lines):
         return None
     return {
         "type": "data",
         "symmetric": False,
-        "array": [0.0 if line.high is None else line.high - line.estimate for line in lines],
-        "arrayminus": [0.0 if line.low is None else line.estimate - line.low for line in lines],
+        "array": [_reach(line.estimate, line.high) for line in lines],
+        "arrayminus": [_reach(line.low, line.estimate) for line in lines],
         "color": color,
         "thickness": thickness,
         "width": 0,
     }
+
+
+def _reach(low: float | None, high: float | None) -> float:
+    return 0.0 if low is None or high is None else high - low
 
 
 def _finish(figure: go.Figure, shown: Sequence[Line], lines: int, theme: Theme, axis: str) -> go.Figure:

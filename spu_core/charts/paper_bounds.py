@@ -16,23 +16,21 @@ Series = Mapping[str, Any]
 
 
 def noisy_link_chart(series: Series, prior: float, *, theme: Theme = LIGHT) -> go.Figure:
-    """Theorem 4 at one prior: the AUC lost against ε, with the printed and the corrected bound, on log scales.
+    """Theorem 4 at one prior: the AUC lost against ε, with the printed and the sharp bound, on log scales.
 
-    `series` has `noise`, `loss`, `printed` and `corrected`, one value per ε.
+    `series` has `noise`, `loss` and the bounds by name (`printed`, `sharp`), one value per ε.
     """
     loss, printed = np.asarray(series["loss"]), np.asarray(series["printed"])
-    broken = (loss > printed).any()
-    kept = "violates the printed bound and stays below the corrected one" if broken else "stays below both bounds"
+    kept = "exceeds the printed bound" if (loss > printed).any() else "stays below the printed bound"
     figure = canvas(
         theme,
         f"At π = {prior:g} the AUC lost grows with the square of ε and {kept}.",
         height=380,
     )
-    lines = (
-        ("AUC lost", loss, theme.model, "solid", 3.0),
-        ("printed bound", printed, theme.warn, "6px,4px", 2.0),
-        ("corrected bound", series["corrected"], theme.belief, "dot", 2.0),
-    )
+    bounds = [name for name in ("printed", "sharp") if name in series]
+    style = {"printed": (theme.warn, "6px,4px"), "sharp": (theme.belief, "dot")}
+    lines = [("AUC lost", loss, theme.model, "solid", 3.0)]
+    lines += [(f"{name} bound", np.asarray(series[name]), *style[name], 2.0) for name in bounds]
     for name, values, color, dash, width in lines:
         figure.add_scatter(
             x=light(series["noise"]),
@@ -44,8 +42,8 @@ def noisy_link_chart(series: Series, prior: float, *, theme: Theme = LIGHT) -> g
             hovertemplate=f"<b>{name}</b><br>ε = %{{x:.4f}}: %{{y:.2e}}<extra></extra>",
         )
     _log_axis(figure.update_xaxes, "noise ε of the link (in units of C_h)", series["noise"])
-    every = [*loss.tolist(), *printed.tolist(), *series["corrected"]]
-    _log_axis(figure.update_yaxes, "AUC", [min(every), max(every)])
+    every = np.concatenate([values for _, values, *_ in lines])
+    _log_axis(figure.update_yaxes, "AUC", [float(every.min()), float(every.max())])
     top_legend(figure)
     return figure
 

@@ -52,6 +52,6 @@ def _tile(cell: Mapping[str, Any]) -> str:
 def _alt(cells: Sequence[Mapping[str, Any]]) -> str:
     count = {winner: sum(cell["winner"] == winner for cell in cells) for winner in WINNERS}
     return (
-        f"Of {len(cells)} settings the soft label is surely better as target in {count['target']}, surely better as "
-        f"feature in {count['feature']}, and {count['undecided']} are undecided."
+        f"Over seeds, on these rows, the soft label is better as target in {count['target']} of {len(cells)} settings, "
+        f"better as feature in {count['feature']}, and {count['undecided']} are undecided."
     )

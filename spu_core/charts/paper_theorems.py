@@ -12,6 +12,8 @@ from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.charts.words import decimals, listed, one_line, plain
 
 Series = Mapping[str, Any]
+FLAT_GAP = 0.01
+"""True AUCs of equally good scores by ROC_SPU that differ by less are not worth a mark."""
 
 
 def ceiling_noise_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
@@ -81,15 +83,20 @@ def scar_line_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
 def ordering_chart(series: Series, link: str, *, theme: Theme = LIGHT) -> go.Figure:
     """Theorem 3: many imperfect scores under one link; an arrow where AUC_SPU rises while the true AUC falls.
 
-    `series` has `auc_spu`, `auc` and `pair` (AUC_SPU before and after, AUC before and after; empty without one).
+    `series` has `auc_spu`, `auc` and `pair` (AUC_SPU before and after, AUC before and after; empty without one), and
+    `best`: the best AUC_SPU with the lowest and the highest true AUC of the scores that reach it.
     """
     pair = series["pair"]
+    best_spu, lowest, highest = series.get("best", (0.0, 0.0, 0.0))
+    is_flat = highest - lowest > FLAT_GAP
     told = (
         f"from ({decimals(pair[0])}, {decimals(pair[2])}) to ({decimals(pair[1])}, {decimals(pair[3])}) AUC_SPU rises "
         "while the true AUC falls"
         if pair
         else "both rise and fall together"
     )
+    if is_flat:
+        told += f"; scores with the best AUC_SPU have true AUCs from {decimals(lowest)} to {decimals(highest)}"
     figure = canvas(theme, f"AUC_SPU and true AUC of imperfect scores under {link}: {told}.", height=380)
     figure.add_scatter(
         x=light(series["auc_spu"]),
@@ -101,9 +108,35 @@ def ordering_chart(series: Series, link: str, *, theme: Theme = LIGHT) -> go.Fig
     )
     if pair:
         _add_arrow(figure, pair, theme)
+    if is_flat:
+        _add_best(figure, best_spu, lowest, highest, theme)
     figure.update_xaxes(title_text="AUC_SPU", fixedrange=True, nticks=7)
     figure.update_yaxes(title_text="true AUC", fixedrange=True, nticks=6)
     return figure
+
+
+def _add_best(figure: go.Figure, best_spu: float, lowest: float, highest: float, theme: Theme) -> None:
+    """A line along all true AUCs that go with the best AUC_SPU."""
+    figure.add_scatter(
+        x=[best_spu, best_spu],
+        y=[lowest, highest],
+        mode="lines+markers",
+        line={"color": theme.belief, "width": 2.5},
+        marker={"size": 9},
+        hovertemplate="best AUC_SPU %{x:.3f}, true AUC %{y:.3f}<extra></extra>",
+        showlegend=False,
+    )
+    figure.add_annotation(
+        text="all of these have<br>the best ROC_SPU",
+        x=best_spu,
+        y=lowest,
+        xanchor="right",
+        xshift=-10,
+        showarrow=False,
+        align="right",
+        bgcolor=see_through(theme.background, 0.85),
+        font={"color": theme.belief, "size": TEXT_SIZE},
+    )
 
 
 def _add_arrow(figure: go.Figure, pair: list[float], theme: Theme) -> None:

@@ -1,9 +1,13 @@
-"""Means over seeds with their standard errors, and paired differences."""
+"""Means over seeds with their standard errors, and paired differences.
+
+Seeds split, label and train anew, but on the same data: their spread says nothing about other rows. `corrected` adds
+what they share by the formula of Nadeau and Bengio (Machine Learning 52, 2003).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -11,7 +15,8 @@ from scipy.special import stdtrit
 from spu_core.experiments.result import Verdict
 
 LEVEL = 0.95
-"""A mean is called sure to differ from 0 where Student's interval of this level leaves 0 out."""
+"""A mean differs from 0, over seeds and on these rows, where Student's interval of this level leaves 0 out."""
+SO = {1: "better", 0: "no clear difference", -1: "worse"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class Average:
 
     @property
     def sign(self) -> int:
-        """1 or −1 where the mean is sure to lie above or below 0, else 0.
+        """1 or −1 where the interval of the mean lies above or below 0, else 0.
 
         >>> average([0.1, 0.12, 0.11]).sign, average([0.1, -0.1]).sign
         (1, 0)
@@ -63,8 +68,30 @@ def paired(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.nda
     return average(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
 
 
+def corrected(mean: Average, test_per_train: float) -> Average:
+    """The same mean with Nadeau and Bengio's standard error, for seeds that split the same rows at random.
+
+    `test_per_train` is the number of test rows for each training row.
+
+    >>> corrected(Average(0.1, 0.01, 5), test_per_train=0.6)
+    Average(mean=0.1, error=0.02, count=5)
+    """
+    return replace(mean, error=None if mean.error is None else mean.error * (1.0 + mean.count * test_per_train) ** 0.5)
+
+
+def counted(signs: Sequence[int], after_correction: Sequence[int]) -> str:
+    """How many comparisons speak for and against a claim over seeds, and what is left of them after the correction.
+
+    >>> counted([1, 1, -1], [1, 0, 0])
+    'Over seeds, on these rows: 2 of 3 for it, 1 against it. With Nadeau–Bengio correction: 1 and 0 (holds partly).'
+    """
+    over_seeds = f"{signs.count(1)} of {len(signs)} for it, {signs.count(-1)} against it"
+    after = f"{after_correction.count(1)} and {after_correction.count(-1)} ({verdict_of(after_correction)})"
+    return f"Over seeds, on these rows: {over_seeds}. With Nadeau–Bengio correction: {after}."
+
+
 def verdict_of(signs: Sequence[int]) -> Verdict:
-    """A claim about several comparisons, each surely won (1), surely lost (−1) or undecided (0).
+    """A claim about several comparisons, each won (1), lost (−1) or undecided (0).
 
     >>> [verdict_of(signs) for signs in ([1, 1], [1, -1], [0, -1], [0, 0])]
     ['holds', 'holds partly', 'does not hold', 'not shown']

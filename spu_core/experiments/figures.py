@@ -181,15 +181,17 @@ FIGURES: dict[str, dict[str, PaperFigure]] = {
         ),
         "theorem3": PaperFigure(
             "Theorem 3: the best order",
-            "Each dot is an imperfect score. Under a linear link they lie on a line; under others a higher AUC_SPU may "
-            "come with a lower true AUC.",
+            "Each dot is an imperfect score. The theorem needs a link that rises strictly. A rule that fires or not "
+            "makes it flat: then scores with the best ROC_SPU can have almost any true AUC. Under a linear link the "
+            "dots lie on a line; under others a higher AUC_SPU may come with a lower true AUC.",
             _ordering,
             "Link between P(Y=1|X) and E[S|X]",
             _links,
+            "one rule: .6 where η > .9",
         ),
         "theorem4": PaperFigure(
             "Theorem 4: second-order loss",
-            "Both scales are logarithmic: a slope of 2 means ε². Move π above 0.9 to see the printed bound fail.",
+            "Both scales are logarithmic: a slope of 2 means ε². Move π above 11/12 to see the printed bound fail.",
             _noise,
             "Prior π",
             lambda result: tuple(result.series["theorem4"]["priors"]),

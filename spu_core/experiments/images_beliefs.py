@@ -19,7 +19,7 @@ LARGEST_PRIOR = 15 / 28
 class PaperSoftLabels:
     """P(S = k/4) is 1/5 for each k in positives, and π(4−k) / (5k(1−π)) for k = 1, 2, 3 in negatives (else S = 0).
 
-    Then P(Y=1|S=s) = s for s = ¼, ½, ¾, and S = 1 in positives only.
+    Then P(Y=1|S=s) = s for s = ¼, ½, ¾, and S = 1 in positives only. S = 0 is no sure negative: `positive_at_zero`.
 
     >>> labels = PaperSoftLabels(prior=0.1)
     >>> labels.negative.round(4).tolist()
@@ -48,6 +48,16 @@ class PaperSoftLabels:
         k = np.arange(1, 4)
         middle = self.prior * (4 - k) / (5 * k * (1 - self.prior))
         return np.concatenate([[1.0 - middle.sum()], middle, [0.0]])
+
+    @property
+    def positive_at_zero(self) -> float:
+        """P(Y = 1 | S = 0): a fifth of the positives have no soft label.
+
+        >>> [round(PaperSoftLabels(prior).positive_at_zero, 3) for prior in (0.1, 0.4)]
+        [0.024, 0.24]
+        """
+        hidden = self.prior * self.positive[0]
+        return float(hidden / (hidden + (1 - self.prior) * self.negative[0]))
 
     @property
     def link(self) -> ScarLink:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from textwrap import fill
+from typing import Any
 
 from spu_core.experiments.result import Cell, ExperimentResult, ResultTable
 
@@ -32,6 +34,31 @@ def to_markdown(result: ExperimentResult) -> str:
     parts += ["\n".join(f"- **{each.verdict}**: {each.text} {each.words}" for each in result.claims)]
     parts += ["### Choices", "\n".join(f"- {choice}" for choice in result.choices)]
     return "\n\n".join([*parts, f"*{result.provenance.describe()}*"]) + "\n"
+
+
+def printed_beside_ours(stored: Callable[[str], ExperimentResult]) -> ResultTable:
+    """Every number of the paper's three tables beside ours, from the stored results; differences are ours − printed."""
+    rows: list[tuple[Any, ...]] = []
+    for row in stored("table1").table("paper").records():
+        place = f"{row['data']}, {row['model']}"
+        rows += [
+            ("1", place, name, row[f"printed {name}"], row[name], row[error])
+            for name, error in (("result", "SE"), ("baseline", "SE of baseline"))
+        ]
+    for row in stored("table2").table("auc").records():
+        if row["training images"] == "all":
+            place = f"{row['images']} {{{row['positive classes']}}}"
+            rows.append(("2", place, row["method"], row["paper"], row["ours"], row["SE"]))
+    for row in stored("table3").table("ratios").records():
+        if (row["admission tilt"], row["exposure"]) == (0.25, 1.0) and row["printed pass %"] is not None:
+            rows += [
+                ("3", row["method"], name, row[f"printed {name}"], row[name], row[error])
+                for name, error in (("surrender %", "SE"), ("pass %", "SE of pass"))
+            ]
+    columns = ("table", "row", "figure", "printed", "ours", "SE", "difference")
+    return ResultTable(
+        "printed", "All printed numbers beside ours", columns, tuple((*row, row[4] - row[3]) for row in rows)
+    )
 
 
 def text_table(table: ResultTable) -> str:

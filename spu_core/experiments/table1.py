@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from spu_core.experiments.averages import average, paired
+from spu_core.experiments.averages import SO, average, corrected, paired
 from spu_core.experiments.data import data_folder, load_uci
 from spu_core.experiments.result import ExperimentResult, ResultTable
 from spu_core.experiments.settings import ExperimentSettings, OnProgress, provenance, quiet
@@ -116,11 +116,23 @@ class _Work:
             base = found["labeled_vs_rest", "lightgbm"]
             for (method, learner), aucs in found.items():
                 mean, gap = average(aucs), paired(aucs, base)
-                cells = (mean.mean, mean.error, gap.mean, gap.error, mean.count)
+                wide = corrected(gap, _test_per_train(trial))
+                cells = (
+                    mean.mean,
+                    mean.error,
+                    gap.mean,
+                    gap.error,
+                    wide.error,
+                    mean.count,
+                    SO[gap.sign],
+                    SO[wide.sign],
+                )
                 rows.append((name, trial.title, honest_title(method, learner), METHODS[method].group, *cells))
                 series[f"{name}, {honest_title(method, learner)}"] = aucs
-        columns = ("trial", "data", "method", "group", "AUC", "SE", "against labels only", "SE of it", "seeds")
-        return ResultTable("honest", "Honest mode: u is not in X", columns, tuple(rows), HONEST_NOTE), series
+        columns = ("trial", "data", "method", "group", "AUC", "SE", "against labels only", "SE of it")
+        return ResultTable(
+            "honest", "Honest mode: u is not in X", (*columns, *VERDICT_COLUMNS), tuple(rows), HONEST_NOTE
+        ), series
 
     def _honest_aucs(self, trial: Trial, seeds: int) -> dict[tuple[str, str | None], list[float]]:
         found: dict[tuple[str, str | None], list[float]] = {key: [] for key in honest_methods()}
@@ -135,21 +147,28 @@ class _Work:
         return trial.sample(SMOKE_ROWS if self.settings.is_smoke else rows or len(trial.frame))
 
 
+VERDICT_COLUMNS = ("corrected SE", "seeds", "over seeds", "corrected")
+VERDICT_NOTE = (
+    "'over seeds' is about these rows: Student's 95 % interval over seeds leaves 0 out. 'corrected' uses the standard "
+    "error of Nadeau and Bengio, since seeds split the same rows."
+)
 HONEST_NOTE = (
     "True AUC on test rows. Diabetes is split by patient, the others by row. All methods run at the defaults of this "
     "program on the same draws (SAR-EM with 10 turns instead of 50); learners are LightGBM where a method can choose. "
-    "At most 12,000 rows, of whole patients, are used. The oracle learns from the truth."
+    "At most 12,000 rows, of whole patients, are used. The oracle learns from the truth. "
+    f"{VERDICT_NOTE}"
 )
 PAPER_NOTE = (
     "Paper mode: u is a column of X; the soft-label method does not see the rule columns, the baseline does. Test rows "
     "get a fresh u ~ U[0, ½]; the columns 'u = ¼' give all test rows the same u instead. SE are over seeds; 'gain' is "
-    "paired on the same draws."
+    f"paired on the same draws. {VERDICT_NOTE}"
 )
 
 
 def _record(reading: Reading, trial: Trial, learner: str, pairs: list[Pair]) -> dict[str, Any]:
     result, baseline = average([p.result for p in pairs]), average([p.baseline for p in pairs])
     gain = paired([p.result for p in pairs], [p.baseline for p in pairs])
+    wide = corrected(gain, _test_per_train(trial))
     level: dict[str, float | None] = {"result, u = ¼": None, "baseline, u = ¼": None}
     if reading.chance_in_x:
         level["result, u = ¼"] = average([p.result_level or 0.0 for p in pairs]).mean
@@ -166,8 +185,12 @@ def _record(reading: Reading, trial: Trial, learner: str, pairs: list[Pair]) -> 
         "gain": gain.mean,
         "SE of gain": gain.error,
         **level,
-        "seeds": gain.count,
+        **dict(zip(VERDICT_COLUMNS, (wide.error, gain.count, SO[gain.sign], SO[wide.sign]), strict=True)),
     }
+
+
+def _test_per_train(trial: Trial) -> float:
+    return (1.0 - trial.train_share) / trial.train_share
 
 
 def _closest(records: list[dict[str, Any]]) -> ResultTable:

@@ -135,7 +135,10 @@ def _sensitivity(rows: list[dict[str, Any]]) -> Claim:
         for row, sign in zip(rows, signs, strict=True)
         if sign < 0
     ]
-    words = f"Over {len(rows)} comparisons in all scenarios: {signs.count(1)} sure gains, {signs.count(-1)} sure losses"
+    words = (
+        f"Over {len(rows)} comparisons in all scenarios: {signs.count(1)} better, {signs.count(-1)} worse (95 % over "
+        "worlds, which are independent)"
+    )
     return Claim(
         "The gain does not depend on who is checked and who admits.",
         verdict_of(signs),
@@ -144,7 +147,7 @@ def _sensitivity(rows: list[dict[str, Any]]) -> Claim:
 
 
 def _goodness(row: Mapping[str, Any]) -> int:
-    """1 where the first is surely better, −1 where surely worse."""
+    """1 where the interval over worlds is better for the first, −1 where worse."""
     sign = Average(row["first − second"], row["SE"], row["worlds"]).sign
     return sign if row["figure"] == WORDS["surrender"] else -sign
 

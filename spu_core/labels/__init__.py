@@ -1,7 +1,7 @@
 """From rules and labels to soft labels: combiners, explanations, beliefs from data, and the audit of S."""
 
 from spu_core.labels.audit import SoftLabelAudit, audit_soft_labels
-from spu_core.labels.beliefs import BeliefSuggestion, suggest_belief, suggest_beliefs
+from spu_core.labels.beliefs import BeliefSuggestion, RuleLift, rank_rules, ranked, suggest_belief, suggest_beliefs
 from spu_core.labels.check_ratio import CheckRatioLabels, check_ratio_labels
 from spu_core.labels.check_record import CheckRecordLabels, check_record_labels
 from spu_core.labels.explain import Contribution, Explanation
@@ -19,6 +19,7 @@ __all__ = [
     "Contribution",
     "Explanation",
     "PreviewBase",
+    "RuleLift",
     "RulePreview",
     "SoftLabelAudit",
     "SoftLabels",
@@ -28,6 +29,8 @@ __all__ = [
     "check_record_labels",
     "leave_one_rule_out",
     "preview_base",
+    "rank_rules",
+    "ranked",
     "soft_labels_for",
     "suggest_belief",
     "suggest_beliefs",

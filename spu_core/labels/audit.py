@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.checks import check_share
-from spu_core.errors import SoftLabelError
-from spu_core.labels.beliefs import CHOSEN_BY_RULES, labels_follow_rules
+from spu_core.labels.beliefs import CHOSEN_BY_RULES, Prior, labels_follow_rules, prior_range
 from spu_core.labels.leave_one_out import ceiling_or_nan
 from spu_core.labels.soft_labels import SoftLabels
 from spu_core.tables import Finding, Severity
@@ -22,12 +20,17 @@ LOW_CEILING = 0.55
 PRIOR_FACTOR = 2.0
 MANY_UNSUSPECTED = 0.5
 ALMOST_ALL = 0.95
+FEW_LEVELS = 3
 FEW_LABELED = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftLabelAudit:
-    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined."""
+    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined.
+
+    Each row is confirmed, suspected by a rule, or at the floor: `share_confirmed`, `share_suspected` and
+    `share_at_floor` add up to 1. `levels` counts the different values of S among rows that are not confirmed.
+    """
 
     n_rows: int
     n_labeled: int
@@ -35,10 +38,13 @@ class SoftLabelAudit:
     unlabeled_mean: float
     ceiling: float
     share_between: float
+    share_confirmed: float
+    share_suspected: float
     share_at_floor: float
     unsuspected_labeled: float
     labeled_rule_mean: float
-    prior: float | None
+    levels: int
+    prior: Prior | None
     bin_edges: np.ndarray
     bin_rows: np.ndarray
     bin_labeled: np.ndarray
@@ -46,21 +52,20 @@ class SoftLabelAudit:
 
     @property
     def prior_ratio(self) -> float:
-        """E[S] over the prior; NaN where no prior was given."""
-        return self.mean / self.prior if self.prior else float("nan")
+        """E[S] over the prior; NaN where none was given, or a range of it."""
+        return self.mean / self.prior if isinstance(self.prior, float) else float("nan")
 
 
-def audit_soft_labels(soft_labels: SoftLabels, *, prior: float | None = None, bins: int = BINS) -> SoftLabelAudit:
-    """Audit soft labels, against an estimate of the class prior where there is one.
+def audit_soft_labels(soft_labels: SoftLabels, *, prior: Prior | None = None, bins: int = BINS) -> SoftLabelAudit:
+    """Audit soft labels, beside the class prior where it, or a range of it, is known or assumed.
 
     >>> audit = audit_soft_labels(SoftLabels.from_values([0.0, 0.0, 0.0, 1.0], [False] * 4), prior=0.2)
     >>> audit.mean, audit.ceiling, [finding.code for finding in audit.findings]
     (0.25, 1.0, ['no_labels', 'never_between'])
     """
-    if prior is not None:
-        prior = check_share(prior, "prior", SoftLabelError)
+    limits = None if prior is None else prior_range(prior)
     figures = _figures(soft_labels) | _histogram(soft_labels, bins)
-    findings = tuple(_findings(soft_labels, figures, prior))
+    findings = tuple(_findings(soft_labels, figures, limits))
     return SoftLabelAudit(prior=prior, findings=findings, **figures)
 
 
@@ -74,9 +79,12 @@ def _figures(soft_labels: SoftLabels) -> dict[str, Any]:
         "unlabeled_mean": _mean(value[~is_labeled]),
         "ceiling": ceiling_or_nan(value),
         "share_between": _mean((value > 0.0) & (value < 1.0)),
-        "share_at_floor": _mean(at_floor),
+        "share_confirmed": _mean(is_labeled),
+        "share_suspected": _mean(~is_labeled & ~at_floor),
+        "share_at_floor": _mean(~is_labeled & at_floor),
         "unsuspected_labeled": _mean(at_floor[is_labeled]),
         "labeled_rule_mean": _mean(score[is_labeled]),
+        "levels": int(np.unique(value[~is_labeled]).size),
     }
 
 
@@ -86,7 +94,7 @@ def _histogram(soft_labels: SoftLabels, bins: int) -> dict[str, np.ndarray]:
     return {"bin_edges": edges, "bin_rows": rows, "bin_labeled": labeled}
 
 
-def _findings(soft_labels: SoftLabels, figures: dict[str, Any], prior: float | None) -> Iterator[Finding]:
+def _findings(soft_labels: SoftLabels, figures: dict[str, Any], prior: tuple[float, float] | None) -> Iterator[Finding]:
     yield from _about_labels(soft_labels, figures)
     yield from _about_values(figures)
     if prior is not None:
@@ -149,24 +157,32 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
             "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
             "Add rules with beliefs between 0 and 1 where you are not sure.",
         )
+    elif 1 < figures["levels"] <= FEW_LEVELS:
+        yield _warning(
+            "few_levels",
+            f"S has only {figures['levels']} different values among unconfirmed rows. Rows with the same S cannot be "
+            "ranked by it, so a model with the best AUC_SPU can still rank them wrongly.",
+            "Judge models by known-positive AUC as well. More rules, or beliefs that rise with a column, help.",
+        )
     if figures["share_at_floor"] >= ALMOST_ALL:
         yield Finding(
             "mostly_floor",
             Severity.INFO,
-            f"{_percent(figures['share_at_floor'])} of the rows are suspected by no rule.",
+            f"{_percent(figures['share_at_floor'])} of the rows are neither confirmed nor suspected by a rule.",
             "That is usual for rare positives; otherwise add rules with a wider reach.",
         )
 
 
-def _about_prior(figures: dict[str, Any], prior: float) -> Iterator[Finding]:
-    ratio = figures["mean"] / prior
-    if not 1 / PRIOR_FACTOR <= ratio <= PRIOR_FACTOR:
-        direction = "above" if ratio > 1 else "below"
-        advice = "Lower the beliefs" if ratio > 1 else "Raise the beliefs or the floor"
+def _about_prior(figures: dict[str, Any], prior: tuple[float, float]) -> Iterator[Finding]:
+    """A gap says that beliefs or prior are wrong, not which: an upper estimate must not talk anybody into beliefs."""
+    mean, (lowest, highest) = figures["mean"], prior
+    if not lowest / PRIOR_FACTOR <= mean <= PRIOR_FACTOR * highest:
+        said = f"{lowest:.1%}" if lowest == highest else f"{lowest:.1%} to {highest:.1%}"
         yield _warning(
             "mean_far_from_prior",
-            f"E[S] is {figures['mean']:.3f}, far {direction} the class prior of {prior:.3f}.",
-            f"{advice}, or doubt the prior: its estimate tends to be too high.",
+            f"The mean soft label expects {mean:.1%} positives, far {'above' if mean > highest else 'below'} the share "
+            f"of positives that was given ({said}).",
+            "Check first where that share comes from. Change beliefs only if you know it better than your rules.",
         )
 
 

@@ -1,12 +1,14 @@
 """Beliefs from data: what the labelled rows suggest for a rule, beside what the analyst said.
 
 If confirmed positives are a random sample of all positives (SCAR) and π is the class prior, Bayes gives
-P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's lift.
+P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's lift. Where π is known as a range only, so
+is the suggestion. Where nothing is known about π, the lift still ranks the rules.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,21 +31,28 @@ CHOSEN_BY_RULES = (
 )
 
 
+Prior = float | tuple[float, float]
+"""The share of positives among all rows: a number that is known or assumed, or the lowest and the highest possible."""
+
+
 @dataclass(frozen=True, slots=True)
 class BeliefSuggestion:
-    """What the labels suggest for one rule: P(Y=1 | rule), in [0, 1], with limits; NaN where they say nothing."""
+    """What the labels suggest for one rule: P(Y=1 | rule), in [0, 1], with limits; NaN where they say nothing.
+
+    `estimate` is NaN where `prior` is a range: then only the limits are known.
+    """
 
     rule: str
     estimate: float
     low: float
     high: float
-    prior: float
+    prior: Prior
     said: float | None = None
     warnings: tuple[str, ...] = ()
 
     @property
     def is_known(self) -> bool:
-        return not math.isnan(self.estimate)
+        return not math.isnan(self.low)
 
     @property
     def disagrees(self) -> bool:
@@ -60,16 +69,52 @@ class BeliefSuggestion:
         return f"{said}the labels suggest {low if low == high else f'{low}–{high}'}"
 
 
+@dataclass(frozen=True, slots=True)
+class RuleLift:
+    """How much likelier a rule's rows are confirmed than all rows, with limits: ranks rules without a prior."""
+
+    rule: str
+    lift: float
+    low: float
+    high: float
+
+    @property
+    def text(self) -> str:
+        return f"{self.rule} {self.lift:.1f}× ({self.low:.1f} to {self.high:.1f})"
+
+
+def ranked(lifts: Iterable[RuleLift]) -> tuple[RuleLift, ...]:
+    """The highest lift first; rules about which the labels say nothing are left out."""
+    return tuple(sorted((each for each in lifts if not math.isnan(each.lift)), key=lambda each: -each.lift))
+
+
+def rank_rules(matrix: RuleMatrix, is_labeled: Any, *, level: float = 0.95) -> tuple[RuleLift, ...]:
+    """The rules by lift. It needs no prior, so it is what the labels can say where the share of positives is unknown.
+
+    >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.5, 0.5], [0.0, 0.5], [0.0, 0.0]])
+    >>> [(each.rule, each.lift) for each in rank_rules(matrix, [True, False, False, False])]
+    [('a', 2.0), ('b', 0.0)]
+    """
+    flags = check_flags(is_labeled, len(matrix), "is_labeled")
+    n_labeled = int(np.count_nonzero(flags))
+    found = []
+    for place, name in enumerate(matrix.names):
+        fired = matrix.fired[:, place]
+        hits, rows = int(np.count_nonzero(fired & flags)), int(np.count_nonzero(fired))
+        found.append(RuleLift(name, *lift_interval(hits, n_labeled, rows, len(matrix), level)))
+    return ranked(found)
+
+
 def suggest_belief(
     fired: Any,
     is_labeled: Any,
     *,
-    prior: float,
+    prior: Prior,
     said: float | None = None,
     rule: str = "rule",
     level: float = 0.95,
 ) -> BeliefSuggestion:
-    """The belief that the labels suggest for a rule, given the class prior and SCAR.
+    """The belief that the labels suggest for a rule, given the class prior, or a range of it, and SCAR.
 
     >>> import numpy as np
     >>> fired = np.arange(10_000) < 1_000
@@ -77,23 +122,41 @@ def suggest_belief(
     >>> suggestion = suggest_belief(fired, is_labeled, prior=0.1, said=0.8)
     >>> round(suggestion.estimate, 2), suggestion.text, suggestion.disagrees
     (0.6, 'you said 0.80; the labels suggest 0.50–0.69', True)
+    >>> suggest_belief(fired, is_labeled, prior=(0.01, 0.1), said=0.8).text
+    'you said 0.80; the labels suggest 0.05–0.69'
     """
-    prior = check_share(prior, "prior", SoftLabelError)
+    lowest, highest = prior_range(prior)
     check_share(level, "level", SoftLabelError)
     fired = check_flags(fired, None, "fired")
     is_labeled = check_flags(is_labeled, fired.size, "is_labeled")
     hits, n_labeled = int(np.count_nonzero(fired & is_labeled)), int(np.count_nonzero(is_labeled))
     lift, low, high = lift_interval(hits, n_labeled, int(np.count_nonzero(fired)), fired.size, level)
-    warnings = _warnings(hits, n_labeled, fired, prior * low)
-    estimate, low, high = (_share(prior * value) for value in (lift, low, high))
-    return BeliefSuggestion(rule, estimate, low, high, prior, said, warnings)
+    warnings = _warnings(hits, n_labeled, fired, lowest * low)
+    estimate = lowest * lift if lowest == highest else math.nan
+    return BeliefSuggestion(rule, _share(estimate), _share(lowest * low), _share(highest * high), prior, said, warnings)
+
+
+def prior_range(prior: Prior) -> tuple[float, float]:
+    """The lowest and the highest share of positives; both are the same where one number is given.
+
+    >>> prior_range(0.1), prior_range((0.02, 0.3))
+    ((0.1, 0.1), (0.02, 0.3))
+    """
+    ends = prior if isinstance(prior, tuple) else (prior, prior)
+    if len(ends) != 2:
+        raise SoftLabelError(f"prior must be a share or a pair (lowest, highest), got {len(ends)} numbers.")
+    lowest = check_share(ends[0], "prior", SoftLabelError)
+    highest = check_share(ends[1], "prior", SoftLabelError, closed=isinstance(prior, tuple))
+    if lowest > highest:
+        raise SoftLabelError(f"prior must be a pair (lowest, highest), got {lowest:g} before {highest:g}.")
+    return lowest, highest
 
 
 def suggest_beliefs(
     matrix: RuleMatrix,
     is_labeled: Any,
     *,
-    prior: float,
+    prior: Prior,
     rules_chose_checks: bool | None = None,
     level: float = 0.95,
 ) -> tuple[BeliefSuggestion, ...]:
@@ -116,7 +179,7 @@ def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
     return bool(n_labeled >= FEW_LABELED and reached[is_labeled].all() and reached.mean() < 0.9)
 
 
-def _suggest_for(matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: float, level: float) -> BeliefSuggestion:
+def _suggest_for(matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: Prior, level: float) -> BeliefSuggestion:
     fired = matrix.fired[:, rule]
     said = float(matrix.belief_of(rule)[fired].mean()) if fired.any() else None
     return suggest_belief(fired, is_labeled, prior=prior, said=said, rule=matrix.names[rule], level=level)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import SoftLabelError
-from spu_core.labels.beliefs import BeliefSuggestion, suggest_belief
+from spu_core.labels.beliefs import BeliefSuggestion, Prior, suggest_belief
 from spu_core.labels.leave_one_out import ceiling_or_nan
 from spu_core.rules import Rule, RuleMatrix, RuleSet
 from spu_core.rules.checking import check_kinds, refuse_errors
@@ -83,7 +83,7 @@ class PreviewBase:
     state_labeled: np.ndarray
     rows: np.ndarray
 
-    def preview(self, draft: Rule | None, *, prior: float | None = None) -> RulePreview:
+    def preview(self, draft: Rule | None, *, prior: Prior | None = None) -> RulePreview:
         """S with the draft included (None: only the saved rules); with a class prior, also what the labels suggest."""
         if draft is None:
             fired, said = np.zeros(self.state.size, dtype=bool), float("nan")
@@ -110,7 +110,7 @@ class PreviewBase:
         )
 
     def _suggestion(
-        self, draft: Rule | None, fired: np.ndarray, said: float, prior: float | None
+        self, draft: Rule | None, fired: np.ndarray, said: float, prior: Prior | None
     ) -> BeliefSuggestion | None:
         if draft is None or prior is None:
             return None

@@ -1,7 +1,9 @@
 """The share of positives among all rows, from the scores of labelled and unlabelled rows.
 
-Needs SCAR: labelled rows are a random part of the positives. BBE (best bin estimation) errs high, so it is an upper
-estimate with a sampling band, never a confidence interval.
+BBE (best bin estimation) gives an upper estimate where labelled rows are a random part of the positives (SCAR): it is
+far too high where positives and negatives look alike. Where easy positives are labelled first it is too low. So the
+result is a range, from the share of labelled rows to the upper estimate, never one number and never a confidence
+interval.
 """
 
 from __future__ import annotations
@@ -20,7 +22,10 @@ FEWEST_LABELS = 20
 
 @dataclass(frozen=True, slots=True)
 class PriorEstimate:
-    """π = ρ + (1−ρ)π_U with ρ the labelled share; `low` and `high` show sampling noise only, not the upward bias."""
+    """A range for π: from ρ, the share of labelled rows, to an upper estimate that holds under SCAR only.
+
+    `prior` is BBE, ρ + (1−ρ)π_U; `low` and `high` are its sampling noise, without its bias. Show `range`, not `prior`.
+    """
 
     prior: float
     low: float
@@ -30,21 +35,37 @@ class PriorEstimate:
     elkan_noto: float | None
     warning: str | None = None
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """The share of labelled rows, and the upper estimate with its sampling noise."""
+        return self.labeled_share, self.high
+
+    @property
+    def sentence(self) -> str:
+        """The range in words, with what it rests on."""
+        low, high = self.range
+        return (
+            f"Between {low:.1%} (confirmed cases alone) and {high:.1%} (upper estimate). The true share can be much "
+            "lower than the upper end. If easy cases were confirmed first, it can also be higher."
+        )
+
 
 def estimate_prior(
     is_labeled: Any, score: Any, *, replicates: int = 200, level: float = 0.95, seed: int = 0
 ) -> PriorEstimate:
-    """An upper estimate of the class prior by BBE on out-of-fold scores, with Elkan–Noto's estimate beside it.
+    """A range for the class prior: up to BBE's estimate on out-of-fold scores, with Elkan–Noto's beside it.
 
     BBE: where the score is high enough, (nearly) only positives remain, so the share of unlabelled rows up there over
-    the share of labelled rows up there is the share of positives among the unlabelled. The best height balances bias
-    against the sampling error of both shares. Elkan–Noto needs scores that are P(labelled|x), so it is None otherwise.
+    the share of labelled rows up there is the share of positives among the unlabelled: π_U, not π. The best height
+    balances bias against the sampling error of both shares. Elkan–Noto needs scores that are P(labelled|x), so it is
+    None otherwise.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random(4000) < 0.3
     >>> is_labeled = truth & (rng.random(4000) < 0.3)
     >>> estimate = estimate_prior(is_labeled, np.where(truth, 0.3, 0.0) + 0.1 * rng.random(4000))
-    >>> 0.27 < estimate.prior < 0.36
+    >>> low, high = estimate.range
+    >>> bool(is_labeled.mean() == low < truth.mean() < high < 0.36)
     True
     """
     score = check_score(score)

@@ -15,10 +15,10 @@ MOST_ROWS = 20_000
 
 
 def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS, seed: int = 0) -> PriorEstimate:
-    """An upper estimate of the share of positives, from at most `most_rows` rows drawn at random.
+    """A range for the share of positives, from at most `most_rows` rows drawn at random.
 
-    It rests on confirmed positives being a random sample of all positives, and it errs high where positives and
-    negatives look alike; see `estimate_prior`.
+    Its upper end rests on confirmed positives being a random sample of all positives, and is far too high where
+    positives and negatives look alike; see `estimate_prior`.
     """
     labeled = int(np.count_nonzero(table.is_labeled))
     if not 0 < labeled < len(table):

@@ -91,10 +91,10 @@ class AssumptionReport:
         loss = f"loses at most {lost:.3f} AUC" if lost < 0.5 else "may lose any amount of AUC (the bound says nothing)"
         if self.link.noise < ALMOST_MONOTONE:
             return (
-                f"Assumption 3 agrees with these rows: E[S|score] rises with P(Y=1|score) ({rough}). By the corrected "
-                f"Theorem 4 the best score by S {loss}. {ILLUSTRATION}"
+                f"Assumption 3 agrees with these rows: E[S|score] rises with P(Y=1|score) ({rough}). By Theorem 4 "
+                f"the best score by S {loss}. {ILLUSTRATION}"
             )
-        return f"Assumption 4 with {rough}: by the corrected Theorem 4 the best score by S {loss}. {ILLUSTRATION}"
+        return f"Assumption 4 with {rough}: by Theorem 4 the best score by S {loss}. {ILLUSTRATION}"
 
 
 def check_assumptions(estimate: AuditEstimate, columns: Mapping[str, Any] | None = None) -> AssumptionReport:

@@ -9,19 +9,24 @@ import pandas as pd
 from spu_core.theory import PriorEstimate
 from spu_core.trust.audit_estimate import AuditFigure
 
-# Two sources nearer than this (as a ratio) are not worth an alarm.
+# E[S] above the upper estimate by less than this factor is not worth an alarm.
 NEAR = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source of π; `low` and `high` are a sampling band for BBE, bounds for an audit, None where there are none."""
+    """One source of π. `prior` is None where only a range is known; `low` and `high` are None where there is none."""
 
     name: str
-    prior: float
+    prior: float | None
     low: float | None = None
     high: float | None = None
     words: str = ""
+
+    @property
+    def text(self) -> str:
+        """The share in per cent, or the range of it."""
+        return f"{self.low:.1%} to {self.high:.1%}" if self.prior is None else f"{self.prior:.1%}"
 
 
 @dataclass(frozen=True)
@@ -43,56 +48,38 @@ class PriorReport:
 def compare_priors(
     estimate: PriorEstimate, mean_soft_label: float, *, audit: AuditFigure | None = None, truth: float | None = None
 ) -> PriorReport:
-    """BBE with its sampling band, Elkan–Noto, E[S], and an audit or the truth where there is one.
+    """The ranges up to BBE and Elkan–Noto, E[S], and an audit or the truth where there is one.
+
+    Both methods give upper estimates, so a mean soft label below them is no sign that beliefs are too weak.
 
     >>> estimate = PriorEstimate(0.2, 0.18, 0.22, 0.15, 0.06, elkan_noto=0.19)
-    >>> compare_priors(estimate, 0.2).agrees, compare_priors(estimate, 0.5).agrees
+    >>> compare_priors(estimate, 0.1).agrees, compare_priors(estimate, 0.5).agrees
     (True, False)
     """
-    sources = [Source("BBE", estimate.prior, estimate.low, estimate.high, "upper estimate with a sampling band")]
+    low, high = estimate.range
+    sources = [Source("BBE", None, low, high, "from the confirmed cases to the upper estimate")]
     if estimate.elkan_noto is not None:
-        sources.append(Source("Elkan–Noto", estimate.elkan_noto, words="needs calibrated scores and classes apart"))
-    sources.append(Source("E[S]", mean_soft_label, words="what your rules believe on average"))
+        words = "from the confirmed cases to the estimate, which needs calibrated scores"
+        sources.append(Source("Elkan–Noto", None, low, max(low, estimate.elkan_noto), words))
+    sources.append(Source("E[S]", mean_soft_label, words="what your rules expect on average"))
     if audit is not None:
         sources.append(Source("Audit", audit.estimate, audit.low, audit.high, "checked by hand"))
     if truth is not None:
         sources.append(Source("Truth", truth, words="from the truth column"))
-    alarms = tuple(filter(None, (_rules_words(estimate, mean_soft_label), _score_words(estimate))))
+    rules, is_inside = _rules_words(estimate, mean_soft_label)
     checked, is_borne_out = _checked(sources)
     warning = (estimate.warning,) if estimate.warning else ()
-    calm = () if alarms else ("BBE, Elkan–Noto and the rules agree as far as they can be told apart.",)
-    return PriorReport(tuple(sources), not alarms and is_borne_out, (*alarms, *calm, *checked, *warning))
+    return PriorReport(tuple(sources), is_inside and is_borne_out, (estimate.sentence, rules, *checked, *warning))
 
 
-def _rules_words(estimate: PriorEstimate, mean: float) -> str:
-    if mean > NEAR * estimate.high:
+def _rules_words(estimate: PriorEstimate, mean: float) -> tuple[str, bool]:
+    high = estimate.range[1]
+    if mean > NEAR * high:
         return (
-            f"Your rules believe in {mean:.1%} positives, well above the BBE band ({estimate.low:.1%} to "
-            f"{estimate.high:.1%}), which itself errs high. Likely cause: beliefs that are too strong. Or the "
-            "confirmed positives are the easy ones, not a random part of all, and BBE cannot see the others."
-        )
-    if mean * NEAR < estimate.low:
-        return (
-            f"Your rules believe in {mean:.1%} positives, well below the BBE band ({estimate.low:.1%} to "
-            f"{estimate.high:.1%}). Likely cause: positives that no rule covers, or beliefs that are too weak. Or "
-            "the classes overlap, where BBE errs high."
-        )
-    return ""
-
-
-def _score_words(estimate: PriorEstimate) -> str:
-    other = estimate.elkan_noto
-    if other is None or estimate.low / NEAR <= other <= estimate.high * NEAR:
-        return ""
-    if other > estimate.high:
-        return (
-            f"Elkan–Noto ({other:.1%}) lies above BBE ({estimate.prior:.1%}). Likely cause: classes that overlap, for "
-            "which Elkan–Noto errs high even more than BBE does."
-        )
-    return (
-        f"Elkan–Noto ({other:.1%}) lies below BBE ({estimate.prior:.1%}). Likely cause: scores that are too sure of "
-        "labelled rows (overfitted), or confirmed positives that are not a random part of all positives."
-    )
+            f"Your rules expect {mean:.1%} positives, more than the upper estimate. Either the beliefs are too strong, "
+            "or the confirmed cases are the easy ones and the estimate is too low. An audit can tell."
+        ), False
+    return f"Your rules expect {mean:.1%} positives, which this range does not contradict.", True
 
 
 def _checked(sources: list[Source]) -> tuple[tuple[str, ...], bool]:
@@ -102,21 +89,24 @@ def _checked(sources: list[Source]) -> tuple[tuple[str, ...], bool]:
     if audit is None or audit.low is None or audit.high is None:
         return _against_truth(known)
     outside = [
-        f"{name} ({known[name].prior:.1%})"
+        f"{name} ({known[name].text})"
         for name in ("BBE", "Elkan–Noto", "E[S]")
-        if name in known and not audit.low <= known[name].prior <= audit.high
+        if name in known and not _overlap(known[name], audit)
     ]
     bounds = f"The audit says {audit.prior:.1%} ({audit.low:.1%} to {audit.high:.1%})"
     if outside:
         return (f"{bounds}; outside of that: {', '.join(outside)}. Believe the audit.",), False
-    return (f"{bounds}, which agrees with all of them.",), True
+    return (f"{bounds}, which contradicts none of them.",), True
+
+
+def _overlap(source: Source, audit: Source) -> bool:
+    low, high = (source.low, source.high) if source.prior is None else (source.prior, source.prior)
+    return low <= audit.high and audit.low <= high  # type: ignore[operator]
 
 
 def _against_truth(known: dict[str, Source]) -> tuple[tuple[str, ...], bool]:
-    truth, bbe = known.get("Truth"), known["BBE"]
-    if truth is None or bbe.low is None or bbe.high is None or bbe.low <= truth.prior <= bbe.high:
+    truth, high = known.get("Truth"), known["BBE"].high
+    if truth is None or truth.prior is None or high is None or truth.prior <= high:
         return (), True
-    side = "above" if truth.prior > bbe.high else "below"
-    band = f"the BBE band ({bbe.low:.1%} to {bbe.high:.1%})"
-    cause = "confirmed positives that are not a random part of all" if side == "above" else "classes that overlap"
-    return (f"The truth column says {truth.prior:.1%}, {side} {band}. Likely cause: {cause}.",), False
+    cause = "Likely cause: the confirmed cases are not a random sample of all positives."
+    return (f"The truth column says {truth.prior:.1%}, more than the upper estimate of {high:.1%}. {cause}",), False

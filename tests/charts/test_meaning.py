@@ -12,8 +12,9 @@ from spu_core.charts.bars import Bars
 from spu_core.errors import SpuError
 from spu_core.metrics import Difference, Interval, roc_spu, roc_spu_band
 from spu_core.tables import Histogram
-from spu_core.theory import AdmissibleRegion, ScarLink
+from spu_core.theory import AdmissibleRegion, PriorEstimate, ScarLink
 from spu_core.training.pairs import Pair
+from spu_core.trust import compare_priors
 from tests.charts import gallery
 from tests.charts.gallery import CEILING, CHAMPION, CURVES, POINT
 
@@ -221,3 +222,27 @@ def test_charts_without_data_say_why():
     assert alt_text(charts.coverage_chart(empty)) == "There are no rules yet."
     assert alt_text(charts.difference_chart([])).startswith("There is only one candidate")
     assert alt_text(charts.learning_curve_chart({"a": [[]]})) == "No losses have been reported yet."
+
+
+# ------------------------------------------------------------------ the class prior, and Theorem 3
+
+
+def test_a_range_of_the_prior_is_a_line_without_a_dot():
+    report = compare_priors(PriorEstimate(0.3, 0.27, 0.33, 0.25, 0.1, 0.36), 0.2)
+    figure = charts.prior_chart(report)
+    lines = [(t.mode, tuple(t.x), tuple(t.y)) for t in figure.data]
+
+    assert ("lines", (0.1, 0.33), (0, 0)) in lines
+    assert ("lines", (0.1, 0.36), (1, 1)) in lines
+    assert [mode for mode, _, _ in lines].count("markers") == 1  # E[S]
+    assert "BBE 10.0% to 33.0%" in alt_text(figure)
+
+
+def test_a_flat_link_shows_every_true_auc_that_goes_with_the_best_roc_spu():
+    series = {"auc_spu": [0.7, 0.9], "auc": [0.6, 0.8], "pair": []}
+    flat = charts.ordering_chart({**series, "best": [0.98, 0.35, 0.83]}, "one rule")
+    strict = charts.ordering_chart({**series, "best": [0.98, 0.83, 0.83]}, "linear")
+
+    assert "scores with the best AUC_SPU have true AUCs from 0.350 to 0.830" in alt_text(flat)
+    assert [tuple(t.y) for t in flat.data][-1] == (0.35, 0.83)
+    assert len(strict.data) == 1

@@ -180,14 +180,53 @@ def test_rules_from_a_file_are_added_as_a_version(open_app):
     assert saved_rules(query).names == ("Older", "Rich", "Older (2)", "Rich (2)")
 
 
-def test_the_share_of_positives_can_be_estimated_and_is_kept_in_the_address(open_app):
+def test_the_share_of_positives_is_estimated_as_a_range_and_never_written_into_the_field(open_app):
     page = open_app(PAGE, **keep(), part="Audit")
     page.button(key="soft_estimate").click().run()
 
     assert not page.exception
     assert not page.error
-    assert 0 < float(page.query_params["prior"]) < 1
-    assert any("errs high" in each.value for each in page.caption)
+    assert "prior" not in page.query_params
+    assert page.number_input(key="soft_prior_None").value is None
+    assert any("confirmed cases alone" in each.value for each in page.caption)
+
+
+def test_the_share_of_positives_shows_three_digits_and_can_be_emptied(open_app):
+    page = open_app(PAGE, **keep(), part="Audit", prior="0.285999")
+    assert page.number_input(key="soft_prior_0.285999").value == 28.6
+    page.number_input(key="soft_prior_0.285999").set_value(12.3456).run()
+    assert page.query_params["prior"] == "0.123"
+    page.number_input(key="soft_prior_0.123").set_value(None).run()
+
+    assert not page.exception
+    assert "prior" not in page.query_params
+    assert page.number_input(key="soft_prior_None").value is None
+
+
+def test_the_shares_of_the_audit_add_up_to_the_whole(open_app):
+    shown = figures(open_app(PAGE, **keep(), part="Audit"))
+
+    parts = [float(shown[name].rstrip("%")) for name in ("Confirmed", "Suspected by a rule", "Neither")]
+    assert sum(parts) == pytest.approx(100)
+
+
+def test_without_a_known_share_of_positives_the_labels_rank_rules_and_offer_no_belief(open_app):
+    page = open_app(PAGE, **keep())
+    widget(page, "number_input", "_low").set_value(60).run()
+    ranking = [each.value for each in page.caption if "Rules by lift" in each.value]
+
+    assert not page.exception
+    assert len(ranking) == 1
+    assert "this rule" in ranking[0]
+    assert all(button.key != "soft_take" for button in page.button)
+
+
+def test_a_given_share_of_positives_suggests_a_belief_to_take(open_app):
+    page = open_app(PAGE, **keep(), prior="0.2")
+    widget(page, "number_input", "_low").set_value(60).run()
+
+    assert any("if 20.0% of all rows are positive" in each.value for each in page.caption)
+    assert page.button(key="soft_take").label.startswith("Take 0.")
 
 
 def test_a_log_of_checks_becomes_a_column_and_a_rule(open_app):

@@ -105,9 +105,9 @@ def test_the_prior_names_its_sources(trained):
     _, address = trained
     labels = [metric.label for metric in open_section("prior", **address).metric]
     assert [label.replace("\\", "") for label in labels] == [
-        "BBE, upper estimate",
-        "Elkan–Noto",
-        "E[S], your rules",
+        "From confirmed cases, BBE",
+        "The same, Elkan–Noto",
+        "Your rules",
         "Truth",
     ]
 

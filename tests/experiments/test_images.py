@@ -175,7 +175,7 @@ def test_kept_rows_survive_a_cut_and_only_whole_cells_count(tmp_path):
     assert [each.seed for each in complete_cells(rows)] == [0, 0, 0]
 
 
-def test_claims_are_sure_only_where_seeds_agree():
+def test_claims_hold_only_where_seeds_agree():
     gains = [0.010, 0.011, 0.012]
     rows = [row("RESULT", seed, test_auc=0.9 + gain) for seed, gain in enumerate(gains)]
     rows += [row(method, seed) for seed in range(3) for method in ("BL0", "BL1")]
@@ -184,7 +184,8 @@ def test_claims_are_sure_only_where_seeds_agree():
 
     assert result.claims[0].verdict == "holds"
     assert "all training images, 3 seeds, 1 of 4 rows of the table" in result.claims[0].text
-    assert result.table("differences").column("so") == ("surely better", "surely better", "not sure")
+    assert result.table("differences").column("over seeds") == ("better", "better", "no clear difference")
+    assert "With Nadeau–Bengio correction: 2 and 0 (holds)." in result.claims[0].words
     assert once.claims[0].verdict == "not shown"
     assert "So few seeds" in once.claims[0].words
     assert once.table("auc").column("SE") == (None, None, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings
+from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, stored_result
 from spu_core.experiments import discussion as discussion_module
 from spu_core.experiments import table1 as table1_module
 from spu_core.experiments.anti_cheat_cells import METHODS, judge_flagged
@@ -26,7 +26,10 @@ def small_data(monkeypatch):
 
 
 def check(result: ExperimentResult) -> None:
-    """What holds for every result: it survives JSON, and its claims follow from its own tables."""
+    """What holds for every result: it survives JSON, its claims follow from its tables, and the stored one is alike."""
+    stored = {table.name: (table.columns, table.note) for table in stored_result(result.name).tables}
+    assert {table.name: (table.columns, table.note) for table in result.tables} == stored
+    assert result.choices == stored_result(result.name).choices
     assert ExperimentResult.from_json(result.to_json()) == result
     assert EXPERIMENTS[result.name].claims({table.name: table for table in result.tables}) == result.claims
     assert result.choices

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, registry, stored_result
+from spu_core.experiments.render import markdown_table, printed_beside_ours
 
 RESULTS = files("spu_core.experiments") / "results"
 STORED = sorted(name for name in EXPERIMENTS if (RESULTS / f"{name}.json").is_file())
@@ -59,6 +61,16 @@ def test_every_figure_over_seeds_has_its_standard_error(name):
             assert all(error is not None for error in errors) or row.get("chosen by") == "random choice"
 
 
+def test_the_document_shows_all_thirty_printed_numbers_as_they_are_stored():
+    table = printed_beside_ours(stored_result)
+    document = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
+
+    assert len(table.rows) == 30
+    assert markdown_table(table) in document, (
+        "paste markdown_table(printed_beside_ours(stored_result)) into the document"
+    )
+
+
 needs_table1 = pytest.mark.skipif("table1" not in STORED, reason="no result of Table 1 is stored")
 
 
@@ -77,6 +89,22 @@ def test_table_1_compares_with_what_the_paper_prints():
         ("Breast Cancer", "XGB"): (0.934, 0.885),
         ("Breast Cancer", "LGBM"): (0.910, 0.876),
     }
+
+
+@needs_table1
+def test_no_gain_of_table_1_is_left_after_the_correction_for_shared_rows():
+    """t = 5.0 becomes 2.7 on Adult with LightGBM, where 2.78 is needed; 5.9 and 6.4 become 1.3 and 1.4."""
+    rows = stored_result("table1").table("paper").records()
+    won = [row for row in rows if row["over seeds"] == "better"]
+
+    assert [(row["data"], row["model"]) for row in won] == [
+        ("Adult", "LGBM"),
+        ("Breast Cancer", "XGB"),
+        ("Breast Cancer", "LGBM"),
+    ]
+    assert [round(row["gain"] / row["SE of gain"], 1) for row in won] == [5.0, 5.9, 6.4]
+    assert [round(row["gain"] / row["corrected SE"], 1) for row in won] == [2.7, 1.3, 1.4]
+    assert {row["corrected"] for row in rows} == {"no clear difference"}
 
 
 @needs_table1

@@ -33,7 +33,8 @@ def test_figures_are_those_of_the_definitions():
     assert audit.unlabeled_mean == pytest.approx(0.25)
     assert audit.ceiling == auc_spu_ceiling(value)
     assert audit.share_between == pytest.approx(2 / 6)
-    assert audit.share_at_floor == pytest.approx(3 / 6)
+    shares = (audit.share_confirmed, audit.share_suspected, audit.share_at_floor)
+    assert shares == pytest.approx((2 / 6, 2 / 6, 2 / 6))
     assert audit.unsuspected_labeled == 0.5
     assert audit.labeled_rule_mean == 0.25
 
@@ -89,20 +90,21 @@ def test_healthy_soft_labels_have_no_findings():
             "S is 0 in every row, so positives and negatives cannot be told apart",
         ),
         ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
-        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are suspected by no rule"),
+        ([0.0, 0.3, 0.6], 0, {}, "few_levels", "S has only 3 different values among unconfirmed rows"),
+        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are neither confirmed nor suspected"),
         (
             [0.5, 0.9],
             0,
             {"prior": 0.1},
             "mean_far_from_prior",
-            r"E\[S\] is 0.700, far above the class prior of 0.100",
+            r"expects 70.0% positives, far above the share of positives that was given \(10.0%\)",
         ),
         (
             [0.01, 0.03],
             0,
             {"prior": 0.5},
             "mean_far_from_prior",
-            r"E\[S\] is 0.020, far below the class prior of 0.500",
+            r"expects 2.0% positives, far below the share of positives that was given \(50.0%\)",
         ),
     ],
 )
@@ -119,6 +121,36 @@ def test_a_prior_near_the_mean_is_no_finding():
     assert "mean_far_from_prior" not in codes_of(audit)
     assert audit.prior_ratio == pytest.approx(0.2 / 0.15)
     assert np.isnan(audit_of([0.1, 0.3]).prior_ratio)
+
+
+@pytest.mark.parametrize(
+    ("score", "labeled", "is_found"),
+    [
+        ([0.0, 0.3, 0.3, 0.0], 0, True),
+        ([0.1, 0.0, 0.3, 0.6, 0.0], 1, True),  # the confirmed row, whose S is 1, does not count
+        ([0.0, 0.3, 0.6, 0.8], 0, False),
+        ([0.0, 1.0, 0.0, 1.0], 0, False),  # hard labels have a finding of their own
+    ],
+)
+def test_few_levels_of_s_are_found_among_unconfirmed_rows(score, labeled, is_found):
+    """Theorem 3 needs E[S|X] to rise strictly with P(Y=1|X); with two or three levels it is flat almost everywhere."""
+    assert ("few_levels" in codes_of(audit_of(score, labeled))) == is_found
+
+
+@pytest.mark.parametrize(("prior", "is_found"), [((0.01, 0.9), False), ((0.01, 0.2), True), ((0.5, 1.0), False)])
+def test_a_mean_inside_the_range_of_the_prior_is_no_finding(prior, is_found):
+    audit = audit_of([0.5, 0.9], prior=prior)
+
+    assert ("mean_far_from_prior" in codes_of(audit)) == is_found
+    assert np.isnan(audit.prior_ratio)
+
+
+@pytest.mark.parametrize(("score", "prior"), [([0.01, 0.03], 0.5), ([0.5, 0.9], 0.1)])
+def test_nobody_is_told_to_change_beliefs_because_of_a_prior(score, prior):
+    (found,) = [each for each in audit_of(score, prior=prior).findings if each.code == "mean_far_from_prior"]
+
+    assert "Check first where that share comes from" in found.advice
+    assert not re.search("[Rr]aise|[Ll]ower", found.advice)
 
 
 def test_labels_that_follow_the_rules_are_mentioned():

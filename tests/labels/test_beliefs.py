@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from spu_core.errors import SoftLabelError
-from spu_core.labels import suggest_belief, suggest_beliefs
+from spu_core.labels import rank_rules, suggest_belief, suggest_beliefs
 from spu_core.labels.beliefs import CHOSEN_BY_RULES
 from spu_core.rules import RuleMatrix
+from spu_core.theory import estimate_prior
 
 
 def flags(n, *where):
@@ -94,6 +95,44 @@ def test_whoever_knows_how_rows_were_chosen_is_believed():
     assert CHOSEN_BY_RULES in suggest_beliefs(matrix, LABELED, prior=0.1, rules_chose_checks=True)[0].warnings
     only_rules = flags(1_000, np.arange(30))
     assert CHOSEN_BY_RULES not in suggest_beliefs(matrix, only_rules, prior=0.1, rules_chose_checks=False)[0].warnings
+
+
+def test_a_range_of_the_prior_widens_the_limits_and_leaves_no_number_to_take_over():
+    known, ranged = (suggest_belief(FIRED, LABELED, prior=prior) for prior in (0.1, (0.05, 0.1)))
+
+    assert np.isnan(ranged.estimate)
+    assert ranged.is_known
+    assert (ranged.low, ranged.high) == (pytest.approx(known.low / 2), known.high)
+    assert ranged.text == "the labels suggest 0.23–0.74"
+
+
+def test_the_range_of_an_estimated_prior_keeps_the_truth_inside_where_the_point_does_not():
+    """Scores that overlap: BBE is far above the prior of 10 %, and the belief of the rule is .5."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(20_000) < 0.1
+    is_labeled = truth & (rng.random(20_000) < 0.2)
+    fired = rng.random(20_000) < np.where(truth, 0.45, 0.05)
+    estimate = estimate_prior(is_labeled, truth + rng.normal(size=20_000), replicates=20)
+    point, ranged = (suggest_belief(fired, is_labeled, prior=prior) for prior in (estimate.prior, estimate.range))
+
+    assert estimate.prior > 0.2
+    assert point.low > truth[fired].mean()
+    assert ranged.low < truth[fired].mean() < ranged.high
+
+
+def test_rules_are_ranked_by_lift_without_a_prior():
+    ranking = rank_rules(matrix_with(~FIRED, FIRED, flags(1_000, [])), LABELED)
+
+    assert [each.rule for each in ranking] == ["r1", "r0"]
+    assert ranking[0].lift == pytest.approx(6.0)
+    assert ranking[0].low < 6.0 < ranking[0].high
+    assert ranking[0].text == "r1 6.0× (4.6 to 7.4)"
+
+
+@pytest.mark.parametrize("prior", [(0.3, 0.1), (0.0, 0.5), (0.1, 1.1), (0.1, 0.2, 0.3)])
+def test_an_impossible_range_is_refused(prior):
+    with pytest.raises(SoftLabelError, match="prior must"):
+        suggest_belief(FIRED, LABELED, prior=prior)
 
 
 @pytest.mark.parametrize("prior", [0, 1, -0.1, float("nan"), "0.1"])

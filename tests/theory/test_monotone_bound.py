@@ -1,4 +1,4 @@
-"""Theorem 4: the printed bound fails for large priors, the corrected one holds."""
+"""Theorem 4: the printed bound fails for large priors, the sharp one holds and cannot be smaller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def hardest_noise(prior, noise, size=200_001, width=0.02):
 
 @pytest.mark.parametrize("prior", [0.05, 0.25, 0.5, 0.75, 0.95])
 @pytest.mark.parametrize("noise", [0.002, 0.01, 0.05])
-def test_the_corrected_bound_holds_for_every_prior(prior, noise):
+def test_the_sharp_bound_holds_where_neighbours_swap(prior, noise):
     probability, soft, density = hardest_noise(prior, noise)
     loss = auc_of_rows(probability, probability) - auc_of_rows(probability, soft)
 
@@ -44,9 +44,9 @@ def test_the_printed_bound_is_violated_at_a_prior_of_95_percent():
         probability, soft, density = hardest_noise(0.95, noise)
         loss = auc_of_rows(probability, probability) - auc_of_rows(probability, soft)
         printed = noisy_monotone_bound(noise=noise, slope=1.0, density=density, prior=0.95, version="printed")
-        corrected = noisy_monotone_bound(noise=noise, slope=1.0, density=density, prior=0.95)
+        sharp = noisy_monotone_bound(noise=noise, slope=1.0, density=density, prior=0.95)
         worst = max(worst, loss / printed.auc_loss)
-        assert loss <= corrected.auc_loss
+        assert loss <= sharp.auc_loss
 
     assert worst > 1.0
 
@@ -62,6 +62,41 @@ def test_part_1_bounds_the_rates_at_the_same_number_of_flagged_rows(prior):
         fpr_loss = ((1 - probability[ours]).sum() - (1 - probability[best]).sum()) / (1 - probability).sum()
         assert tpr_loss <= bound.tpr_loss
         assert fpr_loss <= bound.fpr_loss
+
+
+@given(st.integers(0, 10_000), st.floats(0.2, 3.0), st.floats(0.0, 1.0))
+def test_the_sharp_bound_holds_for_random_densities_links_and_noise(seed, slope, reach):
+    """η spread unevenly, h a line plus a random rise, noise as large as allowed in a random part of the cells."""
+    rng, cells = np.random.default_rng(seed), 300
+    mass = rng.random(6).repeat(cells // 6)
+    mass = mass / mass.sum()
+    low, high = np.sort(rng.random(2))
+    width = (high - low) / cells
+    probability = low + width * (np.arange(cells) + 0.5)
+    prior, density = float(mass @ probability), float(mass.max() / width)
+    link = slope * probability + np.cumsum(rng.random(cells) * (rng.random(cells) < 0.05))
+    noise = 0.3 * reach * slope * (high - low)
+    soft = link + noise * rng.choice([-1.0, 0.0, 1.0], cells) * rng.choice([1.0, rng.random()], cells)
+    # Each cell is a stretch of η with one value of E[S|X], so the noise reaches half a cell further.
+    bound = noisy_monotone_bound(noise=noise + slope * width / 2, slope=slope, density=density, prior=prior)
+
+    best, ours = np.arange(cells)[::-1], np.argsort(-soft)
+    flagged, positive = np.cumsum(mass[ours]), np.cumsum((mass * probability)[ours])
+    most = np.interp(flagged, np.cumsum(mass[best]), np.cumsum((mass * probability)[best]))
+    assert ((most - positive) / prior).max() <= bound.tpr_loss * (1 + 1e-9)
+    assert ((most - positive) / (1 - prior)).max() <= bound.fpr_loss * (1 + 1e-9)
+
+
+def test_the_corrected_bound_of_earlier_versions_is_twice_the_sharp_one():
+    numbers = {"noise": 0.1, "slope": 0.5, "density": 3.0, "prior": 0.2}
+    sharp, corrected = noisy_monotone_bound(**numbers), noisy_monotone_bound(**numbers, version="corrected")
+
+    assert sharp.tpr_loss == pytest.approx(3 * 0.01 / (0.2 * 0.25))
+    assert sharp.fpr_loss == pytest.approx(3 * 0.01 / (0.8 * 0.25))
+    assert sharp.auc_loss == pytest.approx(3 * 0.01 / (0.2 * 0.8 * 0.25))
+    assert (corrected.tpr_loss, corrected.fpr_loss, corrected.auc_loss) == pytest.approx(
+        (2 * sharp.tpr_loss, 2 * sharp.fpr_loss, 2 * sharp.auc_loss)
+    )
 
 
 def test_the_printed_formulas_are_those_of_the_paper():

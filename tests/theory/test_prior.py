@@ -38,6 +38,25 @@ def test_the_estimate_is_the_best_bin_over_all_thresholds(decimals):
     assert estimate.prior == pytest.approx(is_labeled.mean() + (1 - is_labeled.mean()) * estimate.unlabeled_prior)
 
 
+def test_the_range_goes_from_the_labelled_share_to_the_upper_estimate():
+    is_labeled, score = world(20_000, prior=0.1, distance=1.0)
+    estimate = estimate_prior(is_labeled, score)
+
+    assert estimate.range == (is_labeled.mean(), estimate.high)
+    assert estimate.low > 0.2  # the band for sampling noise misses the true 10 % by far; the range holds it
+    assert estimate.range[0] < 0.1 < estimate.range[1]
+    assert estimate.sentence.startswith(f"Between {is_labeled.mean():.1%} (confirmed cases alone) and")
+
+
+def test_labels_of_easy_positives_first_make_the_upper_estimate_too_low():
+    rng = np.random.default_rng(0)
+    truth = rng.random(20_000) < 0.2
+    score = 1.5 * truth + rng.normal(size=20_000)
+    is_labeled = truth & (rng.random(20_000) < 0.3) & (score > 2.5)
+
+    assert estimate_prior(is_labeled, score).high < 0.2
+
+
 def test_easy_scores_give_the_prior_and_hard_ones_err_high():
     easy, hard = estimate_prior(*world(40_000, distance=5.0)), estimate_prior(*world(40_000, distance=1.0))
 

@@ -22,7 +22,7 @@ class Size:
     rows: int = 20_000
     repeats: int = 20
     scores: int = 2_000
-    values: int = 20_001
+    rows_per_block: int = 200
     sizes: tuple[int, ...] = (250, 1_000, 4_000, 16_000)
     seeds: int = 5
     players: int = 20_000
@@ -32,7 +32,7 @@ class Size:
         """The size of a full or a smoke run."""
         if settings.is_smoke:
             seeds = settings.count_of_seeds(smoke=2, full=5)
-            return cls(3_000, 5, 150, 4_001, (250, 1_000, 4_000), seeds, 3_000)
+            return cls(3_000, 5, 150, 40, (250, 1_000, 4_000), seeds, 3_000)
         return cls(seeds=settings.count_of_seeds(smoke=2, full=5))
 
 
@@ -40,7 +40,7 @@ PARTS: dict[str, Callable[[Size], Part]] = {
     "theorem1": lambda size: ceiling.run(size.rows, 10 * size.repeats),
     "theorem2": lambda size: linear.run(size.rows, size.repeats),
     "theorem3": lambda size: ordering.run(301, size.scores),
-    "theorem4": lambda size: noise.run(size.values),
+    "theorem4": lambda size: noise.run(size.rows_per_block),
     "theorem5": lambda size: convergence.run(size.sizes, size.seeds, size.rows),
     "figure2": lambda size: procedure.run(size.players),
 }

@@ -1,6 +1,8 @@
-"""Theorem 3: under a monotone link the best order by AUC_SPU is the best order; a better AUC_SPU alone proves nothing.
+"""Theorem 3: under a strictly increasing link the best order by AUC_SPU is the best order.
 
-Everything is exact here: X takes finitely many values, so AUC and AUC_SPU are sums, not samples.
+Two limits: where the link is flat, as under rules that fire or not, ROC_SPU cannot see the order of the rows; and a
+better AUC_SPU that is not the best proves nothing. Everything is exact: X takes finitely many values, so
+AUC and AUC_SPU are sums, not samples.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from spu_core.experiments.theorems.part import Part, rounded
 from spu_core.metrics import auc_spu_score
 
 Link = Callable[[np.ndarray], np.ndarray]
-LINKS: dict[str, tuple[Link, bool]] = {
-    "linear: .1 + .6 η": (lambda eta: 0.1 + 0.6 * eta, True),
-    "convex: η³": (lambda eta: eta**3, True),
-    "concave: √η": (np.sqrt, True),
-    "steep: logistic of 12 (η − ½)": (lambda eta: expit(12 * (eta - 0.5)), True),
-    "not monotone: 1 − 4 (η − ½)²": (lambda eta: np.clip(1 - 4 * (eta - 0.5) ** 2, 0.0, 1.0), False),
+STRICT, FLAT, NOT = "strictly", "not strictly", "no"
+LINKS: dict[str, tuple[Link, str]] = {
+    "linear: .1 + .6 η": (lambda eta: 0.1 + 0.6 * eta, STRICT),
+    "convex: η³": (lambda eta: eta**3, STRICT),
+    "concave: √η": (np.sqrt, STRICT),
+    "steep: logistic of 12 (η − ½)": (lambda eta: expit(12 * (eta - 0.5)), STRICT),
+    "one rule: .6 where η > .7": (lambda eta: 0.6 * (eta > 0.7), FLAT),
+    "one rule: .6 where η > .9": (lambda eta: 0.6 * (eta > 0.9), FLAT),
+    "not monotone: 1 − 4 (η − ½)²": (lambda eta: np.clip(1 - 4 * (eta - 0.5) ** 2, 0.0, 1.0), NOT),
 }
 LINEAR = next(iter(LINKS))
 TIE = 1e-9
@@ -30,12 +35,18 @@ SHOWN = 250
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """AUC_SPU and true AUC of many imperfect scores under one link, and of the best score by AUC_SPU."""
+    """AUC_SPU and true AUC of many imperfect scores under one link.
+
+    `best_spu` is the best possible AUC_SPU; `chosen_auc` and `chosen_high` are the lowest and the highest true AUC of
+    the scores that reach it.
+    """
 
     auc_spu: np.ndarray
     auc: np.ndarray
     best_auc: float
+    best_spu: float
     chosen_auc: float
+    chosen_high: float
 
     @property
     def disagreement(self) -> float:
@@ -52,47 +63,53 @@ class Scored:
 
 
 def run(values: int, scores: int, seed: int = 0) -> Part:
-    """The best order and many imperfect ones, under five links."""
+    """The best order and many imperfect ones, under each link."""
     eta = np.linspace(0.02, 0.98, values)
     tried = list(imperfect_scores(eta, scores, np.random.default_rng(seed)))
     found, series = [], {}
-    for name, (link, is_monotone) in LINKS.items():
+    for name, (link, rises) in LINKS.items():
         scored = score_all(eta, link(eta), tried)
         before, after = scored.worst_pair()
         example = [float(each[place]) for each in (scored.auc_spu, scored.auc) for place in (before, after)]
         has_example = example[3] < example[2] - TIE
         lost = scored.best_auc - scored.chosen_auc
-        row = (name, "yes" if is_monotone else "no", scored.best_auc, scored.chosen_auc, lost, scored.disagreement)
+        row = (name, rises, scored.best_auc, scored.chosen_auc, lost, scored.disagreement)
         found.append((*row, *(example if has_example else [None] * 4)))
         series[name] = {
             "auc_spu": rounded(scored.auc_spu[:SHOWN]),
             "auc": rounded(scored.auc[:SHOWN]),
             "pair": rounded(example) if has_example else [],
+            "best": rounded([scored.best_spu, scored.chosen_auc, scored.chosen_high]),
         }
-    columns = ("link h", "monotone", "best AUC", "AUC of the best by AUC_SPU", "lost", "pairs that disagree")
+    columns = ("link h", "increasing", "best AUC", "AUC of the best by AUC_SPU", "lost", "pairs that disagree")
     table = ResultTable(
         "theorem3",
         "Theorem 3: the best order, and the order of others",
         (*columns, "AUC_SPU before", "AUC_SPU after", "AUC before", "AUC after"),
         tuple(found),
-        f"{scores:,} imperfect scores of {values} values of X, computed exactly. The last four columns show the pair "
-        "in which AUC_SPU rises while the true AUC falls furthest.",
+        f"{scores:,} imperfect scores of {values} values of X, computed exactly. Where several scores have the best "
+        "AUC_SPU, the one with the lowest true AUC is shown. The last four columns show the pair in which AUC_SPU "
+        "rises while the true AUC falls furthest.",
     )
     return Part((table,), {"links": series})
 
 
 def claim(tables: Mapping[str, ResultTable]) -> Claim:
-    rows = [row for row in tables["theorem3"].records() if row["monotone"] == "yes"]
+    rows = [row for row in tables["theorem3"].records() if row["increasing"] == STRICT]
+    flat = max((row for row in tables["theorem3"].records() if row["increasing"] == FLAT), key=lambda row: row["lost"])
     lost = max(abs(row["lost"]) for row in rows)
     worst = max(rows, key=lambda row: row["pairs that disagree"])
     kept = "loses nothing" if lost == 0.0 else f"loses at most {lost:.0e}"
     return Claim(
-        "Theorem 3: under a monotone link, the score with the best ROC_SPU has the best ROC.",
+        "Theorem 3: if E[S|X] rises strictly with P(Y=1|X), the score with the best ROC_SPU has the best ROC.",
         "holds" if lost < TIE else "does not hold",
-        f"The best order by AUC_SPU {kept} of the true AUC under every monotone link. The caveat is real: under "
-        f"“{worst['link h']}” {worst['pairs that disagree']:.0%} of pairs of imperfect scores disagree; in one, "
-        f"AUC_SPU rises from {worst['AUC_SPU before']:.3f} to {worst['AUC_SPU after']:.3f} while the true AUC falls "
-        f"from {worst['AUC before']:.3f} to {worst['AUC after']:.3f}. Of these links only the linear excludes that.",
+        f"The best order by AUC_SPU {kept} of the true AUC under every strictly increasing link. Rules that fire or "
+        f"not make the link flat, and the theorem says nothing: under “{flat['link h']}” a score with the best "
+        f"ROC_SPU can have a true AUC of {flat['AUC of the best by AUC_SPU']:.3f}, where {flat['best AUC']:.3f} is "
+        f"possible. A second caveat, which the paper names: under “{worst['link h']}” "
+        f"{worst['pairs that disagree']:.0%} of pairs of imperfect scores disagree; in one, AUC_SPU rises from "
+        f"{worst['AUC_SPU before']:.3f} to {worst['AUC_SPU after']:.3f} while the true AUC falls from "
+        f"{worst['AUC before']:.3f} to {worst['AUC after']:.3f}. Only the linear link excludes that.",
     )
 
 
@@ -100,7 +117,20 @@ def score_all(eta: np.ndarray, soft_mean: np.ndarray, tried: list[np.ndarray]) -
     """AUC_SPU needs E[S|X] only, since a score of X is independent of S given X; likewise AUC needs η only."""
     auc_spu = np.array([auc_spu_score(soft_mean, score) for score in tried])
     auc = np.array([auc_spu_score(eta, score) for score in tried])
-    return Scored(auc_spu, auc, auc_spu_score(eta, eta), auc_spu_score(eta, soft_mean))
+    best, best_spu = auc_spu_score(eta, eta), auc_spu_score(soft_mean, soft_mean)
+    low, high = (auc_spu_score(eta, best_by_spu(soft_mean, ties)) for ties in (-eta, eta))
+    return Scored(auc_spu, auc, best, best_spu, low, high)
+
+
+def best_by_spu(soft_mean: np.ndarray, ties: np.ndarray) -> np.ndarray:
+    """A score with the best ROC_SPU: the order of E[S|X]; among equal rows, which ROC_SPU cannot see, that of `ties`.
+
+    >>> best_by_spu(np.array([0.0, 0.0, 0.6, 0.6]), ties=np.array([4, 3, 2, 1]))
+    array([1., 0., 3., 2.])
+    """
+    score = np.empty(soft_mean.size)
+    score[np.lexsort((ties, soft_mean))] = np.arange(soft_mean.size)
+    return score
 
 
 def imperfect_scores(eta: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:

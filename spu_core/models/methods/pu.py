@@ -62,7 +62,8 @@ PU = (
                 high=1 - 1e-6,
                 kind="number",
                 optional=True,
-                help="Share of positives among all rows; None estimates it from held-out scores (an upper estimate).",
+                help="Share of positives among all rows; None takes an upper estimate from held-out scores. The risk "
+                "uses the share among unlabelled rows that follows from it.",
             ),
         ),
     ),
