@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student_t
 
 from spu_core import SpuError
 from spu_core.metrics import ScoreHistogram, auc_spu_interval, auc_spu_score
@@ -78,6 +79,18 @@ def test_an_interval_from_counts_stays_within_0_and_1():
     falling = ScoreHistogram.with_edges(score).add(soft_label, 5.0 - score).interval(0.999)
 
     assert (rising.high, falling.low) == (1.0, 0.0)
+
+
+def test_few_positives_widen_the_interval_from_counts_as_students_t_does():
+    rng = np.random.default_rng(3)
+    truth = np.arange(200) < 8
+    score = np.round(truth + rng.normal(size=200), 1)
+
+    found = ScoreHistogram.with_edges(np.unique(score)).add(truth, score).interval()
+
+    assert found.standard_error == pytest.approx(auc_spu_interval(truth, score).standard_error)
+    assert found.estimate - found.low == pytest.approx(student_t.ppf(0.975, 7) * found.standard_error)
+    assert found.warning.startswith("The effective number of positives is 8.0")
 
 
 def test_scores_of_any_range_can_be_covered():

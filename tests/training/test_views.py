@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.metrics import auc_spu_score
+from spu_core.metrics import auc_spu_score, roc_spu_band
 from spu_core.tables.samples import load_sample
 from spu_core.training import (
     SHORTLIST,
@@ -66,6 +68,16 @@ def test_views_count_the_judged_rows_only(run):
     assert mean_soft_label(run) == pytest.approx(soft_label.mean())
     assert run_calibration(run)["rows"].sum() == 1800
     assert (run_band(run).low <= run_band(run).tpr).all()
+
+
+def test_the_band_takes_rows_of_a_group_as_dependent(run):
+    groups = np.arange(2000) // 40
+    band = run_band(replace(run, basis=replace(run.basis, groups=groups)))
+
+    expected = roc_spu_band(run.basis.soft_label[:1800], run.score[:1800], groups=groups[:1800])
+    assert band.simultaneous_low.tolist() == expected.simultaneous_low.tolist()
+    few = run_band(replace(run, basis=replace(run.basis, groups=np.arange(2000) // 400)))
+    assert "groups with negatives" in few.missing_because
 
 
 def test_the_sum_of_s_among_the_flagged_is_counted(run):
