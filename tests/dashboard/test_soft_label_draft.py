@@ -23,9 +23,10 @@ from pages.ui.soft_label_draft import (
 from pages.ui.soft_label_editor import bands_of, take_brush, take_click
 from pages.ui.soft_label_files import added
 from pages.ui.soft_label_preview import changed_rules
-from pages.ui.soft_label_rows import editable
+from pages.ui.soft_label_rows import editable, operators_of
 from spu_core.errors import TableError
 from spu_core.rules import AllOf, AnyOf, Compare, Ramp, Rule, column_choices
+from spu_core.tables import Table
 from tests.dashboard.soft_labels import SAVED, some_table
 
 
@@ -110,6 +111,23 @@ def test_editing_a_rule_never_loses_what_it_says(condition, is_kept, monkeypatch
 
     assert (draft.kept_when == condition) is is_kept
     assert is_kept or draft.conditions[0].column in ("gain", "age")
+
+
+@pytest.mark.parametrize(
+    ("values", "offered"),
+    [
+        ([1.5, 2.5], ("between", "<", ">", "=", "!=", "is_missing")),
+        (pd.to_datetime(["2024-01-01", "2024-06-01"]), ("between", "is_missing")),
+        ([True, False], ("in", "is_missing")),
+        (["Bern", "Basel"], ("in", "contains", "is_missing")),
+        (pd.Categorical([1, 2]), ("in", "is_missing")),
+    ],
+    ids=["numbers", "dates", "flags", "texts", "numbers as categories"],
+)
+def test_a_row_offers_what_a_column_of_its_kind_can_answer(values, offered):
+    choices = column_choices(Table.from_frame(pd.DataFrame({"x": values})), "x")
+
+    assert operators_of(choices) == offered
 
 
 def test_a_range_of_days_includes_its_last_day():
