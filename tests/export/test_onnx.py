@@ -15,7 +15,15 @@ onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
 from spu_core.errors import BundleError  # noqa: E402
-from spu_core.export import Bundle, FlagPoint, Passport, export_onnx, onnx_inputs, write_folder  # noqa: E402
+from spu_core.export import (  # noqa: E402
+    Bundle,
+    FlagPoint,
+    Passport,
+    export_onnx,
+    onnx_inputs,
+    standalone,
+    write_folder,
+)
 from spu_core.labels import assign_soft_labels  # noqa: E402
 from spu_core.models import METHODS  # noqa: E402
 from spu_core.rules import RuleSet  # noqa: E402
@@ -238,6 +246,31 @@ def test_the_stand_alone_script_scores_a_csv_without_this_package(tmp_path):
     np.testing.assert_allclose(found["score"], bundle.predict(frame), atol=1e-6)
     assert found["id"].tolist() == frame["id"].tolist()
     assert "spu_core" not in (folder / "score.py").read_text()
+
+
+def test_the_stand_alone_script_reads_cells_as_the_bundle_does():
+    assert [standalone.flag(cell) for cell in ("true", "T", " yes", "False", "f", "no", "1", "0.0")] == [
+        *[1.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+        *[1.0, 0.0],
+    ]
+    assert np.isnan([standalone.number(" "), standalone.days(""), standalone.flag("")]).all()
+    assert standalone.number("-2.5") == -2.5
+    assert standalone.days("2024-01-01T12:00") == standalone.days("2024-01-01T13:00+01:00") == 19723.5
+    assert [standalone.safe(cell) for cell in ("=1+1", " @a", "-3", "+0.5", "a-b", "-inf")] == [
+        *["'=1+1", "' @a", "-3", "+0.5", "a-b", "'-inf"],
+    ]
+
+
+def test_the_stand_alone_script_takes_all_rows_in_pieces_and_names_absent_columns(monkeypatch):
+    monkeypatch.setattr(standalone, "CHUNK", 2)
+
+    assert list(standalone.chunks({"row": row} for row in range(4))) == [
+        [{"row": 0}, {"row": 1}],
+        [{"row": 2}, {"row": 3}],
+    ]
+    assert [len(chunk) for chunk in standalone.chunks({"row": row} for row in range(5))] == [2, 2, 1]
+    with pytest.raises(SystemExit, match="The file lacks the columns: 'b'"):
+        standalone.need_columns([{"name": "a"}, {"name": "b"}], ["a", "c"])
 
 
 def test_the_folder_holds_the_bundle_its_members_and_the_card(tmp_path):

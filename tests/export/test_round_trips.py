@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -15,10 +16,11 @@ import pytest
 
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, FlagPoint, Passport, bundle_bytes, load_bundle, save_bundle
-from spu_core.export.facts import RunFacts
+from spu_core.export.facts import RunFacts, row_parts, run_from, tuning_from_dict, tuning_to_dict
 from spu_core.models import METHODS, Selection
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
+from spu_core.training.tuning import TuningReport
 from tests.export.examples import example, make_frame
 
 TABLE_METHODS = [method for method in METHODS if method != "cnn"]
@@ -184,6 +186,46 @@ def test_a_threshold_that_flags_nothing_or_everything_survives(share, expected):
     point = FlagPoint(threshold=expected, share=share)
 
     assert FlagPoint.from_dict(point.to_dict()) == point
+
+
+def test_a_threshold_knows_the_share_that_it_flags_out_of_fold_and_who_chose_it():
+    run = example("lightgbm").run
+    judged = run.score[run.basis.judged]
+    point, all_rows = FlagPoint.at_threshold(run, 0.3), FlagPoint.at_budget(run, 10**9)
+
+    assert 0 < point.share < 1
+    assert point.share == pytest.approx((judged > 0.3).mean())
+    assert (all_rows.share, all_rows.chosen_by) == (1.0, "a review budget of 1,000,000,000 rows")
+    assert FlagPoint.from_dict(all_rows.to_dict()) == all_rows
+
+
+@pytest.mark.parametrize("value", [0.75, np.nan])
+def test_a_search_for_settings_comes_back_with_its_trials(value):
+    report = TuningReport({"rounds": 30}, value, "auc_spu", (({"rounds": 30}, 0.75), ({"rounds": 9}, None)), True)
+
+    again = tuning_from_dict(json.loads(json.dumps(tuning_to_dict(report))))
+
+    assert (again.settings, again.trials, again.objective, again.is_cut) == (
+        report.settings,
+        report.trials,
+        "auc_spu",
+        True,
+    )
+    assert again.value == pytest.approx(value, nan_ok=True)
+
+
+def test_a_run_comes_back_with_its_level_its_curve_and_its_gaps():
+    run = example("lightgbm").run
+    changed = replace(run, config=replace(run.config, level=0.8), learning_curve=((0.5, np.nan), (0.4,)), rounds=(2, 1))
+    facts = RunFacts.from_dict(json.loads(json.dumps(RunFacts.of(changed).to_dict())))
+
+    again = run_from(facts, run.candidate, row_parts(run))
+
+    assert again.basis.level == again.metrics.auc_spu.level == 0.8
+    np.testing.assert_equal(again.learning_curve, ((0.5, np.nan), (0.4,)))
+    assert again.rounds == (2, 1)
+    with pytest.raises(BundleError, match="lists a selection that is no object"):
+        RunFacts.from_dict(facts.to_dict() | {"selections": ["none"]})
 
 
 def test_rules_of_another_table_are_refused():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
+import re
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +15,10 @@ import pytest
 
 from spu_core.errors import BundleError, TableError
 from spu_core.export import FlagPoint, Scoring, sources
+from spu_core.export.drift import ColumnDrift, DriftCounter, score_drift
 from spu_core.export.flagging import share_threshold
+from spu_core.export.profile import ColumnProfile, Profile, code_shares, number_profile
+from spu_core.export.score_report import ScoreReport
 from spu_core.export.score_work import ScoreWork
 from spu_core.export.scoring import score_stream
 from spu_core.export.sources import RowSource, open_rows
@@ -319,6 +325,101 @@ def test_drift_is_told_in_words_and_absent_where_nothing_moved(bundle):
         hint.startswith("'age' has moved strongly: ") and "median went from 39.8208 to 64.7" in hint
         for hint in moved.hints
     )
+
+
+def column_drift(**parts):
+    still = {"name": "age", "moved": 0.0, "noise": 0.0, "missing_before": 0.0, "missing_now": 0.0}
+    return ColumnDrift(**still | parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "slight", "strong", "words"),
+    [
+        ({"moved": 0.13, "noise": 0.04}, False, False, ""),
+        ({"moved": 0.15, "noise": 0.04}, True, False, "'age' has moved somewhat: 15% of the rows lie elsewhere than "),
+        ({"moved": 0.3, "noise": 0.04}, True, True, "'age' has moved strongly: 30% of the rows lie elsewhere than at "),
+        ({"missing_before": 0.3, "missing_now": 0.1}, True, False, "'age' is missing in 10% of the rows, at training"),
+        ({"missing_before": 0.1, "missing_now": 0.15}, False, False, ""),
+        ({"unseen": 0.02, "unseen_before": 0.015}, False, False, ""),
+        ({"unseen": 0.32, "unseen_before": 0.02}, True, True, "'age' holds levels that training did not know in 32.0%"),
+    ],
+)
+def test_a_column_has_drifted_where_one_of_three_shares_has_changed_by_more_than_noise(parts, slight, strong, words):
+    found = column_drift(**parts)
+
+    assert (found.is_slight, found.is_strong) == (slight, strong)
+    assert found.words.startswith(words)
+    assert bool(found.words) == bool(words)
+
+
+def test_the_median_is_told_only_where_it_has_changed():
+    moved = column_drift(moved=0.5, middle_before="1", middle_now="2")
+
+    assert moved.words.endswith("than at training; its median went from 1 to 2.")
+    assert column_drift(moved=0.5, middle_before="1", middle_now="1").words.endswith("than at training.")
+
+
+@pytest.mark.parametrize(("step", "words"), [(0.3, "strongly: .* the median is higher, 0.8 after 0.5"), (0.0, "^$")])
+def test_scores_have_moved_by_the_mean_distance_of_their_quantiles(step, words):
+    old = np.arange(1001) / 1000
+    found = score_drift(number_profile("score", old, 0.0), old + step)
+
+    assert found.moved == pytest.approx(step / 0.9)  # the spread is that from 5 % to 95 %
+    assert found.noise == pytest.approx(1 / np.sqrt(1001))
+    assert (found.middle_before, found.middle_now) == pytest.approx((0.5, 0.5 + step))
+    assert re.search(words, found.words)
+    falling = score_drift(number_profile("score", old, 0.0), old - 0.2)
+    assert "somewhat" in falling.words
+    assert "the median is lower" in falling.words
+
+
+def test_drift_is_the_share_of_rows_that_would_have_to_move_and_parts_add_up(bundle):
+    """Training: the numbers 1 to 4 alike, and levels 1 and 2 in three quarters and a quarter of the rows."""
+    encoder = bundle.fitted.encoder
+    place = [column.name for column in encoder.columns].index("amount")
+    numbers = number_profile("amount", np.arange(1.0, 5.0), 0.0)
+    levels = ColumnProfile(name="job", missing=0.5, shares=(0.0, 0.75, 0.25))
+    columns = [numbers if at == place else levels for at in range(len(encoder.columns))]
+    profile = Profile(columns=tuple(columns), score=number_profile("score", np.arange(5.0), 0.0), rows=20)
+    rows = np.full((40, len(columns)), np.nan, dtype=np.float32)
+    rows[:30, place] = 4.0
+    other = (place + 1) % len(columns)
+    rows[:, other] = [1] * 20 + [2] * 10 + [0] * 6 + [7] * 4
+    places = np.array([place, other])
+    whole, first, second = (DriftCounter(profile, encoder) for _ in range(3))
+    whole.add(rows, places)
+    first.add(rows[:25], places)
+    second.add(rows[25:], places)
+
+    found = whole.report(places, np.arange(5.0))
+
+    amount, job = found.columns
+    assert found == first.merge(second).report(places, np.arange(5.0))
+    assert found.rows == 40
+    assert amount.moved == pytest.approx(0.75)  # one row in four was 4 before
+    assert (amount.missing_before, amount.missing_now) == (0.0, 0.25)
+    assert (amount.middle_before, amount.middle_now) == ("2", "4")
+    assert amount.noise == pytest.approx(4 * np.sqrt(2 * 0.25 * 0.75 / (np.pi * 30)))
+    assert job.moved == pytest.approx(0.25)  # levels 0 and 7 are new
+    assert (job.unseen, job.unseen_before, job.missing_now) == (pytest.approx(0.15), 0.0, 0.0)
+
+
+def test_a_column_without_values_has_no_quantiles():
+    assert number_profile("x", np.array([]), 1.0) == ColumnProfile(name="x", missing=1.0)
+    assert code_shares(np.array([]), 50) == ()
+    some = number_profile("x", np.array([3.0, 1.0, 1.0]), 0.25)
+    assert (some.quantiles[0], some.quantiles[-1], some.missing) == (1.0, 3.0, 0.25)
+    assert (some.below[0], some.below[-1]) == (pytest.approx(2 / 3), 1.0)
+
+
+@pytest.mark.parametrize("threshold", [0.5, np.inf, -np.inf])
+def test_a_report_survives_json(bundle, threshold):
+    report = bundle.with_point(FlagPoint(threshold=threshold, share=0.1)).score(make_frame(40)).report
+
+    again = ScoreReport.from_dict(json.loads(json.dumps(report.to_dict())))
+
+    strongest_first = tuple(sorted(report.drift.columns, key=lambda column: -column.moved))
+    assert again == replace(report, drift=replace(report.drift, columns=strongest_first))
 
 
 def test_missing_values_that_were_not_there_are_told(bundle):
