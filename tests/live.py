@@ -24,6 +24,7 @@ CHROME_ON_MACOS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", CHROME_ON_MACOS)
 APP = "-m spu_core app --no-browser --workspace {home} --port"
 NO_BROWSER = "No Chromium was found: install it (Debian: apt install chromium) or set SPU_BROWSER to its path."
+WORKER_PATIENCE = 900_000  # milliseconds: on a busy machine a worker gives way to everything else
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -12,6 +12,7 @@ from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
 from spu_core.workspace.folder_roots import VARIABLE
+from tests.live import WORKER_PATIENCE
 from tests.tables.folders import mixed_frame, write_folder, write_whole
 
 ROWS, SAMPLE = 400, 100
@@ -243,7 +244,7 @@ def test_a_folder_is_registered_by_a_worker_while_the_tab_is_reloaded(start_serv
     tab.page.wait_for_url("**reading=**")
     tab.page.reload()
 
-    tab.page.wait_for_url(lambda address: "dataset=" in address and "reading=" not in address)
+    tab.page.wait_for_url(lambda address: "dataset=" in address and "reading=" not in address, timeout=WORKER_PATIENCE)
     tab.page.get_by_text("What was registered").wait_for()
     tab.settle()
     assert "20,000" in tab.text

@@ -8,6 +8,7 @@ from pages.ui.text import plain
 from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
 from spu_core.workspace import Workspace
+from tests.live import WORKER_PATIENCE
 
 CSV = b"id,amount,note,fraud\n" + b"".join(
     b"%d,%d,%s,%d\n" % (row, row * 7 % 100, b"<b>bold</b>" if row % 2 else b"$x$ *y*", row % 10 == 0)
@@ -219,7 +220,7 @@ def test_a_large_file_is_read_in_the_background_and_a_refresh_comes_back_to_it(s
     tab.page.locator(".st-key-data_reading, [data-testid=stMetric]").first.wait_for()
 
     # An earlier dataset stays in sight until the new one is read.
-    tab.page.wait_for_url(lambda address: "reading=" not in address)
+    tab.page.wait_for_url(lambda address: "reading=" not in address, timeout=WORKER_PATIENCE)
     tab.page.get_by_text("500,000").first.wait_for()
     [job] = [job for job in Workspace.open(shared_server.home).jobs.list() if job.title == "large.csv"]
     assert job.worker["detached"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spu_core.export import load_bundle
+from tests.live import WORKER_PATIENCE
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +22,7 @@ def test_a_newcomer_gets_from_the_start_page_to_an_exported_model_by_what_is_off
     tab.page.get_by_role("link", name="Train candidates").click()
     tab.settle()
     tab.page.get_by_role("button", name="Train 6 candidates").click()
-    tab.page.get_by_role("link", name="Compare them").wait_for()
+    tab.page.get_by_role("link", name="Compare them").wait_for(timeout=WORKER_PATIENCE)
     tab.page.get_by_role("link", name="Compare them").click()
     tab.page.get_by_text("Do my soft labels help?").wait_for()
     tab.settle()

@@ -10,6 +10,7 @@ from spu_core.experiments import EXPERIMENTS, ExperimentSettings
 from spu_core.experiments.job import KIND
 from spu_core.experiments.theorems import run
 from spu_core.workspace import JobStatus, Workspace
+from tests.live import WORKER_PATIENCE
 
 PAGE = "pages/7_paper.py"
 THEOREM_4 = {"experiment": "theorems", "scale": "smoke", "part": "theorem4"}
@@ -147,7 +148,7 @@ def test_a_link_leads_to_the_theorems_and_one_is_run_again_live(shared_server, o
     part.press("Enter")
     tab.settle()
     tab.page.get_by_role("button", name="Run it here").click()
-    tab.page.wait_for_selector(".st-key-paper_fresh")
+    tab.page.wait_for_selector(".st-key-paper_fresh", timeout=WORKER_PATIENCE)
     tab.settle()
 
     assert "Run here on" in tab.text

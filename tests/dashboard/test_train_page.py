@@ -13,6 +13,7 @@ from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Attempt, JobStatus, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
+from tests.live import WORKER_PATIENCE
 
 PAGE = "pages/3_train.py"
 
@@ -148,7 +149,7 @@ def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(sh
     tab.page.reload()
     tab.page.wait_for_selector("text=/^(Training|Trained|Waiting for its turn)$/")
 
-    tab.page.wait_for_selector("text=/^Trained$/")
+    tab.page.wait_for_selector("text=/^Trained$/", timeout=WORKER_PATIENCE)
     tab.settle()
     assert tab.page.locator("[data-testid=stDataFrame]").count() == 1
     assert tab.page.locator("[data-testid=stProgress]").count() == 0

@@ -21,6 +21,7 @@ from spu_core.workspace import Workspace
 from tests.dashboard.grid import type_into
 from tests.dashboard.trained import HOSTILE, train_quickly
 from tests.engines.loop import QUICK, chances_of_the_flagged
+from tests.live import WORKER_PATIENCE
 
 PAGE = "pages/5_trust.py"
 
@@ -270,7 +271,7 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
     page.get_by_text("What was learnt so far").wait_for()
     tab.settle()
     page.get_by_role("button", name="Train soft again on it").click()
-    page.get_by_text("AUC_SPU gain by the new soft labels").wait_for()
+    page.get_by_text("AUC_SPU gain by the new soft labels").wait_for(timeout=WORKER_PATIENCE)
     tab.settle()
     with Workspace.open(server.home) as workspace:
         [record] = workspace.feedbacks.list()
