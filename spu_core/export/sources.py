@@ -101,13 +101,13 @@ def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -
     at_head = replace(dialect, header=None if dialect.header else False)
     types: dict[str, ColumnType | str] = {name: ColumnType.TEXT for name in names if name in text_columns}
 
-    def read(piece: tuple[bytes, Dialect]) -> pd.DataFrame:
-        return read_table(piece[0], name=upload.name, dialect=piece[1], limits=LIMITS, types=types).frame
+    def read(piece: bytes, found: Dialect) -> pd.DataFrame:
+        return read_table(piece, name=upload.name, dialect=found, limits=LIMITS, types=types).frame
 
     def chunks() -> Iterator[pd.DataFrame]:
         # No name outlives its piece here: the next one is read into the room of the last.
-        pieces = _pieces(text, dialect, names, piece_bytes)
-        for frame in map(read, zip(pieces, itertools.chain([at_head], itertools.repeat(dialect)), strict=False)):
+        dialects = itertools.chain([at_head], itertools.repeat(dialect))
+        for frame in map(read, _pieces(text, dialect, names, piece_bytes), dialects):
             yield from _parts(frame)
             del frame
 

@@ -120,7 +120,7 @@ def _read_parquet(upload: Upload, wishes: _Wishes) -> Table:
     frame, types, findings = read_parquet(upload.stream, upload.name, wishes.limits)
     frame = frame[[name for name in frame.columns if not name.startswith(TEXT_COLUMN)]]
     types = {name: types[name] for name in frame.columns}
-    findings = tuple(each for each in findings if each.column is None or each.column in types)
+    findings = tuple(each for each in findings if not (each.column or "").startswith(TEXT_COLUMN))
     if wishes.as_text:
         frame = frame.astype("str").fillna("")
         types = dict.fromkeys(types, ColumnType.TEXT)

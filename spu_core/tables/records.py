@@ -6,13 +6,15 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 # A quoted cell may hold line breaks; more than this many are a quote that was never closed.
 LONGEST_CELL = 500
+# So many of them may look like rows themselves, if the quotes around the cell are as they should be.
+MOST_ROWS_IN_A_CELL = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,10 @@ def cells_of(line: str, separator: str, quote: str) -> list[str]:
     >>> cells_of('a,"b,c",d', ",", '"')
     ['a', 'b,c', 'd']
     """
-    return next(csv_reader(iter([line.rstrip("\r\n")]), separator, quote), [])
+    try:
+        return next(csv_reader(iter([line.rstrip("\r\n")]), separator, quote), [])
+    except csv.Error:  # a cell beyond the csv module's size
+        return line.rstrip("\r\n").split(separator)
 
 
 def csv_reader(lines: Iterable[str], separator: str, quote: str, **options: Any) -> Any:
@@ -95,12 +100,25 @@ def lines_below(line: str, below: Iterable[str], width: int, separator: str, quo
     """
     if not quote or quote not in line or not ends_inside(line, False, separator, quote):
         return 0
+    lines, rows = [line], 0
     for count, other in enumerate(below, start=1):
-        if count > LONGEST_CELL or is_whole_row(other, width, separator, quote):
+        lines.append(other)
+        rows += is_whole_row(other, width, separator, quote)
+        if count > LONGEST_CELL or rows > MOST_ROWS_IN_A_CELL:
             return None
         if not ends_inside(other, True, separator, quote):
-            return count if closes_a_cell(other, separator, quote) else None
+            closes = closes_a_cell(other, separator, quote)
+            return count if closes and (not rows or _is_record(lines, width, separator, quote)) else None
     return None
+
+
+def _is_record(lines: Sequence[str], width: int, separator: str, quote: str) -> bool:
+    """Whether the lines are one record beyond doubt: of the usual width, with quotes around whole cells only."""
+    text = "".join(lines).rstrip("\r\n")
+    try:
+        return is_well_formed(text, separator, quote) and len(next(csv_reader(lines, separator, quote))) == width
+    except csv.Error:  # a cell beyond the csv module's size
+        return False
 
 
 def ends_inside(line: str, inside: bool, separator: str, quote: str) -> bool:

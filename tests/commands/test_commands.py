@@ -59,6 +59,14 @@ def test_soft_labels_go_to_standard_output(run):
     assert len(printed.splitlines()) == 121
 
 
+def test_cells_are_written_as_they_stood_in_the_file(run, tmp_path):
+    lines = ["id,amount,day,fraud", *(f"{n:04d},${n}.50,{n % 28 + 1:02d}.01.2024,{n % 2}" for n in range(40))]
+    (tmp_path / "money.csv").write_text("\n".join([*lines, ""]))
+    printed = run("label", "money.csv", "--rules", "rules.json", "-o", "-").stdout
+
+    assert [line.rsplit(",", 2)[0] for line in printed.splitlines()] == lines
+
+
 def test_rows_may_come_in_and_go_out_by_pipes_while_the_summary_goes_beside_them(run):
     found = run("label", "-", "--rules", "rules.json", "-o", "-", "--json", input=FILE)
 

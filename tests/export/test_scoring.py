@@ -233,6 +233,39 @@ def test_a_text_file_in_pieces_gives_the_same_rows(tmp_path):
         assert joined.dropna().tolist() == whole[name].astype(object).dropna().tolist()
 
 
+@pytest.mark.parametrize(
+    "head",
+    ["Report,,\n,,\nname,x,y\n", "name,,x,y\n", "name,x,y\n,(cm),(kg)\n", ",group,\nname,x,y\n"],
+    ids=["title", "a separator too many", "units", "groups"],
+)
+def test_what_stands_around_a_header_is_left_out_once(tmp_path, head):
+    path = tmp_path / "new.csv"
+    path.write_text(head + "".join(f"n{row},{row / 8},{row}\n" for row in range(400)))
+
+    pieces = list(open_rows(path, piece_bytes=1000).chunks())
+
+    assert len(pieces) > 3
+    assert pd.concat(pieces).iloc[:, 1].tolist() == [row / 8 for row in range(400)]
+
+
+def test_a_separator_of_two_signs_is_found_in_every_piece(tmp_path):
+    path = tmp_path / "new.txt"
+    path.write_text("name||x\n" + "".join(f"n{row}||{row / 8}\n" for row in range(400)))
+
+    pieces = list(open_rows(path, piece_bytes=1000).chunks())
+
+    assert pd.concat(pieces)["x"].tolist() == [row / 8 for row in range(400)]
+
+
+def test_the_text_beside_the_columns_of_a_stored_table_is_not_scored(tmp_path):
+    read_table(b"item,price\na,$1.50\nb,$2.00\n").to_parquet(tmp_path / "kept.parquet")
+
+    source = open_rows(tmp_path / "kept.parquet")
+
+    assert source.names == ("item", "price")
+    assert next(source.chunks())["price"].tolist() == [1.5, 2.0]
+
+
 def test_no_rows_are_kept_while_the_next_ones_are_read(bundle):
     """Memory stays flat only if whoever reads lets go of a chunk before asking for another."""
     frame = make_frame(90, seed=5)

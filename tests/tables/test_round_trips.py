@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import TableError
@@ -44,6 +44,8 @@ def reading_or_sentence(content: bytes) -> Reading | str:
 
 
 @settings(max_examples=60)
+@example(rows=[("w\n,,\nw", 0.0, 0)], separator=",", quote='"', encoding="utf-8")  # a line that looks like a row
+@example(rows=[("w\na,b,c\nw", 0.0, 0)], separator=",", quote='"', encoding="utf-8")
 @given(
     rows=st.lists(st.tuples(WORDS, NUMBERS, INTEGERS), min_size=1, max_size=30),
     separator=st.sampled_from([",", ";", "\t", "|"]),
@@ -177,7 +179,7 @@ def test_a_source_that_is_none_gets_a_sentence(source: object, message: str) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"separator": ";;"}, "separator must be one character"),
+        ({"separator": ";,"}, "separator must be one character"),
         ({"separator": "a"}, "separator must be one character"),
         ({"encoding": "klingon"}, "encoding 'klingon' is not known"),
         ({"decimal": ",", "thousands": ","}, "cannot both be ','"),

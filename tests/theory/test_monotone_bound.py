@@ -107,7 +107,7 @@ def test_the_printed_formulas_are_those_of_the_paper():
 
 
 def test_the_corrected_formulas_have_one_minus_the_prior_under_the_false_positives():
-    bound = noisy_monotone_bound(noise=0.1, slope=0.5, density=3.0, prior=0.2)
+    bound = noisy_monotone_bound(noise=0.1, slope=0.5, density=3.0, prior=0.2, version="corrected")
 
     unit = 3 * 0.01 / 0.25
     assert bound.tpr_loss == pytest.approx(2 * unit / 0.2)

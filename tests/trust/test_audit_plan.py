@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import AssumptionError
-from spu_core.tables import Table
+from spu_core.tables import Table, read_table
 from spu_core.trust import TARGETS, AuditPlan, Population, outlook, outlook_table, plan_audit, review_list
 from spu_core.trust.audit_outlook import expected_bounds
 from spu_core.trust.audit_plan import PROPORTIONAL_SHARE, allocate
@@ -245,3 +245,11 @@ def test_the_list_hides_what_would_sway_and_keeps_what_is_needed():
     assert list(review_list(table, plan, ["age"]).columns)[4:6] == ["id", "age"]
     with pytest.raises(AssumptionError, match=r"no column 'agee'. Did you mean 'age'"):
         review_list(table, plan, ["agee"])
+
+
+def test_the_list_shows_cells_as_they_stood_in_the_file():
+    content = "id,price,label\n" + "".join(f"u{n},${n}.50,{n % 2}\n" for n in range(50))
+    plan = plan_audit(rows(50, known=0), 20)
+    listed = review_list(read_table(content.encode()), plan)
+
+    assert listed["price"].tolist() == [f"${row}.50" for row in plan.rows]
