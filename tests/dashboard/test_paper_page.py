@@ -57,7 +57,7 @@ def test_figures_offer_their_views_and_tables_follow_the_figure(open_app, only_t
     page.select_slider(key="paper_theorems_theorem4_view").set_value("0.98").run()
 
     assert not page.exception
-    assert "violates the printed bound" in text_of(page)
+    assert "exceeds the printed bound" in text_of(page)
     assert len(page.dataframe) == 3, "the table of the figure, and the others one click away"
 
 
