@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.labels import SoftLabels
+from spu_core.labels import SoftLabels, assign_soft_labels
+from spu_core.rules import RuleMatrix
 from spu_core.training import Candidate, TrainConfig, TrainingCancelled, cross_fit, runs_on
 from spu_core.trust import (
     Sensitivity,
@@ -15,6 +16,7 @@ from spu_core.trust import (
     rule_influence,
     shifted_labels,
 )
+from spu_core.trust.sensitivity import _with_fault
 from tests.training.worlds import make_world
 
 CONFIG = TrainConfig(folds=3, threads=1)
@@ -50,7 +52,7 @@ def test_weights_are_counted_too(trained):
 
 def test_a_clear_winner_stays_best_and_bands_hold_the_middle(trained):
     _, soft_labels, runs = trained
-    found = belief_sensitivity(runs, soft_labels, draws=50)
+    found = belief_sensitivity(runs, soft_labels, draws=50, wrong=0.0)
 
     assert found.stays_best["rule_score"] == 1.0
     assert sum(found.stays_best.values()) == pytest.approx(1.0)
@@ -61,6 +63,45 @@ def test_a_clear_winner_stays_best_and_bands_hold_the_middle(trained):
     )
 
 
+def test_the_rules_alone_do_not_stay_best_where_a_rule_is_wrong(trained):
+    """A shift of its belief can never turn a rule round, so the rules alone would win on their own S in every draw."""
+    _, soft_labels, runs = trained
+    found = belief_sensitivity(runs, soft_labels, draws=50, wrong=1.0)
+
+    assert found.stays_best["rule_score"] < 0.9
+    assert found.sentence.endswith("; in 100% of them one rule is left out or reversed.")
+    assert 0.8 < belief_sensitivity(runs, soft_labels, draws=50).stays_best["rule_score"] < 1.0
+
+
+def test_a_wrong_rule_is_left_out_or_believes_in_the_other_rows():
+    matrix = RuleMatrix.from_arrays(["a", "b"], [[0.6, 0.0], [0.6, 0.2], [0.0, 0.2], [0.0, 0.0], [0.0, 0.0]])
+    dropped, turned = _with_fault(matrix, 0, "dropped"), _with_fault(matrix, 0, "reversed")
+
+    assert dropped.belief_of(0).tolist() == [0.0] * 5
+    assert turned.belief_of(0).tolist() == pytest.approx([0.0, 0.0, 0.4, 0.4, 0.4])
+    for changed in (dropped, turned):
+        assert changed.belief_of(1).tolist() == matrix.belief_of(1).tolist()
+
+
+def test_the_only_rule_is_not_left_out_where_no_row_is_labelled():
+    matrix = RuleMatrix.from_arrays(["a"], np.where(np.arange(10) < 3, 0.5, 0.0)[:, None])
+    soft_labels = assign_soft_labels(matrix, np.zeros(10, dtype=bool))
+
+    for shifted in shifted_labels(soft_labels, draws=20, spread=0.1, wrong=1.0):
+        assert np.ptp(shifted.value) > 0.0
+
+
+def test_who_would_lead_without_a_rule_and_with_it_reversed_is_told(trained):
+    _, soft_labels, runs = trained
+    found = rule_influence(runs, soft_labels)
+    place = soft_labels.matrix.names.index("far")
+    turned = assign_soft_labels(_with_fault(soft_labels.matrix, place, "reversed"), soft_labels.is_labeled)
+    anew = {run.name: run.metrics.auc_spu.estimate for run in runs_on(runs, turned)}
+
+    assert found.table.set_index("rule")["leads_reversed"]["far"] == max(anew, key=anew.get) != found.leader
+    assert "leaving out or reversing 'far'" in found.sentence
+
+
 def test_ties_are_shared():
     found = Sensitivity(("a", "b"), np.array([[0.7, 0.7], [0.8, 0.6]]), 0.5)
 
@@ -69,7 +110,7 @@ def test_ties_are_shared():
 
 def test_labels_and_silence_are_not_shifted(trained):
     _, soft_labels, _ = trained
-    for shifted in shifted_labels(soft_labels, draws=3, spread=1.0):
+    for shifted in shifted_labels(soft_labels, draws=3, spread=1.0, wrong=0.0):
         assert (shifted.value[soft_labels.is_labeled] == 1.0).all()
         silent = ~soft_labels.matrix.fired.any(axis=1) & ~soft_labels.is_labeled
         assert (shifted.value[silent] == 0.0).all()
