@@ -30,11 +30,13 @@ def show_headline(choice: Choice) -> None:
     """The best AUC_SPU, the ceiling, the share reached and the mean soft label."""
     best, views = best_model(choice.comparison), choice.views
     assert best.metrics is not None
+    if choice.comparison.headline is not None:
+        st.error(plain(choice.comparison.headline), icon=":material/trending_down:")
     metrics = best.metrics
     cards = st.columns(4, gap="small")
     show_figure(
         cards[0],
-        "AUC_SPU, best model",
+        "AUC_SPU, highest" if best.name in choice.comparison.below_chance else "AUC_SPU, best model",
         figure(metrics.auc_spu.estimate),
         plain(_short(best.name)),
         about="AUC_SPU",

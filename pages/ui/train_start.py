@@ -15,6 +15,9 @@ from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import estimate_training
 from spu_core.training.way import training_way
 
+# How much of the rows one click holds back, in %.
+LATEST = 20
+
 
 def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
     """Whether anything is believed about unlabelled rows; a table without beliefs and labels ends the page."""
@@ -37,6 +40,7 @@ def start_training(page: Page, table: Table | TableFolder, options: TrainOptions
     """The estimate and the button; the job begins in the background and the page shows it at once."""
     assert page.dataset is not None
     chosen = options.candidates
+    _offer_latest_rows(table, options)
     with st.container(border=True, key="train_start_box"):
         cost, start = st.columns([3, 1], vertical_alignment="center")
         with cost:
@@ -55,6 +59,26 @@ def start_training(page: Page, table: Table | TableFolder, options: TrainOptions
             assert job is not None
             start_worker(page.workspace, job)
             st.rerun()
+
+
+def _offer_latest_rows(table: Table | TableFolder, options: TrainOptions) -> None:
+    """Rows that have a time should be judged by the latest of them, as production will be; one click does it."""
+    column = table.column_with(Role.TIME)
+    if column is None or options.config.out_of_time:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="train_time_box"):
+        st.markdown(
+            f":material/schedule: Rows have a time ({plain(column)}), but folds are random, so models learn from rows "
+            "that are later than those they are judged on.",
+            width="stretch",
+        )
+        st.button(
+            f"Judge on the latest {LATEST}%",
+            icon=":material/update:",
+            key="train_latest",
+            on_click=st.session_state.update,
+            args=({"train_out_of_time": LATEST},),
+        )
 
 
 def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:

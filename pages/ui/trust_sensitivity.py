@@ -1,4 +1,4 @@
-"""Sensitivity: would another model win if the beliefs were a little different, and which rule matters most?"""
+"""Sensitivity: would another model win if beliefs were different or a rule wrong, and which rule matters most?"""
 
 from __future__ import annotations
 
@@ -38,10 +38,15 @@ def show(case: TrustCase) -> None:
         st.markdown(plain(bands.sentence))
         show_chart(sensitivity_chart(bands, theme=theme()), "trust_sensitivity_chart")
     with rules, st.container(border=True):
-        st.subheader("Which rule matters most?", anchor=False, help="Each rule is shifted alone, down and up.")
+        st.subheader(
+            "Which rule matters most?",
+            anchor=False,
+            help="Each rule alone is shifted down and up, left out, and reversed.",
+        )
         st.markdown(plain(influence.sentence))
         show_chart(rule_influence_chart(influence, theme=theme()), "trust_rule_chart")
     st.caption(
-        "Stored scores are judged by shifted soft labels; no model is trained again. `retrained_sensitivity` in Python "
-        "trains on them, too, which takes as long as that many trainings."
+        "Stored scores are judged by changed soft labels; no model is trained again. A reversed rule believes in the "
+        "rows on which it does not fire. `retrained_sensitivity` in Python also trains on the changed labels, which "
+        "takes as long as that many trainings."
     )

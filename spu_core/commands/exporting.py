@@ -19,7 +19,7 @@ from spu_core.engines.export_forms import FORMS, Made, zipped
 from spu_core.engines.stored_model import ExportWords, with_words
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, bundle_bytes, export_onnx, load_bundle, model_card, model_card_html, write_folder
-from spu_core.training import compare_runs
+from spu_core.training import best_model, compare_runs
 
 REPORT = "report.html"
 # What the name of the output says where nothing else is said.
@@ -92,7 +92,7 @@ def report(
 
     bundles = bundles_of(runs, workspace)
     comparison = compare_runs([bundle.run for bundle in bundles])
-    best = next(bundle for bundle in bundles if bundle.name == comparison.best.name)
+    best = next(bundle for bundle in bundles if bundle.name == best_model(comparison).name)
     data = report_html(comparison, best, title=title).encode()
     write_output(data, output)
     value = {"output": output, "bytes": len(data), "best": best.name, "verdict": comparison.verdict.sentence}

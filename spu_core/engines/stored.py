@@ -14,6 +14,7 @@ from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder
 from spu_core.training import Comparison, Run, Split, compare_runs, permutation_importance, runs_on
+from spu_core.training.judging import DECIDING
 from spu_core.training.rows import prepare_rows
 from spu_core.training.views import NOT_MODELS
 from spu_core.workspace import RuleSetVersion, RunRecord, Workspace
@@ -51,11 +52,19 @@ def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
 def model_to_show(records: Sequence[RunRecord]) -> RunRecord:
     """The run to look at before anybody has chosen: of the newest training, the model with the highest AUC_SPU.
 
-    Runs of one training share their S, so their figures may be ranked. The rules alone are no model to use.
+    Runs of one training share their S, so their figures may be ranked. The rules alone are no model to use, nor is a
+    model that is worse than chance.
     """
     newest = [record for record in records if record.job == records[0].job]
     models = [record for record in newest if record.candidate.get("method") not in NOT_MODELS]
-    return max(models or newest, key=_stored_auc)
+    fit = [record for record in models if not _is_below_chance(record)]
+    return max(fit or models or newest, key=_stored_auc)
+
+
+def _is_below_chance(record: RunRecord) -> bool:
+    metrics = record.summary.get("metrics") or {}
+    deciding = next((metrics[name] for name in DECIDING if metrics.get(name)), {})
+    return float(deciding.get("high", 1.0)) < 0.5
 
 
 def _stored_auc(record: RunRecord) -> float:

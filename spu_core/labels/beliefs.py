@@ -19,14 +19,18 @@ from spu_core.errors import SoftLabelError
 from spu_core.rules import RuleMatrix
 from spu_core.rules.analysis import covered
 from spu_core.rules.proportions import lift_interval
+from spu_core.theory.check_ratio import wilson_interval
 
 # With fewer hits the interval is honest but too wide to correct anybody's belief.
 FEW_HITS = 5
 # Labelled rows that all carry a rule, while many rows carry none, were hardly found without the rules.
 FEW_LABELED = 20
+NEARLY_ALL = 0.95
+SURELY_REACHED = 0.8
+FEWEST_LIFT = 2.0
 
 CHOSEN_BY_RULES = (
-    "The rules themselves seem to have decided who was checked (every confirmed positive carries a rule): "
+    "The rules themselves seem to have decided who was checked (nearly every confirmed positive carries a rule): "
     "labelled rows then carry rules by construction, and these figures are too high."
 )
 
@@ -173,10 +177,31 @@ def suggest_beliefs(
 
 
 def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
-    """Whether every confirmed positive carries a rule although many rows carry none."""
+    """Whether (nearly) every confirmed positive carries a rule although many rows carry none."""
     reached = covered(matrix)
-    n_labeled = np.count_nonzero(is_labeled)
-    return bool(n_labeled >= FEW_LABELED and reached[is_labeled].all() and reached.mean() < 0.9)
+    return rules_reach_labels(
+        int(reached[is_labeled].sum()), int(np.count_nonzero(is_labeled)), int(reached.sum()), reached.size
+    )
+
+
+def rules_reach_labels(reached_labeled: int, n_labeled: int, reached: int, n_rows: int) -> bool:
+    """The same from counts: rows with a rule among the confirmed positives, and among all rows.
+
+    Where some confirmed positives carry no rule, the interval of the share that do must lie above .8 and reach .95, and
+    they must carry rules at least twice as often as all rows do, by the lower limit of the lift.
+
+    >>> rules_reach_labels(20, 20, 500, 1_000), rules_reach_labels(95, 100, 200, 1_000)
+    (True, True)
+    >>> rules_reach_labels(85, 100, 200, 1_000), rules_reach_labels(95, 100, 600, 1_000)
+    (False, False)
+    """
+    if n_labeled < FEW_LABELED:
+        return False
+    if reached_labeled == n_labeled:
+        return reached < 0.9 * n_rows
+    low, high = wilson_interval(reached_labeled, n_labeled)
+    lift = lift_interval(reached_labeled, n_labeled, reached, n_rows)[1]
+    return bool(low >= SURELY_REACHED and high >= NEARLY_ALL and lift >= FEWEST_LIFT)
 
 
 def _suggest_for(matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: Prior, level: float) -> BeliefSuggestion:

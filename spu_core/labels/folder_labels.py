@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spu_core.errors import RuleError
-from spu_core.labels.beliefs import FEW_LABELED
+from spu_core.labels.beliefs import rules_reach_labels
 from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
 from spu_core.rules import FittedRules, RuleSet
 from spu_core.rules.analysis import covered
@@ -82,7 +82,7 @@ def join_labels(folder: TableFolder, fitted: FittedRules, parts: Iterable[PartLa
     for array in (value, rule_score):
         array.flags.writeable = False
     labeled = int(folder.is_labeled.sum())
-    follows = labeled >= FEW_LABELED and reached_labeled == labeled and reached < 0.9 * len(folder)
+    follows = rules_reach_labels(reached_labeled, labeled, reached, len(folder))
     return FolderSoftLabels(
         value,
         rule_score,

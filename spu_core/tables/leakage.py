@@ -12,6 +12,7 @@ from spu_core.tables.copies import splits_like
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
+from spu_core.theory.check_ratio import wilson_interval
 
 # A single column that ranks positives this well is likelier a trace of the answer than a lucky feature.
 SUSPICIOUS_AUC = 0.99
@@ -19,24 +20,41 @@ SUSPICIOUS_AUC = 0.99
 SUSPICIOUS_PURITY = 0.99
 SUSPICIOUS_REACH = 0.5
 FEWEST_POSITIVES = 5
+# One condition on a column that nearly all positives meet: a trace of the answer if hardly any other row meets it, and
+# worth a look if at most half as many rows meet it in general.
+NEARLY_ALL = 0.95
+SURELY_COVERED = 0.8
+HARDLY_ANY = 0.03
+FEWEST_LIFT = 2.0
+FEW_LEVELS = 20
 _LARGEST_SAMPLE = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A column that gives away the label or the truth, the way it does, and how strongly."""
+    """A column that gives away the label or the truth, the way it does, and how strongly.
+
+    `sign` is what positives have in common, and `elsewhere` the share of the other rows that have it too.
+    """
 
     column: str
     answer: str
     kind: str
     strength: float
+    sign: str = ""
+    elsewhere: float = 0.0
 
     def as_finding(self) -> Finding:
         """The leak in words."""
         severity = Severity.ERROR if self.kind == "copy" else Severity.WARNING
-        message = _WORDS[self.kind].format(column=self.column, answer=self.answer, strength=self.strength)
+        parts = {name: getattr(self, name) for name in ("column", "answer", "strength", "sign", "elsewhere")}
         advice = "If it was known only after the fact, set its role to 'ignore'."
-        return Finding(f"leak_{self.kind}", severity, message, advice, self.column)
+        if self.kind == "shared":
+            advice += (
+                " If it is the real class of each row, set its role to 'truth'. If only such rows could be confirmed, "
+                "confirmed positives are not typical."
+            )
+        return Finding(f"leak_{self.kind}", severity, _WORDS[self.kind].format(**parts), advice, self.column)
 
 
 _WORDS = {
@@ -44,6 +62,10 @@ _WORDS = {
     "ranking": "Column {column!r} alone ranks the positives of {answer!r} with AUC {strength:.3f}.",
     "value": "One value of column {column!r} is found on positives of {answer!r} only, and on {strength:.0%} of them.",
     "filled": "Column {column!r} is filled for positives of {answer!r} only, and for {strength:.0%} of them.",
+    "most": "Column {column!r} is {sign} for {strength:.0%} of the positives of {answer!r}, but for {elsewhere:.1%} of "
+    "the other rows.",
+    "shared": "Column {column!r} is {sign} for {strength:.0%} of the positives of {answer!r}, and for {elsewhere:.0%} "
+    "of the other rows.",
 }
 
 
@@ -100,7 +122,63 @@ def _leak(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) 
         if telling > 0.0:
             return Leak(name, column, "value", telling)
     auc = single_column_auc(values, kind, answer)
-    return Leak(name, column, "ranking", auc) if auc >= SUSPICIOUS_AUC else None
+    if auc >= SUSPICIOUS_AUC:
+        return Leak(name, column, "ranking", auc)
+    return _covering(values, kind, answer, column)
+
+
+def _covering(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) -> Leak | None:
+    """A range, or one value, that nearly all positives have and far fewer of the other rows."""
+    if _is_ordered(values, kind):
+        flag, sign = _best_range(values, answer)
+        if _covers(flag, answer) and _is_rare(flag[~answer]):
+            return Leak(str(values.name), column, "most", float(flag[answer].mean()), sign, float(flag[~answer].mean()))
+    codes, levels = pd.factorize(values)
+    if not len(levels) or (_is_ordered(values, kind) and len(levels) > FEW_LEVELS):
+        return None
+    flag = codes == np.bincount(codes[answer] + 1, minlength=len(levels) + 1)[1:].argmax()
+    if not _covers(flag, answer):
+        return None
+    covered, _ = wilson_interval(int(flag[answer].sum()), int(answer.sum()))
+    _, in_general = wilson_interval(int(flag.sum()), flag.size)
+    how = "most" if _is_rare(flag[~answer]) else "shared" if covered / in_general >= FEWEST_LIFT else None
+    value = repr(str(levels[codes[flag][0]]))
+    share, elsewhere = float(flag[answer].mean()), float(flag[~answer].mean())
+    return None if how is None else Leak(str(values.name), column, how, share, value, elsewhere)
+
+
+def _best_range(values: pd.Series, answer: np.ndarray) -> tuple[np.ndarray, str]:
+    """The rows on that side of a value which tells positives from other rows best; gaps are on no side."""
+    present = values.notna().to_numpy(dtype=bool)
+    numbers = np.full(answer.size, np.nan)
+    numbers[present] = _as_numbers(values[present])
+    order = np.argsort(numbers)[: int(present.sum())]
+    ordered, positive = numbers[order], answer[order]
+    last = np.flatnonzero(np.diff(ordered) > 0)
+    if order.size < answer.size:
+        last = np.append(last, order.size - 1)  # whoever has a value at all
+    if not last.size:
+        return np.zeros(answer.size, dtype=bool), ""
+    hits, others = np.cumsum(positive), np.cumsum(~positive)
+    below = hits / answer.sum() - others / (~answer).sum()
+    above = below[-1] - below
+    upward = above[last].max() > below[last].max()
+    cut = last[int((above if upward else below)[last].argmax())]
+    if not upward and cut == order.size - 1:
+        return present, "filled"
+    value = values.iloc[order[cut]]
+    shown = str(value)[:10] if pd.api.types.is_datetime64_any_dtype(values.dtype) else f"{value:.4g}"
+    return (numbers > ordered[cut], f"above {shown}") if upward else (numbers <= ordered[cut], f"at most {shown}")
+
+
+def _covers(flag: np.ndarray, answer: np.ndarray) -> bool:
+    """Whether nearly all positives are flagged, as far as an interval can tell."""
+    low, high = wilson_interval(int(flag[answer].sum()), int(answer.sum()))
+    return bool(low >= SURELY_COVERED and high >= NEARLY_ALL)
+
+
+def _is_rare(flag: np.ndarray) -> bool:
+    return bool(wilson_interval(int(flag.sum()), flag.size)[1] <= HARDLY_ANY)
 
 
 def _telling_value(values: pd.Series, answer: np.ndarray) -> float:

@@ -8,8 +8,8 @@ nothing is wrong with that. So sets of equal rows count as copies only where cha
 - There are more pairs of equal rows than pairs that differ in exactly one column. By chance it is the other way round.
 - There are more than twice as many pairs of equal rows as independent columns would give.
 
-Not found: copies that differ in two columns or more, or whose numbers differ by more than rounding, and copies in tables
-whose rows are often equal anyway.
+Not found: copies that differ in two columns or more, or whose numbers differ by more than rounding, and copies in
+tables whose rows are often equal anyway.
 """
 
 from __future__ import annotations

@@ -61,6 +61,16 @@ class Comparison:
         return self.runs[0]
 
     @property
+    def below_chance(self) -> tuple[str, ...]:
+        """The runs that rank positives below other rows on the judged rows; none of them is a model to choose."""
+        return _below_chance(self.runs)
+
+    @property
+    def headline(self) -> str | None:
+        """What must be said before anything else: that models are worse than chance; None where none is."""
+        return _headline(self.runs)
+
+    @property
     def leaderboard(self) -> pd.DataFrame:
         """One row per run, best AUC_SPU first, failed candidates last; AUC_SPU has the intervals of `auc_spu`."""
         return pd.DataFrame([_row(run, self) for run in self.runs])
@@ -90,10 +100,11 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
     figures = {key: figure_of(key, finished, basis) for key in (*WITHOUT_TRUTH, "true_auc")}
     aucs = figures["auc_spu"].aucs
     models = {run.name: aucs[run.name] for run in finished if run.candidate.method not in NOT_MODELS}
+    worse = _below_chance(finished)
     return Comparison(
         runs=(*finished, *failed),
         figures=figures,
-        among_best=among_best(models, basis.level),
+        among_best=among_best({name: auc for name, auc in models.items() if name not in worse}, basis.level),
         auc_spu=simultaneous_intervals(models, basis.level),
         verdict=verdict(finished, figures),
         disagreements=disagreements([figures[key] for key in WITHOUT_TRUTH]),
@@ -151,7 +162,8 @@ def _minus_auc(run: Run) -> float:
 
 
 def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> tuple[str, ...]:
-    notes = [*finished[0].basis.data_notes, FOLD_MODELS_NOTE]
+    headline = _headline(finished)
+    notes = [*([headline] if headline else []), *finished[0].basis.data_notes, FOLD_MODELS_NOTE]
     if len(finished) > 1:
         notes.append(PAIRS_NOTE)
     if models > 1:
@@ -162,6 +174,27 @@ def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> 
     own = [(run.name, note) for run in finished for note in (run.stopping_note, run.selection_note) if note]
     notes += [f"{name!r}: {note}" for name, note in own]
     return (*notes, *_level_notes(finished), *_warnings(figures))
+
+
+def _below_chance(runs: Sequence[Run]) -> tuple[str, ...]:
+    return tuple(run.name for run in runs if run.metrics is not None and run.metrics.is_below_chance)
+
+
+def _headline(runs: Sequence[Run]) -> str | None:
+    """Which models are worse than chance, and what that usually means."""
+    models = {run.name: run.metrics for run in runs if run.metrics and run.candidate.method not in NOT_MODELS}
+    worse = {name: metrics.deciding for name, metrics in models.items() if metrics.is_below_chance}
+    if not worse:
+        return None
+    figure = WORDS[next(iter(worse.values()))[0]]
+    low, high = (pick(interval.estimate for _, interval in worse.values()) for pick in (min, max))
+    shown = f"{figure} {low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{figure} {low:.2f} to {high:.2f}"
+    names, verb = ", ".join(map(repr, worse)), "is" if len(worse) == 1 else "are"
+    who = "No model is better" if len(worse) == len(models) else f"{names} {verb} worse"
+    return (
+        f"{who} than chance: positives are ranked below other rows on the judged rows ({shown}). The rows may have "
+        "changed over time, or a rule or the label points the wrong way. Such a model is never suggested."
+    )
 
 
 def _warnings(figures: dict[str, Figure]) -> list[str]:

@@ -22,7 +22,7 @@ from spu_core.tables import ColumnType, Role, TableFolder
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import HELD_OUT, Split, latest_rows
 from spu_core.training.hash_folds import hash_folds
-from spu_core.training.rows import TrainingRows, check_lengths, check_split
+from spu_core.training.rows import TrainingRows, check_lengths, check_split, time_notes
 
 Encode: TypeAlias = Callable[[TableFolder], tuple[FittedEncoder, Features]]
 
@@ -56,7 +56,8 @@ def prepare_folder(
         groups=None if groups is None else check_groups(groups, len(folder)),
         rule_columns=tuple(soft_labels.rule_columns),
     )
-    return TrainingRows(evidence, encoder, split, _random_checks(folder, config), lambda: folder.fingerprint)
+    checked, notes = _random_checks(folder, config), time_notes(folder, config)
+    return TrainingRows(evidence, encoder, split, checked, lambda: folder.fingerprint, notes)
 
 
 def encode_to_file(folder: TableFolder) -> tuple[FittedEncoder, Features]:

@@ -15,6 +15,8 @@ from spu_core.training.folded import folded_auc, folded_interval, interval_of, s
 
 NOT_REFINED = "Refined soft labels were not computed."
 BUILT_FROM_IT = "built from it"
+# What tells whether a model is worse than chance: the first of these that is known.
+DECIDING = ("true_auc", "known_positive_auc", "auc_spu")
 NO_LABELS = "No judged row is a confirmed positive."
 
 
@@ -47,6 +49,16 @@ class RunMetrics:
     refined_auc_spu: Interval | None
     refined_note: str | None
     true_auc: Interval | None
+
+    @property
+    def deciding(self) -> tuple[str, Interval]:
+        """The figure that tells best what a model is worth, by its name: true AUC, else known positives, else S."""
+        return next((name, found) for name in DECIDING if (found := getattr(self, name)) is not None)
+
+    @property
+    def is_below_chance(self) -> bool:
+        """Whether positives are ranked below other rows: the whole interval of the deciding figure lies below ½."""
+        return self.deciding[1].high < 0.5
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers: an interval becomes its estimate, low, high and standard error."""

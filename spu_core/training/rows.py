@@ -16,7 +16,7 @@ from spu_core.checks import check_countable, check_flags, check_groups, check_sa
 from spu_core.errors import TrainingError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, Evidence, Features, FittedEncoder
-from spu_core.tables import ColumnType, Table, TableFolder
+from spu_core.tables import ColumnType, Role, Table, TableFolder
 from spu_core.tables.repeats import LARGEST_SET
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import Split, split_rows, strata_of
@@ -70,7 +70,7 @@ def prepare_rows(
         rule_columns=tuple(soft_labels.rule_columns),
     )
     split = make_split(table, soft_labels, config) if split is None else check_split(split, len(table))
-    checked, notes = _random_checks(table, config), _repeat_notes(table, split)
+    checked, notes = _random_checks(table, config), (*_repeat_notes(table, split), *time_notes(table, config))
     return TrainingRows(evidence, encoder, split, checked, lambda: table.fingerprint, notes)
 
 
@@ -114,6 +114,17 @@ def _joined(groups: np.ndarray, sets: np.ndarray) -> np.ndarray:
     joined = check_groups(connected_components(links, directed=False)[1][groups], groups.size)
     largest = max(LARGEST_SET * groups.size, np.bincount(groups).max())
     return joined if np.bincount(joined).max() <= largest else groups
+
+
+def time_notes(table: Table | TableFolder, config: TrainConfig) -> tuple[str, ...]:
+    """Says so where rows have a time, but models are not judged on the latest ones."""
+    column = config.time_column or table.column_with(Role.TIME)
+    if column is None or config.out_of_time:
+        return ()
+    return (
+        f"Rows have a time ({column!r}), but folds are random: models learn from rows that are later than those they "
+        "are judged on. Judge on the latest rows (out_of_time) to see what they are worth on new ones.",
+    )
 
 
 def _repeat_notes(table: Table, split: Split) -> tuple[str, ...]:

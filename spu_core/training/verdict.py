@@ -44,8 +44,15 @@ def verdict(runs: Sequence[Run], figures: Mapping[str, Figure]) -> Verdict:
     caveats = _caveats(key, runs, pair)
     evidence = (*_twins(figures[key], runs), *_own_figure(figures, pair))
     answer, sentence = _answer(key, pair, [run.name for run in with_rules])
-    if figures[key].too_few:
-        return Verdict("unknown", figures[key].too_few, key, pair, evidence, caveats)
+    too_few = figures[key].too_few
+    if too_few:
+        return Verdict("unknown", too_few, key, pair, evidence, caveats)
+    worse = {run.name for run in runs if run.metrics is not None and run.metrics.is_below_chance}
+    if pair.first in worse:
+        unfit = "It cannot be told, since even the better candidate is worse than chance on the judged rows."
+        return Verdict(
+            "unknown", unfit, key, pair, (sentence.removeprefix("Yes: ").removeprefix("No: "), *evidence), caveats
+        )
     note = runs[0].basis.labels_note
     if key == "known_positive_auc" and note and runs[0].basis.randomly_checked is None:
         unsure = "It cannot be told, since confirmed positives are not independent of the rules."

@@ -46,19 +46,20 @@ class ReviewPoint:
 
 
 def best_model(comparison: Comparison) -> Run:
-    """The model with the highest AUC_SPU.
+    """The model with the highest AUC_SPU among those that are not worse than chance.
 
     The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to use, so they
-    come last here.
+    come last here. Where all models are worse than chance, `comparison.headline` says so.
     """
-    finished = [run for run in comparison.runs if run.metrics is not None]
-    return next((run for run in finished if run.candidate.method not in NOT_MODELS), comparison.best)
+    models = [run for run in comparison.runs if run.metrics is not None and run.candidate.method not in NOT_MODELS]
+    fit = [run for run in models if run.name not in comparison.below_chance]
+    return next(iter(fit or models), comparison.best)
 
 
 def suggested_model(comparison: Comparison) -> Run:
     """The model to look at first: the winner of the verdict, which the rules cannot flatter, else the best."""
     pair = comparison.verdict.pair
-    names = [] if pair is None else [pair.first]
+    names = [] if pair is None or pair.first in comparison.below_chance else [pair.first]
     found = (run for run in comparison.runs if run.name in names and run.candidate.method not in NOT_MODELS)
     return next(found, best_model(comparison))
 

@@ -1,4 +1,4 @@
-"""Sensitivity: would another candidate win if the beliefs of the rules were a little different?"""
+"""Sensitivity: would another candidate win if the beliefs were a little different, or if a rule were wrong?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from spu_core.checks import check_number
+from spu_core.checks import check_number, check_share
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
@@ -19,13 +19,19 @@ from spu_core.training import Candidate, Run, TrainConfig, TrainingCancelled, cr
 from spu_core.training.config import check_whole
 from spu_core.training.folded import fold_rows
 
+# In this share of the draws one rule is wrong altogether, which no shift of its belief can show.
+WRONG = 0.2
+FAULTS = ("dropped", "reversed")
+
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
     """AUC_SPU of each run under each draw of the beliefs (`auc`: draws × runs).
 
     A draw shifts every rule's belief on the log-odds scale by a normal number with standard deviation `spread`; a
-    belief of exactly 0 or 1 stays. `is_cut` says that a time budget ended the draws.
+    belief of exactly 0 or 1 stays. In a share `wrong` of the draws one rule, chosen at random, is left out or reversed:
+    it then believes in the rows on which it does not fire, by the same sum of beliefs. `is_cut` says that a time budget
+    ended the draws.
     """
 
     names: tuple[str, ...]
@@ -33,6 +39,7 @@ class Sensitivity:
     spread: float
     retrained: bool = False
     is_cut: bool = False
+    wrong: float = 0.0
 
     @property
     def stays_best(self) -> dict[str, float]:
@@ -53,8 +60,10 @@ class Sensitivity:
     def sentence(self) -> str:
         name, share = max(self.stays_best.items(), key=lambda entry: entry[1])
         how = "retrained and judged" if self.retrained else "judged"
+        faults = f"; in {self.wrong:.0%} of them one rule is left out or reversed" if self.wrong else ""
         return (
-            f"{name!r} is best in {share:.0%} of {len(self.auc)} draws of the beliefs around your own ({how} by each)."
+            f"{name!r} is best in {share:.0%} of {len(self.auc)} draws of the beliefs around your own ({how} by each)"
+            f"{faults}."
         )
 
 
@@ -64,20 +73,21 @@ def belief_sensitivity(
     *,
     draws: int = 200,
     spread: float = 0.5,
+    wrong: float = WRONG,
     seed: int = 0,
     should_stop: Callable[[], bool] | None = None,
 ) -> Sensitivity:
-    """Judge stored scores by soft labels with shifted beliefs; nothing is trained again."""
+    """Judge stored scores by soft labels with shifted beliefs and wrong rules; nothing is trained again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
         raise TrainingError("No run has scores, so there is nothing to judge.")
     ranked = [_FoldRanks.of(run) for run in finished]
     aucs = []
-    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, seed=seed):
+    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, wrong=wrong, seed=seed):
         if should_stop is not None and should_stop():
             raise TrainingCancelled("The sensitivity check was cancelled.")
         aucs.append([ranks.auc_spu(shifted.value) for ranks in ranked])
-    return Sensitivity(tuple(run.name for run in finished), np.array(aucs), spread)
+    return Sensitivity(tuple(run.name for run in finished), np.array(aucs), spread, wrong=wrong)
 
 
 def retrained_sensitivity(
@@ -89,14 +99,15 @@ def retrained_sensitivity(
     draws: int = 5,
     seconds: float = 600.0,
     spread: float = 0.5,
+    wrong: float = WRONG,
     should_stop: Callable[[], bool] | None = None,
 ) -> Sensitivity:
-    """Train the candidates again on soft labels with shifted beliefs, until the draws or the seconds are used up."""
+    """Train the candidates again on each draw of the soft labels, until the draws or the seconds are used up."""
     config = config or TrainConfig()
     deadline = time.monotonic() + check_number(seconds, "seconds", TrainingError)
     names: tuple[str, ...] = ()
     aucs: list[list[float]] = []
-    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, seed=config.seed):
+    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, wrong=wrong, seed=config.seed):
         if aucs and time.monotonic() > deadline:
             break
         runs = cross_fit(table, shifted, candidates, config, should_stop=should_stop)
@@ -104,15 +115,15 @@ def retrained_sensitivity(
             run.need_score()
         names = tuple(run.name for run in runs)
         aucs.append([run.metrics.auc_spu.estimate for run in runs if run.metrics is not None])
-    return Sensitivity(names, np.array(aucs), spread, retrained=True, is_cut=len(aucs) < draws)
+    return Sensitivity(names, np.array(aucs), spread, retrained=True, is_cut=len(aucs) < draws, wrong=wrong)
 
 
 @dataclass(frozen=True, eq=False)
 class RuleInfluence:
-    """What shifting one rule at a time does, down and up by `shift` on the log-odds scale.
+    """What one rule at a time does: shifted down and up by `shift` on the log-odds scale, left out, or reversed.
 
     `table` has a line per rule, the most influential first: the AUC_SPU of the leader at both ends, the largest change
-    of its lead over the runner-up, and who leads at each end.
+    of its lead over the runner-up, who leads at each end, and who leads if the rule is left out or reversed.
     """
 
     table: pd.DataFrame
@@ -124,20 +135,22 @@ class RuleInfluence:
         if self.table.empty:
             return "No rule fires with a belief that could be shifted."
         first = self.table.iloc[0]
-        turned = self.table[(self.table["leads_down"] != self.leader) | (self.table["leads_up"] != self.leader)]
+        shifted = (self.table[["leads_down", "leads_up"]] != self.leader).any(axis=1)
+        wrong = (self.table[["leads_dropped", "leads_reversed"]] != self.leader).any(axis=1)
         most = (
             f"Rule {first['rule']!r} matters most: shifting it moves the figures by up to {first['change']:.3f} AUC_SPU"
         )
-        if turned.empty:
-            return f"{most}; no single rule takes the lead from {self.leader!r}."
-        names = ", ".join(repr(name) for name in turned["rule"][:3])
-        return f"{most}; shifting {names} alone would take the lead from {self.leader!r}."
+        if not (shifted | wrong).any():
+            return f"{most}; no single rule, shifted, left out or reversed, takes the lead from {self.leader!r}."
+        how = "shifting" if shifted.any() else "leaving out or reversing"
+        names = ", ".join(repr(name) for name in self.table["rule"][shifted if shifted.any() else wrong][:3])
+        return f"{most}; {how} {names} alone would take the lead from {self.leader!r}."
 
 
 def rule_influence(
     runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0, should_stop: Callable[[], bool] | None = None
 ) -> RuleInfluence:
-    """Which single rule matters most: each is shifted alone, down and up, and the stored scores are judged anew."""
+    """Which single rule matters most: each is shifted, left out and reversed alone, and the scores are judged anew."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
         raise TrainingError("No run has scores, so there is nothing to judge.")
@@ -146,18 +159,24 @@ def rule_influence(
     matrix, combine = _rules_of(soft_labels)
     ranked, names = [_FoldRanks.of(run) for run in finished], [run.name for run in finished]
 
-    def judged(moves: np.ndarray) -> np.ndarray:
+    def judged(changed: RuleMatrix) -> np.ndarray:
         if should_stop is not None and should_stop():
             raise TrainingCancelled("The sensitivity check was cancelled.")
-        labels = assign_soft_labels(_shifted(matrix, moves), soft_labels.is_labeled, combine, floor=soft_labels.floor)
+        labels = assign_soft_labels(changed, soft_labels.is_labeled, combine, floor=soft_labels.floor)
         return np.array([ranks.auc_spu(labels.value) for ranks in ranked])
 
-    now = judged(np.zeros(matrix.n_rules))
+    def leader(auc: np.ndarray) -> str:
+        """Who leads; the present leader where nothing can be judged, because no belief is left."""
+        return names[int((now if np.isnan(auc).any() else auc).argmax())]
+
+    now = judged(matrix)
     lines = []
     for place, rule in enumerate(matrix.names):
         moves = np.zeros(matrix.n_rules)
         moves[place] = shift
-        lines.append(_influence_line(rule, names, now, judged(-moves), judged(moves)))
+        line = _influence_line(rule, names, now, judged(_shifted(matrix, -moves)), judged(_shifted(matrix, moves)))
+        faults = {f"leads_{fault}": leader(judged(_with_fault(matrix, place, fault))) for fault in FAULTS}
+        lines.append({**line, **faults})
     table = pd.DataFrame(lines).sort_values("change", ascending=False, kind="stable", ignore_index=True)
     return RuleInfluence(table, names[int(now.argmax())], shift)
 
@@ -177,16 +196,25 @@ def _influence_line(
     }
 
 
-def shifted_labels(soft_labels: SoftLabels, *, draws: int, spread: float, seed: int = 0) -> Iterator[SoftLabels]:
-    """Soft labels under draws of the rules' beliefs; each rule moves as a whole."""
+def shifted_labels(
+    soft_labels: SoftLabels, *, draws: int, spread: float, wrong: float = WRONG, seed: int = 0
+) -> Iterator[SoftLabels]:
+    """Soft labels under draws of the rules' beliefs: each rule moves as a whole, and now and then one is wrong."""
     check_whole(draws, "draws", 1)
     if check_number(spread, "spread", TrainingError) <= 0:
         raise TrainingError(f"spread must be above 0, got {spread:g}.")
+    check_share(wrong, "wrong", TrainingError, closed=True)
     matrix, combine = _rules_of(soft_labels)
-    rng = np.random.default_rng(seed)
+    rng, chance = np.random.default_rng(seed), np.random.default_rng([seed, 1])
     for _ in range(draws):
         shifted = _shifted(matrix, rng.normal(0.0, spread, matrix.n_rules))
-        yield assign_soft_labels(shifted, soft_labels.is_labeled, combine, floor=soft_labels.floor)
+        found = assign_soft_labels(shifted, soft_labels.is_labeled, combine, floor=soft_labels.floor)
+        if chance.random() < wrong:
+            faulty = _with_fault(shifted, int(chance.integers(matrix.n_rules)), FAULTS[int(chance.integers(2))])
+            changed = assign_soft_labels(faulty, soft_labels.is_labeled, combine, floor=soft_labels.floor)
+            # Without the only rule, and without labels, nothing would be left to judge by.
+            found = changed if np.ptp(changed.value) > 0.0 else found
+        yield found
 
 
 def _rules_of(soft_labels: SoftLabels) -> tuple[RuleMatrix, str]:
@@ -200,6 +228,14 @@ def _rules_of(soft_labels: SoftLabels) -> tuple[RuleMatrix, str]:
 def _shifted(matrix: RuleMatrix, shift: np.ndarray) -> RuleMatrix:
     beliefs = tuple(_shift_belief(belief, move) for belief, move in zip(matrix.beliefs, shift, strict=True))
     return replace(matrix, beliefs=beliefs)
+
+
+def _with_fault(matrix: RuleMatrix, place: int, fault: str) -> RuleMatrix:
+    """The same rules, but one of them is left out, or believes in the other rows by the same sum of beliefs."""
+    fired, beliefs, believed = matrix.fired.copy(order="F"), list(matrix.beliefs), matrix.belief_of(place).sum()
+    fired[:, place] = ~fired[:, place] if fault == "reversed" else False
+    beliefs[place] = float(min(1.0, believed / max(1, int(fired[:, place].sum()))))
+    return replace(matrix, fired=fired, beliefs=tuple(beliefs))
 
 
 def _shift_belief(belief: float | np.ndarray, move: float) -> float | np.ndarray:

@@ -51,6 +51,20 @@ def test_a_profile_reads_standard_input(run):
     assert [column["column"] for column in found["columns"]] == ["id", "amount", "fraud"]
 
 
+def test_a_profile_names_what_makes_models_look_too_good(run):
+    lines = [f"{row % 30 * 1.37:.2f},{(row % 30) ** 2 / 7:.3f},{int(row % 30 < 6)}" for row in range(120)]
+    printed = run("profile", "-", input="\n".join(["x,z,label", *lines])).stdout
+
+    assert "90 of 120 rows repeat an earlier row in all features" in printed
+
+
+def test_the_profile_of_the_breast_cancer_file_names_the_real_class(run):
+    run("sample", "breast_cancer")
+    printed = run("profile", "breast_cancer.csv").stdout
+
+    assert "Column 'malignant' is '1' for 100% of the positives of 'labeled'" in printed
+
+
 def test_soft_labels_go_to_standard_output(run):
     printed = run("label", "sales.csv", "--rules", "rules.json", "-o", "-").stdout
 

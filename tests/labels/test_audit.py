@@ -153,12 +153,21 @@ def test_nobody_is_told_to_change_beliefs_because_of_a_prior(score, prior):
     assert not re.search("[Rr]aise|[Ll]ower", found.advice)
 
 
-def test_labels_that_follow_the_rules_are_mentioned():
-    belief = np.where(np.arange(100) < 40, 0.5, 0.0)[:, None]
-    is_labeled = np.arange(100) < 30
+@pytest.mark.parametrize(("escaped", "follow"), [(0, True), (5, True), (20, False)])
+def test_labels_that_follow_the_rules_are_mentioned_although_a_few_escape_them(escaped, follow):
+    belief = np.where(np.arange(1000) < 300, 0.5, 0.0)[:, None]
+    is_labeled = (np.arange(1000) < 100 - escaped) | (np.arange(1000) >= 1000 - escaped)
     audit = audit_soft_labels(assign_soft_labels(RuleMatrix.from_arrays(["a"], belief), is_labeled))
 
-    assert "labels_follow_rules" in codes_of(audit)
+    assert ("labels_follow_rules" in codes_of(audit)) is follow
+
+
+def test_wide_rules_that_reach_most_labels_are_not_suspected():
+    belief = np.where(np.arange(1000) < 700, 0.5, 0.0)[:, None]
+    is_labeled = (np.arange(1000) < 95) | (np.arange(1000) >= 995)
+    audit = audit_soft_labels(assign_soft_labels(RuleMatrix.from_arrays(["a"], belief), is_labeled))
+
+    assert "labels_follow_rules" not in codes_of(audit)
 
 
 def test_the_floor_counts_as_not_suspected():

@@ -163,3 +163,69 @@ def test_the_median_of_dates_is_a_day() -> None:
     assert shown["seen"] == "2024-03-02"
     assert shown["paid"] == 2.0
     assert pd.isna(shown["late"])
+
+
+def with_labels(rows: int = 4_000, share: float = 0.03) -> tuple[pd.DataFrame, np.ndarray, np.random.Generator]:
+    rng = np.random.default_rng(4)
+    label = rng.random(rows) < share
+    return pd.DataFrame({"age": rng.normal(30, 5, rows), "label": label.astype(int)}), label, rng
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        lambda found, rng: np.where(found, rng.uniform(5, 9, found.size), rng.uniform(0, 5, found.size)),
+        lambda found, rng: np.where(found, -rng.uniform(5, 9, found.size), rng.uniform(0, 5, found.size)),
+        lambda found, rng: found.astype(int),
+        lambda found, rng: np.where(found, "closed", rng.choice(["open", "new"], found.size)),
+        lambda found, rng: np.where(found, rng.uniform(5, 9, found.size), np.nan),
+    ],
+    ids=["high numbers", "low numbers", "flag", "word", "filled"],
+)
+def test_a_trace_that_misses_a_twentieth_of_the_labels_is_found(trace: object) -> None:
+    """The column was filled after confirmation, for all but 5 % of the confirmed rows, and for 1 % of the others."""
+    frame, label, rng = with_labels()
+    found = np.where(label, rng.random(label.size) < 0.95, rng.random(label.size) < 0.01)
+    frame["trace"] = trace(found, rng)  # type: ignore[operator]
+    [leak] = find_leaks(Table.from_frame(frame))
+
+    assert (leak.column, leak.kind) == ("trace", "most")
+    assert leak.strength == pytest.approx(0.95, abs=0.04)
+    assert leak.elsewhere == pytest.approx(0.01, abs=0.005)
+    assert "9" in leak.as_finding().message
+
+
+def test_a_strong_but_honest_feature_is_no_leak() -> None:
+    """Normal values, two and a half standard deviations apart: AUC .96."""
+    frame, label, rng = with_labels()
+    frame["strong"] = rng.normal(size=label.size) + 2.5 * label
+    frame["flag"] = np.where(label, rng.random(label.size) < 0.8, rng.random(label.size) < 0.2).astype(int)
+
+    assert find_leaks(Table.from_frame(frame)) == ()
+
+
+def test_a_value_that_every_labelled_row_has_is_named() -> None:
+    frame, label, rng = with_labels()
+    frame["malignant"] = (label | (rng.random(label.size) < 0.3)).astype(int)
+    [leak] = find_leaks(Table.from_frame(frame))
+
+    assert leak.kind == "shared"
+    assert "Column 'malignant' is '1' for 100% of the positives of 'label', and for 3" in leak.as_finding().message
+    assert "set its role to 'truth'" in leak.as_finding().advice
+
+
+def test_a_value_that_nearly_every_row_has_is_not_named() -> None:
+    frame, label, rng = with_labels()
+    frame["adult"] = (label | (rng.random(label.size) < 0.7)).astype(int)
+
+    assert find_leaks(Table.from_frame(frame)) == ()
+
+
+def test_the_real_class_in_the_breast_cancer_file_is_named() -> None:
+    from spu_core.tables import read_table
+    from spu_core.tables.samples import sample_files
+
+    file = next(path for path in sample_files("breast_cancer") if str(path).endswith(".csv"))
+    findings = read_table(file).profile().findings
+
+    assert [finding.column for finding in findings if finding.code.startswith("leak_")] == ["malignant"]

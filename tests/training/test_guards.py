@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pandas as pd
 
-from spu_core.labels import SoftLabels
+from spu_core.export import bundle_bytes, load_bundle
+from spu_core.labels import SoftLabels, assign_soft_labels
+from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
-from spu_core.training import Candidate, Split, TrainConfig, compare_runs, cross_fit, make_split
+from spu_core.training import (
+    Basis,
+    Candidate,
+    Run,
+    Split,
+    TrainConfig,
+    best_model,
+    compare_runs,
+    cross_fit,
+    make_split,
+    suggested_model,
+)
+from tests.training.worlds import make_world
 
 QUICK = TrainConfig(folds=3, threads=1)
 
@@ -113,3 +128,91 @@ def test_rows_without_copies_have_the_folds_they_always_had():
     assert table.repeats is None
     fold = "".join(map(str, make_split(table, soft_labels, QUICK).fold))
     assert fold == "001101202222220202211111100010"
+
+
+def test_a_rule_that_reads_what_was_written_after_confirmation_leaves_the_answer_open():
+    """A rule fires on 95 % of the labelled rows and on 5 % of the others, since its column was filled afterwards."""
+    rng = np.random.default_rng(0)
+    labels = rng.random(2000) < 0.05
+    trace = np.where(labels, rng.random(2000) < 0.95, rng.random(2000) < 0.05)
+    frame = pd.DataFrame(rng.normal(size=(2000, 3))).add_prefix("x").assign(trace=trace * 1, label=labels * 1)
+    matrix = RuleMatrix.from_arrays(["closed"], 0.8 * trace[:, None], columns=["trace"])
+    soft_labels = assign_soft_labels(matrix, labels)
+    comparison = compare_runs(cross_fit(Table.from_frame(frame), soft_labels, ["rule_score", "elkan_noto"], QUICK))
+
+    assert comparison.verdict.answer == "unknown"
+    assert "not independent of the rules" in comparison.verdict.sentence
+
+
+def drifted(truth=None):
+    """Runs judged on the latest rows, whose scores rank confirmed positives above or below the rest."""
+    rng = np.random.default_rng(0)
+    labels = rng.random(3000) < 0.1
+    rule = np.clip(rng.random(3000) * 0.5, 0, 1)
+    fold = np.where(np.arange(3000) < 1500, np.arange(3000) % 3, -1)
+    basis = Basis(np.where(labels, 1.0, rule), labels, rule, fold, fold == -1, truth=truth)
+
+    def run(method, lead):
+        score = 1.0 / (1.0 + np.exp(-(2.0 * rule + lead * labels + rng.normal(size=3000))))
+        return Run(method, Candidate(method), TrainConfig(out_of_time=0.5), basis, score=score).judged_by(basis)
+
+    return run
+
+
+def test_models_below_chance_never_win_and_the_headline_says_so():
+    run = drifted()
+    comparison = compare_runs([run("fused", -1.0), run("labeled_vs_rest", -0.6), run("elkan_noto", 0.2)])
+
+    assert set(comparison.below_chance) == {"fused", "labeled_vs_rest"}
+    assert comparison.among_best == ("elkan_noto",)
+    assert best_model(comparison).name == "elkan_noto"
+    assert suggested_model(comparison).name == "elkan_noto"
+    assert comparison.headline.startswith(
+        ("'fused', 'labeled_vs_rest' are worse", "'labeled_vs_rest', 'fused' are worse")
+    )
+    assert comparison.notes[0] == comparison.headline
+
+
+def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():
+    run = drifted()
+    comparison = compare_runs([run("fused", -1.0), run("labeled_vs_rest", -1.6), run("rule_score", -0.3)])
+
+    assert comparison.headline.startswith("No model is better than chance: positives are ranked below other rows")
+    assert "known-positive AUC 0." in comparison.headline
+    assert comparison.among_best == ()
+    assert comparison.verdict.answer == "unknown"
+    assert "worse than chance" in comparison.verdict.sentence
+
+
+def test_the_truth_decides_who_is_below_chance_where_it_is_known():
+    labels = np.random.default_rng(0).random(3000) < 0.1
+    run = drifted(truth=~labels)
+    comparison = compare_runs([run("fused", -1.0)])
+
+    assert comparison.headline is None
+    assert comparison.below_chance == ()
+
+
+def test_models_of_pure_noise_are_not_called_worse_than_chance():
+    run = drifted()
+
+    assert compare_runs([run("fused", 0.0), run("elkan_noto", 0.0)]).headline is None
+
+
+def test_random_folds_over_time_are_said_and_out_of_time_is_not():
+    table, soft_labels = make_world(200)
+    [random] = cross_fit(table, soft_labels, ["rule_score"], QUICK)
+    [later] = cross_fit(table, soft_labels, ["rule_score"], replace(QUICK, out_of_time=0.3))
+    [timeless] = cross_fit(table.with_roles({"day": "ignore"}), soft_labels, ["rule_score"], QUICK)
+
+    assert "Rows have a time ('day'), but folds are random" in notes_of(random)
+    assert "Rows have a time" not in notes_of(later) + notes_of(timeless)
+
+
+def test_what_is_said_about_the_rows_is_kept_in_a_bundle():
+    table, soft_labels = make_world(200)
+    [run] = cross_fit(table, soft_labels, ["rule_score"], QUICK)
+    data = bundle_bytes(run)
+    stored = load_bundle(data, known_hash=sha256(data).hexdigest()).run
+
+    assert stored.basis.data_notes == run.basis.data_notes != ()

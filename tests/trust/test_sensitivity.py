@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.labels import SoftLabels
+from spu_core.labels import SoftLabels, assign_soft_labels
+from spu_core.rules import RuleMatrix
 from spu_core.training import Candidate, TrainConfig, TrainingCancelled, cross_fit, runs_on
 from spu_core.trust import (
     Sensitivity,
@@ -15,6 +18,7 @@ from spu_core.trust import (
     rule_influence,
     shifted_labels,
 )
+from spu_core.trust.sensitivity import _with_fault
 from tests.training.worlds import make_world
 
 CONFIG = TrainConfig(folds=3, threads=1)
@@ -50,7 +54,7 @@ def test_weights_are_counted_too(trained):
 
 def test_a_clear_winner_stays_best_and_bands_hold_the_middle(trained):
     _, soft_labels, runs = trained
-    found = belief_sensitivity(runs, soft_labels, draws=50)
+    found = belief_sensitivity(runs, soft_labels, draws=50, wrong=0.0)
 
     assert found.stays_best["rule_score"] == 1.0
     assert sum(found.stays_best.values()) == pytest.approx(1.0)
@@ -59,6 +63,58 @@ def test_a_clear_winner_stays_best_and_bands_hold_the_middle(trained):
     assert found.sentence == (
         "'rule_score' is best in 100% of 50 draws of the beliefs around your own (judged by each)."
     )
+
+
+@pytest.fixture(scope="module")
+def with_knower(trained):
+    """The same runs, and one that knows the labels and nothing of the rules."""
+    _, soft_labels, runs = trained
+    score = soft_labels.is_labeled + 0.3 * np.random.default_rng(0).normal(size=400)
+    return soft_labels, [*runs, replace(runs[0], name="knower", score=score).judged_by(runs[0].basis)]
+
+
+def test_the_rules_alone_do_not_stay_best_where_a_rule_is_wrong(with_knower):
+    """A shift of its belief can never turn a rule round, so the rules alone would win on their own S in every draw."""
+    soft_labels, runs = with_knower
+    stays = {
+        wrong: belief_sensitivity(runs, soft_labels, draws=50, wrong=wrong).stays_best["rule_score"]
+        for wrong in (0.0, 0.2, 1.0)
+    }
+
+    assert stays[0.0] == 1.0
+    assert stays[1.0] < 0.9
+    assert stays[1.0] < stays[0.2] < 1.0
+    sentence = belief_sensitivity(runs, soft_labels, draws=5).sentence
+    assert sentence.endswith("; in 20% of them one rule is left out or reversed.")
+
+
+def test_a_wrong_rule_is_left_out_or_believes_in_the_other_rows():
+    matrix = RuleMatrix.from_arrays(["a", "b"], [[0.6, 0.0], [0.6, 0.2], [0.0, 0.2], [0.0, 0.0], [0.0, 0.0]])
+    dropped, turned = _with_fault(matrix, 0, "dropped"), _with_fault(matrix, 0, "reversed")
+
+    assert dropped.belief_of(0).tolist() == [0.0] * 5
+    assert turned.belief_of(0).tolist() == pytest.approx([0.0, 0.0, 0.4, 0.4, 0.4])
+    for changed in (dropped, turned):
+        assert changed.belief_of(1).tolist() == matrix.belief_of(1).tolist()
+
+
+def test_the_only_rule_is_not_left_out_where_no_row_is_labelled():
+    matrix = RuleMatrix.from_arrays(["a"], np.where(np.arange(10) < 3, 0.5, 0.0)[:, None])
+    soft_labels = assign_soft_labels(matrix, np.zeros(10, dtype=bool))
+
+    for shifted in shifted_labels(soft_labels, draws=20, spread=0.1, wrong=1.0):
+        assert np.ptp(shifted.value) > 0.0
+
+
+def test_who_would_lead_without_a_rule_and_with_it_reversed_is_told(with_knower):
+    soft_labels, runs = with_knower
+    found = rule_influence(runs, soft_labels)
+    place = soft_labels.matrix.names.index("far")
+    turned = assign_soft_labels(_with_fault(soft_labels.matrix, place, "reversed"), soft_labels.is_labeled)
+    anew = {run.name: run.metrics.auc_spu.estimate for run in runs_on(runs, turned)}
+
+    assert found.table.set_index("rule")["leads_reversed"]["far"] == max(anew, key=anew.get) != found.leader
+    assert "leaving out or reversing 'far'" in found.sentence
 
 
 def test_ties_are_shared():
@@ -78,7 +134,7 @@ def test_the_table_holds_the_middle_and_the_outer_twentieths_of_the_draws():
 
 def test_labels_and_silence_are_not_shifted(trained):
     _, soft_labels, _ = trained
-    for shifted in shifted_labels(soft_labels, draws=3, spread=1.0):
+    for shifted in shifted_labels(soft_labels, draws=3, spread=1.0, wrong=0.0):
         assert (shifted.value[soft_labels.is_labeled] == 1.0).all()
         silent = ~soft_labels.matrix.fired.any(axis=1) & ~soft_labels.is_labeled
         assert (shifted.value[silent] == 0.0).all()
