@@ -35,10 +35,10 @@ ROOT = Path(__file__).resolve().parent.parent
 # the tests of those after it. Packages whose tests start servers, browsers and clusters are left out.
 PACKAGES = ["metrics", "theory", "tables", "rules", "labels", "models", "training", "trust", "charts", "export"]
 # Imported once, before the first child is made.
-LIBRARIES = """coverage hypothesis.extra.numpy hypothesis.extra.pandas lightgbm onnx onnxruntime openpyxl optuna pandas
-    plotly.graph_objects psutil pyarrow.csv pyarrow.dataset pyarrow.parquet pytest scipy.optimize scipy.stats typer
-    sklearn.calibration sklearn.ensemble sklearn.linear_model sklearn.metrics sklearn.model_selection sklearn.pipeline
-    xgboost"""
+LIBRARIES = """anyio.pytest_plugin coverage hypothesis.extra.numpy hypothesis.extra.pandas lightgbm onnx onnxruntime
+    openpyxl optuna pandas plotly.graph_objects psutil pyarrow.csv pyarrow.dataset pyarrow.parquet pytest scipy.optimize
+    scipy.stats sklearn.calibration sklearn.ensemble sklearn.linear_model sklearn.metrics sklearn.model_selection
+    sklearn.pipeline streamlit.testing.v1 typer xgboost"""
 # Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test elsewhere.
 OWN_SECONDS, FURTHER_SECONDS, QUICK_SECONDS = 60.0, 15.0, 0.5
 LONGEST_WAIT = 3600.0  # seconds by the clock, for a child that waits for ever; long, since the machine may be busy
@@ -287,7 +287,7 @@ def run_pytest(arguments: list[str], conductor: Conductor) -> int:
         suppress_health_check=[HealthCheck.too_slow],
     )
     addopts = "addopts=--doctest-modules --import-mode=importlib --strict-markers -p no:cacheprovider -p no:xdist"
-    options = ["-q", "--tb=short", "--hypothesis-profile=mutants", "-m", "not browser and not slow", "-o", addopts]
+    options = ["-q", "--tb=native", "--hypothesis-profile=mutants", "-m", "not browser and not slow", "-o", addopts]
     return int(pytest.main([*options, *arguments], plugins=[conductor]))
 
 
@@ -295,8 +295,6 @@ def measure(folder: str, place: Path, target: Path) -> None:
     """In a child: runs the tests of a folder once, and writes which of them run which lines of spu_core."""
     from coverage import Coverage
 
-    sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     coverage = Coverage(data_file=None, source=[str(place / "spu_core")], config_file=False)
     conductor = Conductor(coverage=coverage)
     coverage.start()
@@ -352,8 +350,7 @@ def try_mutant(mutant: Mutant, batches: list[dict[str, float]], place: Path) -> 
     """In a child: 0 if no test notices, 1 if a test of the first batch notices, 2 if one of the second does."""
     file = place / mutant.file
     file.write_bytes(mutant.source)
-    os.utime(file, (0, 0))  # not the time of the compiled file
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    os.utime(file, (os.getpid(), os.getpid()))  # a time of its own, so that no compiled file is taken for this one
     for number, batch in enumerate(batches, 1):
         signal.setitimer(signal.ITIMER_PROF, 60.0)  # for reading the test files
         if batch and run_pytest(["-x", *{test.partition("::")[0]: None for test in batch}], Conductor(batch)) != 0:
@@ -378,7 +375,8 @@ def fork(task: Callable[[Path], int | None], place: Path) -> int:
         sys.path[:] = [str(place), *(entry for entry in sys.path if Path(entry).resolve() != ROOT)]
         for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "spu_core")]:
             del sys.modules[name]
-        sys.dont_write_bytecode = True
+        sys.dont_write_bytecode = False  # the next child need not compile what this one has
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         result = task(place) or 0
         loaded = sys.modules.get("spu_core")
         if loaded is None or str(loaded.__file__).startswith(str(place)):

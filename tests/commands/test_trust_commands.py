@@ -43,9 +43,15 @@ def spu(made, monkeypatch):
     return lambda line: CliRunner().invoke(cli.app, line.split())
 
 
-def drawn(spu, made):
-    assert spu("audit plan run.spu --data data.csv -o list.csv --plan plan.json --checks 120").exit_code == 0
-    return pd.read_csv("list.csv")
+@pytest.fixture(scope="module")
+def drawn(made):
+    """The list of an audit beside its plan, both in files."""
+    folder, _ = made
+    run, data, listed, plan = (str(folder / name) for name in ("run.spu", "data.csv", "list.csv", "plan.json"))
+    words = ["audit", "plan", run, "--data", data, "-o", listed, "--plan", plan, "--checks", "120"]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0
+    return pd.read_csv(listed)
 
 
 def test_a_what_if_in_words_and_as_json(spu):
@@ -66,9 +72,9 @@ def test_the_outlook_is_a_table(spu):
     assert [line["checks"] for line in found] == [25, 50, 100, 200, 300]
 
 
-def test_plan_fill_in_estimate(spu, made):
+def test_plan_fill_in_estimate(spu, made, drawn):
     _, truth = made
-    listed = drawn(spu, made)
+    listed = drawn
     assert len(listed) == 120
     assert (listed["name"] == "'=1+1").all()
     listed.assign(verdict=["yes" if truth[row] else "no" for row in listed["row"]]).to_csv("done.csv", index=False)
@@ -83,8 +89,8 @@ def test_plan_fill_in_estimate(spu, made):
     assert "Assumption 1" in words
 
 
-def test_a_list_of_another_audit_is_refused(spu, made):
-    drawn(spu, made).assign(verdict="yes", audit="12345678").to_csv("other.csv", index=False)
+def test_a_list_of_another_audit_is_refused(spu, drawn):
+    drawn.assign(verdict="yes", audit="12345678").to_csv("other.csv", index=False)
     answer = spu("audit estimate run.spu other.csv --plan plan.json")
     assert answer.exit_code == 1
     assert "belongs to audit 12345678" in str(answer.exception)
