@@ -154,7 +154,7 @@ def _ask_prior(book: Book) -> None:
 
 def _keep_prior(percent: float | None) -> None:
     is_share = percent is not None and 0.0 < percent < 100.0
-    choose_in_address(prior=f"{_three_digits(percent) / 100:.6g}" if is_share else None)
+    choose_in_address(prior=f"{_three_digits(percent or 0.0) / 100:.6g}" if is_share else None)
 
 
 def _three_digits(percent: float) -> float:

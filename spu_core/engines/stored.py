@@ -63,7 +63,7 @@ def model_to_show(records: Sequence[RunRecord]) -> RunRecord:
 
 def _is_below_chance(record: RunRecord) -> bool:
     metrics = record.summary.get("metrics") or {}
-    deciding = next((metrics[name] for name in DECIDING if metrics.get(name)), {})
+    deciding: dict[str, float] = next((metrics[name] for name in DECIDING if metrics.get(name)), {})
     return float(deciding.get("high", 1.0)) < 0.5
 
 

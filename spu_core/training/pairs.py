@@ -141,9 +141,8 @@ def _by_unit(folded: FoldedAuc) -> np.ndarray:
     positives, negatives = folded.effective_numbers
     part = folded.influence
     value = few_factor(positives) * part.as_positive + few_factor(negatives) * part.as_negative
-    if folded.groups is not None:
-        value = np.bincount(folded.groups, weights=value)
-    return value / folded.rows.size
+    by_unit = value if folded.groups is None else np.bincount(folded.groups, weights=value)
+    return by_unit / folded.rows.size
 
 
 def _difference(first: FoldedAuc, second: FoldedAuc, level: float) -> Difference:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import io
 import json
 import re
@@ -206,9 +207,12 @@ def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
 def test_small_files_are_scored_at_once_only_by_models_that_were_trained_here():
     trained, brought = types.SimpleNamespace(is_trained_here=True), types.SimpleNamespace(is_trained_here=False)
 
-    assert scores_at_once(trained, size=1000)
-    assert not scores_at_once(trained, size=10**9)
-    assert not scores_at_once(brought, size=1000)
+    small, large = io.BytesIO(b"a,b\n1,2\n"), io.BytesIO(b"a,b\n" + b"1,2\n" * 2_000_000)
+
+    assert scores_at_once(trained, small)
+    assert not scores_at_once(trained, large)
+    assert not scores_at_once(trained, io.BytesIO(gzip.compress(b"a,b\n1,2\n")))
+    assert not scores_at_once(brought, small)
 
 
 @pytest.fixture
