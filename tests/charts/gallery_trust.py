@@ -48,6 +48,8 @@ INFLUENCE = RuleInfluence(
             "change": [0.02, 0.002],
             "leads_down": ["Soft logistic", "Gradient boosting"],
             "leads_up": ["Gradient boosting", "Gradient boosting"],
+            "leads_dropped": ["Soft logistic", "Gradient boosting"],
+            "leads_reversed": ["Soft logistic", "Gradient boosting"],
         }
     ),
     "Gradient boosting",
