@@ -27,9 +27,8 @@ def echo_chart(report: EchoReport, *, theme: Theme = LIGHT) -> go.Figure:
     lines = [_line(name, found, color, write) for name, found, color, write in pairs if found is not None]
     figure = whisker_chart(lines, theme, report.sentence, "share repeated · AUC beyond")
     reference_line(figure, 0.5, "½: knows nothing beyond", theme.muted)
-    figure.update_xaxes(
-        range=[min(0.0, *(line.estimate for line in lines if line.estimate is not None)), 1.02], tickformat=".1f"
-    )
+    lowest = min(0.0, *(found.estimate for _, found, _, _ in pairs if found is not None))
+    figure.update_xaxes(range=[lowest, 1.02], tickformat=".1f")
     return figure
 
 
