@@ -8,7 +8,7 @@ and 1 too. A Gaussian process of the same correlations says how far out they mus
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from spu_core.metrics.ranking import Masses, rank_rows
 # Dense where analysts look: low false positive rates.
 DEFAULT_GRID = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 25), np.linspace(0.1, 0.99, 60)]))
 DRAWS = 2000
-# With fewer flagged negatives the curve is too far from straight within its own noise (simulated).
-ENOUGH_FLAGGED_NEGATIVES = 8.0
+# With fewer negatives (effective number) on one side of the threshold the curve is too far from straight within its own
+# noise (simulated); the default grid leaves such points out.
+ENOUGH_ON_EACH_SIDE = 8.0
 # More rows or groups than this are dealt to so many units by chance; the standard error then errs by 1.6 %.
 MOST_UNITS = 2048
 
@@ -46,6 +47,11 @@ class RocBand:
     level: float
     missing_because: str | None = None
 
+    @classmethod
+    def missing(cls, level: float, because: str) -> RocBand:
+        nothing = np.empty(0)
+        return cls(nothing, nothing, nothing, nothing, nothing, nothing, level, because)
+
 
 def roc_spu_band(
     soft_label: Any, score: Any, *, level: float = 0.95, grid: Any = None, sample_weight: Any = None, groups: Any = None
@@ -65,10 +71,12 @@ def roc_spu_band(
     groups = check_optional_groups(groups, score.size)
     positives, negatives = (effective_number(mass, groups) for mass in masses.all())
     if (missing := _missing_because(positives, negatives, grouped=groups is not None)) is not None:
-        nothing = np.empty(0)
-        return RocBand(nothing, nothing, nothing, nothing, nothing, nothing, level, missing)
-    enough = DEFAULT_GRID[DEFAULT_GRID * negatives >= ENOUGH_FLAGGED_NEGATIVES]
-    curve = _Curve.of(masses, score, groups, enough if grid is None else _check_grid(grid))
+        return RocBand.missing(level, missing)
+    curve = _Curve.of(masses, score, groups, DEFAULT_GRID if grid is None else _check_grid(grid))
+    if grid is None:
+        curve = curve.where_negatives_are_enough()
+    if curve.fpr.size == 0:
+        return RocBand.missing(level, "No confidence band: every threshold has too few negatives on one of its sides.")
     tail = 0.5 - 0.5 * level
     everywhere = min(tail, float(ndtr(-_sup_quantile(curve.moved, level))))
     bounds = *curve.bounds(tail), *curve.bounds(everywhere)
@@ -92,8 +100,8 @@ class _Curve:
     fpr: np.ndarray
     tpr: np.ndarray
     moved: np.ndarray  # units × grid
-    positives: float
-    held_by: np.ndarray  # effective number of units that hold the flagged positives, or the others: the smaller one
+    per_positive: float  # variance of the TPR over R(1−R), as the whole curve shows it: one over a number of positives
+    negatives: np.ndarray  # effective number of units with flagged negatives, or with others: the smaller one
 
     @classmethod
     def of(cls, masses: Masses, score: np.ndarray, groups: np.ndarray | None, grid: np.ndarray) -> _Curve:
@@ -119,20 +127,29 @@ class _Curve:
         as_positive = few_factor(positives) * (of_positive - own * tpr)
         as_negative = few_factor(negatives) * (of_negative - own_negative * grid)
         moved = as_positive - _steepest(positive, negative, end, grid, as_positive, as_negative) * as_negative
-        held_by = np.minimum(_effective_numbers(of_positive), _effective_numbers((own - of_positive).clip(0.0)))
-        return cls(grid, tpr, moved, positives, held_by)
+        variance, binomial = np.einsum("ij,ij->", as_positive, as_positive), (tpr * (1.0 - tpr)).sum()
+        per_positive = variance / binomial if binomial > 1e-9 else 1.0 / positives
+        on_each_side = [_effective_numbers(mass.clip(0.0)) for mass in (of_negative, own_negative - of_negative)]
+        least = 1.0 / effective_number(positive)
+        return cls(grid, tpr, moved, float(np.clip(per_positive, least, 1.0 / positives)), np.minimum(*on_each_side))
+
+    def where_negatives_are_enough(self) -> _Curve:
+        kept = self.negatives >= ENOUGH_ON_EACH_SIDE
+        return replace(
+            self, fpr=self.fpr[kept], tpr=self.tpr[kept], moved=self.moved[:, kept], negatives=self.negatives[kept]
+        )
 
     def bounds(self, tail: float) -> tuple[np.ndarray, np.ndarray]:
         """Bounds that fail with probability `tail` on either side, at each grid point.
 
-        The variance gives the number of positives that would vary as much. Where few units lie on one side of the
-        threshold, they say little of it: a number above that of all positives counts as one unit more would see it.
+        The variance gives the number of positives that would vary as much. With few positives on one side of the
+        threshold it says little; a number above that of the whole curve counts as one positive more would see it.
         """
         variance, binomial = np.einsum("ij,ij->j", self.moved, self.moved), self.tpr * (1.0 - self.tpr)
-        per_positive = np.divide(variance, binomial, out=np.zeros(self.tpr.size), where=binomial > 0.0)
-        usual = 1.0 / self.positives
-        shrunk = (self.held_by * per_positive + usual) / (self.held_by + 1.0)
-        size = 1.0 / np.where(per_positive > usual, per_positive, shrunk)
+        here = np.divide(variance, binomial, out=np.zeros(self.tpr.size), where=binomial > 0.0)
+        count = np.minimum(self.tpr, 1.0 - self.tpr) / self.per_positive
+        shrunk = (count * here + self.per_positive) / (count + 1.0)
+        size = 1.0 / np.where(here > self.per_positive, here, shrunk)
         hits, misses = self.tpr * size, (1.0 - self.tpr) * size
         # Clopper and Pearson add 0 and 1, which covers more than the level; Jeffreys adds ½ and ½.
         low = betaincinv(hits + 0.25, misses + 0.75, tail)
@@ -187,14 +204,14 @@ def _steepest(
 
 def _slope(sums: np.ndarray, end: np.ndarray, fpr: np.ndarray) -> np.ndarray:
     """Positive over negative mass in a symmetric window of ranks that shrinks at the ends, or in the tie that is
-    flagged in part, if that is larger."""
+    flagged in part, if that is larger than half the window."""
     count = sums.shape[1] - 1
     rank = np.interp(fpr, sums[1], np.arange(count + 1)).astype(int).clip(0, count - 1)
     half = np.minimum(np.ceil(0.4 * count**0.8), np.minimum(rank, count - rank).clip(5)).astype(int)
     first, last = (rank - half).clip(0), (rank + half).clip(max=count)
     tie = np.searchsorted(end, rank)
     tie_first, tie_last = np.append(-1, end)[tie] + 1, end[tie] + 1
-    large = tie_last - tie_first > last - first
+    large = tie_last - tie_first > half
     window = sums[:, np.where(large, tie_last, last)] - sums[:, np.where(large, tie_first, first)]
     return window[0] / window[1].clip(1e-12)
 

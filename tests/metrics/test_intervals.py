@@ -294,7 +294,7 @@ def test_bands_do_not_fall_to_zero_where_the_curve_is_almost_one():
 
     near_one = band.tpr > 0.99
     assert near_one.any()
-    assert band.simultaneous_low[near_one].min() > 0.8
+    assert band.simultaneous_low[near_one].min() > 0.75
 
 
 def curve_point_by_definition(soft_label, score, fpr):
@@ -342,6 +342,21 @@ def test_too_few_positives_or_groups_give_no_band_but_a_reason(scored):
     )
     assert "at least 10 groups with positives" in grouped.missing_because
     assert roc_spu_band(soft_label, score).missing_because is None
+    few_negatives = roc_spu_band(np.arange(600) >= 12, score)
+    assert few_negatives.missing_because == (
+        "No confidence band: every threshold has too few negatives on one of its sides."
+    )
+
+
+def test_the_default_grid_has_eight_negatives_on_each_side():
+    rng = np.random.default_rng(5)
+    truth = np.arange(300) < 200
+    band = roc_spu_band(truth, truth + rng.normal(size=300))
+
+    assert band.fpr[0] >= 0.08
+    assert band.fpr[-1] <= 0.92
+    assert band.fpr[0] < 0.1
+    assert band.fpr[-1] > 0.9
 
 
 def test_many_rows_are_dealt_to_units_without_changing_the_band_much(scored, monkeypatch):
@@ -355,9 +370,10 @@ def test_many_rows_are_dealt_to_units_without_changing_the_band_much(scored, mon
     assert (dealt.high - dealt.low != exact.high - exact.low).any()
 
 
-@pytest.mark.parametrize("rows_per_group", [1, 5])
-def test_band_and_bootstrap_agree_on_the_spread_at_one_false_positive_rate(scored, rows_per_group):
+@pytest.mark.parametrize(("rows_per_group", "decimals"), [(1, 9), (5, 9), (1, 0)])
+def test_band_and_bootstrap_agree_on_the_spread_at_one_false_positive_rate(scored, rows_per_group, decimals):
     soft_label, score, _ = scored
+    score = np.round(score, decimals)  # to whole numbers: the point lies inside a large tie
     if rows_per_group > 1:  # rows of a group share both
         soft_label, score = np.sort(soft_label), score[np.argsort(soft_label)]
     groups = np.arange(600) // rows_per_group
@@ -367,8 +383,8 @@ def test_band_and_bootstrap_agree_on_the_spread_at_one_false_positive_rate(score
     for _ in range(800):
         take = rows_of[rng.integers(0, len(rows_of), len(rows_of))].ravel()
         curve = roc_spu(soft_label[take], score[take])
-        draws.append(np.interp(0.2, curve.fpr, curve.tpr))
-    band = roc_spu_band(soft_label, score, grid=[0.2], groups=groups)
+        draws.append(np.interp(0.1, curve.fpr, curve.tpr))
+    band = roc_spu_band(soft_label, score, grid=[0.1], groups=groups)
     spread = (band.high - band.low)[0] / (2 * 1.96)
 
-    assert spread == pytest.approx(np.std(draws), rel=0.15)
+    assert spread == pytest.approx(np.std(draws), rel=0.1)
