@@ -41,7 +41,7 @@ LIBRARIES = """anyio.pytest_plugin coverage hypothesis.extra.numpy hypothesis.ex
     sklearn.pipeline streamlit.testing.v1 typer xgboost"""
 # Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test elsewhere.
 OWN_SECONDS, FURTHER_SECONDS, QUICK_SECONDS = 60.0, 15.0, 0.5
-LONGEST_WAIT = 3600.0  # seconds by the clock, for a child that waits for ever; long, since the machine may be busy
+LONGEST_WAIT = 600.0  # seconds by the clock, after which a child that waits for something is ended
 BROKEN = 99  # exit code of a child that could not do its work
 
 OPERATORS = {
@@ -396,7 +396,7 @@ def run_children(tasks: list[Callable[[Path], int | None]], places: list[Path]) 
                 running[fork(task, place)] = number, place, time.monotonic() + LONGEST_WAIT
             time.sleep(0.02)
             for child, (number, place, end) in list(running.items()):
-                if time.monotonic() > end:
+                if time.monotonic() > end and is_idle(child):
                     kill_with_its_children(child)
                 done, status = os.waitpid(child, os.WNOHANG)
                 if done:
@@ -407,6 +407,17 @@ def run_children(tasks: list[Callable[[Path], int | None]], places: list[Path]) 
     finally:
         for child in running:
             kill_with_its_children(child)
+
+
+def is_idle(child: int) -> bool:
+    """Whether it and its children wait for something; on a busy machine, waiting for a processor is not idle."""
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(child)
+        family = [process, *process.children(recursive=True)]
+        return all(each.status() != psutil.STATUS_RUNNING for each in family)
+    return False
 
 
 def kill_with_its_children(child: int) -> None:

@@ -63,6 +63,14 @@ def test_parts_with_few_bins_merge_to_the_bound_and_the_interval_of_the_whole():
     assert merged.interval().standard_error == pytest.approx(whole.interval().standard_error)
 
 
+def test_a_bin_in_which_parts_hold_different_scores_is_in_doubt():
+    low, high = (ScoreHistogram.with_edges([0.0]).add([soft], [score]) for soft, score in ((0.1, 1.0), (0.9, 2.0)))
+
+    for merged in (low + high, high + low):
+        # Two pairs of different rows: .9 positive against .9 negative, and .1 against .1; each could count 0 or 1.
+        assert (merged.auc().value, merged.auc().error_bound) == pytest.approx((0.5, 0.5 * (0.81 + 0.01)))
+
+
 def test_bins_of_one_score_each_give_the_standard_error_of_few_rows_exactly():
     rng = np.random.default_rng(4)
     soft_label, score, weight = rng.random(12), np.arange(12.0), rng.random(12)
