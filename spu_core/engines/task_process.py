@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> None:
 
 
 def bound_memory(limit: int | None) -> None:
-    """Limit the address space of this process: to `limit` beyond what its libraries reserve, or to most of the machine."""
+    """Limit the address space of this process: `limit` beyond what libraries reserve, else most of the machine."""
     if sys.platform != "linux":
         return  # elsewhere the kernel takes the limit and does not keep it
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
