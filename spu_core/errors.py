@@ -18,6 +18,7 @@ SpuError (ValueError)        everything the caller can fix
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -60,6 +61,21 @@ class EngineError(SpuError):
 
 class BundleError(SpuError):
     """An exported model cannot be trusted or read."""
+
+
+def traceback_for_log(problem: BaseException) -> str:
+    """The traceback, indented and without control characters: no text of a user can pass for a line of the log.
+
+    >>> print(traceback_for_log(ValueError("a\\n2030-01-01 all is well\\x1b[2J")))
+      | ValueError: a
+      | 2030-01-01 all is well\\x1b[2J
+    """
+    lines = "".join(traceback.format_exception(problem)).rstrip("\n").split("\n")
+    return "\n".join(f"  | {''.join(map(_visible, line))}" for line in lines)
+
+
+def _visible(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
 def words_of_system(problem: OSError) -> str:

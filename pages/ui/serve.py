@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pages.ui.people import ClosedError, server_has_login
+from pages.ui.shell import tell_failure
 
 # Streamlit styles its elements inline, and charts compile their code; nothing may come from or go to another origin.
 POLICY = (
@@ -55,4 +56,4 @@ try:
 except ClosedError as problem:
     sys.exit(str(problem))
 
-app = st.App(Path(__file__).parents[2] / "app.py", middleware=[Middleware(Guarded)])
+app = st.App(Path(__file__).parents[2] / "app.py", middleware=[Middleware(Guarded)], on_script_error=tell_failure)

@@ -14,7 +14,7 @@ import streamlit as st
 from pages.ui.people import login_is_configured, workspace_of_this_person
 from pages.ui.steps import STEPS, Step, marks_of, step_named
 from pages.ui.text import plain
-from spu_core.errors import SpuError, WorkspaceError
+from spu_core.errors import SpuError, WorkspaceError, traceback_for_log
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 BRAND = "SPU Studio"
@@ -110,14 +110,20 @@ def told_in_words(title: str) -> Iterator[None]:
         yield
     except SpuError as error:
         st.error(plain(error), icon=":material/error:")
-    except Exception:
-        reference = secrets.token_hex(4)
-        log.exception("reference %s, page %s", reference, title)
-        st.error(
-            f"Something went wrong that is not your fault. The log has the details under reference **{reference}**. "
-            "Your saved work is safe; reload the page to go on.",
-            icon=":material/error:",
-        )
+    except Exception as problem:
+        tell_failure(problem, title)
+
+
+def tell_failure(problem: BaseException, title: str = "outside of a page") -> bool:
+    """A reference number for the viewer, the traceback for the log; True, for nothing more needs to be shown."""
+    reference = secrets.token_hex(4)
+    log.error("reference %s, page %s\n%s", reference, title, traceback_for_log(problem))
+    st.error(
+        f"Something went wrong that is not your fault. The log has the details under reference **{reference}**. "
+        "Your saved work is safe; reload the page to go on.",
+        icon=":material/error:",
+    )
+    return True
 
 
 def choose_in_address(**ids: str | None) -> None:

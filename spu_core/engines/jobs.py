@@ -32,11 +32,12 @@ class JobCancelled(BaseException):
 
 @dataclass(frozen=True, kw_only=True)
 class JobLimits:
-    """How long a job may run, how much address space it may use, and how many threads."""
+    """How long a job may run, how much processor time and address space it may use, and how many threads."""
 
     seconds: float = 6 * 3600.0
     memory: int | None = None
     threads: int = 2
+    processor_seconds: float | None = None
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:
@@ -45,6 +46,8 @@ class JobLimits:
             raise WorkspaceError(
                 f"memory must be at least 100,000,000 bytes (Python itself needs that), got {self.memory:,}."
             )
+        if self.processor_seconds is not None and not self.processor_seconds > 0:
+            raise WorkspaceError(f"processor_seconds must be positive, got {self.processor_seconds}.")
         if self.threads < 1:
             raise WorkspaceError(f"threads must be at least 1, got {self.threads}.")
 

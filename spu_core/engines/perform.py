@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import traceback
 from pathlib import Path
 
 from spu_core.engines.jobs import Job, JobCancelled, Task, job_function
 from spu_core.engines.processes import this_process
-from spu_core.errors import EngineError, SpuError
+from spu_core.errors import EngineError, SpuError, traceback_for_log
 from spu_core.workspace import Attempt, JobRecord, JobStatus, Workspace, in_bytes
 from spu_core.workspace.locks import locked
 from spu_core.workspace.values import new_id
@@ -42,7 +41,7 @@ def perform(workspace: Workspace, attempt: Attempt) -> None:
     except JobCancelled:
         workspace.jobs.end(attempt, JobStatus.CANCELLED, "Cancelled.")
     except BaseException as error:
-        _log(workspace.jobs.log_path(job.id))
+        _log(workspace.jobs.log_path(job.id), error)
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit | EngineError)
         status = JobStatus.INTERRUPTED if interrupted else JobStatus.FAILED
         workspace.jobs.end(attempt, status, sentence_for(error, job))
@@ -66,8 +65,8 @@ def _memory_sentence(job: JobRecord) -> str:
     return f"This job needed more memory than {allowed}; {SMALLER}."
 
 
-def _log(path: Path) -> None:
+def _log(path: Path, error: BaseException) -> None:
     # Opened for private appending: a traceback may quote data.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with open(descriptor, "a", encoding="utf-8") as stream:
-        traceback.print_exc(file=stream)
+        stream.write(f"{traceback_for_log(error)}\n")

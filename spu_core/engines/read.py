@@ -9,7 +9,7 @@ from typing import Any
 
 from spu_core.engines.jobs import Task
 from spu_core.engines.profiles import profile_of
-from spu_core.engines.task_process import bound_memory
+from spu_core.engines.task_process import bound_memory, bound_processor
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.tables import Dialect, read_table
 from spu_core.workspace import in_bytes
@@ -37,9 +37,10 @@ def read(task: Task) -> dict[str, Any]:
     return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
 
 
-def main(source: str, target: str, name: str, memory: str) -> None:
+def main(source: str, target: str, name: str, memory: str, seconds: str) -> None:
     """The child of `read_aside`: reads a file and writes it as parquet, or says why it cannot."""
     bound_memory(int(memory))
+    bound_processor(float(seconds))
     try:
         read_table(Path(source), name=name).to_parquet(Path(target))
     except SpuError as problem:

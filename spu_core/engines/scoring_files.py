@@ -106,7 +106,7 @@ def start_scoring(workspace: Workspace, run: str, stream: IO[bytes], name: str, 
     parameters = {"run": run, "upload": upload, "name": name, "flag_by": flag_by}
     reading = read_limits(workspace.uploads.path(upload).stat().st_size)
     # The model needs its part, too, and the time of a file that takes long is mostly that of scoring.
-    limits = JobLimits(memory=2 * (reading.memory or MEMORY), seconds=30 * reading.seconds)
+    limits = JobLimits(memory=2 * (reading.memory or MEMORY), seconds=3 * reading.seconds)
     return start_worker(workspace, Job(kind="score", parameters=parameters, title=name, limits=limits))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import faulthandler
+import math
 import os
 import resource
 import signal
 import sys
 import threading
+import time
 
 import psutil
 
@@ -27,7 +29,9 @@ def main(arguments: list[str]) -> None:
     os.nice(NICENESS)
     attempt = Attempt(job, int(number))
     with Workspace.join(Home.at(home), place) as workspace:
-        bound_memory(workspace.jobs.get(job).limits.get("memory"))
+        limits = workspace.jobs.get(job).limits
+        bound_memory(limits.get("memory"))
+        bound_processor(limits.get("processor_seconds"))
         workspace.jobs.report(attempt, 0.0, "running", {})
         try:
             perform(workspace, attempt)
@@ -36,13 +40,24 @@ def main(arguments: list[str]) -> None:
 
 
 def bound_memory(limit: int | None) -> None:
-    """Limit the address space of this process, by default to most of the machine."""
+    """Limit the address space of this process: `limit` beyond what libraries reserve, else most of the machine."""
     if sys.platform != "linux":
         return  # elsewhere the kernel takes the limit and does not keep it
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = int(limit or psutil.virtual_memory().total * _SHARE_OF_MACHINE)
+    most = psutil.virtual_memory().total * _SHARE_OF_MACHINE
+    # Libraries reserve a gigabyte and more of addresses, of which they use little.
+    wanted = int(most if limit is None else limit + psutil.Process().memory_info().vms)
     soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def bound_processor(seconds: float | None) -> None:
+    """End this process (SIGXCPU) once it has used so much more processor time; waiting for a busy machine is free."""
+    if seconds is not None:
+        used = time.process_time()
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + seconds), hard))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def _die_with_watcher(lifeline: int) -> None:

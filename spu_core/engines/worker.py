@@ -137,6 +137,10 @@ class Watch:
             self.workspace.jobs.end(self.attempt, JobStatus.FAILED, sentence)
         elif reason is JobStatus.CANCELLED or self._is_unwanted():
             self.workspace.jobs.end(self.attempt, JobStatus.CANCELLED, "Cancelled.")
+        elif code == -signal.SIGXCPU:
+            allowed = f"{float(job.limits.get('processor_seconds') or 0):g} seconds"
+            sentence = f"Stopped after its limit of {allowed} of processor time; allow more, or make the job smaller."
+            self.workspace.jobs.end(self.attempt, JobStatus.FAILED, sentence)
         else:
             self.workspace.jobs.end(self.attempt, JobStatus.INTERRUPTED, _death_sentence(code))
 

@@ -48,7 +48,7 @@ def test_what_a_page_chose_by_itself_is_in_its_address(open_app, name):
 @pytest.mark.parametrize("name", PAGES)
 def test_a_failure_gets_a_reference_and_no_traceback(open_app, monkeypatch, caplog, name):
     def fail(*_):
-        raise RuntimeError("secret detail")
+        raise RuntimeError("secret detail\n2030-01-01 INFO all is well\x1b[2J")
 
     monkeypatch.setattr("pages.ui.shell.marks_of", fail)
     page = open_app(f"pages/{name}")
@@ -59,6 +59,9 @@ def test_a_failure_gets_a_reference_and_no_traceback(open_app, monkeypatch, capl
     reference = re.search(r"\*\*([0-9a-f]{8})\*\*", shown).group(1)
     assert reference in caplog.text
     assert "secret detail" in caplog.text
+    # What a user typed cannot pass for a line of the log, nor change the terminal that shows it.
+    assert "\n2030-01-01" not in caplog.text
+    assert "\x1b" not in caplog.text
 
 
 def test_every_page_of_a_read_only_home_shows_what_is_there_and_the_files_can_be_downloaded(

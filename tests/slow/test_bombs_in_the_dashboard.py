@@ -1,0 +1,59 @@
+"""Thirty small files that ask for much, brought to a running dashboard: it stays small and answers others."""
+
+import os
+import statistics
+import time
+
+import psutil
+import pytest
+
+from spu_core.engines.processes import wait_until
+from spu_core.workspace import Home, Workspace
+from tests.live import open_tab_in, running_server
+from tests.tables.bombs import BOMBS
+
+PATIENCE = 900.0
+# Of a machine that has a core to spare; where others fill it, they take their share of the time.
+TWO_SECONDS = 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+MOST_GROWTH = 200_000_000
+
+
+def listener(url: str) -> psutil.Process:
+    port = int(url.rsplit(":", 1)[1])
+    found = (each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN)
+    return psutil.Process(next(each.pid for each in found if each.laddr.port == port))
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.xdist_group("processes")
+@pytest.mark.skipif(
+    os.environ.get("SPU_SLOW") != "1", reason="Takes minutes; tests/engines/test_bombs.py has a sample."
+)
+def test_no_bomb_takes_the_server(browser, tmp_path):
+    with running_server(tmp_path / "home", tmp_path / "server.log") as server:
+        process, waits, told = listener(server.url), [], {}
+        brings, looks = open_tab_in(browser, server).open("data"), open_tab_in(browser, server).open("paper")
+        before = largest = process.memory_info().rss
+        for name, make in BOMBS.items():
+            (tmp_path / name).write_bytes(make())
+            brings.open("data").page.set_input_files("input[type=file]", str(tmp_path / name))
+            with Workspace.join(Home.at(server.home), ".") as workspace:
+                assert wait_until(lambda name=name: any(job.title == name for job in workspace.jobs.list()), PATIENCE)
+                begun = time.monotonic()
+                while not (job := next(job for job in workspace.jobs.list() if job.title == name)).status.is_over:
+                    assert time.monotonic() - begun < PATIENCE
+                    start = time.perf_counter()
+                    looks.open("train" if len(waits) % 2 else "paper")
+                    waits.append(time.perf_counter() - start)
+                    largest = max(largest, process.memory_info().rss)
+            told[name] = f"{job.status}: {job.error or job.result}"
+            assert "unexpected error" not in job.error, (name, job.error)
+            print(f"{name:38} {time.monotonic() - begun:6.1f} s  {told[name][:150]}", flush=True)
+            (tmp_path / name).unlink()
+        grown = largest - before
+        print(f"server grew by {grown / 1e6:.0f} MB; another page took {statistics.median(waits):.2f} s (median)")
+
+    assert len(told) == 30
+    assert grown <= MOST_GROWTH
+    assert statistics.median(waits) <= TWO_SECONDS
