@@ -82,11 +82,9 @@ class _Seen:
         """Whether the first record holds a number, a date or a time."""
         return any(kind not in ("", "word") for kind in self.kinds)
 
-    @cached_property
-    def kinds_below(self) -> tuple[str, ...]:
-        """The kind of each column; where the first record holds figures itself, nearly all cells must have it."""
-        share = _NEARLY_ALL if self.has_figures else _MOST
-        return tuple(kind_of_column(column, share) for column in self.columns)
+    def kind_below(self, column: Cells) -> str:
+        """The kind of a column; where the first record holds figures itself, nearly all cells must have it."""
+        return kind_of_column(column, _NEARLY_ALL if self.has_figures else _MOST)
 
 
 def nothing_in_it(seen: _Seen) -> bool | None:
@@ -103,8 +101,8 @@ def nothing_below(seen: _Seen) -> bool | None:
 
 def words_over_figures(seen: _Seen) -> bool | None:
     """A word above numbers, dates or times is a name: `country,2019,label` over `Chad,5,0`."""
-    pairs = zip(seen.kinds, seen.kinds_below, strict=True)
-    return True if any(name == "word" and below not in ("", "word") for name, below in pairs) else None
+    columns = (column for kind, column in zip(seen.kinds, seen.columns, strict=True) if kind == "word")
+    return True if any(seen.kind_below(column) not in ("", "word") for column in columns) else None
 
 
 def other_notation(seen: _Seen) -> bool | None:
@@ -112,10 +110,8 @@ def other_notation(seen: _Seen) -> bool | None:
 
     None of the figures may stand above its own kind, and one row below is not enough.
     """
-    pairs = [
-        (name, below) for name, below in zip(seen.kinds, seen.kinds_below, strict=True) if name not in ("", "word")
-    ]
-    other = [name != below for name, below in pairs if below]
+    pairs = [(kind, column) for kind, column in zip(seen.kinds, seen.columns, strict=True) if kind not in ("", "word")]
+    other = [kind != below for kind, column in pairs if (below := seen.kind_below(column))]
     return True if len(seen.rows) > 1 and other and all(other) else None
 
 

@@ -321,6 +321,8 @@ def _further_rows(draft: _Draft) -> _Draft:
 
 
 def _is_further_header(record: Record, rest: Sequence[Record]) -> bool:
+    if any(kind_of(cell) not in ("", "word") for cell in record.cells):
+        return False
     below = [other.cells for other in rest if other.first_line > record.last_line][:200]
     columns = zip(*(cells for cells in below if len(cells) == len(record.cells)), strict=True)
     kinds = [kind_of_column(column) for column in columns]

@@ -6,6 +6,8 @@ none is left, the file has one column.
 
 from __future__ import annotations
 
+import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -49,7 +51,8 @@ def sniff_cut(sample: str) -> Cut:
     >>> sniff_cut("a||b\\n1||2\\n3||4\\n").separator
     '||'
     """
-    cuts = [cut_with(sample, separator, quote) for separator in SEPARATORS for quote in _quotes_in(sample)]
+    head, quotes = _first_lines(sample), _quotes_in(sample)
+    cuts = [cut_with(head, separator, quote) for separator in SEPARATORS for quote in quotes]
     best = max(cuts, key=lambda cut: cut.fit)
     if best.fit > 0.0:
         return best
@@ -59,6 +62,8 @@ def sniff_cut(sample: str) -> Cut:
 
 def cut_with(sample: str, separator: str, quote: str) -> Cut:
     """How well one separator and quote fit the sample; nothing fits a separator that cuts no cells apart."""
+    if separator[0] not in sample:
+        return Cut(separator, quote, 1, 0.0)
     records = [record for record in read_records(sample, separator[0], quote, SAMPLE_RECORDS) if any(record.cells)]
     width = usual_width([record.cells for record in records])
     seen = _Seen(sample, separator[0], quote, width, tuple(records))
@@ -70,6 +75,11 @@ def cut_with(sample: str, separator: str, quote: str) -> Cut:
     if _is_doubled(seen):
         return Cut(2 * separator[0], quote, (width + 1) // 2, fit)
     return Cut(separator[0], quote, width, fit)
+
+
+def _first_lines(sample: str) -> str:
+    """Lines enough for the records that are looked at."""
+    return "".join(itertools.islice(io.StringIO(sample, newline=""), SAMPLE_RECORDS + 100))
 
 
 def usual_width(records: Sequence[Sequence[str]]) -> int:
