@@ -41,8 +41,8 @@ class DraftCondition:
     def _comparison(self) -> Compare | None:
         if self.operator == RANGE:
             return _range(self.column, *(self.value or (None, None)))
-        given = self.value if isinstance(self.value, tuple) else (self.value,)
-        if OPERATORS[self.operator].shape.is_required and (not given or None in given or "" in given):
+        is_open = self.value in (None, "", ()) or (isinstance(self.value, tuple) and None in self.value)
+        if is_open and OPERATORS[self.operator].shape.is_required:
             return None
         return Compare(self.column, self.operator, self.value)
 

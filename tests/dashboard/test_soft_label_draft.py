@@ -38,6 +38,7 @@ from tests.dashboard.soft_labels import SAVED, some_table
         Compare("age", ">", 20),
         ~Compare("city", "in", ["Bern", "Basel"]),
         Compare("age", "is_missing"),
+        Compare("city", "in", ["", "Bern"]),
         AllOf((Compare("age", "<=", 40), Compare("gain", "=", 3), ~Compare("city", "contains", "x"))),
         AnyOf((AllOf((Compare("age", "<", 40), Compare("gain", ">", 3))), Compare("city", "in", ["Bern"]))),
         Compare("joined", "between", ["2024-01-01", "2024-02-01T23:59:59.999999"]),
