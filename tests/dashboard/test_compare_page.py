@@ -128,7 +128,7 @@ def test_deleting_a_run_says_first_what_goes(open_app, address):
 
 # What only this tab shows.
 DETAILS = {
-    "All figures": lambda page: page.dataframe[-1].value["group"],
+    "All figures": lambda page: page.dataframe[-1].value["among_best"],
     "Differences": lambda page: page.dataframe[-1].value["p_holm"],
     "Costs": lambda page: page.number_input(key="compare_cost"),
     "Calibration": lambda page: page.multiselect(key="compare_calibrated"),

@@ -271,7 +271,7 @@ def finished_scoring(page):
 
 
 def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_app, address, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.scoring_files.SMALL", 0)
+    monkeypatch.setattr("spu_core.engines.reading.SMALL", 0)
     page = at_part(open_app, "Score a new file", **address)
     page.file_uploader(key="export_rows").upload("new.csv", new_rows(mean_radius=99.0)).run()
     assert not page.exception
@@ -296,7 +296,7 @@ def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_
 
 
 def test_a_large_file_that_does_not_fit_is_refused_in_the_words_of_its_job(open_app, address, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.scoring_files.SMALL", 0)
+    monkeypatch.setattr("spu_core.engines.reading.SMALL", 0)
     page = at_part(open_app, "Score a new file", **address)
     page.file_uploader(key="export_rows").upload("new.csv", b"a,b\n1,2\n3,4\n").run()
     page = finished_scoring(page)
