@@ -89,15 +89,7 @@ def open_dashboard(
     environment = dict(os.environ)
     if workspace is not None:
         environment["SPU_HOME"] = str(workspace.expanduser().absolute())
-    command = [
-        sys.executable,
-        "-m",
-        "streamlit",
-        "run",
-        str(folder / "pages" / "ui" / "serve.py"),
-        "--server.port",
-        str(port),
-    ]
+    command = [sys.executable, "-m", "pages.ui.launch", "--server.port", str(port)]
     command += ["--server.headless", "false" if browser else "true"]
     # Streamlit reads .streamlit/config.toml from the folder it is started in.
     with subprocess.Popen(command, cwd=folder, env=environment) as server:

@@ -1,6 +1,6 @@
 """The server of the dashboard: `app.py` and its pages behind headers that keep other sites and other origins out.
 
-`spu app` runs this file. It does not start where others could open the dashboard without a login.
+`pages/ui/launch.py` starts it. It does not start where others could open the dashboard without a login.
 """
 
 import sys
