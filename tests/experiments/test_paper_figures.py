@@ -46,8 +46,8 @@ def test_a_part_has_its_own_figures_only(theorem_4):
 def test_figure_4_says_where_the_printed_bound_fails(theorem_4):
     figure = figures_of(theorem_4)["theorem4"]
 
-    assert "violates the printed bound" in alt_text(figure.of(theorem_4, "0.98"))
-    assert "stays below both bounds" in alt_text(figure.of(theorem_4, "0.5"))
+    assert "exceeds the printed bound" in alt_text(figure.of(theorem_4, "0.98"))
+    assert "stays below the printed bound" in alt_text(figure.of(theorem_4, "0.5"))
 
 
 def test_figure_2_draws_a_stage_that_only_renames_its_players_once():
