@@ -101,7 +101,7 @@ class _Curve:
     tpr: np.ndarray
     moved: np.ndarray  # units × grid
     per_positive: float  # variance of the TPR over R(1−R), as the whole curve shows it: one over a number of positives
-    negatives: np.ndarray  # effective number of units with flagged negatives, or with others: the smaller one
+    negatives: np.ndarray  # effective number of negatives flagged, or not, in rows or in units: the smallest
 
     @classmethod
     def of(cls, masses: Masses, score: np.ndarray, groups: np.ndarray | None, grid: np.ndarray) -> _Curve:
@@ -129,9 +129,10 @@ class _Curve:
         moved = as_positive - _steepest(positive, negative, end, grid, as_positive, as_negative) * as_negative
         variance, binomial = np.einsum("ij,ij->", as_positive, as_positive), (tpr * (1.0 - tpr)).sum()
         per_positive = variance / binomial if binomial > 1e-9 else 1.0 / positives
+        per_positive = float(np.clip(per_positive, 1.0 / effective_number(positive), 1.0 / positives))
         on_each_side = [_effective_numbers(mass.clip(0.0)) for mass in (of_negative, own_negative - of_negative)]
-        least = 1.0 / effective_number(positive)
-        return cls(grid, tpr, moved, float(np.clip(per_positive, least, 1.0 / positives)), np.minimum(*on_each_side))
+        rows = effective_number(negative) * np.minimum(grid, 1.0 - grid)
+        return cls(grid, tpr, moved, per_positive, np.minimum(rows, np.minimum(*on_each_side)))
 
     def where_negatives_are_enough(self) -> _Curve:
         kept = self.negatives >= ENOUGH_ON_EACH_SIDE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from scipy.stats import beta
 from scipy.stats import t as student_t
 
@@ -36,6 +36,7 @@ def scored():
     return soft_label, soft_label + 0.3 * rng.normal(size=600), soft_label + 0.4 * rng.normal(size=600)
 
 
+@settings(deadline=None)
 @given(rows())
 def test_influence_values_equal_the_full_matrix_and_sum_to_zero(data):
     soft_label, score = data
