@@ -24,7 +24,8 @@ CHROME_ON_MACOS = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", CHROME_ON_MACOS)
 APP = "-m spu_core app --no-browser --workspace {home} --port"
 NO_BROWSER = "No Chromium was found: install it (Debian: apt install chromium) or set SPU_BROWSER to its path."
-WORKER_PATIENCE = 900_000  # milliseconds: on a busy machine a worker gives way to everything else
+# Milliseconds. They only end a wait for what never comes; on a busy machine a worker gives way to everything else.
+PAGE_PATIENCE, WORKER_PATIENCE = 300_000, 900_000
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -184,7 +185,7 @@ def open_tab_in(browser, server: Server, *, width: int = 1280, height: int = 900
     """A tab in a session of its own."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-    context.set_default_timeout(300_000)  # a busy machine is slow, not broken
+    context.set_default_timeout(PAGE_PATIENCE)
     return Tab(context.new_page(), server)
 
 

@@ -8,6 +8,7 @@ from spu_core import charts
 from tests.charts import gallery
 from tests.charts.gallery import EXAMPLES, LIGHT
 from tests.charts.test_text import HOSTILE
+from tests.live import PAGE_PATIENCE
 
 pytestmark = pytest.mark.browser
 
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def page(browser):
     opened = browser.new_page(viewport={"width": 700, "height": 600})
+    opened.set_default_timeout(PAGE_PATIENCE)
     yield opened
     opened.close()
 
