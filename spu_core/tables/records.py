@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,21 +43,36 @@ def read_records(sample: str, separator: str, quote: str, most: int | None = Non
     [('a', 'b', 'c'), ('1', '2', '3'), ('4', 'x\\ny', '6')]
     """
     lines = list(io.StringIO(sample, newline=""))
-    found, at = list[Record](), 0
-    width = plain_width(lines, separator, quote)
-    while at < len(lines) and (most is None or len(found) < most):
+    if not quote or not any(line.count(quote) % 2 for line in lines):
+        return list(itertools.islice(_plain_records(lines, separator, quote), most))
+    return list(itertools.islice(_repaired_records(lines, separator, quote), most))
+
+
+def _plain_records(lines: list[str], separator: str, quote: str) -> Iterator[Record]:
+    """Records of lines whose quotes come in pairs."""
+    reader = csv_reader(lines, separator, quote, skipinitialspace=separator != " ")
+    line = 0
+    # A cell beyond the csv module's size ends the sample; what came before it shows the layout.
+    with contextlib.suppress(csv.Error):
+        for cells in reader:
+            yield Record(tuple(map(str.strip, cells)), line + 1, reader.line_num)
+            line = reader.line_num
+
+
+def _repaired_records(lines: list[str], separator: str, quote: str) -> Iterator[Record]:
+    """Records of lines, some of which open a quote that others may close."""
+    at, width = 0, plain_width(lines, separator, quote)
+    while at < len(lines):
         others = (lines[number] for number in range(at + 1, len(lines)))
         below = lines_below(lines[at], others, width, separator, quote)
         last = at + 1 + (below or 0)
         try:
             cells = _cells_of_lines(lines[at:last], separator, quote if below is not None else "")
         except csv.Error:
-            # A cell beyond the csv module's size ends the sample; what came before it shows the layout.
-            break
+            return
         strip = f"{quote} \t" if below is None else None
-        found.append(Record(tuple(cell.strip(strip) for cell in cells), at + 1, last, below is None))
+        yield Record(tuple(cell.strip(strip) for cell in cells), at + 1, last, below is None)
         at = last
-    return found
 
 
 def cells_of(line: str, separator: str, quote: str) -> list[str]:

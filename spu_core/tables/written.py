@@ -18,7 +18,7 @@ from pandas.api import types as kinds
 # In a stored table, the text of a column stands in a column of this name with its own name behind it.
 TEXT_COLUMN = "\u2063as written: "
 # As many rows show the notation of a column.
-NOTATION_ROWS = 500
+NOTATION_ROWS = 200
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _ISO_SECOND = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _FRACTION = re.compile(r"-?\d+\.(\d+)")
