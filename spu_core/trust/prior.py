@@ -79,7 +79,7 @@ def _rules_words(estimate: PriorEstimate, mean: float) -> tuple[str, bool]:
             f"Your rules expect {mean:.1%} positives, more than the upper estimate. Either the beliefs are too strong, "
             "or the confirmed cases are the easy ones and the estimate is too low. An audit can tell."
         ), False
-    return f"Your rules expect {mean:.1%} positives, which this range does not contradict.", True
+    return f"Your rules expect {mean:.1%} positives, which does not clearly contradict this range.", True
 
 
 def _checked(sources: list[Source]) -> tuple[tuple[str, ...], bool]:

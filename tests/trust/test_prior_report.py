@@ -17,8 +17,8 @@ def bbe(**changes):
 @pytest.mark.parametrize(
     ("estimate", "mean", "words", "agrees"),
     [
-        (bbe(), 0.21, "Your rules expect 21.0% positives, which this range does not contradict.", True),
-        (bbe(), 0.05, "Your rules expect 5.0% positives, which this range does not contradict.", True),
+        (bbe(), 0.21, "Your rules expect 21.0% positives, which does not clearly contradict this range.", True),
+        (bbe(), 0.05, "Your rules expect 5.0% positives, which does not clearly contradict this range.", True),
         (bbe(), 0.4, "more than the upper estimate. Either the beliefs are too strong", False),
         (bbe(warning="Only 3 labelled rows."), 0.2, "Only 3 labelled rows.", True),
     ],
