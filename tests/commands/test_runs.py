@@ -12,11 +12,12 @@ from typer.testing import CliRunner
 
 from spu_core import cli
 from spu_core.engines.stored import stored_bundle
-from spu_core.export import load_bundle, save_bundle
+from spu_core.export import save_bundle
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate
 from spu_core.workspace import Workspace
 from tests.dashboard.trained import bring_sample, train_quickly
+from tests.export.examples import known
 
 CANDIDATES = (Candidate("logistic", name="linear"), Candidate("labeled_vs_rest", {"learner": "logistic"}, name="plain"))
 
@@ -72,7 +73,7 @@ def test_rows_are_scored_from_pipe_to_pipe_with_the_notes_beside_them(run, ids, 
     rows = (place[0] / "rows.csv").read_bytes()
     found = run("score", "linear.spu", "-", "-o", "-", input=rows)
 
-    expected = load_bundle("linear.spu").score(load_sample("breast_cancer").frame)
+    expected = known("linear.spu").score(load_sample("breast_cancer").frame)
     np.testing.assert_array_equal(pd.read_csv(io.StringIO(found.stdout))["score"], expected.frame["score"])
     assert found.stderr.splitlines() == list(expected.report.notes)
     assert run("score", ids[0], "rows.csv", "-o", "-").stdout == found.stdout
@@ -133,7 +134,7 @@ def test_words_of_the_call_stand_in_the_card_and_changes_in_its_history(run, ids
 def test_a_bundle_may_leave_without_its_rows(run, tmp_path):
     run("export", "linear.spu", "-o", str(tmp_path / "lean.spu"), "--no-keep-rows")
 
-    assert not load_bundle(tmp_path / "lean.spu").rows
+    assert not known(tmp_path / "lean.spu").rows
 
 
 def test_a_folder_is_written_as_a_folder_or_a_zip_and_never_over_something(run, ids, tmp_path, monkeypatch, capsys):
@@ -192,4 +193,4 @@ def test_a_plan_and_a_training_meet_in_a_pipe(run, tmp_path):
     [path] = done["bundles"]
     assert not done["rows_differ"]
     # A workspace that has the same rows knows the bundle by this.
-    assert load_bundle(path).passport.fingerprint == json.loads(planned.stdout)["fingerprint"]
+    assert known(path).passport.fingerprint == json.loads(planned.stdout)["fingerprint"]

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from spu_core.cli import app
 from spu_core.errors import SpuError
-from spu_core.export import load_bundle
 from spu_core.labels import soft_labels_for
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.tables import open_folder, read_table
+from tests.export.examples import known
 from tests.tables.folders import mixed_frame
 
 RULES = RuleSet((Rule("rich", 0.4, Compare("amount", ">", 200)), Rule("city", 0.2, Compare("city", "=", "Chur"))))
@@ -60,7 +60,7 @@ def test_a_folder_is_planned_and_trained_to_ordinary_bundles(place):
     result = run("train", place / "study.json", "--data", place / "rows", "-o", place / "runs")
 
     assert "stay in files and are read in parts" in result.stderr
-    bundle = load_bundle(place / "runs" / "01-lightgbm.spu")
+    bundle = known(place / "runs" / "01-lightgbm.spu")
     folder = open_folder(place / "rows")
     assert bundle.run.basis.soft_label.tolist() == soft_labels_for(folder, RULES).value.tolist()
     assert len(bundle.predict(folder.read().frame)) == 300

@@ -16,12 +16,13 @@ from spu_core.engines.export_forms import FORMS
 from spu_core.engines.exporting import prepare
 from spu_core.engines.stored_model import StoredModel
 from spu_core.engines.study import Study
-from spu_core.export import Bundle, load_bundle
+from spu_core.export import Bundle
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate
 from spu_core.workspace import Threshold, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
+from tests.export.examples import known
 
 PAGE = "pages/6_export.py"
 CANDIDATES = (
@@ -145,7 +146,7 @@ def prepared(page, form, variant=None):
 def test_each_form_is_prepared_on_a_click_and_is_what_it_says(open_app, address):
     page = open_app(PAGE, **address)
 
-    bundle = load_bundle(prepared(page, "bundle"))
+    bundle = known(prepared(page, "bundle"))
     assert bundle.name == "linear"
     assert bundle.point.threshold == 0.5
     assert bundle.passport.data_name == "Breast cancer"
@@ -162,7 +163,7 @@ def test_each_form_is_prepared_on_a_click_and_is_what_it_says(open_app, address)
 def test_training_rows_leave_with_out_of_fold_scores(open_app, address):
     page = open_app(PAGE, **address)
     scored = pd.read_csv(io.BytesIO(prepared(page, "scores_csv")))
-    bundle = load_bundle(prepared(page, "bundle"))
+    bundle = known(prepared(page, "bundle"))
     again = pd.read_parquet(io.BytesIO(prepared(page, "scores_parquet", ("export_form_scores_csv", "Parquet"))))
 
     assert scored["out_of_fold_score"].tolist() == pytest.approx(bundle.run.score.tolist())
@@ -196,7 +197,7 @@ def test_words_go_into_the_bundle_and_come_back(open_app, address):
     token = page.selectbox[0].value
     page.text_area(key=f"export_purpose_{token}").set_value("Find *early* cases.").run()
     page.toggle(key=f"export_keep_{token}").set_value(False).run()
-    bundle = load_bundle(prepared(page, "bundle"))
+    bundle = known(prepared(page, "bundle"))
 
     assert bundle.passport.purpose == "Find *early* cases."
     assert not bundle.rows
@@ -209,7 +210,7 @@ def test_the_card_tells_what_happened_to_the_run_and_what_the_analyst_says_is_ne
     page = open_app(PAGE, **address)
     token = page.selectbox[0].value
     page.text_area(key=f"export_changes_{token}").set_value("New scanner since May.\n\nFewer columns.").run()
-    history = load_bundle(prepared(page, "bundle")).passport.history
+    history = known(prepared(page, "bundle")).passport.history
 
     assert "logistic on 'Breast cancer'" in history[0]
     assert "flags scores above 0.5 (10.00% of the training rows out of fold), chosen as '10 % flagged'" in history[1]
@@ -225,7 +226,7 @@ def test_another_operating_point_makes_another_bundle(open_app, address):
     page = open_app(PAGE, **address)
 
     assert "export_prepare_bundle" in [button.key for button in page.button]
-    assert load_bundle(prepared(page, "bundle")).point.threshold == 0.7
+    assert known(prepared(page, "bundle")).point.threshold == 0.7
 
 
 def test_the_mark_grows_old_when_another_run_becomes_champion(address):
@@ -431,7 +432,7 @@ def test_a_downloaded_bundle_loads_and_hostile_names_stay_text(shared_server, op
     file = download(tab, "export_download_bundle")
 
     assert file.suggested_filename == "linear.spu"
-    assert load_bundle(file.path()).name == "linear"
+    assert known(file.path()).name == "linear"
 
     hostile = run_named(HOSTILE, shared_server.home, served["dataset"])
     tab.open(f"export?dataset={served['dataset']}&rules={served['rules']}&run={hostile}")

@@ -20,11 +20,12 @@ from spu_core.engines.scoring_files import score_upload
 from spu_core.engines.stored_model import ExportWords, StoredModel
 from spu_core.engines.study import Study
 from spu_core.errors import BundleError, WorkspaceError
-from spu_core.export import Passport, Scoring, bundle_bytes, load_bundle
+from spu_core.export import Passport, Scoring, bundle_bytes
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Threshold, Workspace
+from tests.export.examples import known
 
 LEFT_OUT = "mean_radius"
 
@@ -67,7 +68,7 @@ def test_a_file_is_made_once_and_found_again_until_something_changes(stored):
     assert [record.id for record in stored.exports.list(first.run) if record.format == "bundle"] == [second.id]
     assert ExportWords.last_said(stored, first.run) == ExportWords(purpose="to learn")
 
-    bundle = load_bundle(stored.exports.path(second.id))
+    bundle = known(stored.exports.path(second.id))
     assert (bundle.point.threshold, bundle.passport.purpose) == (0.6, "to learn")
     assert bundle.passport.fingerprint == stored.datasets.list()[0].fingerprint
 
@@ -126,7 +127,7 @@ def test_the_folder_goes_without_onnx_where_it_must(stored):
     made = FORMS["folder"].make(model(stored, "third", keep_rows=False))
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
         names = archive.namelist()
-        bundle = load_bundle(archive.read("bundle.spu"))
+        bundle = known(archive.read("bundle.spu"))
 
     assert made.note.startswith("Without an ONNX model.")
     assert "model_card.md" in names
@@ -147,7 +148,7 @@ def test_a_bundle_of_the_same_table_becomes_one_run(stored, tmp_path):
     data = bundle_bytes(model(stored, "first").bundle)
     with Workspace.open(tmp_path) as elsewhere:
         dataset = elsewhere.datasets.save(load_sample("breast_cancer"), "the same cells")
-        bundle = load_bundle(data)
+        bundle = known(data)
         run = keep_as_run(elsewhere, dataset, bundle, data)
 
         assert keep_as_run(elsewhere, dataset, bundle, data).id == run.id

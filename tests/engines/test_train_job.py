@@ -8,11 +8,11 @@ import pytest
 from spu_core.engines import Job, run_here, start_worker, wait_for
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.export import load_bundle
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan, cross_fit
 from spu_core.workspace import Workspace
+from tests.export.examples import known
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_a_stored_run_scores_like_the_same_training_in_this_process(workspace):
         table, soft_labels_of(table, fitted), [Candidate("lightgbm", {"rounds": 20})], TrainConfig(folds=3)
     )
 
-    bundle = load_bundle(workspace.runs.path(done.result["runs"][0]))
+    bundle = known(workspace.runs.path(done.result["runs"][0]))
 
     np.testing.assert_array_equal(bundle.run.score, run.score)
     np.testing.assert_array_equal(bundle.predict(table.frame), run.fit_all().score(table.frame))

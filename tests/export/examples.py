@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from spu_core.export import Bundle, Passport, Recipe, recipe_of
+from spu_core.export import Bundle, Passport, Recipe, load_bundle, recipe_of
+from spu_core.export.archive import digest
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.models import METHODS
 from spu_core.rules import Compare, FittedRules, Rule, RuleSet
@@ -83,3 +86,9 @@ def example(method: str = "lightgbm") -> Example:
 def _bundle(method: str) -> Bundle:
     found = example(method)
     return Bundle.of(found.run, fitted=found.fitted, recipe=found.recipe, passport=Passport.of(found.table))
+
+
+def known(source: bytes | str | os.PathLike[str]) -> Bundle:
+    """A bundle that the test has made itself: read without the trial in a child, which takes two seconds."""
+    data = source if isinstance(source, bytes) else Path(source).read_bytes()
+    return load_bundle(data, known_hash=digest(data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -15,13 +14,13 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import BundleError
-from spu_core.export import Bundle, FlagPoint, Passport, bundle_bytes, load_bundle, save_bundle
+from spu_core.export import FlagPoint, Passport, bundle_bytes, load_bundle, save_bundle
 from spu_core.export.facts import RunFacts, row_parts, run_from, tuning_from_dict, tuning_to_dict
 from spu_core.models import METHODS, Selection
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
 from spu_core.training.tuning import TuningReport
-from tests.export.examples import example, make_frame
+from tests.export.examples import example, known, make_frame
 
 TABLE_METHODS = [method for method in METHODS if method != "cnn"]
 SCORE_ALL = """
@@ -36,11 +35,6 @@ for path in sorted(folder.glob("*.spu")):
     bundle = load_bundle(path, known_hash=digest(path.read_bytes()))
     bundle.predict(frame).astype("<f8").tofile(path.with_suffix(".scores"))
 """
-
-
-def known(data: bytes) -> Bundle:
-    """A bundle that we have stored ourselves, so that no trial is needed."""
-    return load_bundle(data, known_hash=hashlib.sha256(data).hexdigest())
 
 
 def decimal_comma(folder) -> dict[str, str]:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.export import Bundle, load_bundle, recipe_of, save_bundle
+from spu_core.export import Bundle, recipe_of, save_bundle
 from spu_core.labels import soft_labels_for
 from spu_core.models import METHODS, Evidence, Features
 from spu_core.models.matrix_file import MatrixFile
@@ -15,6 +15,7 @@ from spu_core.training import Candidate, EarlyStopping, TrainConfig, compare_run
 from spu_core.training.folder_rows import fit_folder_encoder, folder_split, prepare_folder
 from spu_core.training.hash_folds import hash_folds
 from spu_core.training.rows import prepare_rows
+from tests.export.examples import known
 from tests.tables.folders import mixed_frame, write_folder
 
 FRAME = mixed_frame(900)
@@ -78,7 +79,7 @@ def test_runs_of_a_folder_are_compared_exported_and_scored_like_any_other(folder
     recipe = recipe_of(soft_labels_for(folder, RULES), RULES.fit(folder))
     bundle = Bundle.of(runs[0], recipe=recipe)
 
-    loaded = load_bundle(save_bundle(bundle, tmp_path / "model.spu"))
+    loaded = known(save_bundle(bundle, tmp_path / "model.spu"))
 
     table = folder.read()
     assert np.array_equal(loaded.predict(table.frame), runs[0].fit_all().score(table.frame))

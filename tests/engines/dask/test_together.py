@@ -15,11 +15,12 @@ from spu_core.engines.dask.pieces import Piece, fit_encoder_on, pieces_of
 from spu_core.engines.dask.together import RemoteMatrix, Share
 from spu_core.engines.study import Study
 from spu_core.errors import BundleError, EngineError
-from spu_core.export import load_bundle, save_bundle
+from spu_core.export import save_bundle
 from spu_core.rules import Compare, Ramp
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
 from spu_core.training.folder_rows import fit_folder_encoder
+from tests.export.examples import known
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -165,7 +166,7 @@ def test_a_study_on_a_cluster_leaves_a_bundle_that_scores(cluster, folder, tmp_p
 
     path = save_bundle(bundle, tmp_path / "model.spu")
 
-    scored = load_bundle(path).score(rows(200, seed=5))
+    scored = known(path).score(rows(200, seed=5))
     assert scored.frame["score"].between(0, 1).all()
     assert run.name == "lightgbm"
 
@@ -181,7 +182,7 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
 
     report = score_folder_on(cluster, path, tmp_path / "new", tmp_path / "scores")
 
-    wanted = load_bundle(path).score(fresh)
+    wanted = known(path).score(fresh)
     found = [pd.read_parquet(tmp_path / "scores" / name) for name in ("a.parquet", "deeper/b.parquet")]
     pd.testing.assert_frame_equal(pd.concat(found, ignore_index=True), wanted.frame)
     assert report == wanted.report

@@ -14,13 +14,13 @@ from spu_core.engines import Job, run_here
 from spu_core.engines.dask import workers
 from spu_core.engines.study import Study
 from spu_core.errors import EngineError
-from spu_core.export import load_bundle
 from spu_core.tables import open_folder
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import JobStatus, Workspace
 from spu_core.workspace.folder_roots import VARIABLE
 from tests.engines.dask.killing import killing_all, killing_one
+from tests.export.examples import known
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -39,7 +39,7 @@ def test_a_job_trains_on_the_cluster_that_it_names(cluster, tmp_path):
         there = run_here(workspace, training(workspace, engine="dask", scheduler=cluster.client.scheduler.address))
         here = run_here(workspace, training(workspace))
 
-        scores = [load_bundle(workspace.runs.path(done.result["runs"][0])).run.score for done in (there, here)]
+        scores = [known(workspace.runs.path(done.result["runs"][0])).run.score for done in (there, here)]
     np.testing.assert_array_equal(*scores)
 
 
