@@ -395,13 +395,13 @@ def _header_rows(upper: Record, lower: Record, names: Sequence[str]) -> Finding:
 
 def _header_rows_left_out(skipped: Sequence[Record]) -> Finding:
     shown = ",".join(skipped[0].cells)[:80]
-    lines = "Line" if len(skipped) == 1 else f"{len(skipped)} lines from line"
+    lines = ", ".join(str(record.first_line) for record in skipped)
+    which = f"Line {lines} was" if len(skipped) == 1 else f"Lines {lines} were"
     return Finding(
         "header_rows",
         Severity.WARNING,
-        f"{lines} {skipped[0].first_line} below the header hold{'s' * (len(skipped) == 1)} words above columns of "
-        f"numbers and count{'s' * (len(skipped) == 1)} as part of the header: {shown!r}.",
-        "They were left out; check that no row is among them.",
+        f"{which} left out as part of the header: {shown!r}.",
+        "Words stand there above columns of numbers; check that no row is among them.",
         lines=tuple(record.first_line for record in skipped),
     )
 
