@@ -38,7 +38,7 @@ LIBRARIES = """anyio.pytest_plugin coverage hypothesis.extra.numpy hypothesis.ex
     openpyxl optuna pandas plotly.graph_objects psutil pyarrow.csv pyarrow.dataset pyarrow.parquet pytest scipy.optimize
     scipy.stats sklearn.calibration sklearn.ensemble sklearn.linear_model sklearn.metrics sklearn.model_selection
     sklearn.pipeline streamlit.testing.v1 typer xgboost"""
-# Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test elsewhere.
+# Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test of another.
 OWN_SECONDS, FURTHER_SECONDS, QUICK_SECONDS = 60.0, 15.0, 0.5
 LONGEST_WAIT = 300.0  # seconds by the clock in which a child may do nothing but wait
 BROKEN = 99  # exit code of a child that could not do its work
@@ -436,7 +436,7 @@ def make_places(cache: Path, jobs: int) -> list[Path]:
 
 
 def map_tests(packages: list[str], cache: Path, places: list[Path]) -> TestMap:
-    """Measures the tests of these packages and the doctests of the first; what has not changed is not measured again."""
+    """Measures the tests of these packages and the doctests of the first; what is as before is not measured again."""
     folders = [f"spu_core/{packages[0]}", *(f"tests/{name}" for name in packages)]
     engine = b"".join(path.read_bytes() for path in sorted((ROOT / "spu_core").rglob("*.py")))
     files = {}
@@ -501,7 +501,7 @@ def main() -> None:
     words = {
         0: "survived",
         1: "killed",
-        2: "killed elsewhere",
+        2: "killed by further tests",
         -signal.SIGPROF: "timed out",
         -signal.SIGKILL: "timed out",
     }
