@@ -3,9 +3,9 @@
     python -m tests.mutants metrics --count 200 --seed 0
 
 A mutant is the package with one small mistake: `<` for `<=`, `min` for `max`, a statement left out. Each mutant is
-tried with the tests that run the changed lines: the package's own tests first, then quick tests of other packages. It
-is killed when a test fails. A survivor shows a missing test, or it changes nothing that a user can see. A person
-decides which, and lists the latter in `tests/equivalent_mutants.txt`. Needs `pip install coverage`; not part of CI.
+tried with the package's tests and doctests that run the changed lines, the quickest first. It is killed when one fails.
+A survivor shows a missing test, or it changes nothing that a user can see. A person decides which, and lists the latter
+in `tests/equivalent_mutants.txt`. Needs `pip install coverage`; not part of CI.
 """
 
 from __future__ import annotations
@@ -31,17 +31,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-# The packages in the order in which they build on each other: a mistake in one can be noticed by its own tests and by
-# the tests of those after it. Packages whose tests start servers, browsers and clusters are left out.
+# Packages whose tests start servers, browsers and clusters are left out.
 PACKAGES = ["metrics", "theory", "tables", "rules", "labels", "models", "training", "trust", "charts", "export"]
 # Imported once, before the first child is made.
 LIBRARIES = """anyio.pytest_plugin coverage hypothesis.extra.numpy hypothesis.extra.pandas lightgbm onnx onnxruntime
     openpyxl optuna pandas plotly.graph_objects psutil pyarrow.csv pyarrow.dataset pyarrow.parquet pytest scipy.optimize
     scipy.stats sklearn.calibration sklearn.ensemble sklearn.linear_model sklearn.metrics sklearn.model_selection
     sklearn.pipeline streamlit.testing.v1 typer xgboost"""
-# Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test elsewhere.
+# Processor seconds: for the package's own tests of a mutant, for the further tests, for one quick test of another.
 OWN_SECONDS, FURTHER_SECONDS, QUICK_SECONDS = 60.0, 15.0, 0.5
-LONGEST_WAIT = 600.0  # seconds by the clock, after which a child that waits for something is ended
+LONGEST_WAIT = 300.0  # seconds by the clock in which a child may do nothing but wait
 BROKEN = 99  # exit code of a child that could not do its work
 
 OPERATORS = {
@@ -394,9 +393,11 @@ def run_children(tasks: list[Callable[[Path], int | None]], places: list[Path]) 
             while waiting and free:
                 (number, task), place = waiting.pop(0), free.pop(0)
                 running[fork(task, place)] = number, place, time.monotonic() + LONGEST_WAIT
-            time.sleep(0.02)
+            time.sleep(0.1)
             for child, (number, place, end) in list(running.items()):
-                if time.monotonic() > end and is_idle(child):
+                if not is_idle(child):
+                    running[child] = number, place, time.monotonic() + LONGEST_WAIT
+                elif time.monotonic() > end:
                     kill_with_its_children(child)
                 done, status = os.waitpid(child, os.WNOHANG)
                 if done:
@@ -434,9 +435,9 @@ def make_places(cache: Path, jobs: int) -> list[Path]:
     return places
 
 
-def map_tests(package: str, cache: Path, places: list[Path]) -> TestMap:
-    """Measures the tests that may notice a mutant of `package`; a folder that has not changed is not measured again."""
-    folders = [f"spu_core/{package}", *(f"tests/{name}" for name in PACKAGES[PACKAGES.index(package) :])]
+def map_tests(packages: list[str], cache: Path, places: list[Path]) -> TestMap:
+    """Measures the tests of these packages and the doctests of the first; what is as before is not measured again."""
+    folders = [f"spu_core/{packages[0]}", *(f"tests/{name}" for name in packages)]
     engine = b"".join(path.read_bytes() for path in sorted((ROOT / "spu_core").rglob("*.py")))
     files = {}
     for folder in folders:
@@ -479,6 +480,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--exclude", nargs="*", default=[], metavar="FILE.py", help="files that get no mutants")
+    parser.add_argument(
+        "--also", nargs="*", default=[], choices=PACKAGES, help="packages whose quick tests run as well"
+    )
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "spu-mutants")
     chosen = parser.parse_args()
 
@@ -486,7 +490,7 @@ def main() -> None:
     for name in LIBRARIES.split():
         importlib.import_module(name)
     places = make_places(chosen.cache, chosen.jobs)
-    tests = map_tests(chosen.package, chosen.cache, places)
+    tests = map_tests([chosen.package, *chosen.also], chosen.cache, places)
 
     mutants = draw_mutants(chosen.package, chosen.count, chosen.seed, chosen.exclude)
     batches = [tests.batches(mutant, chosen.package) for mutant in mutants]
@@ -497,7 +501,7 @@ def main() -> None:
     words = {
         0: "survived",
         1: "killed",
-        2: "killed elsewhere",
+        2: "killed by further tests",
         -signal.SIGPROF: "timed out",
         -signal.SIGKILL: "timed out",
     }
