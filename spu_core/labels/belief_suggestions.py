@@ -17,8 +17,7 @@ import numpy as np
 from spu_core.checks import check_flags, check_share
 from spu_core.errors import SoftLabelError
 from spu_core.rules import RuleMatrix
-from spu_core.rules.analysis import covered
-from spu_core.rules.proportions import lift_interval
+from spu_core.rules.matrix import covered, lift_interval
 from spu_core.theory.check_ratio import wilson_interval
 
 # With fewer hits the interval is honest but too wide to correct anybody's belief.
