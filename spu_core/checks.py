@@ -1,7 +1,8 @@
 """Input checks for arrays and numbers: public functions use them, private functions trust their callers.
 
-Checks of one kind of value stand with it (for example those of rules in `spu_core.rules`). Every check returns the value in the form the mathematics wants (a float64 or bool array, a float), or raises an
-error that names the argument, the law, the value and the row.
+Checks of one kind of value stand with it (for example those of rules in `spu_core.rules`). Every check returns the
+value in the form that the mathematics needs (a float64 or bool array, a float), or raises an error that names the
+argument, the rule it breaks, the value and the row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Strict reading of untrusted JSON.
 
-`parse_json` limits bytes, depth and keys, and refuses duplicate keys and NaN. `Fields` reads one object: known fields only,
-each of the right type. Every refusal is one sentence that names the place.
+`parse_json` limits bytes, depth and keys, and refuses duplicate keys and NaN. `Fields` reads one object: known fields
+only, each of the right type. Every refusal is one sentence that names the place.
 """
 
 from __future__ import annotations
