@@ -14,9 +14,9 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from spu_core.theory import MonotoneBound, MonotoneLink, estimate_monotone_link
-from spu_core.trust.audit_estimate import AuditEstimate, figure_of
-from spu_core.trust.audit_targets import TARGETS
-from spu_core.trust.audit_totals import Audited, expectation, stratum_totals
+from spu_core.trust.audit.estimate import AuditEstimate, figure_of
+from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.totals import Audited, expectation, stratum_totals
 
 FEWEST_OF_A_CLASS = 5
 LINK_BANDS = 10

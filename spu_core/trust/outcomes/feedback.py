@@ -5,7 +5,8 @@ Nothing is changed in place: a new table and, where they change, new rules come 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,19 @@ import pandas as pd
 
 from spu_core.errors import RuleError, SpuError, TableError
 from spu_core.labels import SoftLabels, soft_labels_for
-from spu_core.labels.check_log import FAILED
+from spu_core.labels.check_log import FAILED, PASSED
 from spu_core.metrics import auc_spu_ceiling
-from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleSet, from_checks
+from spu_core.rules import CheckRatio, CheckRecord, Constant, Rule, RuleSet, from_checks
 from spu_core.tables import Finding, Table
-from spu_core.theory.check_ratio import CheckRatios
-from spu_core.trust.feedback_beliefs import BeliefBound, belief_bounds, raised
-from spu_core.trust.feedback_columns import HistoryColumns, RowChecks, check_belief, with_history, with_labels
-from spu_core.trust.leaks import history_leaks
+from spu_core.theory.check_ratio import CheckRatios, wilson_interval
+from spu_core.trust.outcomes.check_history import (
+    HistoryColumns,
+    RowChecks,
+    check_belief,
+    history_leaks,
+    with_history,
+    with_labels,
+)
 
 RULE_NAME = "Failed the latest check"
 
@@ -179,3 +185,79 @@ _S = {"value": "soft_label", "value_low": "soft_label_low", "value_high": "soft_
 
 def _ceiling(labels: SoftLabels) -> float:
     return float(auc_spu_ceiling(labels.value)) if 0.0 < labels.mean < 1.0 else float("nan")
+
+
+FEW_CHECKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefBound:
+    """At least `bound` of the rows of a rule are positive, by `checks` random checks of them; `said` is its belief."""
+
+    rule: str
+    id: str
+    said: float
+    checks: int
+    bound: float
+    low: float
+
+    @property
+    def is_too_low(self) -> bool:
+        """Whether even the lower limit of the bound lies above what the rule says."""
+        return self.checks >= FEW_CHECKS and self.low > self.said
+
+    @property
+    def sentence(self) -> str:
+        if self.checks < FEW_CHECKS:
+            return f"{self.rule!r} says {self.said:.2f}; only {self.checks} random checks of its rows, too few to tell."
+        end = "so it is too low" if self.is_too_low else "which does not contradict it"
+        return (
+            f"{self.rule!r} says {self.said:.2f}; {self.checks} random checks of its rows prove at least "
+            f"{self.bound:.2f} (and surely {self.low:.2f}), {end}."
+        )
+
+
+def belief_bounds(rules: RuleSet, table: Table, row: Any, outcome: Any, is_random: Any) -> tuple[BeliefBound, ...]:
+    """The bound of each active rule with a fixed belief, from random checks alone; none where nothing was random.
+
+    >>> import pandas as pd
+    >>> from spu_core.rules import Compare, Rule
+    >>> table = Table.from_frame(pd.DataFrame({"speed": [9] * 40 + [1] * 60, "label": [1] + [0] * 99}))
+    >>> rules = RuleSet((Rule("Fast", 0.1, Compare("speed", ">", 5)),))
+    >>> outcome = np.array([1] * 30 + [0] * 10 + [1] * 6 + [0] * 54)
+    >>> [bound] = belief_bounds(rules, table, np.arange(100), outcome, np.ones(100, dtype=bool))
+    >>> bound.checks, round(bound.bound, 2), bound.is_too_low
+    (40, 0.39, True)
+    """
+    fixed = [rule for rule in rules.active if isinstance(rule.belief, Constant)]
+    row, outcome = np.asarray(row)[is_random], np.asarray(outcome)[is_random]
+    if not fixed or not row.size:
+        return ()
+    try:
+        fired = RuleSet(tuple(fixed)).fit(table).apply(table.frame).fired[row]
+    except SpuError:
+        return ()
+    base = wilson_interval((outcome == FAILED).sum(), row.size)
+    share = float((outcome == FAILED).mean())
+    return tuple(_bound(rule, outcome[fired[:, place]], (share, float(base[1]))) for place, rule in enumerate(fixed))
+
+
+def raised(rules: RuleSet, bounds: tuple[BeliefBound, ...]) -> RuleSet:
+    """The rules with every belief that is proven to be too low lifted to what is proven."""
+    for bound in bounds:
+        if bound.is_too_low:
+            note = f"Raised from {bound.said:.2f} by {bound.checks} random checks."
+            lifted = replace(rules[bound.id], belief=Constant(round(bound.bound, 3)), note=note)
+            rules = rules.replace(bound.id, lifted)
+    return rules
+
+
+def _bound(rule: Any, outcome: np.ndarray, base: tuple[float, float]) -> BeliefBound:
+    said, checks = float(rule.belief.value), int(outcome.size)
+    if not checks:
+        return BeliefBound(rule.name, rule.id, said, 0, 0.0, 0.0)
+    hits = float((outcome != PASSED).mean())
+    least = float(wilson_interval((outcome != PASSED).sum(), checks)[0])
+    # MOVER: the lower limit of a difference, from the lower limit of one part and the upper one of the other.
+    low = hits - base[0] - math.hypot(hits - least, base[1] - base[0])
+    return BeliefBound(rule.name, rule.id, said, checks, max(hits - base[0], 0.0), max(low, 0.0))

@@ -10,12 +10,11 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import AssumptionError
-from spu_core.trust.audit_bounds import Bounds, audit_bounds
-from spu_core.trust.audit_plan import ENOUGH_POSITIVES, AuditPlan
-from spu_core.trust.audit_population import Population
-from spu_core.trust.audit_targets import TARGETS, Target, target_named
-from spu_core.trust.audit_totals import Audited, Method, expectation, stratum_totals
-from spu_core.trust.audit_verdicts import Agreement, Treatment, agree
+from spu_core.trust.audit.plan import ENOUGH_POSITIVES, AuditPlan
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import TARGETS, Target, target_named
+from spu_core.trust.audit.totals import Audited, Bounds, Method, audit_bounds, expectation, stratum_totals
+from spu_core.trust.audit.verdicts import Agreement, Treatment, agree
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,8 @@ def estimate_audit(
     """Estimate every figure from the verdicts; all about exactly the rows of the population.
 
     >>> rng = np.random.default_rng(0)
-    >>> from spu_core.trust.audit_plan import plan_audit
-    >>> from spu_core.trust.audit_verdicts import Verdict
+    >>> from spu_core.trust.audit.plan import plan_audit
+    >>> from spu_core.trust.audit.verdicts import Verdict
     >>> score = rng.random(1000)
     >>> truth = rng.random(1000) < score
     >>> rows = Population.of(score, score.round(1), threshold=0.8)

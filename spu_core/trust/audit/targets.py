@@ -14,7 +14,7 @@ import numpy as np
 
 from spu_core.checks import check_choice
 from spu_core.errors import AssumptionError
-from spu_core.trust.audit_population import Population
+from spu_core.trust.audit.population import Population
 
 Numbers = Any  # a float, or an array of them
 

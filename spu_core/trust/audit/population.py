@@ -1,4 +1,4 @@
-"""The rows that an audit speaks of: scored, softly labelled, a few known to be positive, the rest to be drawn from."""
+"""The rows that an audit is about: scored, with soft labels, some confirmed; the rest can be drawn."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Verdicts of reviewers: read strictly, all of them kept, and made one number per row in a way that is said."""
+"""The review list that reviewers get, and the verdicts that they return.
+
+The list shows the drawn rows in random order, without score and soft label, which would influence the reviewer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +14,8 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import AssumptionError, nearest_hint
-from spu_core.trust.audit_plan import AuditPlan
+from spu_core.tables import Role, Table
+from spu_core.trust.audit.plan import AuditPlan
 
 Treatment = Literal["mean", "agreed", "worst_case"]
 TREATMENTS = {
@@ -54,8 +58,8 @@ def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> Reading:
     """The verdicts of a filled review list; a word it does not know, a row of another audit or two opinions of the same
     reviewer about one row are refused with their line.
 
-    >>> from spu_core.trust.audit_population import Population
-    >>> from spu_core.trust.audit_plan import plan_audit
+    >>> from spu_core.trust.audit.population import Population
+    >>> from spu_core.trust.audit.plan import plan_audit
     >>> rows = Population.of(np.linspace(0, 1, 50), np.linspace(0, 1, 50), threshold=0.5)
     >>> plan = plan_audit(rows, 10)
     >>> read_verdicts(pd.DataFrame({"row": plan.rows[:2], "verdict": ["yes", ""]}), plan)
@@ -173,3 +177,49 @@ def _check_audit(frame: pd.DataFrame, columns: dict[str, Any], plan: AuditPlan) 
     for line, code in enumerate(_texts(frame[columns["audit"]]), start=2):
         if code and code != plan.code:
             raise AssumptionError(f"Line {line} belongs to audit {code}, but this is audit {plan.code}.")
+
+
+OWN_COLUMNS = ("audit", "row", "stratum", "inclusion_probability", "verdict", "reviewer", "note")
+HIDDEN_ROLES = (Role.LABEL, Role.TRUTH, Role.SOFT_LABEL)
+
+
+def review_list(table: Table, plan: AuditPlan, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """One line per drawn row, to be filled in: verdict (positive, negative or unsure), reviewer, note.
+
+    `row` counts the rows of the table from 0; cells stand as they stood in the file. Strata have letters in random
+    order, so that they tell nothing. Without `columns`, all but label, truth and soft label are shown.
+    """
+    rows = np.array(plan.rows)
+    if rows.size and rows.max() >= len(table):
+        raise AssumptionError(f"The audit drew row {rows.max()}, but {table.name!r} has only {len(table):,} rows.")
+    shown = table.as_written(_shown(table, columns), rows)
+    # A column of the table with one of our names keeps its values under another name.
+    shown.columns = pd.Index([f"{name} (data)" if name in OWN_COLUMNS else name for name in shown.columns])
+    letters = stratum_letters(plan)
+    ours = pd.DataFrame(
+        {
+            "audit": plan.code,
+            "row": rows,
+            "stratum": [letters[number] for number in plan.row_stratum],
+            "inclusion_probability": plan.inclusion,
+        }
+    )
+    return pd.concat([ours, shown, pd.DataFrame({name: [""] * len(rows) for name in OWN_COLUMNS[4:]})], axis=1)
+
+
+def stratum_letters(plan: AuditPlan) -> tuple[str, ...]:
+    """The letter of each stratum, in an order that the seed decides."""
+    order = np.random.default_rng([plan.seed, 11]).permutation(len(plan.sizes))
+    return tuple(chr(ord("A") + int(place)) for place in order)
+
+
+def _shown(table: Table, columns: Sequence[str] | None) -> list[str]:
+    if columns is None:
+        return [str(name) for name in table.frame.columns if table.roles.get(name) not in HIDDEN_ROLES]
+    unknown = [name for name in columns if name not in table.frame.columns]
+    if unknown:
+        raise AssumptionError(
+            f"The table has no column {unknown[0]!r}. {nearest_hint(unknown[0], table.frame.columns)}"
+        )
+    first = table.column_with(Role.ID)
+    return list(dict.fromkeys([*([first] if first else []), *columns]))

@@ -1,4 +1,4 @@
-"""Outcomes as reviewers send them back: one line per user, read strictly, with strangers and open checks named."""
+"""Outcome files that reviewers send back: one line per user; unknown users and open checks are named."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from spu_core.errors import TableError
 from spu_core.labels.check_log import OUTCOME_WORDS
-from spu_core.trust.outcomes import WORDS
+from spu_core.trust.outcomes.ratios import WORDS
 
 USER_COLUMNS, OUTCOME_COLUMNS, DAY_COLUMNS = ("user", "id"), ("outcome", "result"), ("day", "date")
 SHOWN = 5

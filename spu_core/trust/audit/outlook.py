@@ -1,7 +1,7 @@
-"""What an audit will be worth before anybody has looked: the expected interval for each number of checks.
+"""What an audit will tell, before any row is checked: the expected interval for each number of checks.
 
-Everything here is computed as if the beliefs of the plan were right. Where they are not, the audit itself stays right
-(its chances are known), but its interval may come out wider or narrower than was said.
+The figures hold if the beliefs of the plan are right. If they are not, the estimate of the audit is still valid (its
+drawing probabilities are known), but its interval can be wider or narrower than predicted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from spu_core.trust.audit_estimate import AuditFigure, figure_of
-from spu_core.trust.audit_plan import (
+from spu_core.trust.audit.estimate import AuditFigure, figure_of
+from spu_core.trust.audit.plan import (
     FEWEST_CHECKS,
     AuditPlan,
     allocate,
@@ -23,9 +23,9 @@ from spu_core.trust.audit_plan import (
     planned_influence,
     spread_of,
 )
-from spu_core.trust.audit_population import Population
-from spu_core.trust.audit_targets import target_named
-from spu_core.trust.audit_totals import Audited
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import target_named
+from spu_core.trust.audit.totals import Audited
 
 MOST_ROWS = 20_000
 SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
