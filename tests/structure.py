@@ -1,4 +1,4 @@
-"""Figures of the structure of the code: `python -m tests.structure`; `--walk` also runs a training and the Compare page.
+"""Figures of the structure of the code: `python -m tests.structure` (`--walk`: also of a training and a page).
 
 Only import cycles and class names that occur twice are gates (`tests/test_architecture.py`); the rest is for reading.
 """

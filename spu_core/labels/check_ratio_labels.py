@@ -69,13 +69,42 @@ def check_ratio_labels(
     repeats: str = "every",
     floor: float = 0.0,
 ) -> CheckRatioLabels:
-    """Soft labels from a log of checks: a frame, or a mapping of arrays, with user, rule, outcome and, if known, day.
+    """Soft labels from a log of checks (Appendix A.1).
 
-    Outcomes are pass, fail, skip (the same as fail) and admit. `users` lists whom to label, in order (default: all in
-    the log); the never-checked get the floor. With the class prior π given, every non-zero s is compared with it. Where
-    one user was checked often under one rule, `repeats="first"` counts only the first check, which keeps the lower
-    bound; "every" labels whoever ever failed.
+    A user who failed or skipped a check that rule R asked for gets 1 − (failure ratio under the random rule) / (failure
+    ratio under R).
 
+    Parameters
+    ----------
+    checks : DataFrame or mapping of arrays
+        One row per check, with `user`, `rule`, `outcome` and, if known, `day`. Outcomes are pass, fail, skip (counted
+        as fail) and admit.
+    random_rule : str
+        Name of the rule that asks at random.
+    combine : str, default "strongest"
+        Combiner for users who failed checks of several rules.
+    users : array-like, optional
+        Users to label, in this order. Default: all users of the log. Users who were never checked get the floor.
+    prior : float, optional
+        Class prior. If given, a soft label below it becomes a finding.
+    repeats : {"every", "first"}, default "every"
+        `"first"` counts only the first check of a user under a rule, which keeps the lower bound P(Y=1 | S=s) ≥ s.
+        `"every"` labels each user who ever failed.
+    floor : float, default 0
+        Soft label of users without a failed check.
+
+    Returns
+    -------
+    CheckRatioLabels
+        `.users`, `.labels` (SoftLabels), `.ratios` and `.findings`.
+
+    Raises
+    ------
+    SoftLabelError, TableError
+        If an argument or the log is not valid.
+
+    Examples
+    --------
     >>> checks = {
     ...     "user": ["a", "b", "c", "d", "e", "f"],
     ...     "rule": ["random", "random", "random", "aim", "aim", "aim"],

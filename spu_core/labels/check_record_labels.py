@@ -48,12 +48,47 @@ def check_record_labels(
     method: str = "newton",
     floor: float = 0.0,
 ) -> CheckRecordLabels:
-    """Soft labels from one record per user; the prior is fitted to these records unless `check_prior` is given.
+    """Soft labels from one record of checks per user (Appendix A.2).
 
-    `failed` says who failed or skipped a check; by default, whose checks are not all passed or, for an `admitted` user,
-    passed up to the one check in which the user admitted. An admission counts as a check that was not passed when the
-    prior is fitted, but never in `.labels.rule_score`, which must not know the labels.
+    A user who failed or skipped a check gets S = 1 − E[θ | k, n], where θ is the probability to pass a check.
 
+    Parameters
+    ----------
+    checks : array-like of int
+        n: number of checks of each user.
+    passes : array-like of int
+        k: number of passed checks, at most n.
+    failed : array-like of bool, optional
+        Who failed or skipped a check. Default: users whose checks are not all passed; for an admitted user, the check
+        in which the user admitted does not count.
+    admitted : array-like of bool, optional
+        Who admitted. These are confirmed positives.
+    check_prior : CheckPrior, optional
+        Distribution of θ. Default: fitted to these records.
+    penalty : float, optional
+        λ of the smoothness penalty λ∫f². Default: chosen from the number of records.
+    method : {"newton", "exponentiated_gradient"}, default "newton"
+        Solver of the fit. Both reach the same optimum.
+    floor : float, default 0
+        Soft label of users without a failed check.
+
+    Returns
+    -------
+    CheckRecordLabels
+        `.labels` (SoftLabels), `.check_prior` and `.pass_chance`.
+
+    Raises
+    ------
+    SoftLabelError
+        If records are not valid.
+
+    Notes
+    -----
+    An admission counts as a check that was not passed when the prior is fitted, but not in `.labels.rule_score`, which
+    must not depend on labels.
+
+    Examples
+    --------
     >>> result = check_record_labels([4, 4, 4, 0], [4, 1, 3, 0], admitted=[0, 0, 1, 0], penalty=0.1)
     >>> result.labels.value.round(2).tolist()
     [0.0, 0.6, 1.0, 0.0]

@@ -20,11 +20,42 @@ from spu_core.tables import Role, Table, TableFolder, TablePart
 
 @dataclass(frozen=True, eq=False)
 class SoftLabels:
-    """One soft label per row, with what training must know about where it came from.
+    """One soft label per row, with its origin.
 
-    `value` is S: 1 for confirmed positives, else the rule score. `rule_score` is what the rules alone say, before
-    labels override it (the only one that may be a feature: S = 1 of a labelled row would leak its label).
-    `rule_columns` are the columns that the rules read. `matrix` and `combine` are None where values came ready-made.
+    Parameters
+    ----------
+    value : ndarray of float
+        S: 1 for confirmed positives, else the rule score.
+    rule_score : ndarray of float
+        What the rules alone say, before labels override it. Only this may be used as a feature: S = 1 of a labelled row
+        would leak its label.
+    is_labeled : ndarray of bool
+        Confirmed positives.
+    rule_columns : tuple of str, default ()
+        Columns that the rules read.
+    combine : str, optional
+        Combiner. None for ready-made values.
+    floor : float, default 0
+        Soft label where no rule fires.
+    matrix : RuleMatrix, optional
+        What each rule said. None for ready-made values.
+
+    Raises
+    ------
+    SoftLabelError
+        If values lie outside [0, 1], lengths differ, or a confirmed positive has a soft label below 1.
+
+    See Also
+    --------
+    assign_soft_labels : From a rule matrix.
+    soft_labels_for : From a table and a rule set.
+    SoftLabels.from_values : From ready-made values.
+
+    Examples
+    --------
+    >>> labels = SoftLabels.from_values([0.2, 0.7, 0.1], [False, False, True])
+    >>> labels.value.tolist(), labels.rule_score.tolist()
+    ([0.2, 0.7, 1.0], [0.2, 0.7, 0.1])
     """
 
     value: np.ndarray
@@ -82,8 +113,30 @@ class SoftLabels:
 def assign_soft_labels(
     matrix: RuleMatrix, is_labeled: Any, combine: str = "noisy_or", floor: float = 0.0
 ) -> SoftLabels:
-    """Soft labels from what the rules say: combined per row, not below `floor`, and 1 for confirmed positives.
+    """Soft labels from a rule matrix: beliefs combined per row, at least `floor`, and 1 for confirmed positives.
 
+    Parameters
+    ----------
+    matrix : RuleMatrix
+        What every rule says about every row: `RuleSet.fit(table).apply(frame)`.
+    is_labeled : array-like of bool
+        Confirmed positives.
+    combine : str, default "noisy_or"
+        How the beliefs of fired rules are combined: "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
+    floor : float, default 0
+        Soft label where no rule fires.
+
+    Returns
+    -------
+    SoftLabels
+
+    Raises
+    ------
+    SoftLabelError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.5], [0.3, 0.0], [0.0, 0.0], [0.0, 0.2]])
     >>> soft_labels = assign_soft_labels(matrix, [False, False, False, True], floor=0.05)
     >>> soft_labels.value.tolist(), soft_labels.rule_score.tolist()
@@ -102,8 +155,26 @@ def assign_soft_labels(
 
 
 def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) -> SoftLabels:
-    """The soft labels that a rule set gives a table, combined as the set says; unfitted rules are fitted to it.
+    """Soft labels of a table from a rule set, combined as the rule set says.
 
+    Parameters
+    ----------
+    table : Table or TableFolder
+        The rows, with their label column.
+    rules : RuleSet or FittedRules
+        A `RuleSet` is fitted to the table first.
+
+    Returns
+    -------
+    SoftLabels
+
+    Raises
+    ------
+    RuleError
+        If a rule does not fit the table (unknown column, wrong type).
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from spu_core.rules import Compare, Rule
     >>> table = Table.from_frame(pd.DataFrame({"gain": [0, 9, 3, 0], "label": [0, 0, 0, 1]}))

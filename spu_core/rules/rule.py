@@ -28,18 +28,40 @@ MAX_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rows where `when` holds are believed to be positive to the degree `belief`.
+    """A rule: rows where `when` holds are positive to the degree `belief`.
 
-    Without a condition the rule fires on every row. A number as belief is a constant, and may be 0 ("known to be
-    clean", for the combiner *first match*); a graded belief fires only where it is known and above 0. The id stays when
-    the rule is renamed or changed; by default it is made from the first name.
+    Parameters
+    ----------
+    name : str
+        Name that people see, 1 to 200 characters.
+    belief : float or Belief
+        A number in [0, 1], or a `Ramp`, `ReadyMade`, `CheckRatio` or `CheckRecord`. A number may be 0 ("known to be
+        negative", for the combiner first match). A graded belief fires only where it is known and above 0.
+    when : Condition, optional
+        Condition such as `Compare("age", ">", 30)`. Without one the rule fires on every row.
+    id : str, optional
+        Identity that stays when the rule is renamed. Default: made from the name.
+    on : bool, default True
+        Whether the rule is used.
+    note : str, default ""
+        A remark.
 
+    Raises
+    ------
+    RuleError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> from spu_core.rules import Compare
     >>> rule = Rule("Investor", 0.5, when=Compare("capital-gain", ">", 0))
     >>> rule.text, rule.id
     ('capital-gain > 0 → 0.50', 'investor')
     >>> rule.renamed("Has gains").id
     'investor'
+    >>> Rule("Investor", 1.5)
+    Traceback (most recent call last):
+    spu_core.errors.RuleError: Rule 'Investor' needs a belief: a number in [0, 1], a ramp, a column or checks; got 1.5.
     """
 
     name: str

@@ -36,8 +36,26 @@ MAX_FITTED_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules in order, with distinct ids and names, how their beliefs are combined, and the floor where none fires.
+    """Rules in order, how their beliefs are combined, and the soft label where none fires.
 
+    A rule set is a value: every change returns a new set.
+
+    Parameters
+    ----------
+    rules : sequence of Rule, default ()
+        At most 500 rules with distinct ids and names.
+    combine : str, default "noisy_or"
+        "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
+    floor : float, default 0
+        Soft label where no rule fires.
+
+    Raises
+    ------
+    RuleError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> from spu_core.rules import Compare
     >>> rules = RuleSet((Rule("Investor", 0.5, Compare("capital-gain", ">", 0)),))
     >>> rules = rules.add(Rule("Graduate", 0.3, Compare("education-num", ">=", 13)))
@@ -46,6 +64,8 @@ class RuleSet:
     Graduate: education-num ≥ 13 → 0.30
     >>> rules.move("graduate", 0).names, rules.switch("investor", on=False).active.names
     (('Graduate', 'Investor'), ('Graduate',))
+    >>> RuleSet.from_json(rules.to_json()) == rules
+    True
     """
 
     rules: tuple[Rule, ...] = field(default=())
