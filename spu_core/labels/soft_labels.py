@@ -122,7 +122,7 @@ def assign_soft_labels(
     is_labeled : array-like of bool
         Confirmed positives.
     combine : str, default "noisy_or"
-        How the beliefs of fired rules are combined: "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
+        How beliefs are combined: "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
     floor : float, default 0
         Soft label where no rule fires.
 
