@@ -1,4 +1,4 @@
-"""Review queues and their outcomes: whom to check, by whose wish, and what came of it; nothing is overwritten."""
+"""Review queues, outcomes of checks and what was learnt from them. Earlier outcomes are kept; the last one counts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.records import OutcomeRecord, _Record
-from spu_core.workspace.values import Clock, clean_name, new_id, to_json
+from spu_core.workspace.records import Clock, OutcomeRecord, _Record, clean_name, new_id, to_json
 
 OUTCOMES = ("admitted", "failed", "passed")
 
@@ -63,7 +62,7 @@ class Queues:
         token = new_id()
         with self.catalogue.transaction() as rows:
             if rows.execute("SELECT 1 FROM datasets WHERE id = ?", (dataset,)).fetchone() is None:
-                raise words.unknown("dataset", dataset)
+                raise storage_errors.unknown("dataset", dataset)
             rows.execute(
                 "INSERT INTO queues (id, dataset, name, plan, made) VALUES (?, ?, ?, ?, ?)",
                 (token, dataset, clean_name(name), to_json(plan, "plan"), self._now()),
@@ -78,7 +77,7 @@ class Queues:
     def get(self, token: str) -> QueueRecord:
         row = self.catalogue.row("SELECT * FROM queues WHERE id = ?", token)
         if row is None:
-            raise words.unknown("queue", token)
+            raise storage_errors.unknown("queue", token)
         return QueueRecord.from_row(row)
 
     def list(self, *datasets: str) -> tuple[QueueRecord, ...]:
@@ -179,3 +178,63 @@ def _values(queue: QueueRecord, outcome: CheckOutcome, known: set[int], made: st
         raise WorkspaceError(f"Row {outcome.row} is not in queue {queue.name!r}, so its outcome cannot be kept there.")
     detail = {**outcome.detail, "queue": queue.id, "outcome": outcome.outcome, "day": outcome.day}
     return queue.dataset, outcome.row, int(outcome.outcome == "admitted"), to_json(detail, "detail"), made
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Row `row` of a dataset was checked; `detail` may say how it was chosen and with which probability."""
+
+    row: int
+    is_positive: bool
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The check outcomes of a workspace."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def add(self, dataset: str, outcomes: Iterable[Outcome]) -> int:
+        """Keep all of these outcomes or none; returns how many."""
+        made = self.clock().isoformat()
+        with self.catalogue.transaction() as rows:
+            found = rows.execute("SELECT n_rows FROM datasets WHERE id = ?", (dataset,)).fetchone()
+            if found is None:
+                raise storage_errors.unknown("dataset", dataset)
+            values = [
+                (
+                    dataset,
+                    _row_inside(outcome.row, found["n_rows"]),
+                    int(bool(outcome.is_positive)),
+                    to_json(outcome.detail, "detail"),
+                    made,
+                )
+                for outcome in outcomes
+            ]
+            rows.executemany(
+                "INSERT INTO outcomes (dataset, row, is_positive, detail, made) VALUES (?, ?, ?, ?, ?)",
+                values,
+            )
+        return len(values)
+
+    def list(self, dataset: str) -> tuple[OutcomeRecord, ...]:
+        """The standing outcome of each checked row, by row."""
+        rows = self.catalogue.rows(
+            "SELECT * FROM outcomes WHERE seq IN (SELECT max(seq) FROM outcomes WHERE dataset = ? GROUP BY row) "
+            "ORDER BY row",
+            dataset,
+        )
+        return tuple(OutcomeRecord.from_row(row) for row in rows)
+
+    def history(self, dataset: str) -> tuple[OutcomeRecord, ...]:
+        """Every outcome ever saved, in the order of saving."""
+        rows = self.catalogue.rows("SELECT * FROM outcomes WHERE dataset = ? ORDER BY seq", dataset)
+        return tuple(OutcomeRecord.from_row(row) for row in rows)
+
+
+def _row_inside(row: int, n_rows: int) -> int:
+    if not 0 <= int(row) < n_rows:
+        raise WorkspaceError(f"Row {row} was checked, but the dataset has rows 0 to {n_rows - 1}.")
+    return int(row)

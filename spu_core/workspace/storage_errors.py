@@ -1,4 +1,4 @@
-"""What a workspace says when something stored cannot be found, read or written."""
+"""Errors of a workspace: something stored cannot be found, read or written."""
 
 from __future__ import annotations
 
