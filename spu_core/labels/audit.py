@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.labels.beliefs import CHOSEN_BY_RULES, Prior, labels_follow_rules, prior_range
+from spu_core.labels.beliefs import CHOSEN_BY_RULES, Prior, prior_range
 from spu_core.labels.leave_one_out import ceiling_or_nan
 from spu_core.labels.soft_labels import SoftLabels
 from spu_core.tables import Finding, Severity
@@ -129,8 +129,7 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
             f"the other rows ({figures['unlabeled_mean']:.3f}).",
             "Check the direction of the rules and which value of the label means confirmed.",
         )
-    follows = getattr(soft_labels, "labels_follow_rules", False)
-    if follows or (soft_labels.matrix is not None and labels_follow_rules(soft_labels.matrix, soft_labels.is_labeled)):
+    if soft_labels.labels_chosen_by_rules:
         yield Finding("labels_follow_rules", Severity.INFO, CHOSEN_BY_RULES, "Check some rows at random.")
 
 

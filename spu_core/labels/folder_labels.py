@@ -24,6 +24,10 @@ class FolderSoftLabels(SoftLabels):
 
     labels_follow_rules: bool = False
 
+    @property
+    def labels_chosen_by_rules(self) -> bool:
+        return self.labels_follow_rules
+
 
 def label_parts(folder: TableFolder, fitted: FittedRules) -> Iterator[tuple[TablePart, SoftLabels]]:
     """The parts of a folder with all columns, each with its soft labels."""

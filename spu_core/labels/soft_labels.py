@@ -10,6 +10,7 @@ import numpy as np
 
 from spu_core.checks import check_flags, check_share, check_soft_label
 from spu_core.errors import SoftLabelError
+from spu_core.labels.beliefs import labels_follow_rules
 from spu_core.labels.explain import Explanation, explain_row
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
@@ -23,6 +24,7 @@ class SoftLabels:
     `value` is S: 1 for confirmed positives, else the rule score. `rule_score` is what the rules alone say, before
     labels override it (the only one that may be a feature: S = 1 of a labelled row would leak its label).
     `rule_columns` are the columns that the rules read. `matrix` and `combine` are None where values came ready-made.
+    `refined_from` is the analyst's own S where `value` was refined by a model, else None.
     """
 
     value: np.ndarray
@@ -32,6 +34,7 @@ class SoftLabels:
     combine: str | None = None
     floor: float = 0.0
     matrix: RuleMatrix | None = None
+    refined_from: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         value = check_soft_label(self.value, "value")
@@ -65,12 +68,28 @@ class SoftLabels:
         """E[S]."""
         return float(self.value.mean())
 
+    @property
+    def is_refined(self) -> bool:
+        """Whether a model has refined the values."""
+        return self.refined_from is not None
+
+    @property
+    def of_analyst(self) -> np.ndarray:
+        """The analyst's own S, whether or not it was refined."""
+        return self.value if self.refined_from is None else self.refined_from
+
+    @property
+    def labels_chosen_by_rules(self) -> bool:
+        """Whether the rules seem to have decided which rows were checked."""
+        return self.matrix is not None and labels_follow_rules(self.matrix, self.is_labeled)
+
     def take(self, rows: Any) -> SoftLabels:
         """Only some rows, by number or by flag."""
         rows = np.asarray(rows)
         matrix = None if self.matrix is None else self.matrix.take(rows)
         parts = (self.value[rows], self.rule_score[rows], self.is_labeled[rows])
-        return SoftLabels(*parts, self.rule_columns, self.combine, self.floor, matrix)
+        refined_from = None if self.refined_from is None else self.refined_from[rows]
+        return SoftLabels(*parts, self.rule_columns, self.combine, self.floor, matrix, refined_from)
 
     def explain(self, row: int) -> Explanation:
         """Why this row has its S: what each rule, the floor and the label contribute; they add up to S."""
