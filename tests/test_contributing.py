@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from streamlit.testing.v1 import AppTest
 
-import spu_core.models.targets.plain as plain_targets
 from pages.ui import soft_label_rows, train_start
 from spu_core.engines import JOBS, Job, run_here
 from spu_core.labels import audit_soft_labels, preview_base, soft_labels_for
@@ -173,7 +172,7 @@ def test_a_combiner_is_offered_by_the_page_and_is_in_the_documentation(weakest):
 @pytest.fixture
 def above_median(monkeypatch):
     function, entry = code_of("Add a method")
-    define(function, plain_targets, monkeypatch)
+    define(function, baselines, monkeypatch)
     method = value_of(entry, baselines)
     monkeypatch.setitem(METHODS, method.key, method)
 

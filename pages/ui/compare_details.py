@@ -133,10 +133,10 @@ def _gains(choice: Choice, chosen: Chosen) -> None:
 def _scores(choice: Choice, chosen: Chosen) -> None:
     run = choice.run(chosen.name)
     log_rows = st.toggle("Log scale", key="compare_log")
-    basis, threshold = run.basis, chosen.review.point.threshold
+    evaluation, threshold = run.evaluation, chosen.review.point.threshold
     chart = score_chart(
-        run.need_score()[basis.judged],
-        basis.of("is_labeled"),
+        run.need_score()[evaluation.judged],
+        evaluation.judged_is_labeled,
         threshold=threshold,
         log_rows=log_rows,
         theme=theme(),

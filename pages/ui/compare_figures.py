@@ -14,8 +14,8 @@ from pages.ui.steps import link_to, step_named
 from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain, share
 from spu_core.charts import roc_chart
-from spu_core.training import Verdict, best_model
-from spu_core.training.verdict import QUESTION
+from spu_core.training import SoftLabelBenefit, best_model
+from spu_core.training.figures import QUESTION
 
 ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
 ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
@@ -151,7 +151,7 @@ def show_leaderboard(choice: Choice) -> None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")
 
 
-def _without_answer(verdict: Verdict) -> str:
+def _without_answer(verdict: SoftLabelBenefit) -> str:
     """The badge says yes or no already."""
     sentence = verdict.sentence
     for start in ("Yes: ", "No: "):

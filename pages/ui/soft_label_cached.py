@@ -218,7 +218,7 @@ def _rule_preview(
 @st.cache_resource(max_entries=32, show_spinner="Estimating the share of positives …")
 def _class_prior(folder: str, dataset: str, version: int, _workspace: Workspace) -> PriorEstimate:
     # Training brings its libraries along; only who asks for it should wait for them.
-    from spu_core.training.class_prior import estimate_class_prior
+    from spu_core.training import estimate_class_prior
 
     return estimate_class_prior(table_of(folder, dataset, version, _workspace))
 

@@ -92,7 +92,7 @@ def population_of(run: Run, plan: AuditPlan) -> Population:
 
 def truth_of(run: Run, population: Population) -> dict[str, float]:
     """Every figure from the truth column; empty where there is none or it holds one class."""
-    truth = run.basis.of("truth")
+    truth = run.evaluation.judged_truth
     if truth is None or truth.all() or not truth.any():
         return {}
     keys = [key for key in TARGETS if key != "precision" or population.is_flagged.any()]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from spu_core.checks import check_choice
 from spu_core.errors import EngineError
 from spu_core.tables import Table, TableFolder
-from spu_core.training import Here, Place
+from spu_core.training import Executor, LocalExecutor
 
 ENGINES = ("here", "dask")
 SCHEDULER_VARIABLE = "SPU_DASK_SCHEDULER"
@@ -61,10 +61,10 @@ def engine_words() -> dict[str, str]:
 
 
 @contextmanager
-def open_place(engine: Engine, table: Table | TableFolder) -> Iterator[Place]:
+def open_place(engine: Engine, table: Table | TableFolder) -> Iterator[Executor]:
     """Where this table is trained: on a cluster, a table travels to every worker and a folder is spread over them."""
     if engine.name == "here":
-        yield Here()
+        yield LocalExecutor()
         return
     from spu_core.engines.dask import TasksOn, TogetherOn, open_cluster
 

@@ -10,7 +10,7 @@ import numpy as np
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.export import load_bundle
 from spu_core.tables import Table, TableFolder
-from spu_core.training import Basis, Split, make_split
+from spu_core.training import EvaluationData, FoldAssignment, make_split
 from spu_core.training.rows import group_codes
 from spu_core.workspace import RunRecord, Workspace
 
@@ -18,7 +18,9 @@ from spu_core.workspace import RunRecord, Workspace
 _DECIDES = ("folds", "seed", "hold_out", "out_of_time", "group_column", "time_column")
 
 
-def earlier_split(workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study) -> Split | None:
+def earlier_split(
+    workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study
+) -> FoldAssignment | None:
     """The split of the newest run of this dataset that was made for the same folds; None where there is none.
 
     Folds are stratified by S, so another rule set would get others, and paired differences want the same rows in the
@@ -39,17 +41,17 @@ def _decided_by(config: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(config.get(name) for name in _DECIDES)
 
 
-def _basis(workspace: Workspace, record: RunRecord) -> Basis:
-    return load_bundle(workspace.runs.path(record.id), known_hash=workspace.runs.sha256(record.id)).run.basis
+def _basis(workspace: Workspace, record: RunRecord) -> EvaluationData:
+    return load_bundle(workspace.runs.path(record.id), known_hash=workspace.runs.sha256(record.id)).run.evaluation
 
 
-def _usable(earlier: Basis, own: Split, groups: np.ndarray | None) -> Split | None:
+def _usable(earlier: EvaluationData, own: FoldAssignment, groups: np.ndarray | None) -> FoldAssignment | None:
     same_rows = earlier.fold.size == own.fold.size
     if not same_rows or not _equal(earlier.groups, groups):
         return None
     if own.out_of_time and not np.array_equal(earlier.fold == -1, own.fold == -1):
         return None
-    return Split(np.asarray(earlier.fold), own.out_of_time, own.groups)
+    return FoldAssignment(np.asarray(earlier.fold), own.out_of_time, own.groups)
 
 
 def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:

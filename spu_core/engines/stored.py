@@ -13,7 +13,7 @@ from spu_core.export import Bundle, FlagPoint, load_bundle
 from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder
-from spu_core.training import Comparison, Run, Split, compare_runs, permutation_importance, runs_on
+from spu_core.training import Comparison, FoldAssignment, Run, compare_runs, permutation_importance, runs_on
 from spu_core.training.judging import DECIDING
 from spu_core.training.rows import prepare_rows
 from spu_core.training.views import NOT_MODELS
@@ -89,19 +89,22 @@ def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
     Refined S counts only where it was refined from this S: another one's would judge by rules nobody chose here.
     """
     value = np.asarray(soft_labels.value, dtype=np.float64)
-    own = next((run.basis.refined for run in runs if np.array_equal(run.basis.soft_label, value)), None)
-    judged = runs_on([replace(run, basis=replace(run.basis, refined=own)) for run in runs], soft_labels)
-    # One basis for all: every chart and figure then counts the same rows by the same S.
+    own = next((run.evaluation.refined for run in runs if np.array_equal(run.evaluation.soft_label, value)), None)
+    judged = runs_on([replace(run, evaluation=replace(run.evaluation, refined=own)) for run in runs], soft_labels)
+    # One evaluation for all: every chart and figure then counts the same rows by the same S.
     return compare_runs(
-        [replace(run, basis=judged[0].basis) if run.basis.same_as(judged[0].basis) else run for run in judged]
+        [
+            replace(run, evaluation=judged[0].evaluation) if run.evaluation.same_as(judged[0].evaluation) else run
+            for run in judged
+        ]
     )
 
 
 def shuffled_columns(run: Run, table: Table | TableFolder, soft_labels: SoftLabels) -> pd.DataFrame:
     """Permutation importance of a stored run: one of its folds is trained again, on the rows that it left out."""
-    split = Split(np.asarray(run.fold), bool(run.config.out_of_time), run.basis.groups)
-    rows = prepare_rows(table, soft_labels, run.config, split)
-    return permutation_importance(replace(run, rows=rows), repeats=3)
+    split = FoldAssignment(np.asarray(run.fold), bool(run.config.out_of_time), run.evaluation.groups)
+    data = prepare_rows(table, soft_labels, run.config, split)
+    return permutation_importance(replace(run, data=data), repeats=3)
 
 
 def column_values(table: Table | TableFolder, name: str) -> pd.Series:

@@ -130,8 +130,8 @@ class StoredModel:
                 "out_of_fold_score": score,
                 "flagged": self.bundle.point.flags(score.to_numpy()),
                 "rank": score.rank(ascending=False, method="min").astype("Int64"),
-                "soft_label": run.basis.soft_label,
-                "confirmed_positive": run.basis.is_labeled,
+                "soft_label": run.evaluation.soft_label,
+                "confirmed_positive": run.evaluation.is_labeled,
                 "fold": run.fold,
             }
         )

@@ -19,11 +19,10 @@ from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet, parse_json
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import (
-    Here,
-    Place,
-    RefinedLabels,
+    Executor,
+    FoldAssignment,
+    LocalExecutor,
     Run,
-    Split,
     TrainPlan,
     TrainProgress,
     iter_cross_fit,
@@ -91,21 +90,21 @@ class Study:
         on_progress: OnProgress | None = None,
         *,
         on_refit: OnProgress | None = None,
-        split: Split | None = None,
-        place: Place | None = None,
+        split: FoldAssignment | None = None,
+        place: Executor | None = None,
     ) -> Iterator[tuple[Run, Bundle | None]]:
         """Each run as soon as it is finished, with its bundle; a candidate that failed has an error and no bundle.
 
         `on_refit` hears of the refit on all rows that each bundle needs. `split` gives the folds of an earlier study;
         `place` decides where the fits are done.
         """
-        place = place or Here()
+        place = place or LocalExecutor()
         fitted = None if self.rules is None else self.rules.fit(table)
         soft_labels = soft_labels_of(table, None) if fitted is None else place.label(table, fitted)
         refined = self._refined(table, soft_labels, on_progress) if place.holds_rows else None
         candidates, config = self.plan.candidates, self.plan.config
         for run in iter_cross_fit(
-            table, soft_labels, candidates, config, split=split, on_progress=on_progress, place=place
+            table, soft_labels, candidates, config, split=split, on_progress=on_progress, executor=place
         ):
             if run.error is not None:
                 yield run, None
@@ -152,7 +151,7 @@ class Study:
 
     def _refined(
         self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
-    ) -> RefinedLabels | None:
+    ) -> SoftLabels | None:
         if not self.refine or not table.is_labeled.any():
             return None
         return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)

@@ -194,7 +194,7 @@ def _check_recipe(run: Run, recipe: Recipe | None) -> None:
     """Rules of another table or another version would score silently wrong."""
     if recipe is None:
         return
-    known: Any = run.need_rows().evidence.rule_columns
+    known: Any = run.need_data().rows.rule_columns
     if set(known) != set(recipe.rules.columns):
         raise BundleError(
             f"The rules of the recipe read {sorted(recipe.rules.columns)}, but {run.name!r} was trained with rules "

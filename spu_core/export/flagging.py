@@ -83,5 +83,5 @@ def share_threshold(sorted_score: np.ndarray, share: float) -> float:
 
 
 def _curve(run: Run) -> Any:
-    basis, score = run.basis, run.need_score()
-    return roc_spu(basis.of("soft_label"), score[basis.judged], sample_weight=basis.of("weight"))
+    evaluation, score = run.evaluation, run.need_score()
+    return roc_spu(evaluation.judged_soft_label, score[evaluation.judged], sample_weight=evaluation.judged_weight)

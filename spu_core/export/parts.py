@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from spu_core.models import Model
-from spu_core.models.composite import Average, RuleScore, Scaled, WithRuleScore
-from spu_core.models.fused import FusedModel
 from spu_core.models.learners import SoftForest, SoftLearner, SoftNeighbors
 from spu_core.models.learners.network import SoftNetwork
+from spu_core.models.methods.fused import FusedModel
+from spu_core.models.model import AverageModel, RuleScoreModel, ScaledModel, WithRuleScoreModel
 
 
 def active_columns(model: Model) -> np.ndarray:
@@ -24,7 +24,7 @@ def active_columns(model: Model) -> np.ndarray:
 def reads_rule_score(model: Model) -> bool:
     """Whether rows must come with what the rules say of them."""
     return any(
-        isinstance(part, WithRuleScore | RuleScore) or (isinstance(part, FusedModel) and part.uses_rules)
+        isinstance(part, WithRuleScoreModel | RuleScoreModel) or (isinstance(part, FusedModel) and part.uses_rules)
         for part in outer_parts(model)
     )
 
@@ -37,10 +37,10 @@ def keeps_training_rows(model: Model) -> bool:
 def outer_parts(model: Model) -> Iterator[Model]:
     """The model and its parts, except those behind a rule-score column: they count columns on their own."""
     yield model
-    if isinstance(model, Average | FusedModel):
+    if isinstance(model, AverageModel | FusedModel):
         for part in model.parts:
             yield from outer_parts(part)
-    elif isinstance(model, Scaled):
+    elif isinstance(model, ScaledModel):
         yield from outer_parts(model.part)
 
 
@@ -48,7 +48,7 @@ def all_parts(model: Model) -> Iterator[Model]:
     """The model and everything in it."""
     for part in outer_parts(model):
         yield part
-        if isinstance(part, WithRuleScore):
+        if isinstance(part, WithRuleScoreModel):
             yield from all_parts(part.part)
 
 
@@ -69,7 +69,7 @@ def check_parts(model: Model, width: int) -> None:
 def _active(part: Model) -> np.ndarray:
     if isinstance(part, SoftLearner):
         return np.asarray(part.active_)
-    return np.asarray(part.active) if isinstance(part, WithRuleScore) else np.empty(0, dtype=np.int64)
+    return np.asarray(part.active) if isinstance(part, WithRuleScoreModel) else np.empty(0, dtype=np.int64)
 
 
 def _check_range(values: np.ndarray, end: int, law: str) -> None:

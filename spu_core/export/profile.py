@@ -82,8 +82,8 @@ class Profile:
 
 def profile_of(run: Run) -> Profile:
     """The portrait of the rows a run was trained on."""
-    features = run.need_rows().evidence.features
-    judged = run.need_score()[run.basis.judged]
+    features = run.need_data().rows.features
+    judged = run.need_score()[run.evaluation.judged]
     columns = tuple(profile_column(features, place) for place in range(len(features.columns)))
     return Profile(columns=columns, score=number_profile("score", judged, 0.0), rows=len(features))
 

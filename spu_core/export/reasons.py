@@ -11,8 +11,8 @@ from spu_core.export.decode import decode
 from spu_core.export.parts import active_columns, reads_rule_score
 from spu_core.export.profile import Profile
 from spu_core.models import Features, Model
-from spu_core.models.composite import Scaled
 from spu_core.models.learners import SoftLightGBM, SoftXGBoost
+from spu_core.models.model import ScaledModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Contributions:
 
 def contributions(model: Model, features: Features, rule_score: np.ndarray | None, profile: Profile) -> Contributions:
     """What each column adds, for a few rows: this costs far more than a score."""
-    inner = model.part if isinstance(model, Scaled) else model
+    inner = model.part if isinstance(model, ScaledModel) else model
     if isinstance(inner, SoftLightGBM | SoftXGBoost):
         return Contributions(inner.active_, inner.contributions(features)[:, :-1], "log-odds")
     return _by_occlusion(model, features, rule_score, profile)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, logit, stdtr, stdtrit
+from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
 from spu_core.checks import check_score, check_share
 from spu_core.errors import ScoreError, SoftLabelError
@@ -48,7 +48,7 @@ class Interval:
         warning: str | None = None,
     ) -> Self:
         """Student's t interval, cut at the limits; from limit to limit where the standard error is unknown (NaN)."""
-        reach = _t_quantile(level, degrees) * error if error >= 0.0 else np.inf
+        reach = t_quantile(level, degrees) * error if error >= 0.0 else np.inf
         return cls(estimate, max(estimate - reach, limits[0]), min(estimate + reach, limits[1]), error, level, warning)
 
     @classmethod
@@ -74,7 +74,7 @@ class Interval:
         unseen = 1.0 - (0.5 - 0.5 * level) ** (1.0 / max(1.0, rows))
         low, high = (1.0 - unseen, 1.0) if share == 1.0 else (0.0, unseen)
         if 0.0 < share < 1.0:
-            reach = _t_quantile(level, degrees) * error / span / (share * (1.0 - share)) if error >= 0.0 else np.inf
+            reach = t_quantile(level, degrees) * error / span / (share * (1.0 - share)) if error >= 0.0 else np.inf
             low, high = float(expit(logit(share) - reach)), float(expit(logit(share) + reach))
         return cls(estimate, limits[0] + span * low, limits[0] + span * high, error, level, warning)
 
@@ -301,5 +301,19 @@ def few_units(positives: float, negatives: float, *, grouped: bool = False) -> s
     )
 
 
-def _t_quantile(level: float, degrees: float) -> float:
+def z_quantile(level: float) -> float:
+    """Half the width, in standard errors, of a two-sided normal interval of this level.
+
+    >>> round(z_quantile(0.95), 3)
+    1.96
+    """
+    return float(ndtri(0.5 + 0.5 * level))
+
+
+def t_quantile(level: float, degrees: float) -> float:
+    """The same for Student's t with so many degrees of freedom.
+
+    >>> round(t_quantile(0.95, degrees=10), 3)
+    2.228
+    """
     return float(stdtrit(degrees, 0.5 + 0.5 * level))

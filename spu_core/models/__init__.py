@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from spu_core.models.classifier import SoftLabelClassifier
+from spu_core.models.columns import EncoderStatistics
 from spu_core.models.encoder import Encoder, FittedEncoder
-from spu_core.models.encoder_statistics import EncoderStatistics
-from spu_core.models.evidence import Evidence, StopRule, inner_folds
 from spu_core.models.features import Features
-from spu_core.models.hedge import Selection
+from spu_core.models.fit_inputs import EarlyStop, FitMonitor, Progress, StopRule, TrainingRows, inner_folds
 from spu_core.models.learners import (
     LEARNERS,
     SoftCnn,
@@ -20,10 +19,9 @@ from spu_core.models.learners import (
     SoftXGBoost,
 )
 from spu_core.models.method import Method, Need
-from spu_core.models.registry import METHODS, method
+from spu_core.models.methods import METHODS, method, model_from_state
+from spu_core.models.model import LabelSelection, Model, State
 from spu_core.models.settings import Setting
-from spu_core.models.state import Model, State, model_from_state
-from spu_core.models.watch import EarlyStop, Progress, Watch
 
 __all__ = [
     "LEARNERS",
@@ -31,14 +29,14 @@ __all__ = [
     "EarlyStop",
     "Encoder",
     "EncoderStatistics",
-    "Evidence",
     "Features",
+    "FitMonitor",
     "FittedEncoder",
+    "LabelSelection",
     "Method",
     "Model",
     "Need",
     "Progress",
-    "Selection",
     "Setting",
     "SoftCnn",
     "SoftForest",
@@ -51,7 +49,7 @@ __all__ = [
     "SoftXGBoost",
     "State",
     "StopRule",
-    "Watch",
+    "TrainingRows",
     "inner_folds",
     "method",
     "model_from_state",

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from spu_core.checks import check_flags, check_groups, check_sample_weight, check_score, check_soft_label
 from spu_core.errors import TrainingError
 from spu_core.models.encoder import Encoder
-from spu_core.models.evidence import Evidence
+from spu_core.models.fit_inputs import TrainingRows
 from spu_core.models.learners.base import as_frame, as_target
-from spu_core.models.registry import METHODS, method
+from spu_core.models.methods import METHODS, method
 
 
 class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
@@ -68,7 +68,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         if is_labeled is None and np.asarray(soft_label).dtype.kind != "f":
             is_labeled = target == 1.0
         self.encoder_ = Encoder().fit(frame)
-        rows = Evidence(
+        rows = TrainingRows(
             features=self.encoder_.transform(frame),
             soft_label=target,
             is_labeled=self._labels(is_labeled, len(frame)),

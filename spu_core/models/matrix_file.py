@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from spu_core.errors import TrainingError
-from spu_core.models.memory import check_memory
 
 # A multiple of the block sizes of the learners, so that blocks and whole matrices score alike to the bit.
 BLOCK_ROWS = 1 << 16
@@ -139,3 +138,16 @@ def row_sequence(matrix: MatrixFile, columns: np.ndarray) -> Any:
             return self.held[at - self.start]
 
     return Rows()
+
+
+def check_memory(rows: int, width: int, limit: int | None, purpose: str = "the encoded table") -> None:
+    """Refuse an allocation of rows × width float32 numbers that would not fit, before it is made."""
+    import psutil
+
+    wanted = 4 * rows * width
+    allowed = int(0.8 * psutil.virtual_memory().available) if limit is None else limit
+    if wanted > allowed:
+        raise TrainingError(
+            f"{purpose[0].upper()}{purpose[1:]} needs {wanted / 2**20:,.0f} MB ({rows:,} rows × {width:,} columns), "
+            f"but the limit is {allowed / 2**20:,.0f} MB; use fewer rows or columns, or raise memory_limit."
+        )

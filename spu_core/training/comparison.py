@@ -13,12 +13,19 @@ from spu_core.checks import check_countable
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
-from spu_core.training.figures import WITHOUT_TRUTH, WORDS, Figure, disagreements, figure_of
+from spu_core.training.figures import (
+    WITHOUT_TRUTH,
+    WORDS,
+    Figure,
+    SoftLabelBenefit,
+    disagreements,
+    figure_of,
+    soft_label_benefit,
+)
 from spu_core.training.judging import BUILT_FROM_IT
-from spu_core.training.pairs import Pair, among_best, simultaneous_intervals
-from spu_core.training.refined import RefinedLabels, with_refined
+from spu_core.training.pairs import PairedDifference, among_best, simultaneous_intervals
+from spu_core.training.refined import with_refined
 from spu_core.training.run import Run
-from spu_core.training.verdict import Verdict, verdict
 
 # The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to choose.
 NOT_MODELS = ("rule_score", "oracle")
@@ -46,12 +53,12 @@ class Comparison:
     figures: dict[str, Figure]
     among_best: tuple[str, ...]
     auc_spu: dict[str, Interval]
-    verdict: Verdict
+    verdict: SoftLabelBenefit
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[PairedDifference, ...]:
         """Paired differences in AUC_SPU, all pairs."""
         return self.figures["auc_spu"].pairs
 
@@ -87,7 +94,7 @@ class Comparison:
         return pd.DataFrame([_pair_row(pair) for pair in self.pairs], columns=_PAIR_COLUMNS)
 
 
-def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -> Comparison:
+def compare_runs(runs: Sequence[Run], *, refined: SoftLabels | None = None) -> Comparison:
     """Compare runs of one table; runs judged by different soft labels are refused (see `runs_on`)."""
     _check_comparable(runs)
     if refined is not None:
@@ -96,17 +103,17 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
     failed = [run for run in runs if run.metrics is None]
     if not finished:
         raise TrainingError(f"No candidate was trained, so there is nothing to compare: {failed[0].error}")
-    basis = finished[0].basis
-    figures = {key: figure_of(key, finished, basis) for key in (*WITHOUT_TRUTH, "true_auc")}
+    evaluation = finished[0].evaluation
+    figures = {key: figure_of(key, finished, evaluation) for key in (*WITHOUT_TRUTH, "true_auc")}
     aucs = figures["auc_spu"].aucs
     models = {run.name: aucs[run.name] for run in finished if run.candidate.method not in NOT_MODELS}
     worse = _below_chance(finished)
     return Comparison(
         runs=(*finished, *failed),
         figures=figures,
-        among_best=among_best({name: auc for name, auc in models.items() if name not in worse}, basis.level),
-        auc_spu=simultaneous_intervals(models, basis.level),
-        verdict=verdict(finished, figures),
+        among_best=among_best({name: auc for name, auc in models.items() if name not in worse}, evaluation.level),
+        auc_spu=simultaneous_intervals(models, evaluation.level),
+        verdict=soft_label_benefit(finished, figures),
         disagreements=disagreements([figures[key] for key in WITHOUT_TRUTH]),
         notes=_notes(finished, figures, len(models)),
     )
@@ -114,7 +121,7 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
 
 def runs_on(runs: Sequence[Run], soft_labels: SoftLabels) -> list[Run]:
     """The same scores judged by one S that the analyst chooses, whatever S each run was trained on."""
-    if isinstance(soft_labels, RefinedLabels):
+    if soft_labels.is_refined:
         raise TrainingError(
             "Refined soft labels are no S to rank by, since fused was built from them; "
             "use compare_runs(runs, refined=…)."
@@ -126,11 +133,11 @@ def runs_on(runs: Sequence[Run], soft_labels: SoftLabels) -> list[Run]:
                 f"{run.name!r} has scores of {run.fold.size:,} rows, but there are {value.size:,} soft labels; "
                 "only runs of the same table can be judged together."
             )
-        check_countable(value[run.basis.judged])
+        check_countable(value[run.evaluation.judged])
     rule_score = np.asarray(soft_labels.rule_score, dtype=np.float64)
     labels = np.asarray(soft_labels.is_labeled, dtype=bool)
     changes: dict[str, Any] = {"soft_label": value, "rule_score": rule_score, "is_labeled": labels}
-    return [run.judged_by(replace(run.basis, **changes)) for run in runs]
+    return [run.judged_by(replace(run.evaluation, **changes)) for run in runs]
 
 
 def _check_comparable(runs: Sequence[Run]) -> None:
@@ -147,7 +154,7 @@ def _check_comparable(runs: Sequence[Run]) -> None:
                 f"{run.name!r} scores {run.fold.size:,} rows and {first.name!r} {first.fold.size:,}; "
                 "only runs of the same table can be compared."
             )
-        if not run.basis.same_as(first.basis):
+        if not run.evaluation.same_as(first.evaluation):
             raise TrainingError(
                 f"{run.name!r} and {first.name!r} are judged by different soft labels or rows, and AUC_SPU on "
                 "different soft labels must not be ranked: choose one S and use runs_on(runs, soft_labels)."
@@ -163,7 +170,7 @@ def _minus_auc(run: Run) -> float:
 
 def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> tuple[str, ...]:
     headline = _headline(finished)
-    notes = [*([headline] if headline else []), *finished[0].basis.data_notes, FOLD_MODELS_NOTE]
+    notes = [*([headline] if headline else []), *finished[0].evaluation.data_notes, FOLD_MODELS_NOTE]
     if len(finished) > 1:
         notes.append(PAIRS_NOTE)
     if models > 1:
@@ -249,7 +256,7 @@ def _figures_row(run: Run, figures: dict[str, Figure]) -> dict[str, Any]:
     return row
 
 
-def _pair_row(pair: Pair) -> tuple[Any, ...]:
+def _pair_row(pair: PairedDifference) -> tuple[Any, ...]:
     found = pair.difference
     bounds = (found.estimate, found.low, found.high, found.standard_error)
     return (pair.first, pair.second, *bounds, found.p_value, pair.p_holm, pair.can_be_told_apart, found.warning)

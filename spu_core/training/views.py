@@ -22,7 +22,7 @@ from spu_core.metrics import (
 )
 from spu_core.theory import ScarLink
 from spu_core.training.comparison import NOT_MODELS, Comparison
-from spu_core.training.folded import folded_interval
+from spu_core.training.evaluation import folded_interval
 from spu_core.training.run import Run
 
 MOST_SEGMENTS = 12
@@ -66,12 +66,16 @@ def suggested_model(comparison: Comparison) -> Run:
 
 def run_curve(run: Run) -> RocSpu:
     """ROC_SPU of the out-of-fold scores on the judged rows."""
-    return roc_spu(run.basis.of("soft_label"), run.need_score()[run.basis.judged], sample_weight=run.basis.of("weight"))
+    return roc_spu(
+        run.evaluation.judged_soft_label,
+        run.judged_score,
+        sample_weight=run.evaluation.judged_weight,
+    )
 
 
 def ceiling_curve(run: Run) -> RocSpu:
     """The curve that no score can rise above on the rows this run is judged by."""
-    return roc_spu_ceiling(run.basis.of("soft_label"), sample_weight=run.basis.of("weight"))
+    return roc_spu_ceiling(run.evaluation.judged_soft_label, sample_weight=run.evaluation.judged_weight)
 
 
 def sketch(curve: RocSpu, points: int = 1000) -> RocSpu:
@@ -96,19 +100,25 @@ def sketch(curve: RocSpu, points: int = 1000) -> RocSpu:
 def perfect_link(run: Run) -> ScarLink | None:
     """How S follows the true class on the judged rows; None where the truth is unknown, of one class only, or S does
     not point to the positives."""
-    truth = run.basis.of("truth")
+    truth = run.evaluation.judged_truth
     if truth is None:
         return None
     try:
-        return ScarLink.from_truth(run.basis.of("soft_label"), truth)
+        return ScarLink.from_truth(run.evaluation.judged_soft_label, truth)
     except AssumptionError:
         return None
 
 
 def run_band(run: Run) -> RocBand:
     """The confidence band of the curve; empty with a reason where too few positives or groups were judged."""
-    basis = run.basis
-    return roc_spu_band(basis.of("soft_label"), run.need_score()[basis.judged], **basis.common())
+    data = run.evaluation
+    return roc_spu_band(
+        data.judged_soft_label,
+        run.judged_score,
+        level=data.level,
+        sample_weight=data.judged_weight,
+        groups=data.judged_groups,
+    )
 
 
 def run_gains(run: Run) -> Gains:
@@ -118,21 +128,21 @@ def run_gains(run: Run) -> Gains:
 
 def run_calibration(run: Run) -> pd.DataFrame | None:
     """Mean score beside mean soft label in groups of equal size; None where scores are not between 0 and 1."""
-    score = run.need_score()[run.basis.judged]
+    score = run.judged_score
     if score.min() < 0.0 or score.max() > 1.0:
         return None
-    return calibration_to_soft_label(run.basis.of("soft_label"), score)
+    return calibration_to_soft_label(run.evaluation.judged_soft_label, score)
 
 
 def soft_sum(run: Run) -> float:
     """ΣS over the judged rows, weighted where rows have weights."""
-    value, weight = run.basis.of("soft_label"), run.basis.of("weight")
+    value, weight = run.evaluation.judged_soft_label, run.evaluation.judged_weight
     return float(value.sum() if weight is None else (value * weight).sum())
 
 
 def mean_soft_label(run: Run) -> float:
     """E[S] over the judged rows."""
-    return float(np.average(run.basis.of("soft_label"), weights=run.basis.of("weight")))
+    return float(np.average(run.evaluation.judged_soft_label, weights=run.evaluation.judged_weight))
 
 
 def review_point(total: float, point: OperatingPoint) -> ReviewPoint:
@@ -177,25 +187,25 @@ def segment_values(values: pd.Series) -> pd.Series:
 
 def segment_intervals(run: Run, segments: pd.Series) -> dict[str, Interval | None]:
     """AUC_SPU within each part of the table, as a mean over folds; None where a part lacks one kind of mass."""
-    names, judged = segments.to_numpy(), run.basis.judged
+    names, judged = segments.to_numpy(), run.evaluation.judged
     found: dict[str, Interval | None] = {}
     for name in pd.unique(names[judged]):
         rows = judged & (names == name)
-        found[str(name)] = folded_interval(run.basis.soft_label, run.need_score(), run.basis.only(rows))
+        found[str(name)] = folded_interval(run.evaluation.soft_label, run.need_score(), run.evaluation.only(rows))
     return dict(sorted(found.items(), key=lambda entry: _first_number(entry[0])))
 
 
 def segment_table(run: Run, segments: pd.Series, threshold: float) -> pd.DataFrame:
     """A row for each part: rows, mean soft label, AUC_SPU with bounds, and the share that a threshold flags."""
-    names, basis = segments.to_numpy(), run.basis
+    names, evaluation = segments.to_numpy(), run.evaluation
     lines = []
     for name, interval in segment_intervals(run, segments).items():
-        rows = basis.judged & (names == name)
+        rows = evaluation.judged & (names == name)
         lines.append(
             {
                 "segment": name,
                 "rows": int(rows.sum()),
-                "mean_soft_label": float(basis.soft_label[rows].mean()),
+                "mean_soft_label": float(evaluation.soft_label[rows].mean()),
                 "auc_spu": np.nan if interval is None else interval.estimate,
                 "low": np.nan if interval is None else interval.low,
                 "high": np.nan if interval is None else interval.high,

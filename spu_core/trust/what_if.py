@@ -87,15 +87,15 @@ class WhatIf:
     @classmethod
     def of_run(cls, run: Run, threshold: float | None = None) -> WhatIf:
         """From the judged rows of a run; without a threshold, where its review budget is spent."""
-        basis, score = run.basis, run.need_score()[run.basis.judged]
+        evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
         if run.metrics is None:
             raise AssumptionError(f"Run {run.name!r} has no figures, so there is nothing to conclude from.")
-        soft_label, weight = basis.of("soft_label"), basis.of("weight")
+        soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
         curve = roc_spu(soft_label, score, sample_weight=weight)
-        point = curve.at_budget(basis.budget) if threshold is None else curve.at_threshold(threshold)
+        point = curve.at_budget(evaluation.budget) if threshold is None else curve.at_threshold(threshold)
         mean = float(np.average(soft_label, weights=weight))
         rates = (point.tpr, point.fpr)
-        covariance = _rate_covariance(soft_label, score > point.threshold, rates, weight, basis.of("groups"))
+        covariance = _rate_covariance(soft_label, score > point.threshold, rates, weight, evaluation.judged_groups)
         return cls(mean, run.metrics.auc_spu, point.threshold, point.tpr, point.fpr, covariance)
 
     @property

@@ -42,7 +42,7 @@ def main():
     candidates = [Candidate("lightgbm", settings)]
     with open_place(Engine(engine), table) as place:
         soft_labels = place.label(table, RuleSet.from_json(rules).fit(table))
-        (run,) = iter_cross_fit(table, soft_labels, candidates, TrainConfig(threads=2, **config), place=place)
+        (run,) = iter_cross_fit(table, soft_labels, candidates, TrainConfig(threads=2, **config), executor=place)
         assert run.error is None, run.error
         own = psutil.Process()
         times = [process.cpu_times() for process in (own, *own.children(recursive=True))]

@@ -6,7 +6,7 @@ import pytest
 
 from spu_core.errors import AssumptionError
 from spu_core.tables import Role, Table
-from spu_core.training.class_prior import estimate_class_prior
+from spu_core.training import estimate_class_prior
 
 
 def people(rows: int, chance: float) -> Table:

@@ -11,7 +11,7 @@ import pytest
 
 from spu_core.errors import TrainingError
 from spu_core.metrics import auc_spu_score
-from spu_core.models import METHODS, Encoder, Evidence
+from spu_core.models import METHODS, Encoder, TrainingRows
 from spu_core.training import (
     Candidate,
     EarlyStopping,
@@ -21,7 +21,7 @@ from spu_core.training import (
     cross_fit,
     iter_cross_fit,
 )
-from spu_core.training.cross_fitting import _words
+from spu_core.training.cross_fitting import _reason
 from tests.training.worlds import make_world
 
 SMALL = {"rounds": 10}
@@ -33,7 +33,7 @@ def test_each_row_is_scored_by_a_model_of_the_other_folds(world, quick):
     run = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)[0]
 
     features = Encoder().fit(table.frame[list(table.features)]).transform(table.frame[list(table.features)])
-    rows = Evidence(features, soft_labels.value, soft_labels.is_labeled, rule_columns=("a",))
+    rows = TrainingRows(features, soft_labels.value, soft_labels.is_labeled, rule_columns=("a",))
     expected = np.empty(len(table))
     for fold in range(3):
         model = METHODS["lightgbm"].fit(rows.take(run.fold != fold), {**SMALL, "threads": 1})
@@ -74,8 +74,8 @@ def test_a_failing_candidate_becomes_an_error_row(world, quick):
 
 
 def test_errors_of_libraries_are_named_and_memory_gets_advice():
-    assert _words(KeyError("x")) == "KeyError: 'x'"
-    assert _words(MemoryError()).startswith("There was not enough memory")
+    assert _reason(KeyError("x")) == "KeyError: 'x'"
+    assert _reason(MemoryError()).startswith("There was not enough memory")
 
 
 def test_runs_stream_as_they_finish(world, quick):

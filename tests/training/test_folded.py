@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spu_core.metrics import Interval, auc_spu_interval
-from spu_core.training import Basis, Candidate, Run, TrainConfig, compare_runs, segment_intervals
-from spu_core.training.folded import folded_auc, folded_interval, interval_of, share_of
+from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, segment_intervals
+from spu_core.training.evaluation import folded_auc, folded_interval, interval_of, share_of
 from spu_core.training.pairs import among_best, compare_pairs, simultaneous_intervals
 
 
@@ -17,83 +17,88 @@ def hard(labels, fold, **more):
     """Evaluation data in which only confirmed positives are believed."""
     labels = np.asarray(labels, dtype=bool)
     value = labels.astype(float)
-    return Basis(value, labels, np.zeros(labels.size), np.asarray(fold), np.ones(labels.size, dtype=bool), **more)
+    return EvaluationData(
+        value, labels, np.zeros(labels.size), np.asarray(fold), np.ones(labels.size, dtype=bool), **more
+    )
 
 
 def drawn(rng, labels, rows, folds, signal=0.0):
     """Labels dealt evenly to folds, and a score whose labelled rows are shifted by `signal`."""
     is_labeled = np.arange(rows) < labels
-    basis = hard(is_labeled, np.arange(rows) % folds)
-    return basis, rng.normal(size=rows) + signal * is_labeled
+    evaluation = hard(is_labeled, np.arange(rows) % folds)
+    return evaluation, rng.normal(size=rows) + signal * is_labeled
 
 
-def placements(basis, score):
+def placements(evaluation, score):
     """Share of the rest of the same fold that each labelled row outranks, and that each of the rest is outranked by."""
     labeled, rest = [], []
-    for k in np.unique(basis.fold):
-        rows = basis.fold == k
-        high, low = score[rows & basis.is_labeled], score[rows & ~basis.is_labeled]
+    for k in np.unique(evaluation.fold):
+        rows = evaluation.fold == k
+        high, low = score[rows & evaluation.is_labeled], score[rows & ~evaluation.is_labeled]
         labeled.append((high[:, None] > low).mean(axis=1))
         rest.append((high[:, None] > low).mean(axis=0))
     return np.concatenate(labeled), np.concatenate(rest)
 
 
-def independent_variance(basis, score):
+def independent_variance(evaluation, score):
     """DeLong's variance with m − 1 and n − 1, all placements around the one mean over folds."""
-    labeled, rest = placements(basis, score)
+    labeled, rest = placements(evaluation, score)
     mean = labeled.mean()
     m, n = labeled.size, rest.size
     return ((labeled - mean) ** 2).sum() / (m * (m - 1)) + ((rest - mean) ** 2).sum() / (n * (n - 1))
 
 
 def test_on_noise_the_variance_is_twice_that_of_independent_folds():
-    basis, score = drawn(np.random.default_rng(0), 20, 400, 5)
+    evaluation, score = drawn(np.random.default_rng(0), 20, 400, 5)
 
-    found = folded_interval(basis.soft_label, score, basis)
+    found = folded_interval(evaluation.soft_label, score, evaluation)
 
-    assert found.standard_error**2 == pytest.approx(2 * independent_variance(basis, score))
+    assert found.standard_error**2 == pytest.approx(2 * independent_variance(evaluation, score))
 
 
 def test_a_fold_with_one_positive_adds_its_spread():
-    basis, score = drawn(np.random.default_rng(1), 5, 400, 5)
+    evaluation, score = drawn(np.random.default_rng(1), 5, 400, 5)
 
-    found = folded_interval(basis.soft_label, score, basis)
+    found = folded_interval(evaluation.soft_label, score, evaluation)
 
     assert found.standard_error > 0.1
     assert found.high - found.low > 0.5
 
 
 def test_one_fold_has_nothing_to_share():
-    basis, score = drawn(np.random.default_rng(2), 30, 400, 1)
-    plain = auc_spu_interval(basis.soft_label, score)
+    evaluation, score = drawn(np.random.default_rng(2), 30, 400, 1)
+    plain = auc_spu_interval(evaluation.soft_label, score)
 
-    found = folded_interval(basis.soft_label, score, basis)
+    found = folded_interval(evaluation.soft_label, score, evaluation)
 
-    assert found.standard_error**2 == pytest.approx(independent_variance(basis, score))
+    assert found.standard_error**2 == pytest.approx(independent_variance(evaluation, score))
     assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
 
 
 @pytest.mark.parametrize(("signal", "least", "most"), [(0.0, 1.414, 1.415), (0.6, 1.1, 1.41), (2.5, 1.0, 1.15)])
 def test_the_factor_for_shared_training_falls_as_the_signal_grows(signal, least, most):
-    basis, score = drawn(np.random.default_rng(3), 200, 4000, 5, signal)
+    evaluation, score = drawn(np.random.default_rng(3), 200, 4000, 5, signal)
 
-    found = folded_interval(basis.soft_label, score, basis)
+    found = folded_interval(evaluation.soft_label, score, evaluation)
 
-    assert least <= found.standard_error / np.sqrt(independent_variance(basis, score)) <= most
+    assert least <= found.standard_error / np.sqrt(independent_variance(evaluation, score)) <= most
 
 
 def test_a_difference_carries_the_full_factor_whatever_both_have_found():
     rng = np.random.default_rng(4)
-    basis, one = drawn(rng, 200, 4000, 5, 2.5)
+    evaluation, one = drawn(rng, 200, 4000, 5, 2.5)
     two = one + 0.3 * rng.normal(size=one.size)
-    together, parted = compared(basis, one, two), compared(replace(basis, fold=np.zeros(4000, dtype=int)), one, two)
+    together, parted = (
+        compared(evaluation, one, two),
+        compared(replace(evaluation, fold=np.zeros(4000, dtype=int)), one, two),
+    )
 
     assert together.standard_error == pytest.approx(np.sqrt(2) * parted.standard_error, rel=0.03)
     assert together.p_value > parted.p_value
 
 
-def compared(basis, one, two):
-    aucs = {name: folded_auc(basis.soft_label, score, basis) for name, score in (("one", one), ("two", two))}
+def compared(evaluation, one, two):
+    aucs = {name: folded_auc(evaluation.soft_label, score, evaluation) for name, score in (("one", one), ("two", two))}
     return compare_pairs(aucs)[0].difference
 
 
@@ -102,13 +107,15 @@ def test_the_share_of_the_ceiling_knows_that_the_ceiling_is_estimated_too():
     rng = np.random.default_rng(5)
     belief = np.where(rng.random(500) < 0.3, rng.random(500), 0.0)
     score = belief + 0.1 * rng.normal(size=500)
-    basis = Basis(belief, np.zeros(500, dtype=bool), belief, np.zeros(500, dtype=int), np.ones(500, dtype=bool))
-    found = share_of(folded_auc(belief, score, basis), 0.95)
+    evaluation = EvaluationData(
+        belief, np.zeros(500, dtype=bool), belief, np.zeros(500, dtype=int), np.ones(500, dtype=bool)
+    )
+    found = share_of(folded_auc(belief, score, evaluation), 0.95)
 
     again = []
     for _ in range(400):
         rows = rng.integers(0, 500, 500)
-        part = replace(basis, soft_label=belief[rows])
+        part = replace(evaluation, soft_label=belief[rows])
         again.append(share_of(folded_auc(belief[rows], score[rows], part), 0.95).estimate)
 
     assert found.standard_error == pytest.approx(np.std(again), rel=0.15)
@@ -116,9 +123,9 @@ def test_the_share_of_the_ceiling_knows_that_the_ceiling_is_estimated_too():
 
 def candidates(signals, labels=200, rows=2000, seed=6):
     rng = np.random.default_rng(seed)
-    basis, _ = drawn(rng, labels, rows, 5)
-    scores = {name: rng.normal(size=rows) + signal * basis.is_labeled for name, signal in signals.items()}
-    return {name: folded_auc(basis.soft_label, score, basis) for name, score in scores.items()}
+    evaluation, _ = drawn(rng, labels, rows, 5)
+    scores = {name: rng.normal(size=rows) + signal * evaluation.is_labeled for name, signal in signals.items()}
+    return {name: folded_auc(evaluation.soft_label, score, evaluation) for name, score in scores.items()}
 
 
 def test_clearly_worse_candidates_are_not_among_the_best():
@@ -156,13 +163,13 @@ def few_labels(count, **more):
     rng = np.random.default_rng(7)
     labels = np.arange(600) < count
     rule = np.where(rng.random(600) < 0.01, 0.3, 0.0)
-    basis = Basis(
+    evaluation = EvaluationData(
         np.where(labels, 1.0, rule), labels, rule, np.arange(600) % 5, np.ones(600, dtype=bool), budget=0.02, **more
     )
     runs = [
-        Run(method, Candidate(method), TrainConfig(), basis, score=strength * labels + rng.normal(size=600)).judged_by(
-            basis
-        )
+        Run(
+            method, Candidate(method), TrainConfig(), evaluation, score=strength * labels + rng.normal(size=600)
+        ).judged_by(evaluation)
         for method, strength in (("lightgbm", 3.0), ("labeled_vs_rest", 0.0))
     ]
     return compare_runs(runs)

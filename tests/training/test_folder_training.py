@@ -7,14 +7,13 @@ import pytest
 from spu_core.errors import TrainingError
 from spu_core.export import Bundle, recipe_of, save_bundle
 from spu_core.labels import soft_labels_for
-from spu_core.models import METHODS, Evidence, Features
+from spu_core.models import METHODS, Features, TrainingRows
 from spu_core.models.matrix_file import MatrixFile
 from spu_core.rules import Compare, Ramp, Rule, RuleSet
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, compare_runs, cross_fit
-from spu_core.training.folder_rows import fit_folder_encoder, folder_split, prepare_folder
-from spu_core.training.hash_folds import hash_folds
-from spu_core.training.rows import prepare_rows
+from spu_core.training.folds import hash_folds
+from spu_core.training.rows import fit_folder_encoder, folder_split, prepare_folder, prepare_rows
 from tests.export.examples import known
 from tests.tables.folders import mixed_frame, write_folder
 
@@ -65,7 +64,7 @@ def test_the_encoder_of_a_folder_is_that_of_the_table(folder):
 
 def test_rows_of_a_folder_are_read_from_a_file_that_goes_with_them(folder):
     rows = prepare_folder(folder, soft_labels_for(folder, RULES), CONFIG)
-    matrix = rows.evidence.features.store.matrix
+    matrix = rows.rows.features.store.matrix
 
     assert isinstance(matrix, MatrixFile)
     path = matrix.path
@@ -150,7 +149,7 @@ def test_every_method_learns_from_a_file_what_it_learns_from_memory(key, tmp_pat
     given = {name: value for name, value in {"rounds": 5, "bags": 2, "threads": 1}.items() if name in names}
     scores = []
     for source in (matrix, file):
-        rows = Evidence(
+        rows = TrainingRows(
             features=Features.of(source),
             soft_label=np.where(is_labeled, 1.0, soft_label),
             is_labeled=is_labeled,

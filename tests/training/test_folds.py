@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import ScoreError, TrainingError
-from spu_core.training import Split, TrainConfig, make_split
+from spu_core.training import FoldAssignment, TrainConfig, make_split
 from spu_core.training.folds import assign_folds, latest_rows, strata_of
 from tests.training.worlds import make_world
 
@@ -91,7 +91,7 @@ def test_out_of_time_learns_from_the_past_only():
     config = TrainConfig(folds=3, out_of_time=0.2)
 
     split = make_split(table, soft_labels, config)
-    last = list(split.parts())[-1]
+    last = list(split.folds())[-1]
 
     assert table.times[last.train].max() < table.times[last.score].min()
     assert np.array_equal(split.judged, last.score)
@@ -156,4 +156,4 @@ def test_a_missing_group_is_refused():
 
 def test_a_split_of_one_fold_is_refused():
     with pytest.raises(TrainingError, match="at least two folds"):
-        Split(np.zeros(5, dtype=int))
+        FoldAssignment(np.zeros(5, dtype=int))

@@ -13,10 +13,10 @@ from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
 from spu_core.training import (
-    Basis,
     Candidate,
+    EvaluationData,
+    FoldAssignment,
     Run,
-    Split,
     TrainConfig,
     best_model,
     compare_runs,
@@ -42,7 +42,7 @@ def test_copies_of_noise_do_not_make_a_model_look_good():
     table, soft_labels = copied_noise()
     forest = Candidate("labeled_vs_rest", {"rounds": 60})
     [run] = cross_fit(table, soft_labels, [forest], QUICK)
-    apart = Split(np.arange(len(table)) // 200)  # each copy of a row in another fold
+    apart = FoldAssignment(np.arange(len(table)) // 200)  # each copy of a row in another fold
     [fooled] = cross_fit(table, soft_labels, [forest], QUICK, split=apart)
 
     assert run.metrics.known_positive_auc.estimate < 0.65
@@ -103,7 +103,7 @@ def test_the_latest_rows_are_not_judged_by_models_of_their_copies():
     frame = table.frame.assign(day=pd.date_range("2024-01-01", periods=600, freq="h"))
     dated = Table.from_frame(frame, roles={"day": "time"})
     split = make_split(dated, soft_labels, replace(QUICK, out_of_time=0.2))
-    last = list(split.parts())[-1]
+    last = list(split.folds())[-1]
 
     late = set(np.arange(600)[last.score] % 150)
     assert late
@@ -150,11 +150,13 @@ def drifted(truth=None):
     labels = rng.random(3000) < 0.1
     rule = np.clip(rng.random(3000) * 0.5, 0, 1)
     fold = np.where(np.arange(3000) < 1500, np.arange(3000) % 3, -1)
-    basis = Basis(np.where(labels, 1.0, rule), labels, rule, fold, fold == -1, truth=truth)
+    evaluation = EvaluationData(np.where(labels, 1.0, rule), labels, rule, fold, fold == -1, truth=truth)
 
     def run(method, lead):
         score = 1.0 / (1.0 + np.exp(-(2.0 * rule + lead * labels + rng.normal(size=3000))))
-        return Run(method, Candidate(method), TrainConfig(out_of_time=0.5), basis, score=score).judged_by(basis)
+        return Run(method, Candidate(method), TrainConfig(out_of_time=0.5), evaluation, score=score).judged_by(
+            evaluation
+        )
 
     return run
 
@@ -217,4 +219,4 @@ def test_what_is_said_about_the_rows_is_kept_in_a_bundle():
     data = bundle_bytes(run)
     stored = load_bundle(data, known_hash=sha256(data).hexdigest()).run
 
-    assert stored.basis.data_notes == run.basis.data_notes != ()
+    assert stored.evaluation.data_notes == run.evaluation.data_notes != ()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spu_core.errors import TrainingError
 from spu_core.training import TrainConfig
-from spu_core.training.hash_folds import hash_folds, hash_rows
+from spu_core.training.folds import hash_folds, hash_rows
 
 CONFIG = TrainConfig(folds=5, seed=3, hold_out=0.1)
 

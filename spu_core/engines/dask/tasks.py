@@ -17,12 +17,11 @@ from spu_core.engines.dask.cluster import Cluster
 from spu_core.engines.dask.guard import SILENT
 from spu_core.errors import TrainingError
 from spu_core.training import Candidate, TrainConfig
-from spu_core.training.fitting import Fitter
-from spu_core.training.folds import Split
-from spu_core.training.parts import Fits, Here, PartFit, fit_part
-from spu_core.training.progress import Reporter, Span
-from spu_core.training.rows import TrainingRows
-from spu_core.training.run import evidence_for
+from spu_core.training.cross_fitting import Fits, LocalExecutor
+from spu_core.training.fitting import CandidateFitter, FoldFit, fit_fold
+from spu_core.training.folds import FoldAssignment
+from spu_core.training.progress import ProgressRange, Reporter
+from spu_core.training.rows import PreparedData
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -31,18 +30,18 @@ _ASK_EVERY = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class TasksOn(Here):
+class TasksOn(LocalExecutor):
     """A place for `iter_cross_fit`: all fits of all candidates at once, on the workers of a cluster."""
 
     cluster: Cluster
 
-    def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
-        numbers = [part.number for part in rows.split.parts()]
+    def fits(self, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+        numbers = [fold.number for fold in rows.split.folds()]
         futures = self.cluster.guarded(
             lambda: _submit(self.cluster, rows, candidates, config, len(numbers)), what="Sending the rows"
         )
 
-        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[FoldFit]:
             for step, (number, future) in enumerate(zip(numbers, futures[candidate.name], strict=True)):
                 reporter.fold = number
                 yield _result(self.cluster, future, reporter, step / len(numbers), f"A fit of {candidate.name}")
@@ -51,7 +50,7 @@ class TasksOn(Here):
 
 
 def _submit(
-    cluster: Cluster, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig, parts: int
+    cluster: Cluster, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig, parts: int
 ) -> dict[str, list[Future]]:
     """Every fit as a future; rows are sent as the candidate may see them, once for all that see them alike."""
     client = cluster.client
@@ -59,7 +58,7 @@ def _submit(
     futures = {}
     split = client.scatter(rows.split, broadcast=True, hash=False)
     for candidate in candidates:
-        evidence = evidence_for(candidate, rows)
+        evidence = rows.rows_for(candidate)
         if id(evidence) not in sent:
             sent[id(evidence)] = client.scatter(evidence, broadcast=True, hash=False)
         futures[candidate.name] = [
@@ -69,14 +68,14 @@ def _submit(
     return futures
 
 
-def fit_one(candidate: Candidate, config: TrainConfig, evidence: Any, split: Split, place: int) -> PartFit:
+def fit_one(candidate: Candidate, config: TrainConfig, evidence: Any, split: FoldAssignment, place: int) -> FoldFit:
     """One fit, on a worker."""
-    parts = list(split.parts())
-    reporter = Reporter([candidate.name], len(parts))
-    return fit_part(Fitter(candidate, config, reporter), evidence, parts[place], Span())
+    folds = list(split.folds())
+    reporter = Reporter([candidate.name], len(folds))
+    return fit_fold(CandidateFitter(candidate, config, reporter), evidence, ProgressRange(), folds[place])
 
 
-def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, what: str) -> PartFit:
+def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, what: str) -> FoldFit:
     """Wait for a fit, telling the caller that it goes on and asking whether to stop."""
     from distributed import KilledWorker, wait
 

@@ -11,15 +11,14 @@ from scipy.special import expit, logit
 
 from spu_core.errors import TrainingError
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import BestRound, FitMonitor, ThrottledReport
 from spu_core.models.learners.base import SoftLearner
+from spu_core.models.model import Blob, State
 from spu_core.models.settings import SEED, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import BestRound, Pulse, Watch
 
 BLOCK = 512
 
 
-@loads("cnn")
 class SoftCnn(SoftLearner):
     """Three convolutions with batch norm for square images whose pixels are the columns (row by row, channels last).
 
@@ -73,7 +72,7 @@ class SoftCnn(SoftLearner):
         self.batch_rows = batch_rows
         self.seed = seed
 
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         torch = _torch()
         self.shape_ = image_shape(features.active.size)
         # Random numbers of torch are global: they are put back, so that training leaves no trace in the caller.
@@ -84,9 +83,9 @@ class SoftCnn(SoftLearner):
             share = float(np.clip(np.average(target, weights=weight), 1e-6, 1 - 1e-6))
             self.network_ = self._network(float(logit(share)))
             weights = np.ones(target.size) if weight is None else weight
-            self._train(features, target, weights, watch)
+            self._train(features, target, weights, monitor)
 
-    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, watch: Watch) -> None:
+    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, monitor: FitMonitor) -> None:
         torch = _torch()
         images = self._images(features.matrix)
         target_, weight_ = (
@@ -98,8 +97,8 @@ class SoftCnn(SoftLearner):
         cycle = torch.optim.lr_scheduler.OneCycleLR(
             optimiser, self.learning_rate, total_steps=steps * self.rounds + 1, pct_start=0.25
         )
-        best, kept = BestRound(watch.stop.patience if watch.stop else 0), None
-        rng, pulse = np.random.default_rng(self.seed), Pulse(watch, self.rounds)
+        best, kept = BestRound(monitor.stop.patience if monitor.stop else 0), None
+        rng, report_batch = np.random.default_rng(self.seed), ThrottledReport(monitor, self.rounds)
         for done in range(1, self.rounds + 1):
             self.network_.train()
             for batch in np.array_split(rng.permutation(target.size), steps):
@@ -113,18 +112,18 @@ class SoftCnn(SoftLearner):
                 ((losses * weight_[batch]).sum() / weight_[batch].sum()).backward()
                 optimiser.step()
                 cycle.step()
-                pulse(done - 1)
+                report_batch(done - 1)
             watched = None
-            if watch.stop is not None:
-                watched = watch.stop(self._score(watch.stop.features.select(features.active)))
+            if monitor.stop is not None:
+                watched = monitor.stop(self._score(monitor.stop.features.select(features.active)))
                 if best.update(done, watched):
                     kept = {name: value.clone() for name, value in self.network_.state_dict().items()}
-            watch.report(done, self.rounds, watched)
-            if watch.stop is not None and best.is_over(done):
+            monitor.report(done, self.rounds, watched)
+            if monitor.stop is not None and best.is_over(done):
                 break
         if kept is not None:
             self.network_.load_state_dict(kept)
-        self.rounds_ = best.iteration if watch.stop else self.rounds
+        self.rounds_ = best.iteration if monitor.stop else self.rounds
 
     def _score(self, features: Features) -> np.ndarray:
         torch = _torch()

@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
+from spu_core.models.model import Blob, State
 from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
 
 BLOCK = 16_384
 TREE_PARTS = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 
-@loads("extra_trees")
 class SoftForest(SoftLearner):
     """Extremely randomised trees or a random forest; squared error on S has the optimum of soft cross-entropy."""
 
@@ -70,14 +69,14 @@ class SoftForest(SoftLearner):
         self.seed = seed
         self.threads = threads
 
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
-        forest = self._grow(features.matrix, target, weight, watch)
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
+        forest = self._grow(features.matrix, target, weight, monitor)
         trees = [tree.tree_ for tree in forest.estimators_]
         self.trees_ = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in TREE_PARTS}
         self.trees_["value"] = np.concatenate([tree.value.ravel() for tree in trees])
         self.trees_["start"] = np.cumsum([0] + [tree.node_count for tree in trees])
 
-    def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> Any:
+    def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> Any:
         """Grow as many trees at a time as take a moment, so that progress can be told and the fit cancelled.
 
         scikit-learn draws the seeds of all trees in one row, so the forest does not depend on the steps.
@@ -98,7 +97,7 @@ class SoftForest(SoftLearner):
             started = time.monotonic()
             done = min(done + step, self.rounds)
             forest.set_params(n_estimators=done).fit(matrix, target, sample_weight=weight)
-            watch.report(done, self.rounds)
+            monitor.report(done, self.rounds)
             step = 2 * step if time.monotonic() - started < 0.2 else step
         return forest
 

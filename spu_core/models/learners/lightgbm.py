@@ -10,21 +10,22 @@ import numpy as np
 from spu_core.errors import TrainingError
 from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.learners.boosting import (
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import (
     COLSAMPLE_BYTREE,
     LEARNING_RATE,
     REG_LAMBDA,
     ROUNDS,
+    SEED,
     SUBSAMPLE,
+    THREADS,
+    Setting,
     useful_threads,
 )
-from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
 
 
-@loads("lightgbm")
 class SoftLightGBM(SoftLearner):
     """Boosted trees that minimise soft cross-entropy; the fastest learner here, and the first one to try.
 
@@ -104,7 +105,7 @@ class SoftLightGBM(SoftLearner):
         self.seed = seed
         self.threads = threads
 
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         import lightgbm as lgb
 
         if self.objective == "binary" and np.any((target != 0.0) & (target != 1.0)):
@@ -113,10 +114,10 @@ class SoftLightGBM(SoftLearner):
                 "use objective='cross_entropy', which equals it on hard labels."
             )
         data = features.binned(self.max_bin, target, weight)
-        callbacks: list[Any] = [_progress(watch, self.rounds, target, weight)]
+        callbacks: list[Any] = [_progress(monitor, self.rounds, target, weight)]
         evaluation: dict[str, Any] = {}
-        if watch.stop is not None:
-            stop = watch.stop
+        if monitor.stop is not None:
+            stop = monitor.stop
             features.check_same_store(stop.features)
             held_out = stop.features.select(features.active).binned(self.max_bin, stop.target, stop.weight)
             evaluation = {"valid_sets": [held_out], "feval": lambda score, _: ("loss", stop(score), False)}
@@ -135,6 +136,11 @@ class SoftLightGBM(SoftLearner):
         own = features.select(self.active_)
         found = self.booster_.predict(own.matrix, pred_contrib=True, num_threads=useful_threads(self.threads, len(own)))
         return np.asarray(found)
+
+    def gains(self) -> dict[int, float]:
+        """Total gain of the splits by position of the column in the encoded matrix."""
+        gains = self.booster_.feature_importance("gain")
+        return {int(place): float(gain) for place, gain in zip(self.active_, gains, strict=True)}
 
     def params(self, rows: int) -> dict[str, Any]:
         """The library's own parameters for a fit on so many rows."""
@@ -179,13 +185,13 @@ class SoftLightGBM(SoftLearner):
         return model
 
 
-def _progress(watch: Watch, rounds: int, target: np.ndarray, weight: np.ndarray | None) -> Any:
+def _progress(monitor: FitMonitor, rounds: int, target: np.ndarray, weight: np.ndarray | None) -> Any:
     def training_loss(score: np.ndarray, _: Any) -> tuple[str, float, bool]:
         return "loss", soft_log_loss(target, score, sample_weight=weight), False
 
     def after_round(env: Any) -> None:
-        done, looks = env.iteration + 1, watch.looks_in(env.iteration + 1, rounds)
+        done, looks = env.iteration + 1, monitor.wants_training_loss(env.iteration + 1, rounds)
         loss = env.evaluation_result_list[0][2] if env.evaluation_result_list else None
-        watch.report(done, rounds, loss, env.model.eval_train(training_loss)[0][2] if looks else None)
+        monitor.report(done, rounds, loss, env.model.eval_train(training_loss)[0][2] if looks else None)
 
     return after_round

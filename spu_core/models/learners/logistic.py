@@ -9,15 +9,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from spu_core.models.features import Features
+from spu_core.models.features import Features, LinearView
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner, one_blas_thread
-from spu_core.models.linear_view import LinearView
+from spu_core.models.model import Blob, State
 from spu_core.models.settings import Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
 
 
-@loads("logistic")
 class SoftLogistic(SoftLearner):
     """A linear score of normal scores and frequent levels; readable, smooth, strong with few labels.
 
@@ -46,7 +44,7 @@ class SoftLogistic(SoftLearner):
         self.ridge = ridge
         self.max_iterations = max_iterations
 
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         self.view_ = features.linear_view()
         matrix = self.view_.transform_rows(features)
         weight = np.ones(target.size) if weight is None else weight
@@ -56,9 +54,9 @@ class SoftLogistic(SoftLearner):
             weight,
             self.ridge,
             self.max_iterations,
-            lambda step: watch.report(step, self.max_iterations),
+            lambda step: monitor.report(step, self.max_iterations),
         )
-        watch.report(self.max_iterations, self.max_iterations)
+        monitor.report(self.max_iterations, self.max_iterations)
 
     def margin(self, features: Features) -> np.ndarray:
         """The linear score before the logistic function."""

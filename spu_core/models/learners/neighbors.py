@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.models.features import Features
+from spu_core.models.features import Features, LinearView
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.linear_view import LinearView
+from spu_core.models.model import Blob, State
 from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
 
 BLOCK = 1024
 
 
-@loads("nearest_neighbors")
 class SoftNeighbors(SoftLearner):
     """Mean soft label of the k nearest rows, by Euclidean distance of normal scores and level flags."""
 
@@ -51,7 +49,7 @@ class SoftNeighbors(SoftLearner):
         self.seed = seed
         self.threads = threads
 
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         weight = np.ones(target.size) if weight is None else weight
         if len(features) > self.max_rows:
             kept = np.random.default_rng(self.seed).choice(len(features), self.max_rows, replace=False)
@@ -61,7 +59,7 @@ class SoftNeighbors(SoftLearner):
         self.reference_ = self.view_.transform_rows(features).astype(np.float32)
         self.target_, self.weight_ = target, weight
         self._index()
-        watch.report(1, 1)
+        monitor.report(1, 1)
 
     def _index(self) -> None:
         from sklearn.neighbors import NearestNeighbors

@@ -19,7 +19,7 @@ from spu_core.export import save_bundle
 from spu_core.rules import Compare, Ramp
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
-from spu_core.training.folder_rows import fit_folder_encoder
+from spu_core.training.rows import fit_folder_encoder
 from tests.export.examples import known
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -128,8 +128,8 @@ def test_a_caller_can_stop_in_the_middle_and_new_workers_give_the_same_scores_to
         return len(asked) == 4
 
     with pytest.raises(TrainingCancelled):
-        list(iter_cross_fit(folder, soft_labels, [slow], CONFIG, place=place, should_stop=should_stop))
-    again = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
+        list(iter_cross_fit(folder, soft_labels, [slow], CONFIG, executor=place, should_stop=should_stop))
+    again = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, executor=place))
 
     assert not set(cluster.workers) & set(asked[-1])
     for one, other in zip(there, again, strict=True):

@@ -1,7 +1,8 @@
-"""AUCs within folds: scores of different folds come from different models and need not share a scale.
+"""What scores are evaluated on, and AUCs within folds.
 
-Pooling all out-of-fold scores into one ranking would punish a candidate whose folds merely differ in level; the model
-that is refitted on all rows has one level. So every AUC of a run is the mean over folds, weighted by their rows.
+Scores of different folds come from different models and need not share a scale. Pooling all out-of-fold scores into one
+ranking would punish a candidate whose folds merely differ in level, although the model that is refitted on all rows has
+one level. So every AUC of a run is the mean over folds, weighted by their rows.
 
 Its standard error needs two corrections (docs/training.md has the derivation and the simulations):
 
@@ -17,20 +18,90 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import logit, ndtri, stdtrit
+from scipy.special import logit
 
 from spu_core.checks import check_groups
 from spu_core.errors import SoftLabelError
 from spu_core.metrics import Interval, auc_spu_influence
 from spu_core.metrics.influence import Influence, Spread, effective_number, spread_of
-from spu_core.metrics.intervals import few_units
+from spu_core.metrics.intervals import few_units, t_quantile, z_quantile
 from spu_core.metrics.ranking import Masses
-from spu_core.training.basis import Basis
 
+FOLLOWS_RULES = (
+    "The rules decided who was checked, so confirmed positives follow the rules and this figure can be flattered "
+    "by them; mark randomly checked rows to have an independent one."
+)
+FROM_LABELS = "Beliefs were taken from labels or checks, so this figure is no longer independent of the rules."
 # Variance over that of independent folds where models find only noise; exact for scores linear in the training rows.
 SHARED_TRAINING = 2.0
-# How many directions a learner can follow, which decides how fast the factor falls as the signal grows.
+# The number of directions that a learner can follow; it decides how fast the factor falls as the signal grows.
 DIRECTIONS = 50.0
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationData:
+    """What every score of one comparison is evaluated on; `judged` flags the rows that count.
+
+    `refined` holds refined soft labels (None where they were not computed). `labels_note` says why confirmed positives
+    are not independent of the rules, where they are not. `data_notes` are sentences about the rows and their split.
+    `budget` is the review budget, `level` that of the confidence intervals.
+    """
+
+    soft_label: np.ndarray
+    is_labeled: np.ndarray
+    rule_score: np.ndarray
+    fold: np.ndarray
+    judged: np.ndarray
+    truth: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
+    refined: np.ndarray | None = None
+    randomly_checked: np.ndarray | None = None
+    labels_note: str | None = None
+    data_notes: tuple[str, ...] = ()
+    budget: float = 0.02
+    level: float = 0.95
+
+    def only(self, rows: np.ndarray) -> EvaluationData:
+        """The same data with other rows judged."""
+        return replace(self, judged=rows)
+
+    @property
+    def judged_soft_label(self) -> np.ndarray:
+        return self.soft_label[self.judged]
+
+    @property
+    def judged_is_labeled(self) -> np.ndarray:
+        return self.is_labeled[self.judged]
+
+    @property
+    def judged_weight(self) -> np.ndarray | None:
+        return self.weight_of(self.judged)
+
+    @property
+    def judged_groups(self) -> np.ndarray | None:
+        return None if self.groups is None else self.groups[self.judged]
+
+    @property
+    def judged_truth(self) -> np.ndarray | None:
+        return None if self.truth is None else self.truth[self.judged]
+
+    def weight_of(self, rows: np.ndarray) -> np.ndarray | None:
+        """The weights of some rows; None where rows have no weights."""
+        return None if self.weight is None else self.weight[rows]
+
+    @property
+    def positives_rows(self) -> np.ndarray:
+        """Rows on which confirmed positives are compared with the rest: the randomly checked ones where marked."""
+        return self.judged if self.randomly_checked is None else self.judged & self.randomly_checked
+
+    def same_as(self, other: EvaluationData) -> bool:
+        """Whether two runs are judged by the same S on the same rows."""
+        if self is other:
+            return True
+        same_labels = np.array_equal(self.is_labeled, other.is_labeled)
+        same_rows = np.array_equal(self.judged, other.judged)
+        return same_labels and same_rows and np.array_equal(self.soft_label, other.soft_label)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +154,18 @@ class FoldedAuc:
         return float(np.sqrt(1.0 + (SHARED_TRAINING - 1.0) * noise))
 
 
-def fold_rows(basis: Basis) -> list[np.ndarray]:
+def fold_rows(evaluation: EvaluationData) -> list[np.ndarray]:
     """Positions of the judged rows, fold by fold: within one, all rows were scored by the same model."""
-    numbers = np.unique(basis.fold[basis.judged])
-    return [np.flatnonzero(basis.judged & (basis.fold == number)) for number in numbers]
+    numbers = np.unique(evaluation.fold[evaluation.judged])
+    return [np.flatnonzero(evaluation.judged & (evaluation.fold == number)) for number in numbers]
 
 
-def folded_auc(target: np.ndarray, score: np.ndarray, basis: Basis) -> FoldedAuc | None:
+def folded_auc(target: np.ndarray, score: np.ndarray, evaluation: EvaluationData) -> FoldedAuc | None:
     """AUC of a score against any belief, fold by fold; None where no fold has both kinds of mass."""
     by_fold: list[float | None] = []
     kept, parts = [], []
-    for rows in fold_rows(basis):
-        weight = basis.of("weight", rows)
+    for rows in fold_rows(evaluation):
+        weight = evaluation.weight_of(rows)
         try:
             found = auc_spu_influence(target[rows], score[rows], sample_weight=weight)
         except SoftLabelError:
@@ -107,16 +178,18 @@ def folded_auc(target: np.ndarray, score: np.ndarray, basis: Basis) -> FoldedAuc
         return None
     rows = np.concatenate(kept)
     value = float(np.average([part.auc for part in parts], weights=[part.size for part in kept]))
-    centred = [_centred_at(value, part, _masses(target, basis, own)) for part, own in zip(parts, kept, strict=True)]
+    centred = [
+        _centred_at(value, part, _masses(target, evaluation, own)) for part, own in zip(parts, kept, strict=True)
+    ]
     influence = Influence(value, *(np.concatenate(side) for side in zip(*centred, strict=True)))
-    groups = None if basis.groups is None else check_groups(basis.groups[rows], rows.size)
-    return FoldedAuc(value, rows, influence, _masses(target, basis, rows), groups, tuple(by_fold))
+    groups = None if evaluation.groups is None else check_groups(evaluation.groups[rows], rows.size)
+    return FoldedAuc(value, rows, influence, _masses(target, evaluation, rows), groups, tuple(by_fold))
 
 
-def folded_interval(target: np.ndarray, score: np.ndarray, basis: Basis) -> Interval | None:
+def folded_interval(target: np.ndarray, score: np.ndarray, evaluation: EvaluationData) -> Interval | None:
     """The mean over folds with its interval on the logit scale; None where no fold has both kinds of mass."""
-    folded = folded_auc(target, score, basis)
-    return None if folded is None else interval_of(folded, basis.level)
+    folded = folded_auc(target, score, evaluation)
+    return None if folded is None else interval_of(folded, evaluation.level)
 
 
 def interval_of(folded: FoldedAuc, level: float, *, wider: float = 1.0) -> Interval:
@@ -163,8 +236,8 @@ def share_of(folded: FoldedAuc, level: float) -> Interval | None:
 
 
 def _factor(folded: FoldedAuc, spread: Spread, distance: float, level: float, wider: float = 1.0) -> float:
-    reach = wider * float(stdtrit(spread.degrees, 0.5 + 0.5 * level)) * spread.standard_error
-    return folded.factor(reach, distance, float(ndtri(0.5 + 0.5 * level)))
+    reach = wider * t_quantile(level, spread.degrees) * spread.standard_error
+    return folded.factor(reach, distance, z_quantile(level))
 
 
 def shared_factor(folded: FoldedAuc) -> float:
@@ -172,8 +245,8 @@ def shared_factor(folded: FoldedAuc) -> float:
     return float(np.sqrt(SHARED_TRAINING)) if folded.shares_training else 1.0
 
 
-def _masses(target: np.ndarray, basis: Basis, rows: np.ndarray) -> Masses:
-    return Masses(target[rows], basis.of("weight", rows))
+def _masses(target: np.ndarray, evaluation: EvaluationData, rows: np.ndarray) -> Masses:
+    return Masses(target[rows], evaluation.weight_of(rows))
 
 
 def _centred_at(value: float, part: Influence, masses: Masses) -> tuple[np.ndarray, np.ndarray]:
