@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from pages.ui import table_cached
-from pages.ui.data_bring import choose_earlier, show_readings, take_sample, upload_file
-from pages.ui.data_folder import folder_profile, register_folder, show_folder
-from pages.ui.data_parts import edit_roles, show_reading
-from pages.ui.data_profile import show_profile
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
+from pages.ui.data.bring import choose_earlier, show_readings, take_sample, upload_file
+from pages.ui.data.folder import folder_profile, register_folder, show_folder
+from pages.ui.data.parts import edit_roles, show_reading
+from pages.ui.data.profile import show_profile
+from pages.ui.shared import table_cached
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
 
 with open_page("Data", "Drop a file or take a sample; check what was read, and say what each column is for.") as page:
     with st.container(border=True):

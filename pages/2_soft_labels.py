@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from pages.ui import cached
-from pages.ui.data_folder import is_sampled, say_sample
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
-from pages.ui.soft_label_analysis import show_analysis, show_audit, show_why
-from pages.ui.soft_label_checks import show_checks
-from pages.ui.soft_label_editor import edit_draft, inviting_column, rule_columns
-from pages.ui.soft_label_files import choose_rule_set, show_versions
-from pages.ui.soft_label_headline import show_headline
-from pages.ui.soft_label_preview import save_draft, show_changes, show_preview
-from pages.ui.soft_label_rules import show_rules
-from pages.ui.soft_label_state import keep_in_address, open_book, open_desk
+from pages.ui.data.folder import is_sampled, say_sample
+from pages.ui.shared import cached
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
+from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
+from pages.ui.soft_labels.checks import show_checks
+from pages.ui.soft_labels.editor import edit_draft, inviting_column, rule_columns
+from pages.ui.soft_labels.files import choose_rule_set, show_versions
+from pages.ui.soft_labels.headline import show_headline
+from pages.ui.soft_labels.preview import save_draft, show_changes, show_preview
+from pages.ui.soft_labels.rules import show_rules
+from pages.ui.soft_labels.state import keep_in_address, open_book, open_desk
 
 PARTS = ("Rules", "Analysis", "Why this S", "Audit", "From checks", "Versions and files")
 

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from pages.ui import cached
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
-from pages.ui.train_candidates import choose_candidates
-from pages.ui.train_options import choose_options
-from pages.ui.train_progress import show_training
-from pages.ui.train_start import need_something_to_learn, start_training
+from pages.ui.shared import cached
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
+from pages.ui.train.candidates import choose_candidates
+from pages.ui.train.options import choose_options
+from pages.ui.train.progress import show_training
+from pages.ui.train.start import need_something_to_learn, start_training
 
 PROMISE = "Pick candidates and honest baselines; they train in the background while you watch or go away."
 

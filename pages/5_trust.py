@@ -1,8 +1,8 @@
 """How good is it really, and how to find out cheaply."""
 
-from pages.ui.shell import open_page
-from pages.ui.trust_case import choose_case
-from pages.ui.trust_sections import choose_section
+from pages.ui.shared.shell import open_page
+from pages.ui.trust.case import choose_case
+from pages.ui.trust.sections import choose_section
 
 with open_page("Trust", "How good is it really, and how do you find out cheaply?") as page:
     case = choose_case(page)

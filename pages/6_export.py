@@ -4,14 +4,14 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui import cached
-from pages.ui.export_card import show_card, tell_words
-from pages.ui.export_choice import choose_model, stored_models
-from pages.ui.export_foreign import bring_from_elsewhere
-from pages.ui.export_forms import show_forms
-from pages.ui.export_scoring import score_new_file
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
+from pages.ui.export.card import show_card, tell_words
+from pages.ui.export.choice import choose_model, stored_models
+from pages.ui.export.foreign import bring_from_elsewhere
+from pages.ui.export.forms import show_forms
+from pages.ui.export.scoring import score_new_file
+from pages.ui.shared import cached
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
 
 PARTS = ("Take it away", "Score a new file", "Bring from elsewhere")
 

@@ -11,8 +11,8 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pages.ui.people import ClosedError, server_has_login
-from pages.ui.shell import tell_failure
+from pages.ui.shared.people import ClosedError, server_has_login
+from pages.ui.shared.shell import tell_failure
 
 # Streamlit styles its elements inline, and charts compile their code; nothing may come from or go to another origin.
 POLICY = (

@@ -11,8 +11,8 @@ import pytest
 import streamlit as st
 from streamlit import config
 
-from pages.ui import people
-from pages.ui.people import ClosedError, login_is_configured
+from pages.ui.shared import people
+from pages.ui.shared.people import ClosedError, login_is_configured
 from tests.dashboard.oidc import running_provider
 from tests.live import ROOT, free_address, running_server
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.ui import paper_cached, paper_rerun
+from pages.ui.paper import paper_cached, rerun
 from spu_core.engines import Job, run_here
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
 from spu_core.experiments.job import KIND
@@ -25,7 +25,7 @@ def theorems():
 def only_theorems(monkeypatch, theorems):
     """A version that ships the theorems only, so that both cases are on the page."""
     stored = {name: theorems if name == "theorems" else None for name in EXPERIMENTS}
-    for module in ("pages.ui.paper_claims", "pages.ui.paper_choice"):
+    for module in ("pages.ui.paper.claims", "pages.ui.paper.choice"):
         monkeypatch.setattr(f"{module}.stored_results", lambda: stored)
 
 
@@ -89,7 +89,7 @@ def test_every_experiment_opens_by_its_address(open_app, name):
 
 def test_a_click_starts_the_chosen_part_in_the_background(open_app, only_theorems, monkeypatch):
     started: list[Job] = []
-    monkeypatch.setattr(paper_rerun, "start_worker", lambda workspace, job: started.append(job))
+    monkeypatch.setattr(rerun, "start_worker", lambda workspace, job: started.append(job))
     page = open_app(PAGE, experiment="theorems")
 
     page.selectbox(key="paper_part").select("theorem4").run()

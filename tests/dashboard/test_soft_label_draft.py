@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from pages.ui.soft_label_analysis import row_with
-from pages.ui.soft_label_draft import (
+from pages.ui.soft_labels.analysis import row_with
+from pages.ui.soft_labels.draft import (
     AS_IT_IS,
     RAMP_DOWN,
     RAMP_UP,
@@ -20,10 +20,10 @@ from pages.ui.soft_label_draft import (
     rounded_range,
     rows_of,
 )
-from pages.ui.soft_label_editor import bands_of, take_brush, take_click
-from pages.ui.soft_label_files import added
-from pages.ui.soft_label_preview import changed_rules
-from pages.ui.soft_label_rows import editable, operators_of
+from pages.ui.soft_labels.editor import bands_of, take_brush, take_click
+from pages.ui.soft_labels.files import added
+from pages.ui.soft_labels.preview import changed_rules
+from pages.ui.soft_labels.rows import editable, operators_of
 from spu_core.errors import TableError
 from spu_core.rules import AllOf, AnyOf, Compare, Ramp, Rule, column_choices
 from spu_core.tables import Table
@@ -103,7 +103,7 @@ def test_a_belief_that_the_editor_cannot_show_is_keep():
 )
 def test_editing_a_rule_never_loses_what_it_says(condition, is_kept, monkeypatch):
     monkeypatch.setattr(
-        "pages.ui.soft_label_rows.cached.column_choices",
+        "pages.ui.soft_labels.rows.cached.column_choices",
         lambda _, dataset, column: column_choices(some_table(), column),
     )
     book = SimpleNamespace(page=SimpleNamespace(workspace=None), dataset=None)

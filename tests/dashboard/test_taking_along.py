@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pages.ui.tables import safe_to_take_along
+from pages.ui.shared.tables import safe_to_take_along
 from spu_core.engines import summary_table
 from spu_core.tables import read_table
 from spu_core.training import Candidate
