@@ -1,4 +1,4 @@
-"""Compare runs against the ceiling, choose where to flag, and choose the champion."""
+"""Compare runs against the ceiling, choose an operating point, and choose the champion."""
 
 import streamlit as st
 

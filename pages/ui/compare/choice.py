@@ -1,4 +1,4 @@
-"""Which runs are compared, and by which soft labels they are judged."""
+"""Which runs are compared, and which soft labels judge them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.shared import cached
-from pages.ui.shared.deletion import confirm_deletion
-from pages.ui.shared.shell import Page
+from pages.ui.compare.cached import RunViews, compare_stored_runs, run_views
+from pages.ui.shared.shell import Page, confirm_deletion
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
+from spu_core.engines.run_choice import comparable_runs
 from spu_core.engines.stored import names_apart
 from spu_core.metrics import RocSpu
 from spu_core.training import Comparison, Run, suggested_model
@@ -23,12 +23,12 @@ MOST_RUNS = 12
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The runs on the page: compared on one S, with everything their charts need."""
+    """The runs on the page, judged by the same soft labels, with everything that their charts need."""
 
     page: Page
     dataset: DatasetRecord
     comparison: Comparison
-    views: cached.RunViews
+    views: RunViews
     ids: Mapping[str, str]
     rules: RuleSetVersion | None
 
@@ -36,12 +36,12 @@ class Choice:
         return next(run for run in self.comparison.runs if run.name == name)
 
     def judged(self, name: str) -> tuple[Workspace, DatasetRecord, Run, str, RuleSetVersion | None]:
-        """What the cached views of one run ask for."""
+        """The first arguments of the cached calls about one run."""
         return self.page.workspace, self.dataset, self.run(name), self.ids[name], self.rules
 
     @property
     def drawn(self) -> dict[str, RocSpu]:
-        """The curves in the order of drawing: the suggested model first, whoever is chosen, so that colours stay."""
+        """The curves in the order of drawing: the suggested model first, so that colours stay the same."""
         first, curves = suggested_model(self.comparison).name, self.views.curves
         return {first: curves[first], **{name: curve for name, curve in curves.items() if name != first}}
 
@@ -52,7 +52,7 @@ class Choice:
 
 
 def choose_runs(page: Page) -> Choice:
-    """Ask which runs, and by which S; without any run the page says what to do and ends."""
+    """Ask which runs and which soft labels; without any run the page says what to do and ends."""
     dataset = page.need_dataset()
     records = page.workspace.runs.list(dataset.id)
     if not records:
@@ -62,27 +62,27 @@ def choose_runs(page: Page) -> Choice:
             chosen = _ask_runs(records, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
             _ask_deletion(page, records)
-        _say_choice(dataset, chosen, rules)
-    _say_stale(page, [record for record in records if record.id in chosen])
+        _show_choice(dataset, chosen, rules)
+    _show_stale(page, [record for record in records if record.id in chosen])
     if not chosen:
         st.info("Choose at least one run.", icon=":material/info:")
         st.stop()
     names = names_apart([record for record in records if record.id in chosen])
     named = tuple(names.items())
-    comparison = cached.comparison(page.workspace, dataset, named, rules)
-    views = cached.run_views(page.workspace, dataset, named, rules)
+    comparison = compare_stored_runs(page.workspace, dataset, named, rules)
+    views = run_views(page.workspace, dataset, named, rules)
     return Choice(page, dataset, comparison, views, {name: token for token, name in named}, rules)
 
 
-def _say_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVersion | None) -> None:
+def _show_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVersion | None) -> None:
     many = f"{len(chosen)} run{'s' * (len(chosen) != 1)}"
     st.badge(many, icon=":material/check_circle:", color="green")
     by = "the labels alone" if rules is None else f"soft labels of {plain(rules.name)}, version {rules.number}"
     st.caption(f"{count(dataset.n_rows)} rows, out of fold · judged by {by}", width="content")
 
 
-def _say_stale(page: Page, records: Sequence[RunRecord]) -> None:
-    """Runs of older rules must not pass for those of the rules at hand."""
+def _show_stale(page: Page, records: Sequence[RunRecord]) -> None:
+    """Say so where no run was trained with the rules that are open."""
     current = None if page.rules is None else (page.rules.id, page.rules.number)
     if current is None or not records or current in {(each.rule_set, each.rule_set_version) for each in records}:
         return
@@ -96,7 +96,7 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     known = [record.id for record in records]
     labels = _labels(records)
     wanted = [token for token in st.query_params.get("runs", "").split(",") if token in known]
-    default = wanted or _newest(records)
+    default = wanted or comparable_runs(records, MOST_RUNS)
     key = f"compare_runs_{page.dataset.id if page.dataset else ''}"
     if key in st.session_state:
         # A run may have been deleted since, here or in another tab.
@@ -136,24 +136,8 @@ def _labels(records: Sequence[RunRecord]) -> dict[str, str]:
     return {record.id: f"{record.name} · {record.made:%d %b %H:%M}" for record in records}
 
 
-def _newest(records: Sequence[RunRecord]) -> list[str]:
-    """The newest training, and earlier ones of the same rules on the same folds; the newest of each name."""
-    first = records[0]
-    alike = [each for each in records if _like(each) == _like(first)]
-    seen: dict[str, str] = {}
-    for record in alike:
-        seen.setdefault(record.name, record.id)
-    return list(seen.values())[:MOST_RUNS]
-
-
-def _like(record: RunRecord) -> tuple[object, ...]:
-    config = dict(record.config)
-    same = tuple(config.get(name) for name in ("folds", "seed", "hold_out", "out_of_time"))
-    return (record.rule_set, record.rule_set_version, *same)
-
-
 def _ask_rules(page: Page, records: Sequence[RunRecord]) -> RuleSetVersion | None:
-    """The S that all of them are judged by; values on different S are never ranked against each other."""
+    """The soft labels that judge all runs; figures from different soft labels cannot be ranked against each other."""
     versions = _versions(page, records)
     if not versions:
         return None

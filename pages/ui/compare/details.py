@@ -1,15 +1,14 @@
-"""The details of a comparison, each in a tab that is computed only when it is open."""
+"""The details of a comparison in tabs; only the open tab is computed."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, tree_gains
 from pages.ui.compare.choice import Choice
-from pages.ui.compare.point import Chosen, keep
-from pages.ui.compare.tables import in_percent, share_column
-from pages.ui.shared import cached
-from pages.ui.shared.show import meaning, show_chart, theme
-from pages.ui.shared.tables import show_table
+from pages.ui.compare.point import ChosenPoint, keep
+from pages.ui.shared.cached import load_table
+from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import (
     ReviewCosts,
@@ -43,8 +42,8 @@ COLUMNS = {
 }
 
 
-def show_details(choice: Choice, chosen: Chosen) -> None:
-    """Lazy tabs: a tab that is not open costs nothing."""
+def show_details(choice: Choice, chosen: ChosenPoint) -> None:
+    """A tab for each view; only the open one is computed."""
     st.subheader("In detail", anchor=False)
     shows = {
         "All figures": _figures,
@@ -63,7 +62,7 @@ def show_details(choice: Choice, chosen: Chosen) -> None:
                 show(choice, chosen)
 
 
-def _figures(choice: Choice, chosen: Chosen) -> None:
+def _figures(choice: Choice, chosen: ChosenPoint) -> None:
     board = choice.comparison.leaderboard
     own = {run.name: run.metrics.auc_spu for run in choice.comparison.runs if run.metrics is not None}
     intervals = {name: choice.comparison.auc_spu.get(name, interval) for name, interval in own.items()}
@@ -84,15 +83,15 @@ def _figures(choice: Choice, chosen: Chosen) -> None:
         st.caption(f":material/info: {plain(sentence)}")
 
 
-def _differences(choice: Choice, chosen: Chosen) -> None:
+def _differences(choice: Choice, chosen: ChosenPoint) -> None:
     st.caption("Differences on the same rows. Grey: cannot be told apart after Holm's correction.")
     show_chart(difference_chart(choice.comparison.pairs, theme=theme()), key="compare_differences")
     with st.expander("As a table", icon=":material/table:"):
         show_table(choice.comparison.pairs_table, hide_index=True, key="compare_pairs")
 
 
-def _costs(choice: Choice, chosen: Chosen) -> None:
-    """Expected cost along the curve, with the cheapest point one click away."""
+def _costs(choice: Choice, chosen: ChosenPoint) -> None:
+    """Expected cost along the curve, and a button that flags at its lowest point."""
     review, miss = st.columns(2, gap="medium")
     each = review.number_input("Cost of one review", 0.0, value=1.0, key="compare_cost", persist_state="session")
     loss = miss.number_input(
@@ -110,15 +109,15 @@ def _costs(choice: Choice, chosen: Chosen) -> None:
         st.rerun()
 
 
-def _calibration(choice: Choice, chosen: Chosen) -> None:
+def _calibration(choice: Choice, chosen: ChosenPoint) -> None:
     st.caption("Mean soft label against mean score: on the diagonal, scores mean what S means. This is not the truth.")
     names = _ask_runs(choice, "compare_calibrated")
-    found = {name: cached.run_calibration(*choice.judged(name)) for name in names}
+    found = {name: run_calibration(*choice.judged(name)) for name in names}
     tables = {name: table for name, table in found.items() if table is not None}
     show_chart(calibration_chart(tables, theme=theme()), key="compare_calibration")
 
 
-def _gains(choice: Choice, chosen: Chosen) -> None:
+def _gains(choice: Choice, chosen: ChosenPoint) -> None:
     gains = {name: Gains(choice.views.curves[name]) for name in choice.names}
     budget = chosen.review.point.flagged_share or None
     left, right = st.columns(2, gap="small")
@@ -130,7 +129,7 @@ def _gains(choice: Choice, chosen: Chosen) -> None:
         show_chart(gains_lift_chart(gains, budget=budget, theme=theme()), key="compare_lift")
 
 
-def _scores(choice: Choice, chosen: Chosen) -> None:
+def _scores(choice: Choice, chosen: ChosenPoint) -> None:
     run = choice.run(chosen.name)
     log_rows = st.toggle("Log scale", key="compare_log")
     basis, threshold = run.basis, chosen.review.point.threshold
@@ -145,7 +144,7 @@ def _scores(choice: Choice, chosen: Chosen) -> None:
     show_chart(chart, key="compare_scores")
 
 
-def _features(choice: Choice, chosen: Chosen) -> None:
+def _features(choice: Choice, chosen: ChosenPoint) -> None:
     """The gain of trees at once; shuffled columns on request, since one fold is trained again for it."""
     shuffled = st.toggle(
         "Shuffle columns instead",
@@ -153,25 +152,24 @@ def _features(choice: Choice, chosen: Chosen) -> None:
         help="How far AUC_SPU falls when a column is shuffled among rows the model has not seen. One fold is trained "
         "again for it, which takes a while on large tables.",
     )
-    effects = None if shuffled else cached.gains(choice.page.workspace, chosen.id)
+    effects = None if shuffled else tree_gains(choice.page.workspace, chosen.id)
     if effects is None and not shuffled:
         st.caption("This method has no trees that could tell gains; shuffle columns instead.")
         return
     if effects is None:
-        effects = cached.shuffled(*choice.judged(chosen.name))
+        effects = shuffle_columns(*choice.judged(chosen.name))
     show_chart(feature_effect_chart(effects.head(MOST_FEATURES), theme=theme()), key="compare_features")
     more = f"The first {MOST_FEATURES} of {count(len(effects))} columns. " if len(effects) > MOST_FEATURES else ""
     st.caption(f"{more}Columns that go together can stand in for each other, so each may look unimportant alone.")
 
 
-def _segments(choice: Choice, chosen: Chosen) -> None:
-    table = cached.table(choice.page.workspace, choice.dataset)
+def _segments(choice: Choice, chosen: ChosenPoint) -> None:
+    table = load_table(choice.page.workspace, choice.dataset)
     columns = [name for name in table.frame.columns if table.types[name] is not ColumnType.IDENTIFIER]
     first = next((at for at, name in enumerate(columns) if table.types[name] is ColumnType.CATEGORY), 0)
     column = st.selectbox("Column", columns, index=first, key="compare_segment")
     run = choice.run(chosen.name)
-    key = (choice.ids[chosen.name], column, chosen.review.point.threshold)
-    found = cached.segments(choice.page.workspace, choice.dataset, run, key, choice.rules)
+    found = run_segments(*choice.judged(chosen.name), column, chosen.review.point.threshold)
     overall = run.metrics.auc_spu.estimate if run.metrics is not None else None
     show_chart(segment_chart(found.intervals, overall=overall, theme=theme()), key="compare_segments")
     show_table(

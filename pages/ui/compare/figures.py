@@ -1,19 +1,27 @@
-"""The headline of a comparison: four cards, the verdict, the curves against the ceiling, and the leaderboard."""
+"""The main figures of a comparison: four cards, the verdict, the curves against the ceiling, and the leaderboard."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.compare.cached import run_band
 from pages.ui.compare.choice import Choice
-from pages.ui.compare.perfect import choose_perfect
-from pages.ui.compare.point import Chosen, take_click
-from pages.ui.compare.tables import in_percent, share_column
-from pages.ui.shared import cached
-from pages.ui.shared.show import BadgeColor, meaning, show_chart, show_figure, theme
+from pages.ui.compare.point import ChosenPoint, take_click
+from pages.ui.shared.show import (
+    BadgeColor,
+    in_percent,
+    meaning,
+    share_column,
+    show_chart,
+    show_figure,
+    show_table,
+    theme,
+)
 from pages.ui.shared.steps import link_to, step_named
-from pages.ui.shared.tables import show_table
 from pages.ui.shared.text import count, figure, plain, share
 from spu_core.charts import roc_chart
+from spu_core.errors import AssumptionError
+from spu_core.theory import ScarLink
 from spu_core.training import Verdict, best_model
 from spu_core.training.verdict import QUESTION
 
@@ -24,6 +32,10 @@ ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
     "no difference seen": ("No difference seen", "orange", ":material/balance:"),
     "unknown": ("Cannot be told", "gray", ":material/help:"),
 }
+WORDS = (
+    "What a model that knows the true class would reach, if S did not depend on the columns given the class. A model "
+    "can lie above it where that assumption fails."
+)
 
 
 def show_headline(choice: Choice) -> None:
@@ -60,7 +72,7 @@ def show_headline(choice: Choice) -> None:
 
 
 def show_verdict(choice: Choice) -> None:
-    """Do my soft labels help? The answer first, its evidence one click away."""
+    """Whether soft labels help: the answer, and its evidence in an expander."""
     verdict = choice.comparison.verdict
     words, color, icon = ANSWERS[verdict.answer]
     with st.container(border=True, key="compare_verdict"):
@@ -77,7 +89,7 @@ def show_verdict(choice: Choice) -> None:
             link_to(step_named("Train"), "Train candidates", choice.page.query)
 
 
-def show_curves(choice: Choice, chosen: Chosen | None) -> None:
+def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
     """ROC_SPU of all runs against the ceiling; a click on a curve sets the operating point of its run."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.subheader("ROC_SPU against the ceiling", anchor=False, width="content")
@@ -94,7 +106,7 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
     with st.container(horizontal=True):
         banded = st.toggle("Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once.")
         perfect = choose_perfect(choice)
-    bands = {name: cached.run_band(*choice.judged(name))} if banded else {}
+    bands = {name: run_band(*choice.judged(name))} if banded else {}
     chart = roc_chart(
         choice.drawn,
         choice.views.ceiling,
@@ -118,7 +130,7 @@ def show_curves(choice: Choice, chosen: Chosen | None) -> None:
 
 
 def show_leaderboard(choice: Choice) -> None:
-    """The figures people look at first; all of them are in the details."""
+    """The most important figures; the details hold all of them."""
     with st.container(horizontal=True):  # as high as the title of the curves beside it
         st.subheader("Leaderboard", anchor=False, width="content")
     board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
@@ -152,7 +164,7 @@ def show_leaderboard(choice: Choice) -> None:
 
 
 def _without_answer(verdict: Verdict) -> str:
-    """The badge says yes or no already."""
+    """The sentence without its first word, which the badge shows."""
     sentence = verdict.sentence
     for start in ("Yes: ", "No: "):
         sentence = sentence.removeprefix(start)
@@ -162,3 +174,38 @@ def _without_answer(verdict: Verdict) -> str:
 def _short(name: str) -> str:
     line = " ".join(name.split())
     return line if len(line) <= 24 else f"{line[:23]}…"
+
+
+def choose_perfect(choice: Choice) -> ScarLink | None:
+    """The level of a perfect classifier, from the truth where it is known, else from what the analyst assumes."""
+    if not st.toggle("Perfect classifier", key="compare_perfect", help=WORDS, persist_state="session"):
+        return None
+    return choice.views.perfect or _assumed(choice.views.mean_soft_label)
+
+
+def _assumed(mean: float) -> ScarLink | None:
+    """From two numbers that the analyst assumes; the third follows from the mean soft label."""
+    prior = st.number_input(
+        "Share of positives you assume",
+        0.0001,
+        0.9999,
+        min(max(mean, 0.0001), 0.9999),
+        format="%.4f",
+        key="compare_prior",
+        persist_state="session",
+        help="From an audit, from experience, or as a what-if.",
+    )
+    positive_mean = st.number_input(
+        "Mean soft label among positives",
+        0.0,
+        1.0,
+        min(1.0, 0.5 + 0.5 * mean),
+        key="compare_positive_mean",
+        persist_state="session",
+        help="How strongly your rules believe in rows that are truly positive.",
+    )
+    try:
+        return ScarLink.from_mean(mean, prior, positive_mean)
+    except AssumptionError as problem:
+        st.caption(f":material/warning: {plain(problem)}")
+        return None

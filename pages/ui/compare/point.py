@@ -1,6 +1,6 @@
-"""The operating point: by a click, a threshold or a review budget; and the choice of the champion.
+"""The operating point, set by a click, a threshold or a review budget; and the choice of the champion.
 
-A change is kept at once as the threshold and flagged share of the run, so a refresh comes back to it.
+A change is stored at once with the run, so that a refresh comes back to it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.compare.choice import Choice
-from pages.ui.shared.shell import told_in_words
+from pages.ui.shared.shell import show_errors
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain, share
@@ -28,7 +28,7 @@ SOFT_SUM_WORDS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class ChosenPoint:
     """The run whose operating point is being chosen, and that point."""
 
     name: str
@@ -37,8 +37,8 @@ class Chosen:
     review: ReviewPoint
 
 
-def choose_point(choice: Choice) -> Chosen:
-    """Threshold slider and review budget move together; what they mean for reviewers is said below."""
+def choose_point(choice: Choice) -> ChosenPoint:
+    """A threshold slider and a review budget that move together, and what they mean for reviewers."""
     st.subheader("Operating point", anchor=False, help=meaning("threshold"))
     name = _ask_run(choice)
     curve, token = choice.views.whole[name], choice.ids[name]
@@ -68,7 +68,7 @@ def choose_point(choice: Choice) -> Chosen:
         on_change=_keep_budget,
         args=(choice, name, curve),
     )
-    chosen = Chosen(name, token, curve, review_point(choice.views.soft_sum, point))
+    chosen = ChosenPoint(name, token, curve, review_point(choice.views.soft_sum, point))
     _show_meaning(chosen)
     return chosen
 
@@ -86,14 +86,14 @@ def take_click(choice: Choice, chart: go.Figure) -> None:
 
 
 def keep(choice: Choice, name: str, point: OperatingPoint, by: str) -> None:
-    """Store the operating point of a run; also called before the page runs, so it guards itself."""
-    with told_in_words("Compare"):
+    """Store the operating point of a run; also called before the page runs, so it shows its own errors."""
+    with show_errors("Compare"):
         point = finite_point(choice.views.whole[name], point)
         choice.page.workspace.thresholds.save(choice.ids[name], _threshold(point), {"by": by})
 
 
-def show_champion(choice: Choice, chosen: Chosen) -> None:
-    """Who goes to production; the choice is stored with its operating point."""
+def show_champion(choice: Choice, chosen: ChosenPoint) -> None:
+    """Which model is the champion; the choice is stored with its operating point."""
     champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
     st.markdown(f":material/trophy: **Champion**: {plain(_champion_words(choice, champion))}")
     with st.container(horizontal=True, vertical_alignment="center", key="compare_champion"):
@@ -124,7 +124,7 @@ def _ask_run(choice: Choice) -> str:
 
 
 def _first_run(choice: Choice) -> str:
-    """The champion where it is among these runs, else the model that a choice would fall on."""
+    """The champion if it is among these runs, else the suggested model."""
     champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
     token = champion.run if champion is not None else None
     suggested = suggested_model(choice.comparison).name
@@ -151,7 +151,7 @@ def _threshold(point: OperatingPoint) -> Threshold:
     return Threshold(f"{share(point.flagged_share)} flagged", point.threshold, min(point.flagged_share, 1.0))
 
 
-def _show_meaning(chosen: Chosen) -> None:
+def _show_meaning(chosen: ChosenPoint) -> None:
     point = chosen.review.point
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         for title, value, words in (
@@ -164,7 +164,7 @@ def _show_meaning(chosen: Chosen) -> None:
 
 
 def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:
-    """Curves that can be clicked carry thresholds; they come in the order in which they were drawn."""
+    """The run whose curve was clicked. Curves that can be clicked carry thresholds, in the order of drawing."""
     clickable = [at for at, trace in enumerate(chart.data) if trace.customdata is not None]
     number = point.get("curve_number")
     return list(choice.drawn)[clickable.index(number)] if number in clickable else None

@@ -1,12 +1,12 @@
-"""Tables that stay in a folder of the server: which may be registered, what is there, and whether it has changed."""
+"""Tables that stay in a folder of the server: register one, what it contains, and whether it has changed."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.data.parts import SHOWN_ROWS, show_first_rows, show_rejected
-from pages.ui.shared import table_cached
-from pages.ui.shared.shell import Page, choose_in_address, told_in_words
+from pages.ui.data.table_view import SHOWN_ROWS, show_first_rows, show_rejected
+from pages.ui.shared.cached import load_folder, load_full_profile, load_profile
+from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, sized
 from spu_core.engines.register import start_looking, start_registering
@@ -19,7 +19,7 @@ LIST_SECONDS = 15
 
 def register_folder(page: Page) -> None:
     """Choose a folder or a large file that the operator offers; without any, one line says how to offer some."""
-    with told_in_words(page.title):
+    with show_errors(page.title):
         offers = _offers(str(page.workspace.home.folder))
         if not offers:
             st.caption(
@@ -65,17 +65,17 @@ def _follow(job: str) -> None:
 
 
 def show_folder(page: Page, table: Table) -> None:
-    """What was registered; rows of the sample, and a word where the files are no longer the same."""
+    """What was registered, rows of the sample, and a warning if the files have changed."""
     assert page.dataset is not None
     st.subheader("What was registered", anchor=False)
-    folder = table_cached.folder(page.workspace, page.dataset)
-    _say_changes(page, folder)
+    folder = load_folder(page.workspace, page.dataset)
+    _show_changes(page, folder)
     figures = st.columns(4)
     figures[0].metric("Rows", count(len(folder)), border=True)
     figures[1].metric("Columns", count(len(folder.columns)), border=True)
     figures[2].metric("Confirmed positives", _positives(page), border=True, help=meaning("label"))
     figures[3].metric("Files", f"{count(len(folder.files))} · {sized(folder.size)}", border=True)
-    say_sample(page.dataset, table)
+    show_sample_note(page.dataset, table)
     if table.reading is not None:
         st.caption(plain(table.reading.describe()))
         show_rejected(table.reading)
@@ -85,12 +85,12 @@ def show_folder(page: Page, table: Table) -> None:
 
 def _positives(page: Page) -> str:
     assert page.dataset is not None
-    known = table_cached.profile_of_all(page.workspace, page.dataset)
+    known = load_full_profile(page.workspace, page.dataset)
     return "–" if known is None else count(known.labeled)
 
 
-def say_sample(dataset: DatasetRecord, table: Table) -> None:
-    """Which rows a page looks at, where they are not all."""
+def show_sample_note(dataset: DatasetRecord, table: Table) -> None:
+    """Say that a page shows a sample of the rows, where it does."""
     if is_sampled(dataset, table):
         st.caption(
             f":material/filter_alt: Explored on a random sample of {count(len(table))} of {count(dataset.n_rows)} "
@@ -103,10 +103,10 @@ def is_sampled(dataset: DatasetRecord, table: Table) -> bool:
     return dataset.folder is not None and len(table) < dataset.n_rows
 
 
-def _say_changes(page: Page, folder: TableFolder) -> None:
+def _show_changes(page: Page, folder: TableFolder) -> None:
     changed, added = folder.changed_files, folder.added_files
     if changed:
-        _say_changed(page, changed)
+        _show_changed(page, changed)
     elif added:
         files, them = ("1 new file", "it") if len(added) == 1 else (f"{count(len(added))} new files", "them")
         with st.container(border=True, key="data_added"):
@@ -118,7 +118,7 @@ def _say_changes(page: Page, folder: TableFolder) -> None:
             _register_again(page)
 
 
-def _say_changed(page: Page, changed: tuple[str, ...]) -> None:
+def _show_changed(page: Page, changed: tuple[str, ...]) -> None:
     assert page.dataset is not None
     is_ours = page.workspace.converted.path_of(str(page.dataset.folder)) is not None
     way = "you register the file that it was made from" if is_ours else "it is registered again"
@@ -141,13 +141,13 @@ def _register_again(page: Page) -> None:
 
 
 def folder_profile(page: Page) -> TableProfile:
-    """The profile of all rows; until a job has made it for the current roles, that of the sample, and the way to it."""
+    """The profile of all rows; until a job has made it for the current roles, that of the sample, and a button."""
     assert page.dataset is not None
-    known = table_cached.profile_of_all(page.workspace, page.dataset)
+    known = load_full_profile(page.workspace, page.dataset)
     if known is not None:
         return known
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="data_look"):
         st.markdown(":material/filter_alt: The roles have changed, so this is a look at the sample.", width="content")
         if st.button("Look at all rows", icon=":material/search:", key="data_look_again"):
             _follow(start_looking(page.workspace, page.dataset).id)
-    return table_cached.profile(page.workspace, page.dataset)
+    return load_profile(page.workspace, page.dataset)

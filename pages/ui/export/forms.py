@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.export.choice import Chosen
+from pages.ui.export.choice import ExportChoice
 from pages.ui.shared.text import plain, sized
 from spu_core.engines.export_forms import FORMS, refusal
 from spu_core.engines.exporting import file_stem, made_before, prepare
@@ -77,7 +77,7 @@ CARDS = (
 )
 
 
-def show_forms(chosen: Chosen) -> None:
+def show_forms(chosen: ExportChoice) -> None:
     """Cards in two rows of four; nothing is computed before its button is pressed."""
     for start in (0, 4):
         for column, card in zip(st.columns(4, gap="small"), CARDS[start : start + 4], strict=True):
@@ -85,7 +85,7 @@ def show_forms(chosen: Chosen) -> None:
                 _show_form(chosen, card)
 
 
-def _show_form(chosen: Chosen, card: Card) -> None:
+def _show_form(chosen: ExportChoice, card: Card) -> None:
     st.markdown(f"{card.icon} **{card.title}**")
     st.caption(card.words)
     form = _ask_form(card)
@@ -114,7 +114,7 @@ def _ask_form(card: Card) -> str:
     return card.forms.get(str(name), card.forms[names[0]])
 
 
-def _offer_preparing(chosen: Chosen, form: str) -> None:
+def _offer_preparing(chosen: ExportChoice, form: str) -> None:
     if not st.button("Prepare", icon=":material/build:", key=f"export_prepare_{form}", width="stretch"):
         return
     try:
@@ -126,7 +126,7 @@ def _offer_preparing(chosen: Chosen, form: str) -> None:
     st.rerun()
 
 
-def _offer_unkept(chosen: Chosen, form: str) -> None:
+def _offer_unkept(chosen: ExportChoice, form: str) -> None:
     """Where nothing can be kept, the file is made when it is asked for."""
     st.download_button(
         "Download",
@@ -140,7 +140,7 @@ def _offer_unkept(chosen: Chosen, form: str) -> None:
     )
 
 
-def _offer_download(chosen: Chosen, made: ExportRecord) -> None:
+def _offer_download(chosen: ExportChoice, made: ExportRecord) -> None:
     note = made.detail.get("note")
     if note:
         st.caption(f":material/info: {plain(note)}")

@@ -1,28 +1,26 @@
-"""Run a small experiment here and now, in the background, and see it beside the stored figures."""
+"""Run a small version of an experiment in the background, and show it beside the stored figures."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.paper.claims import MARKS
-from pages.ui.paper.figures import show_figures
-from pages.ui.paper.paper_cached import rerun_result
-from pages.ui.paper.tables import show_result_table
-from pages.ui.shared.shell import Page, told_in_words
+from pages.ui.paper.results import MARKS, show_figures, show_result_table
+from pages.ui.shared.cached import cache_result
+from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.text import plain
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, start_worker
 from spu_core.experiments import Experiment, ExperimentResult
 from spu_core.experiments.compare import compare_figures, compare_verdicts
-from spu_core.experiments.job import KIND
+from spu_core.experiments.job import KIND, result_of
 from spu_core.experiments.theorems import TITLES
-from spu_core.workspace import JobRecord, JobStatus
+from spu_core.workspace import JobRecord, JobStatus, Workspace
 
 POLL_SECONDS = 1.0
 WHOLE = "all"
 
 
 def offer_rerun(page: Page, chosen: Experiment, stored: ExperimentResult | None) -> None:
-    """A button that runs a small version; what needs data or long hours says how to run it elsewhere."""
+    """A button that runs a small version; an experiment that needs data or hours says how to run it elsewhere."""
     st.subheader("Check it yourself", anchor=False)
     st.markdown(f"On the command line, at full size: `spu paper {chosen.name} --run`")
     if not chosen.live:
@@ -78,7 +76,7 @@ def _is_same(record: JobRecord, job: Job) -> bool:
 
 
 def _show_job(page: Page, token: str, stored: ExperimentResult | None, was_active: bool) -> None:
-    with told_in_words(page.title):
+    with show_errors(page.title):
         job = next((each for each in jobs_now(page.workspace) if each.id == token), None)
         if job is None:
             return
@@ -87,10 +85,15 @@ def _show_job(page: Page, token: str, stored: ExperimentResult | None, was_activ
         if not job.status.is_over:
             _show_progress(page, job)
         elif job.status is JobStatus.FINISHED:
-            fresh = rerun_result(str(page.workspace.folder), job.id, dict(job.result))
+            fresh = _rerun_result(page.workspace, job.id, dict(job.result))
             _show_fresh(job, fresh, stored)
         else:
             st.error(plain(job.error or "The run ended without a result."), icon=":material/error:")
+
+
+@cache_result(8)
+def _rerun_result(workspace: Workspace, job: str, _result: dict[str, object]) -> ExperimentResult:
+    return result_of(_result)
 
 
 def _show_progress(page: Page, job: JobRecord) -> None:

@@ -1,5 +1,4 @@
-"""What every page shares: its title, the steps in the sidebar, the address that survives a refresh, and the way a
-failure is told."""
+"""What every page shares: title, navigation, the address that survives a refresh, error messages, deletion."""
 
 from __future__ import annotations
 
@@ -11,26 +10,26 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.shared.people import login_is_configured, workspace_of_this_person
+from pages.ui.shared.cached import parse_rules
+from pages.ui.shared.login import login_is_configured, workspace_of_this_person
 from pages.ui.shared.steps import STEPS, Step, marks_of, step_named
 from pages.ui.shared.text import plain
 from spu_core.errors import SpuError, WorkspaceError, traceback_for_log
-from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+from spu_core.workspace import DatasetRecord, DeletionPlan, RuleSetVersion, Workspace
 
 BRAND = "SPU Studio"
-KEPT_IN_ADDRESS = ("dataset", "rules")
 READ_ONLY = (
     "This workspace cannot be written now: its disk is full or read-only. You can look at everything and download it, "
     "but nothing can be saved, uploaded or trained."
 )
 log = logging.getLogger("spu_studio")
 
-# Inline, so that it needs no file beside the page: a curve that bends towards the upper left corner.
+# A ROC curve, inline, so that it needs no file beside the page.
 _SIGN = """<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="#0F5F5A"/>
 <stop offset="1" stop-color="#5FC2B3"/></linearGradient></defs>
 <rect x="2" y="6" width="36" height="36" rx="9" fill="url(#g)"/>
 <path d="M8 36 C10 20 16 14 32 12" fill="none" stroke="#F0B35A" stroke-width="3.4" stroke-linecap="round"/>"""
-# The words are light, for the dark sidebar; where it is closed, the sign stands alone on the page.
+# The text is light, for the dark sidebar; where the sidebar is closed, the sign alone is shown on the page.
 LOGO = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="48">{_SIGN}
 <text x="50" y="33" font-family="Georgia, 'Source Serif 4', serif" font-size="25" fill="#E6E2D6">SPU Studio</text>
 </svg>"""
@@ -68,7 +67,7 @@ class Page:
         return self.rules
 
     def say_empty(self, what: str, advice: str, step: str) -> None:
-        """An empty state: what is missing, what to do, and the link there. Ends the page."""
+        """Show what is missing, what to do, and the link there; ends the page."""
         target = step_named(step)
         with st.container(border=True):
             st.subheader(what, anchor=False)
@@ -79,16 +78,16 @@ class Page:
 
 @contextmanager
 def open_page(title: str, promise: str) -> Iterator[Page]:
-    """Draw the frame of a page and guard what happens inside it; every page begins with this.
+    """Draw the frame of a page and catch what goes wrong inside it; every page begins with this.
 
-    What the analyst can mend is said in the engine's words. Anything else gets a reference number, and its traceback
-    goes to the log.
+    Errors of the engine are shown as they are, since they say what to do. Any other error gets a reference number, and
+    its traceback goes to the log.
     """
     name = title if title == BRAND else f"{title} · {BRAND}"
     st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
     st.logo(LOGO, size="large", link=None, icon_image=ICON)
     page = None
-    with told_in_words(title):
+    with show_errors(title):
         page = _page(title)
         if page.workspace.is_read_only:
             st.warning(READ_ONLY, icon=":material/lock:")
@@ -99,23 +98,23 @@ def open_page(title: str, promise: str) -> Iterator[Page]:
     with st.container(gap="xsmall"):
         st.title(title, anchor=False)
         st.caption(promise)
-    with told_in_words(title):
+    with show_errors(title):
         yield page
 
 
 @contextmanager
-def told_in_words(title: str) -> Iterator[None]:
-    """Guard a part of a page that runs on its own, such as a fragment: what fails is said in words."""
+def show_errors(title: str) -> Iterator[None]:
+    """Show errors instead of raising them; parts of a page that run on their own, such as fragments, need it too."""
     try:
         yield
     except SpuError as error:
         st.error(plain(error), icon=":material/error:")
     except Exception as problem:
-        tell_failure(problem, title)
+        report_failure(problem, title)
 
 
-def tell_failure(problem: BaseException, title: str = "outside of a page") -> bool:
-    """A reference number for the viewer, the traceback for the log; True, for nothing more needs to be shown."""
+def report_failure(problem: BaseException, title: str = "outside of a page") -> bool:
+    """Show a reference number and log the traceback; True tells Streamlit that nothing more needs to be shown."""
     reference = secrets.token_hex(4)
     log.error("reference %s, page %s\n%s", reference, title, traceback_for_log(problem))
     st.error(
@@ -139,7 +138,7 @@ def _page(title: str) -> Page:
     workspace = workspace_of_this_person()
     dataset = _chosen_dataset(workspace)
     page = Page(title, workspace, dataset, _chosen_rules(workspace, dataset))
-    # What was chosen for them is in the address from now on: a link that is shared shows what its sender saw.
+    # Defaults go into the address too, so that a shared link shows what its sender saw.
     choose_in_address(**{key: token for key, token in page.query.items() if key not in st.query_params})
     return page
 
@@ -166,21 +165,11 @@ def _chosen_rules(workspace: Workspace, dataset: DatasetRecord | None) -> RuleSe
             return workspace.rule_sets.get(wanted)
         except WorkspaceError:
             choose_in_address(rules=None)
-    if dataset is None:
-        return None
-    columns = set(dataset.roles)
-    return next((known for known in workspace.rule_sets.list() if _reads_only(known, columns)), None)
+    return None if dataset is None else workspace.rule_sets.newest_for(dataset.roles, _columns_read)
 
 
-def _reads_only(version: RuleSetVersion, columns: set[str]) -> bool:
-    # Rules bring pandas and SciPy along; the first page of a fresh server does without them.
-    from spu_core.rules import RuleSet
-
-    try:
-        read = RuleSet.from_json(version.text).columns
-    except SpuError:
-        return False  # a damaged set is named where it is opened, not here
-    return bool(read) and set(read) <= columns
+def _columns_read(version: RuleSetVersion) -> tuple[str, ...]:
+    return parse_rules(version.text).columns
 
 
 def _draw_steps(page: Page) -> None:
@@ -202,10 +191,31 @@ def _draw_steps(page: Page) -> None:
 
 
 def _draw_step(step: Step, mark: str, page: Page) -> None:
-    st.page_link(
-        step.file if step.is_open else "app.py",
-        label=f"{step.title} {mark}".strip(),
-        icon=step.icon,
-        disabled=not step.is_open,
-        query_params=dict(page.query),
-    )
+    st.page_link(step.file, label=f"{step.title} {mark}".strip(), icon=step.icon, query_params=dict(page.query))
+
+
+def confirm_deletion(page: Page, kind: str, token: str, *forget: str) -> None:
+    """Say what is deleted with it, and ask; `forget` are the parts of the address that named it."""
+
+    def ask() -> None:
+        with show_errors(page.title):
+            plan = page.workspace.plan_deletion(kind, token)
+            st.write(plain(plan))
+            st.caption("There is no way back.")
+            if st.button(
+                "Delete it for good",
+                on_click=_delete,
+                args=(page, plan, forget),
+                type="primary",
+                icon=":material/delete_forever:",
+                key="delete_for_good",
+            ):
+                st.rerun()
+
+    st.dialog(f"Delete this {kind}?", icon=":material/delete:")(ask)()
+
+
+def _delete(page: Page, plan: DeletionPlan, forget: tuple[str, ...]) -> None:
+    with show_errors(page.title):
+        page.workspace.delete(plan)
+        choose_in_address(**dict.fromkeys(forget))

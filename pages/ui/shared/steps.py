@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import streamlit as st
 
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+from spu_core.workspace.dataset_progress import progress_of
 
-_FOLDER = Path(__file__).resolve().parents[3]
 DONE, STALE = ":material/check_circle:", ":material/history:"
 
 
@@ -24,11 +23,6 @@ class Step:
     icon: str
     promise: str
     invitation: str
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the page is there; pages of a later release are shown, but lead nowhere."""
-        return (_FOLDER / self.file).is_file()
 
 
 STEPS = (
@@ -103,26 +97,18 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
     marks = {"Data": DONE}
     if rules is not None:
         marks["Soft labels"] = DONE
-    runs = workspace.runs.list(dataset.id)
-    if runs:
-        current = None if rules is None else (rules.id, rules.number)
-        fresh = any((run.rule_set, run.rule_set_version) == current for run in runs)
-        marks["Train"] = marks["Compare"] = DONE if fresh else STALE
-    if workspace.outcomes.list(dataset.id):
+    progress = progress_of(workspace, dataset.id)
+    if progress.trained_on:
+        current = (None, None) if rules is None else (rules.id, rules.number)
+        marks["Train"] = marks["Compare"] = DONE if current in progress.trained_on else STALE
+    if progress.has_outcomes:
         marks["Trust"] = DONE
-    exported = [run.id for run in runs if workspace.exports.list(run.id)]
-    if exported:
-        champion = workspace.thresholds.champion(dataset.id)
-        marks["Export"] = DONE if champion is None or champion.run in exported else STALE
+    if progress.exported:
+        is_current = progress.champion is None or progress.champion in progress.exported
+        marks["Export"] = DONE if is_current else STALE
     return marks
 
 
 def link_to(step: Step, label: str, query: Mapping[str, str]) -> None:
     """A link that keeps the chosen dataset and rule set in the address."""
-    st.page_link(
-        step.file if step.is_open else "app.py",
-        label=label if step.is_open else "In a later release",
-        icon=":material/arrow_forward:" if step.is_open else ":material/schedule:",
-        disabled=not step.is_open,
-        query_params=dict(query),
-    )
+    st.page_link(step.file, label=label, icon=":material/arrow_forward:", query_params=dict(query))

@@ -1,4 +1,4 @@
-"""What the rules do, why a row has its S, and what deserves a second look."""
+"""What the rules do, why a row has its soft label, and what about the soft labels needs attention."""
 
 from __future__ import annotations
 
@@ -6,27 +6,31 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.shared import cached
+from pages.ui.shared.cached import make_soft_labels
 from pages.ui.shared.shell import choose_in_address
-from pages.ui.shared.show import meaning, show_chart, show_findings, theme
-from pages.ui.shared.tables import show_table
+from pages.ui.shared.show import meaning, show_chart, show_findings, show_table, theme
 from pages.ui.shared.text import count, figure, plain, shares
-from pages.ui.soft_labels import soft_label_cached
+from pages.ui.soft_labels.cached import RuleAnalysis, estimate_prior, rule_analysis, soft_label_audit
 from pages.ui.soft_labels.preview import estimate_key, estimated_prior, known_prior, prior_in_address
-from pages.ui.soft_labels.state import Book
+from pages.ui.soft_labels.state import OpenRuleSet
 from spu_core.charts import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart, soft_label_chart
 from spu_core.errors import TableError
 from spu_core.tables import Role, Table
 
 SHARES = ("coverage", "overlap", "conflict", "redundancy")
+ESTIMATE = (
+    "Trains a small model of confirmed positives against the rest and reads off its scores how many positives there "
+    "can be at most. It assumes that confirmed positives are a random sample of all positives, and takes some seconds. "
+    "The range is shown; it is not written into the field."
+)
 
 
-def show_analysis(book: Book) -> None:
+def show_analysis(opened: OpenRuleSet) -> None:
     """Coverage, lift, overlap and leave-one-out of the rules that are on."""
-    if not len(book.usable.active):
+    if not len(opened.usable.active):
         st.info("No rule is switched on, so there is nothing to compare.", icon=":material/info:")
         return
-    analysis = cached.rule_analysis(book.page.workspace, book.dataset, book.text)
+    analysis = rule_analysis(opened.workspace, opened.dataset, opened.text)
     show_findings(analysis.findings)
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
@@ -49,7 +53,7 @@ def show_analysis(book: Book) -> None:
         show_table(analysis.summary, column_config=percent, key="soft_summary")
 
 
-def _show_leave_one_out(analysis: cached.RuleAnalysis) -> None:
+def _show_leave_one_out(analysis: RuleAnalysis) -> None:
     st.subheader("Without each rule", anchor=False)
     choices = {"ceiling_change": "Ceiling", "mean_change": "Mean soft label"}
     change = st.segmented_control(
@@ -60,10 +64,10 @@ def _show_leave_one_out(analysis: cached.RuleAnalysis) -> None:
     show_chart(chart, key="soft_without")
 
 
-def show_why(book: Book, table: Table) -> None:
-    """One row's S, taken apart."""
-    labels = cached.soft_labels(book.page.workspace, book.dataset, book.text)
-    row = _choose_row(table, soft_label_cached.telling_row(book.page.workspace, book.dataset, book.text))
+def show_why(opened: OpenRuleSet, table: Table) -> None:
+    """What the rules, the floor and the label contribute to the soft label of one row."""
+    labels = make_soft_labels(opened.workspace, opened.dataset, opened.text)
+    row = _choose_row(table, labels.first_suspected_row)
     reason = labels.explain(row)
     left, right = st.columns([3, 2], gap="small")
     with left, st.container(border=True, height="stretch"):
@@ -103,10 +107,10 @@ def row_with(table: Table, column: str, wanted: str) -> int:
     return int(found[0])
 
 
-def show_audit(book: Book) -> None:
-    """The distribution of S, beside the assumed share of positives, with whatever deserves a second look."""
-    _ask_prior(book)
-    audit = cached.soft_label_audit(book.page.workspace, book.dataset, book.text, known_prior(book))
+def show_audit(opened: OpenRuleSet) -> None:
+    """The distribution of soft labels beside the assumed share of positives, and findings."""
+    _ask_prior(opened)
+    audit = soft_label_audit(opened.workspace, opened.dataset, opened.text, known_prior(opened))
     confirmed, suspected, rest = shares([audit.share_confirmed, audit.share_suspected, audit.share_at_floor])
     columns = st.columns(5)
     columns[0].metric("Mean soft label", figure(audit.mean), border=True, help=meaning("mean soft label"))
@@ -123,10 +127,10 @@ def show_audit(book: Book) -> None:
         show_chart(soft_label_chart(audit, log_rows=log_rows, theme=theme()), key="soft_audit")
 
 
-def _ask_prior(book: Book) -> None:
+def _ask_prior(opened: OpenRuleSet) -> None:
     given = prior_in_address()
     key = f"soft_prior_{given}"
-    # A field that starts with a value cannot be emptied, so the value comes through the session.
+    # A field with a default value cannot be emptied, so the value is set through the session.
     st.session_state.setdefault(key, None if given is None else _three_digits(100 * given))
     typed, guess = st.columns([3, 1], vertical_alignment="bottom")
     typed.number_input(
@@ -144,9 +148,9 @@ def _ask_prior(book: Book) -> None:
     if guess.button(
         "Estimate a range", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE
     ):
-        st.session_state[estimate_key(book)] = cached.class_prior(book.page.workspace, book.dataset)
+        st.session_state[estimate_key(opened)] = estimate_prior(opened.workspace, opened.dataset)
         st.rerun()
-    found = estimated_prior(book)
+    found = estimated_prior(opened)
     if found is not None:
         st.caption(f":material/query_stats: {plain(found.sentence)}")
         if found.warning:
@@ -160,10 +164,3 @@ def _keep_prior(percent: float | None) -> None:
 
 def _three_digits(percent: float) -> float:
     return float(f"{percent:.3g}")
-
-
-ESTIMATE = (
-    "Trains a small model of confirmed positives against the rest and reads off its scores how many positives there "
-    "can be at most. It assumes that confirmed positives are a random sample of all positives, and takes some seconds. "
-    "The range is shown; it is not written into the field."
-)

@@ -10,26 +10,26 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ui.shared import cached
 from pages.ui.shared.show import meaning, show_chart, theme
 from pages.ui.shared.text import count, plain
-from pages.ui.soft_labels.draft import (
+from pages.ui.soft_labels.cached import column_choices
+from pages.ui.soft_labels.conditions import RowKeys, as_number, choose, edit_other_rows, read_row, start_values
+from pages.ui.soft_labels.state import EditorState, OpenRuleSet
+from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
+from spu_core.rules import OPERATORS, ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
+from spu_core.rules.draft import (
     AS_IT_IS,
     FLAT,
     LEVELS,
     RAMP_DOWN,
     RAMP_UP,
     RANGE,
-    Draft,
     DraftCondition,
+    RuleDraft,
     automatic_name,
     moment_of,
     rounded_range,
 )
-from pages.ui.soft_labels.rows import RowKeys, as_number, choose, edit_other_rows, read_row, start_values
-from pages.ui.soft_labels.state import Book, Desk
-from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
-from spu_core.rules import OPERATORS, ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
 from spu_core.tables import ColumnType, Histogram, Role, Table
 
 HIDDEN = (Role.TRUTH, Role.LABEL, Role.ID, Role.WEIGHT)
@@ -44,7 +44,7 @@ def rule_columns(table: Table) -> list[str]:
     return [name for name in table.frame.columns if table.roles[name] not in HIDDEN]
 
 
-def inviting_column(table: Table, columns: list[str]) -> str:
+def default_column(table: Table, columns: list[str]) -> str:
     """The column to open first: one of numbers, since a histogram invites to drag."""
     return next((name for name in columns if table.types[name] is ColumnType.NUMBER), columns[0])
 
@@ -57,57 +57,59 @@ class Cards:
     belief: DeltaGenerator
 
 
-def edit_draft(book: Book, desk: Desk, columns: list[str]) -> tuple[Draft, Cards]:
+def edit_draft(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> tuple[RuleDraft, Cards]:
     """The editor; returns the draft as its widgets show it, and the cards for what follows from it."""
     left, right = st.columns([3, 2], gap="small")
     cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
     first: DraftCondition | None = None
     rest: tuple[DraftCondition, ...] = ()
     with cards.chart:
-        if desk.draft.kept_when is not None:
-            _show_kept_condition(desk)
+        if editor.draft.kept_when is not None:
+            _show_kept_condition(editor)
         else:
-            first = _edit_first_row(book, desk, columns, cards.belief)
-            rest = edit_other_rows(book, desk, columns)
+            first = _edit_first_row(opened, editor, columns, cards.belief)
+            rest = edit_other_rows(opened, editor, columns)
     with cards.belief:
-        draft = _edit_belief(book, desk, first, rest)
-    desk.draft = draft
+        draft = _edit_belief(opened, editor, first, rest)
+    editor.draft = draft
     return draft, cards
 
 
-def _show_kept_condition(desk: Desk) -> None:
+def _show_kept_condition(editor: EditorState) -> None:
     st.subheader("Where?", anchor=False)
-    assert desk.draft.kept_when is not None
-    st.write(plain(desk.draft.kept_when.words))
+    assert editor.draft.kept_when is not None
+    st.write(plain(editor.draft.kept_when.words))
     st.caption("This condition is nested more deeply than the rows of this editor; it stays as it is.")
 
 
-def _edit_first_row(book: Book, desk: Desk, columns: list[str], beside: DeltaGenerator) -> DraftCondition | None:
+def _edit_first_row(
+    opened: OpenRuleSet, editor: EditorState, columns: list[str], beside: DeltaGenerator
+) -> DraftCondition | None:
     """The chart to drag across or to click on; the same as numbers, for the keyboard, goes beside it."""
     head, choice = st.columns([2, 3], vertical_alignment="center")
     head.subheader("Where?", anchor=False)
-    if not desk.rows:
+    if not editor.rows:
         st.caption("This rule fires on every row; add a condition to narrow it.")
-        if st.button("Add a condition", icon=":material/add:", key=desk.key("first")):
-            desk.add_row(columns[0])
+        if st.button("Add a condition", icon=":material/add:", key=editor.key("first")):
+            editor.add_row(columns[0])
             st.rerun()
         return None
-    row = desk.draft.conditions[0]
+    row = editor.draft.conditions[0]
     with choice:
-        column = choose("Column", columns, row.column, desk.key(desk.rows[0], "column"), hidden=True)
-    choices = cached.column_choices(book.page.workspace, book.dataset, column)
-    keys = RowKeys(desk, desk.rows[0], columns.index(column))
+        column = choose("Column", columns, row.column, editor.key(editor.rows[0], "column"), hidden=True)
+    choices = column_choices(opened.workspace, opened.dataset, column)
+    keys = RowKeys(editor, editor.rows[0], columns.index(column))
     start_values(keys, row, choices)
-    _show_chart(book, choices, keys)
+    _show_chart(opened, choices, keys)
     with beside:
         st.subheader("Which rows?", anchor=False)
         return read_row(keys, column, choices, "and")
 
 
-def _show_chart(book: Book, choices: ColumnChoices, keys: RowKeys) -> None:
+def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> None:
     if choices.histogram is not None:
         is_date = choices.kind is Kind.DATE
-        bands = bands_of(book.usable, choices.name)
+        bands = bands_of(opened.usable, choices.name)
         figure = brush_chart(choices.histogram, choices.name, rules=bands, dates=is_date, theme=theme())
         take: Callable[..., None] = take_brush
         mode = "box"
@@ -120,15 +122,15 @@ def _show_chart(book: Book, choices: ColumnChoices, keys: RowKeys) -> None:
         st.info("This column holds no values.", icon=":material/info:")
         return
     chart = keys("chart")
-    st.caption(f":material/mouse: {advice}{_whose_bars(book, choices)}")
+    st.caption(f":material/mouse: {advice}{_whose_bars(opened, choices)}")
     show_chart(figure, chart, on_select=lambda: take(st.session_state, chart, keys, choices), selection_mode=mode)
 
 
-def _whose_bars(book: Book, choices: ColumnChoices) -> str:
+def _whose_bars(opened: OpenRuleSet, choices: ColumnChoices) -> str:
     """Which rows the bars count, where the page looks at a sample."""
-    if book.dataset.folder is None:
+    if opened.dataset.folder is None:
         return ""
-    whose = "all" if choices.rows == book.dataset.n_rows else "the sample's"
+    whose = "all" if choices.rows == opened.dataset.n_rows else "the sample's"
     return f" Bars: {whose} {count(choices.rows)} rows."
 
 
@@ -193,17 +195,19 @@ def _drawn(value: Any) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e9
 
 
-def _edit_belief(book: Book, desk: Desk, first: DraftCondition | None, rest: tuple[DraftCondition, ...]) -> Draft:
+def _edit_belief(
+    opened: OpenRuleSet, editor: EditorState, first: DraftCondition | None, rest: tuple[DraftCondition, ...]
+) -> RuleDraft:
     st.subheader("How sure?", anchor=False)
-    draft = replace(desk.draft, conditions=(*((first,) if first else ()), *rest), ends=_ends(book, first))
+    draft = replace(editor.draft, conditions=(*((first,) if first else ()), *rest), ends=_ends(opened, first))
     shapes = _shapes(draft)
-    st.session_state.setdefault(desk.key("shape"), draft.shape if draft.shape in shapes else FLAT)
-    st.session_state.setdefault(desk.key("belief"), float(draft.belief))
-    st.session_state.setdefault(desk.key("name"), draft.name)
-    if st.session_state[desk.key("shape")] not in shapes:
-        st.session_state[desk.key("shape")] = FLAT
+    st.session_state.setdefault(editor.key("shape"), draft.shape if draft.shape in shapes else FLAT)
+    st.session_state.setdefault(editor.key("belief"), float(draft.belief))
+    st.session_state.setdefault(editor.key("name"), draft.name)
+    if st.session_state[editor.key("shape")] not in shapes:
+        st.session_state[editor.key("shape")] = FLAT
     shape = st.segmented_control(
-        "Shape", shapes, key=desk.key("shape"), required=True, width="stretch", help=SHAPE_WORDS
+        "Shape", shapes, key=editor.key("shape"), required=True, width="stretch", help=SHAPE_WORDS
     )
     if shape == AS_IT_IS and draft.kept_belief is not None:
         st.caption(f"Belief: {plain(draft.kept_belief.words)}")
@@ -211,26 +215,35 @@ def _edit_belief(book: Book, desk: Desk, first: DraftCondition | None, rest: tup
     else:
         label = {RAMP_UP: "Soft label at the upper end", RAMP_DOWN: "Soft label at the lower end"}
         belief = st.slider(
-            label.get(str(shape), "Soft label"), 0.0, 1.0, step=0.01, key=desk.key("belief"), help=meaning("soft label")
+            label.get(str(shape), "Soft label"),
+            0.0,
+            1.0,
+            step=0.01,
+            key=editor.key("belief"),
+            help=meaning("soft label"),
         )
     draft = replace(draft, shape=shape or FLAT, belief=belief)
     name = st.text_input(
-        "Name", key=desk.key("name"), max_chars=200, placeholder=automatic_name(draft), help="What you call this rule."
+        "Name",
+        key=editor.key("name"),
+        max_chars=200,
+        placeholder=automatic_name(draft),
+        help="What you call this rule.",
     )
     return replace(draft, name=name)
 
 
-def _shapes(draft: Draft) -> list[str]:
+def _shapes(draft: RuleDraft) -> list[str]:
     kept = [AS_IT_IS] if draft.kept_belief is not None else []
     ramps = [RAMP_UP, RAMP_DOWN] if draft.ends is not None else []
     return [*kept, FLAT, *ramps]
 
 
-def _ends(book: Book, first: DraftCondition | None) -> tuple[float, float] | None:
+def _ends(opened: OpenRuleSet, first: DraftCondition | None) -> tuple[float, float] | None:
     """Where a ramp without limits begins and ends; None where the first row is no range of numbers."""
     if first is None or first.operator != RANGE or first.negated:
         return None
-    choices = cached.column_choices(book.page.workspace, book.dataset, first.column)
+    choices = column_choices(opened.workspace, opened.dataset, first.column)
     if choices.kind is not Kind.NUMBER or choices.histogram is None:
         return None
     return float(choices.histogram.edge[0]), float(choices.histogram.edge[-1])

@@ -1,28 +1,30 @@
-"""What the Soft labels page holds between two runs: the saved rule set it works on, and the draft on the desk.
+"""The state of the Soft labels page: the saved rule set that is open, and the draft in the rule editor.
 
-The workspace holds facts, the session holds the draft; the draft is also written into the address, so that a refresh
-brings it back.
+Saved rules are in the workspace, the draft is in the session. The draft is also written into the address, so that a
+refresh brings it back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import streamlit as st
 
-from pages.ui.shared import cached
+from pages.ui.shared.cached import parse_rules
 from pages.ui.shared.shell import Page, choose_in_address
-from pages.ui.soft_labels.draft import Draft, DraftCondition, automatic_name, draft_of
+from pages.ui.soft_labels.cached import rule_problems
 from spu_core.errors import SpuError
 from spu_core.rules import RuleSet
-from spu_core.workspace import DatasetRecord, RuleSetVersion
+from spu_core.rules.draft import DraftCondition, RuleDraft, automatic_name, draft_of
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 LONGEST_IN_ADDRESS = 1_500
 
 
 @dataclass(frozen=True)
-class Book:
+class OpenRuleSet:
     """The saved rules of the open page, and how to save changed ones."""
 
     page: Page
@@ -32,6 +34,10 @@ class Book:
     seen: int | None
 
     @property
+    def workspace(self) -> Workspace:
+        return self.page.workspace
+
+    @cached_property
     def usable(self) -> RuleSet:
         """The rules without those that do not fit this table; all figures come from these."""
         rules = self.rules
@@ -39,9 +45,9 @@ class Book:
             rules = rules.switch(rule_id, on=False)
         return rules
 
-    @property
+    @cached_property
     def text(self) -> str:
-        """The usable rules as the key of every cached figure."""
+        """The usable rules as JSON, the key of every cached figure."""
         return self.usable.to_json()
 
     @property
@@ -51,21 +57,21 @@ class Book:
 
     def save(self, rules: RuleSet, note: str) -> None:
         """A new version, refused if somebody saved another one that this page has not shown yet."""
-        workspace, saved = self.page.workspace, self.page.rules
+        saved = self.page.rules
         if saved is None:
-            made = workspace.rule_sets.create(self.dataset.name, rules.to_json(), note)
+            made = self.workspace.rule_sets.create(self.dataset.name, rules.to_json(), note)
             choose_in_address(rules=made.id)
         else:
-            made = workspace.rule_sets.save(self._on_screen(saved), rules.to_json(), note)
+            made = self.workspace.rule_sets.save(self._on_screen(saved), rules.to_json(), note)
         remember_version(made.id, made.number)
 
     def change(self, change: Callable[[RuleSet], RuleSet], note: str) -> None:
-        """Save what `change` makes of the rules, and show it."""
+        """Save the rules that `change` returns, and show them."""
         self.save(change(self.rules), note)
         st.rerun()
 
-    def walk(self, step: Callable[[RuleSetVersion], RuleSetVersion]) -> None:
-        """Undo or redo."""
+    def undo_or_redo(self, step: Callable[[RuleSetVersion], RuleSetVersion]) -> None:
+        """Open the version before or after the one on the screen."""
         assert self.page.rules is not None
         moved = step(self._on_screen(self.page.rules))
         remember_version(moved.id, moved.number)
@@ -76,15 +82,15 @@ class Book:
         return saved if self.seen is None else replace(saved, number=self.seen)
 
 
-def open_book(page: Page, dataset: DatasetRecord) -> Book:
+def open_rule_set(page: Page, dataset: DatasetRecord) -> OpenRuleSet:
     """The rules of the page's address; none yet is an empty set."""
     if page.rules is None:
-        return Book(page, dataset, RuleSet(), {}, None)
-    rules = RuleSet.from_json(page.rules.text)
-    problems = cached.rule_problems(page.workspace, dataset, page.rules.text)
+        return OpenRuleSet(page, dataset, RuleSet(), {}, None)
+    rules = parse_rules(page.rules.text)
+    problems = rule_problems(page.workspace, dataset, rules)
     seen = st.session_state.get("soft_seen", {}).get(page.rules.id)
     remember_version(page.rules.id, page.rules.number)
-    return Book(page, dataset, rules, problems, seen)
+    return OpenRuleSet(page, dataset, rules, problems, seen)
 
 
 def remember_version(rule_set: str, number: int) -> None:
@@ -93,28 +99,28 @@ def remember_version(rule_set: str, number: int) -> None:
 
 
 @dataclass
-class Desk:
-    """The draft that the widgets show; a new generation gives all of them new keys, so that they start afresh."""
+class EditorState:
+    """The draft that the widgets show; a new generation gives all of them new keys, and so new values to start with."""
 
     dataset: str
     generation: int
-    draft: Draft
+    draft: RuleDraft
     rows: list[int]
 
     def key(self, *parts: object) -> str:
         """The key of a widget of this draft."""
         return "_".join(map(str, ("rule", self.generation, *parts)))
 
-    def start(self, draft: Draft) -> None:
-        """Put another draft on the desk."""
+    def start(self, draft: RuleDraft) -> None:
+        """Show another draft."""
         self.generation += 1
         self.draft = draft
         self.rows = list(range(len(draft.conditions)))
 
     def clear(self) -> None:
-        """An empty draft on the column that was open."""
+        """Show an empty draft on the same column."""
         first = self.draft.conditions[:1]
-        self.start(Draft(conditions=tuple(DraftCondition(row.column) for row in first)))
+        self.start(RuleDraft(conditions=tuple(DraftCondition(row.column) for row in first)))
 
     def add_row(self, column: str) -> None:
         self.rows.append(max(self.rows, default=-1) + 1)
@@ -133,19 +139,19 @@ class Desk:
         self.start(replace(self.draft, conditions=tuple(rows)))
 
 
-def open_desk(dataset: DatasetRecord, columns: list[str], first: str, rules: RuleSet) -> Desk:
-    """The desk of this dataset: as it was left, from the address after a refresh, or with an empty draft."""
-    desk = st.session_state.get("soft_desk")
-    if desk is None or desk.dataset != dataset.id:
-        draft = _draft_in_address(rules) if desk is None else None
+def open_editor(dataset: DatasetRecord, columns: list[str], first: str, rules: RuleSet) -> EditorState:
+    """The editor of this dataset: as it was left, as the address says after a refresh, or with an empty draft."""
+    editor = st.session_state.get("soft_editor")
+    if editor is None or editor.dataset != dataset.id:
+        draft = _draft_in_address(rules) if editor is None else None
         known = draft is not None and all(row.column in columns for row in draft.conditions)
-        desk = Desk(dataset.id, 0 if desk is None else desk.generation + 1, Draft(), [])
-        desk.start(draft if known and draft is not None else Draft(conditions=(DraftCondition(first),)))
-        st.session_state["soft_desk"] = desk
-    return desk
+        editor = EditorState(dataset.id, 0 if editor is None else editor.generation + 1, RuleDraft(), [])
+        editor.start(draft if known and draft is not None else RuleDraft(conditions=(DraftCondition(first),)))
+        st.session_state["soft_editor"] = editor
+    return editor
 
 
-def keep_in_address(draft: Draft) -> None:
+def keep_in_address(draft: RuleDraft) -> None:
     """Write the draft into the address, so that a refresh brings it back."""
     text = " ".join(RuleSet((draft.rule(),)).to_json().split()) if draft.is_complete else ""
     fits = 0 < len(text) <= LONGEST_IN_ADDRESS
@@ -154,14 +160,14 @@ def keep_in_address(draft: Draft) -> None:
         choose_in_address(**wanted)
 
 
-def _draft_in_address(rules: RuleSet) -> Draft | None:
+def _draft_in_address(rules: RuleSet) -> RuleDraft | None:
     text, editing = st.query_params.get("draft"), st.query_params.get("editing")
     if not text:
         return None
     try:
         rule = RuleSet.from_json(text).rules[0]
     except (SpuError, IndexError):
-        # A mangled link costs the draft, nothing else.
+        # The draft in the address is damaged; the page opens without it.
         choose_in_address(draft=None, editing=None)
         return None
     draft = draft_of(rule)

@@ -27,7 +27,7 @@ BADGES: dict[str, tuple[str, BadgeColor]] = {
     "elkan_noto": ("baseline", "gray"),
     "rule_score": ("no model", "gray"),
 }
-# The options of the training decide these for all candidates alike.
+# The options of the training set these for all candidates.
 DECIDED_FOR_ALL = {"seed", "threads"}
 CARDS_A_ROW = 3
 
@@ -58,7 +58,7 @@ def _draw_cards(
 
 
 def card_rows(keys: Sequence[str]) -> list[Sequence[str]]:
-    """Keys in rows of at most three, as even as can be, so that no row ends in a hole.
+    """Keys in rows of at most three, as even as possible.
 
     >>> card_rows("abcde"), card_rows("abcd")
     (['ab', 'cde'], ['ab', 'cd'])
@@ -92,7 +92,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, ha
             persist_state="session",
             help="The same method with and without your rules is the plainest evidence of what the rules are worth.",
         )
-    # A popover, so that an open form does not stretch the cards beside it.
+    # A popover: an expander would stretch the cards beside it.
     settings = st.popover(
         "Settings", icon=":material/tune:", type="tertiary", key=f"train_open_{entry.key}", on_change="rerun"
     )
@@ -147,7 +147,7 @@ def _ask(method: str, setting: Setting, value: Any, table: Table | TableFolder) 
 
 
 def _chosen(key: str, reason: str | None, has_beliefs: bool) -> list[Candidate]:
-    """The candidate of a card; for fused, its twin without rules beside it."""
+    """The candidate of a card; for fused, also the same candidate without rules."""
     if reason is not None or not st.session_state.get(_pick(key), False):
         return []
     draft = _drafts(key)

@@ -36,7 +36,7 @@ class TrainOptions:
 
 
 def choose_options(table: Table | TableFolder, candidates: Sequence[Candidate]) -> TrainOptions:
-    """Sensible defaults, all of them behind one expander."""
+    """Ask for the options; all of them have defaults and are in one expander."""
     with st.expander("How they are trained and judged", icon=":material/tune:", key="train_options"):
         columns = st.columns(2, gap="large")
         with columns[0]:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.show import show_chart, theme
-from pages.ui.shared.tables import show_table
+from pages.ui.shared.show import explain_words, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain
-from pages.ui.trust import trust_cached
-from pages.ui.trust.case import TrustCase
+from pages.ui.trust.audit_result import show_list, show_result, show_verdicts
+from pages.ui.trust.cached import audit_outlook, audit_population, draw_audit, expected_audit
+from pages.ui.trust.model import EvaluatedModel
 from spu_core.charts import outlook_chart
-from spu_core.engines.audits import save_audit
-from spu_core.trust import TARGETS
+from spu_core.engines.audits import audits_of, save_audit
+from spu_core.trust import TARGETS, AuditPlan
+from spu_core.workspace import AuditRecord
+
+NEW = "new"
 
 
-def show_planner(case: TrustCase) -> None:
+def show_planner(model: EvaluatedModel) -> None:
     """Target, number of checks, and the interval to expect; one button draws the rows."""
-    rows = trust_cached.population(case)
+    rows = audit_population(model)
     settings, chart = st.columns([2, 3], gap="medium")
     with settings, st.container(border=True):
         st.subheader("Plan an audit", anchor=False)
@@ -39,11 +42,11 @@ def show_planner(case: TrustCase) -> None:
         seed = int(
             st.number_input("Seed", 0, 2**31 - 1, 0, key="trust_seed", help="The same seed draws the same rows again.")
         )
-        table = trust_cached.outlook(case, target, prior)
-        _show_promise(case, checks, target, prior)
+        table = audit_outlook(model, target, prior)
+        _show_promise(model, checks, target, prior)
         if st.button("Draw these rows", type="primary", key="trust_draw", icon=":material/casino:"):
-            plan = trust_cached.draw(case, checks, target, prior, seed)
-            audit = save_audit(case.page.workspace, case.record, plan, case.rules)
+            plan = draw_audit(model, checks, target, prior, seed)
+            audit = save_audit(model.workspace, model.record, plan, model.rules)
             st.query_params["audit"] = audit.id
             st.rerun()
     with chart, st.container(border=True):
@@ -52,7 +55,7 @@ def show_planner(case: TrustCase) -> None:
             outlook_chart(table, TARGETS[target].title, checks=checks, theme=theme()),
             "trust_outlook",
         )
-        _show_table(table)
+        _show_outlook(table)
 
 
 def _ask_target() -> str:
@@ -84,8 +87,8 @@ def _ask_prior() -> float | None:
     return float(value) or None
 
 
-def _show_promise(case: TrustCase, checks: int, target: str, prior: float | None) -> None:
-    expected, (low, high) = trust_cached.promise(case, checks, target, prior)
+def _show_promise(model: EvaluatedModel, checks: int, target: str, prior: float | None) -> None:
+    expected, (low, high) = expected_audit(model, checks, target, prior)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.metric(
             "95% bounds to expect",
@@ -103,7 +106,7 @@ def _show_promise(case: TrustCase, checks: int, target: str, prior: float | None
         )
 
 
-def _show_table(table: pd.DataFrame) -> None:
+def _show_outlook(table: pd.DataFrame) -> None:
     with st.expander("As a table", icon=":material/table:"):
         show_table(table, hide_index=True)
     st.caption(
@@ -111,3 +114,55 @@ def _show_table(table: pd.DataFrame) -> None:
         "than five positives are expected in a stratum, limits are exact and therefore wide: finding nothing in few "
         "checks proves little. All of this supposes that soft labels are right on average; the audit itself does not."
     )
+
+
+def show_audit(model: EvaluatedModel) -> None:
+    """Plan a new audit, or go on with one that was drawn."""
+    audit = _choose(model)
+    if audit is None:
+        show_planner(model)
+    else:
+        plan = AuditPlan.from_json(audit.plan)
+        st.caption(
+            f"Drawn {audit.made:%d %b %Y %H:%M} by the scores of {plain(model.name)} and this S · audit {plan.code} · "
+            f"seed {plan.seed} · nothing in it is ever overwritten."
+        )
+        show_list(model, audit, plan)
+        show_verdicts(model, audit, plan)
+        show_result(model, audit)
+    explain_words("soft label", "threshold", "label")
+
+
+def _choose(model: EvaluatedModel) -> AuditRecord | None:
+    """An audit of this model and this S, or a new one; the address keeps the choice."""
+    audits = {audit.id: audit for audit in audits_of(model.workspace, model.record, model.rules)}
+    _say_others(model, len(audits))
+    if not audits:
+        return None
+    wanted = st.query_params.get("audit", next(iter(audits)))
+    options = [*audits, NEW]
+    # The key carries the number of audits, so that a new one is chosen as soon as it is drawn.
+    chosen = st.selectbox(
+        "Audit",
+        options,
+        index=options.index(wanted) if wanted in options else 0,
+        format_func=lambda token: "Plan a new audit" if token == NEW else _title(audits[token]),
+        key=f"trust_audit_{model.record.id}_{len(audits)}",
+        width=420,
+    )
+    if chosen != wanted:
+        st.query_params["audit"] = str(chosen)
+    return audits.get(str(chosen))
+
+
+def _title(audit: AuditRecord) -> str:
+    return f"{audit.name} · {audit.made:%d %b %H:%M}"
+
+
+def _say_others(model: EvaluatedModel, count: int) -> None:
+    others = len(model.workspace.audits.list(model.record.id)) - count
+    if others:
+        st.caption(
+            f":material/info: {others} more audit{'s' * (others != 1)} of this model were drawn by other soft labels; "
+            "choose those above to see them."
+        )

@@ -6,14 +6,12 @@ import streamlit as st
 
 from pages.ui.shared.show import explain_words, show_figure
 from pages.ui.shared.text import count, share
-from pages.ui.trust.case import TrustCase
-from pages.ui.trust.outcomes_flag import show_flag
+from pages.ui.trust.cached import all_checks, queues
+from pages.ui.trust.model import EvaluatedModel, choose_by_address
 from pages.ui.trust.outcomes_learn import show_learn
+from pages.ui.trust.outcomes_queue import show_flag
 from pages.ui.trust.outcomes_ratios import show_ratios
 from pages.ui.trust.outcomes_record import show_record
-from pages.ui.trust.sections import choose_by_address
-from pages.ui.trust.trust_outcomes_cached import checks as recorded_checks
-from pages.ui.trust.trust_outcomes_cached import queues
 from spu_core.engines.outcomes_record import LoopChecks
 from spu_core.metrics import Interval
 from spu_core.trust.outcomes import ArmRatios, outcome_ratios
@@ -27,17 +25,17 @@ STEPS = {
 WORDS = ("surrender ratio", "pass ratio", "random holdout", "arm", "review queue", "label delay")
 
 
-def show(case: TrustCase) -> None:
+def show_outcomes(model: EvaluatedModel) -> None:
     """The loop of checks: one step at a time, with what is known so far above it."""
     chosen = choose_by_address("loop", {token: title for token, (title, _) in STEPS.items()})
-    _show_headline(case, recorded_checks(case))
-    STEPS[chosen][1](case)
+    _show_headline(model, all_checks(model))
+    STEPS[chosen][1](model)
     explain_words(*WORDS)
 
 
-def _show_headline(case: TrustCase, found: LoopChecks | None) -> None:
+def _show_headline(model: EvaluatedModel, found: LoopChecks | None) -> None:
     cards = st.columns(4, gap="small")
-    made = len(queues(case))
+    made = len(queues(model))
     ratios = {} if found is None else {each.arm: each for each in outcome_ratios(found.checks)}
     waiting = 0 if found is None else sum(found.open.values())
     show_figure(
@@ -47,8 +45,8 @@ def _show_headline(case: TrustCase, found: LoopChecks | None) -> None:
         f"{count(waiting)} open in {count(made)} queue{'s' * (made != 1)}",
         about="review queue",
     )
-    _show_ratio(cards[1], "Surrender, this model", ratios.get(case.name), "surrender")
-    _show_ratio(cards[2], "Passed, this model", ratios.get(case.name), "pass_")
+    _show_ratio(cards[1], "Surrender, this model", ratios.get(model.name), "surrender")
+    _show_ratio(cards[2], "Passed, this model", ratios.get(model.name), "pass_")
     chance = ratios.get("random")
     show_figure(
         cards[3],

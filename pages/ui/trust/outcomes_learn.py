@@ -7,49 +7,52 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.show import meaning, show_figure, show_findings
+from pages.ui.shared.shell import show_errors
+from pages.ui.shared.show import meaning, show_figure, show_findings, show_table
 from pages.ui.shared.steps import link_to, step_named
-from pages.ui.shared.tables import show_table
 from pages.ui.shared.text import count, figure, plain, share
-from pages.ui.trust.case import TrustCase
-from pages.ui.trust.outcomes_changed import show_next_training
-from pages.ui.trust.trust_outcomes_cached import checks as recorded_checks
-from pages.ui.trust.trust_outcomes_cached import own_checks, proposal, queues
-from spu_core.engines.outcomes_learn import learn_from_outcomes
+from pages.ui.trust.cached import all_checks, own_checks, proposed_feedback, queues, what_changed
+from pages.ui.trust.model import EvaluatedModel
+from spu_core.engines import TrainingView, jobs_now, start_worker, training_jobs
+from spu_core.engines.outcomes_learn import WhatChanged, learn_from_outcomes, retraining_job
+from spu_core.metrics import Interval
+from spu_core.metrics.intervals import p_value_words
 from spu_core.trust.feedback import Feedback, FeedbackPlan
-from spu_core.workspace import DatasetRecord, FeedbackRecord
+from spu_core.workspace import DatasetRecord, FeedbackRecord, JobStatus
+
+POLL_SECONDS = 1.0
 
 
-def show_learn(case: TrustCase) -> None:
+def show_learn(model: EvaluatedModel) -> None:
     """The proposal, the button, and the lineage of what was learnt before."""
-    if recorded_checks(case) is None:
+    if all_checks(model) is None:
         st.info("No outcome was recorded yet, so there is nothing to learn from.", icon=":material/info:")
         return
-    rows = _ask_rows(case)
+    rows = _ask_rows(model)
     plan = _ask_plan()
-    found = proposal(case, rows, plan)
+    found = proposed_feedback(model, rows, plan)
     _show_proposal(found)
     _show_ratios(found)
     _show_rules(found)
     show_findings(found.findings)
     if found.table.fingerprint == rows.fingerprint:
         st.caption(":material/check: This dataset knows all recorded outcomes already.")
-    elif _is_made(case, found):
+    elif _is_made(model, found):
         st.caption(":material/check: This was made already; it stands below.")
     elif st.button("Make the new data and rules", type="primary", icon=":material/school:", key="learn_save"):
-        learn_from_outcomes(case.page.workspace, rows.id, case.rules, plan)
+        learn_from_outcomes(model.workspace, rows.id, model.rules, plan)
         st.rerun()
-    _show_lineage(case, rows)
+    _show_lineage(model, rows)
 
 
-def _ask_rows(case: TrustCase) -> DatasetRecord:
+def _ask_rows(model: EvaluatedModel) -> DatasetRecord:
     """The table that learns: outcomes belong to the rows that were flagged, at hand or in another population."""
-    there = {each.id: each for each in case.page.workspace.datasets.list()}
-    checked = [each.dataset for each in queues(case) if each.dataset in there]
-    others = [token for token in dict.fromkeys(checked) if own_checks(case, token) is not None]
-    own = case.page.workspace.feedbacks.family(case.dataset.id)
+    there = {each.id: each for each in model.workspace.datasets.list()}
+    checked = [each.dataset for each in queues(model) if each.dataset in there]
+    others = [token for token in dict.fromkeys(checked) if own_checks(model, token) is not None]
+    own = model.workspace.feedbacks.family(model.dataset.id)
     known = [
-        *([case.dataset.id] if own_checks(case, case.dataset.id) is not None else []),
+        *([model.dataset.id] if own_checks(model, model.dataset.id) is not None else []),
         *(token for token in others if token not in own),
     ]
     if len(known) == 1:
@@ -58,15 +61,15 @@ def _ask_rows(case: TrustCase) -> DatasetRecord:
         "The rows of",
         known,
         format_func=lambda token: there[token].name,
-        key=f"learn_rows_{case.dataset.id}",
+        key=f"learn_rows_{model.dataset.id}",
         width=420,
         help="Each table learns from the outcomes of its own rows.",
     )
     return there[str(chosen)]
 
 
-def _is_made(case: TrustCase, found: Feedback) -> bool:
-    there = {record.fingerprint for record in case.page.workspace.datasets.list()}
+def _is_made(model: EvaluatedModel, found: Feedback) -> bool:
+    there = {record.fingerprint for record in model.workspace.datasets.list()}
     return found.table.fingerprint in there
 
 
@@ -176,24 +179,24 @@ def _show_rules(found: Feedback) -> None:
         )
 
 
-def _show_lineage(case: TrustCase, rows: DatasetRecord) -> None:
+def _show_lineage(model: EvaluatedModel, rows: DatasetRecord) -> None:
     """What was learnt from these rows or led to them, the newest first, with its next training."""
-    family = case.page.workspace.feedbacks.family(rows.id)
+    family = model.workspace.feedbacks.family(rows.id)
     records = [
         record
-        for record in case.page.workspace.feedbacks.list()
+        for record in model.workspace.feedbacks.list()
         if (record.source in family or record.target in family) and "checks" in record.detail
     ]
     if not records:
         return
     st.subheader("What was learnt so far", anchor=False)
-    there = {record.id: record for record in case.page.workspace.datasets.list()}
+    there = {record.id: record for record in model.workspace.datasets.list()}
     for record in records:
         with st.container(border=True, key=f"learnt_{record.id}"):
             _say_lineage(record, {token: found.name for token, found in there.items()})
             if record.target in there:
-                query = {**case.page.query, "dataset": record.target}
-                show_next_training(case, record)
+                query = {**model.page.query, "dataset": record.target}
+                show_next_training(model, record)
                 link_to(step_named("Data"), "Open the new data", query)
 
 
@@ -207,3 +210,88 @@ def _say_lineage(record: FeedbackRecord, names: dict[str, str]) -> None:
         f"{count(told['confirmed'])} new positives, {count(told['withheld'])} kept for measuring · rules version "
         f"{rules[1] if rules else '–'} · mean S {share(told['mean_before'])} → {share(told['mean_after'])}"
     )
+
+
+def show_next_training(model: EvaluatedModel, record: FeedbackRecord) -> None:
+    """The button, the progress, or the comparison, whichever is next."""
+    views = training_jobs(jobs_now(model.workspace), record.target)
+    active = [view for view in views if view.is_active]
+    runs = model.workspace.runs.list(record.target)
+    if active:
+        st.fragment(_watch, run_every=POLL_SECONDS)(model, record)
+    elif runs:
+        _compare(model, runs[0].id)
+    else:
+        _say_failure(views)
+        label = f"Train {plain(model.record.name)} again on it"
+        if st.button(label, icon=":material/play_arrow:", key=f"retrain_{record.id}", type="primary"):
+            start_worker(model.workspace, retraining_job(model.workspace, model.record.id, record))
+            st.rerun()
+
+
+def _watch(model: EvaluatedModel, record: FeedbackRecord) -> None:
+    with show_errors("Trust"):
+        views = training_jobs(jobs_now(model.workspace), record.target)
+        active = [view for view in views if view.is_active]
+        if not active:
+            st.rerun()
+        st.progress(active[0].job.share, text=plain(active[0].job.message or "Waiting for its turn"))
+
+
+def _say_failure(views: tuple[TrainingView, ...]) -> None:
+    if views and views[0].job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED, JobStatus.CANCELLED):
+        st.warning(f"The last training did not finish. {plain(views[0].job.error)}", icon=":material/error:")
+
+
+def _compare(model: EvaluatedModel, new: str) -> None:
+    """Against the model that was chosen above, or, where that is the new one, against its parent's."""
+    workspace = model.workspace
+    target = workspace.runs.get(new).dataset
+    family = workspace.feedbacks.family(target)[1:]
+    earlier = [run for token in family for run in workspace.runs.list(token)]
+    same = [run for run in earlier if run.id == model.record.id] or [
+        run for run in earlier if run.name == workspace.runs.get(new).name
+    ]
+    if not same:
+        st.caption(
+            ":material/info: No model was trained on these rows before, so there are no scores of both on the same "
+            "rows. Open the new data, split the next queue between both models, and let the checks decide."
+        )
+        return
+    _show(what_changed(model, same[0].id, new))
+
+
+def _show(found: WhatChanged) -> None:
+    quiet: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "border": True}
+    cards = st.columns(2, gap="small")
+    for card, name, each in ((cards[0], "old", found.by_old), (cards[1], "new", found.by_new)):
+        words = f"95%: {each.low:+.4f} to {each.high:+.4f} · {p_value_words(each.p_value)}"
+        card.metric(f"AUC_SPU gain by the {name} soft labels", f"{each.estimate:+.4f}", words, **quiet)
+    st.caption(
+        f":material/compare_arrows: {plain(found.new)} against {plain(found.old)}, out of fold on the same rows, each "
+        "time both on one S. The new S favours the model that learnt from it, the old S the old one."
+    )
+    lines = [
+        ("AUC, admitted against the others", "admission_auc", figure),
+        ("AUC, not passed against passed", "not_passed_auc", figure),
+        ("Surrender ratio in the top 5%", "surrender", share),
+        ("Pass ratio in the top 5%", "pass_", share),
+    ]
+    if found.holdout_old is None or found.holdout_new is None:
+        st.caption("No random check has an outcome, so there is no figure that feedback cannot flatter.")
+        return
+    rows = [
+        (
+            name,
+            _interval_words(getattr(found.holdout_old, key), write),
+            _interval_words(getattr(found.holdout_new, key), write),
+        )
+        for name, key, write in lines
+    ]
+    tops = f"{found.holdout_old.flagged:,} of them in the old top 5%, {found.holdout_new.flagged:,} in the new"
+    st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither ({tops}; 95% intervals):")
+    show_table(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
+
+
+def _interval_words(found: Interval | None, write: Any) -> str:
+    return "–" if found is None else f"{write(found.estimate)} ({write(found.low)} – {write(found.high)})"

@@ -7,17 +7,16 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.show import meaning, show_chart, theme
-from pages.ui.shared.tables import show_table
+from pages.ui.shared.shell import choose_in_address
+from pages.ui.shared.show import meaning, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain, share
-from pages.ui.trust.case import TrustCase
-from pages.ui.trust.outcomes_delay import show_delay
-from pages.ui.trust.outcomes_flag import today
-from pages.ui.trust.trust_outcomes_cached import checks as recorded_checks
-from pages.ui.trust.trust_outcomes_cached import dataset_names, own_checks, queues
-from spu_core.charts import outcome_ratio_chart, outcome_time_chart
-from spu_core.engines.outcomes_learn import holdout_report, random_checks
-from spu_core.engines.outcomes_record import LoopChecks, old_enough
+from pages.ui.trust.cached import all_checks, dataset_names, own_checks, queues
+from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.outcomes_queue import today
+from spu_core.charts import label_delay_chart, outcome_ratio_chart, outcome_time_chart
+from spu_core.engines.outcomes_learn import confirmation_delay, holdout_report, leave_out_young_rows, random_checks
+from spu_core.engines.outcomes_record import LoopChecks, answer_delay, old_enough
+from spu_core.errors import SpuError
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
 from spu_core.trust.outcomes import RANDOM, ArmRatios, outcome_ratios, ratio_table
@@ -30,9 +29,9 @@ WHOSE_MODEL = (
 )
 
 
-def show_ratios(case: TrustCase) -> None:
+def show_ratios(model: EvaluatedModel) -> None:
     """The ratios with their intervals, and what they rest on."""
-    found = recorded_checks(case)
+    found = all_checks(model)
     if found is None:
         st.info("No outcome was recorded yet: hand a queue out, and record what comes back.", icon=":material/info:")
         return
@@ -49,12 +48,12 @@ def show_ratios(case: TrustCase) -> None:
     with right, st.container(border=True):
         st.subheader("Pass ratio", anchor=False, help=meaning("pass ratio"))
         show_chart(outcome_ratio_chart(ratios, which="pass_", theme=theme()), key="ratio_pass")
-    _show_table(ratios, found)
-    _say_populations(case, found)
+    _show_ratio_table(ratios, found)
+    _say_populations(model, found)
     _compare(found)
     _over_time(found)
-    _show_holdout(case, days)
-    show_delay(case, found)
+    _show_holdout(model, days)
+    show_delay(model, found)
 
 
 def _ask_age(found: LoopChecks) -> int:
@@ -78,7 +77,7 @@ def _ask_age(found: LoopChecks) -> int:
     return int(days)
 
 
-def _show_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
+def _show_ratio_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
     table = ratio_table(ratios)
     table["open"] = [found.open.get(arm, 0) for arm in table["arm"]]
     for name in ("surrender_ratio", "pass_ratio"):
@@ -101,11 +100,11 @@ def _show_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
         st.caption(f":material/warning: {plain(warning)}")
 
 
-def _say_populations(case: TrustCase, found: LoopChecks) -> None:
+def _say_populations(model: EvaluatedModel, found: LoopChecks) -> None:
     """Where users of several tables were checked, the ratios speak of the mixture."""
-    names, seen = dataset_names(case), set(found.queue.tolist())
+    names, seen = dataset_names(model), set(found.queue.tolist())
     tables = dict.fromkeys(
-        plain(names.get(each.dataset, "a deleted table")) for each in queues(case) if each.id in seen
+        plain(names.get(each.dataset, "a deleted table")) for each in queues(model) if each.id in seen
     )
     if len(tables) > 1:
         st.caption(f":material/groups: Checks of {', '.join(tables)} are counted together, as they came.")
@@ -164,19 +163,19 @@ def _over_time(found: LoopChecks) -> None:
         show_chart(outcome_time_chart(table, which=str(which), theme=theme()), key="time_chart")
 
 
-def _show_holdout(case: TrustCase, days: int) -> None:
-    own = own_checks(case, case.dataset.id)
+def _show_holdout(model: EvaluatedModel, days: int) -> None:
+    own = own_checks(model, model.dataset.id)
     found = None if own is None else old_enough(own, today(), days)
     with st.container(border=True):
         st.subheader("Without feedback bias", anchor=False, help=meaning("random holdout"))
         if found is None or not len(random_checks(found)):
             st.caption("No random check of these rows has an outcome yet; give chance a share of the next queue.")
             return
-        threshold = None if case.point is None else case.point.threshold
-        report = holdout_report(found, case.run.need_score(), threshold)
+        threshold = None if model.point is None else model.point.threshold
+        report = holdout_report(found, model.run.need_score(), threshold)
         assert report is not None
         st.caption(
-            f"{count(report.checks)} users whom chance chose, scored out of fold by {plain(case.name)}: no model has "
+            f"{count(report.checks)} users whom chance chose, scored out of fold by {plain(model.name)}: no model has "
             "steered who they are, so these figures hold for everybody, if only with wide intervals."
         )
         show_table(_holdout_table(report), hide_index=True, key="holdout_table")
@@ -199,3 +198,32 @@ def _holdout_words(found: Interval | None, is_share: bool) -> tuple[str, str, st
         return "–", "", "too few of one kind to tell"
     write = share if is_share else figure
     return write(found.estimate), f"{write(found.low)} – {write(found.high)}", found.warning or ""
+
+
+def show_delay(model: EvaluatedModel, found: LoopChecks) -> None:
+    """The delay of answers, and that of confirmations where the rows have dates."""
+    with st.expander("How long outcomes take", icon=":material/schedule:"):
+        st.caption(meaning("label delay"))
+        try:
+            delay = answer_delay(found, today())
+            st.markdown(f"**From asking to the outcome.** {plain(delay.sentence)}")
+            show_chart(label_delay_chart(delay, theme=theme()), key="delay_answers")
+        except SpuError as problem:
+            st.caption(plain(problem))
+        _show_confirmations(model)
+
+
+def _show_confirmations(model: EvaluatedModel) -> None:
+    try:
+        delay = confirmation_delay(model.workspace, model.dataset.id, today())
+    except SpuError as problem:
+        st.caption(f":material/info: {plain(problem)}")
+        return
+    st.markdown(f"**From the date of the features to the confirmation.** {plain(delay.sentence)}")
+    show_chart(label_delay_chart(delay, theme=theme()), key="delay_labels")
+    if delay.is_young.any() and st.button(
+        f"Leave out rows younger than {delay.cut_off} days", icon=":material/content_cut:", key="delay_cut"
+    ):
+        made = leave_out_young_rows(model.workspace, model.dataset.id, delay)
+        choose_in_address(dataset=made.id)
+        st.rerun()

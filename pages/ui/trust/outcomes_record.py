@@ -5,14 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared import table_cached
-from pages.ui.shared.editing import edited_lines
-from pages.ui.shared.show import meaning
-from pages.ui.shared.tables import edit_table, show_table
+from pages.ui.shared.cached import read_upload
+from pages.ui.shared.show import edit_table, edited_lines, meaning, show_table
 from pages.ui.shared.text import count, plain
-from pages.ui.trust.case import TrustCase
-from pages.ui.trust.outcomes_flag import today
-from pages.ui.trust.trust_outcomes_cached import players_behind, queues
+from pages.ui.trust.cached import queues, simulated_players
+from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.outcomes_queue import today
 from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
 from spu_core.engines.outcomes_sample import simulated_csv, simulated_outcomes
 from spu_core.trust.outcomes_file import OutcomeFile
@@ -24,23 +22,23 @@ HISTORY = 200
 DETAILS = ("outcome", "day", "source")
 
 
-def show_record(case: TrustCase) -> None:
+def show_record(model: EvaluatedModel) -> None:
     """Choose a queue and say how its checks ended."""
-    made = queues(case)
+    made = queues(model)
     if not made:
         st.info("There is no queue yet. Make one in step 1, and hand it to those who check.", icon=":material/info:")
         return
-    queue = _ask_queue(case, made)
+    queue = _ask_queue(model, made)
     by_file, by_hand = st.columns([2, 3], gap="medium")
     with by_file, st.container(border=True):
-        _record_file(case, queue)
-        _offer_game(case, queue)
+        _record_file(model, queue)
+        _offer_game(model, queue)
     with by_hand, st.container(border=True):
-        _record_by_hand(case, queue)
-    _show_history(case, queue)
+        _record_by_hand(model, queue)
+    _show_history(model, queue)
 
 
-def _ask_queue(case: TrustCase, made: tuple[QueueRecord, ...]) -> QueueRecord:
+def _ask_queue(model: EvaluatedModel, made: tuple[QueueRecord, ...]) -> QueueRecord:
     known = {queue.id: queue for queue in made}
     wanted = st.query_params.get("queue", made[0].id)
     default = wanted if wanted in known else made[0].id
@@ -49,7 +47,7 @@ def _ask_queue(case: TrustCase, made: tuple[QueueRecord, ...]) -> QueueRecord:
         list(known),
         index=list(known).index(default),
         format_func=lambda token: f"{known[token].name} · {known[token].made:%d %b %H:%M}",
-        key=f"record_queue_{case.dataset.id}_{default}",
+        key=f"record_queue_{model.dataset.id}_{default}",
         width=420,
         help=meaning("review queue"),
     )
@@ -58,7 +56,7 @@ def _ask_queue(case: TrustCase, made: tuple[QueueRecord, ...]) -> QueueRecord:
     return known[str(chosen)]
 
 
-def _record_file(case: TrustCase, queue: QueueRecord) -> None:
+def _record_file(model: EvaluatedModel, queue: QueueRecord) -> None:
     st.subheader("From a file", anchor=False)
     st.caption(
         "One line per user with the columns *user* and *outcome* (admitted, failed or skipped, passed), and *day* if "
@@ -67,12 +65,12 @@ def _record_file(case: TrustCase, queue: QueueRecord) -> None:
     uploaded = st.file_uploader("Outcomes as CSV or Excel", key=f"record_file_{queue.id}")
     if uploaded is None:
         return
-    found = read_outcome_file(case.page.workspace, queue.id, table_cached.given_frame(uploaded))
+    found = read_outcome_file(model.workspace, queue.id, read_upload(uploaded))
     _say_file(found)
     if found.lines and st.button(
         f"Record {count(len(found.lines))} outcomes", type="primary", icon=":material/save:", key="record_save_file"
     ):
-        _keep(case, queue, found, uploaded.name)
+        _keep(model, queue, found, uploaded.name)
 
 
 def _say_file(found: OutcomeFile) -> None:
@@ -85,22 +83,22 @@ def _say_file(found: OutcomeFile) -> None:
         )
 
 
-def _keep(case: TrustCase, queue: QueueRecord, found: OutcomeFile, source: str) -> None:
-    many = record_outcomes(case.page.workspace, queue.id, found.lines, source=source)
+def _keep(model: EvaluatedModel, queue: QueueRecord, found: OutcomeFile, source: str) -> None:
+    many = record_outcomes(model.workspace, queue.id, found.lines, source=source)
     st.toast(f"{count(many)} new outcomes recorded.", icon=":material/check:")
     st.rerun()
 
 
-def _offer_game(case: TrustCase, queue: QueueRecord) -> None:
+def _offer_game(model: EvaluatedModel, queue: QueueRecord) -> None:
     """The sample has no reviewers, but the game that it was drawn from can answer."""
-    players = players_behind(case)
-    if players is None or queue.dataset not in case.page.workspace.feedbacks.family(case.dataset.id):
+    players = simulated_players(model.workspace, model.dataset)
+    if players is None or queue.dataset not in model.workspace.feedbacks.family(model.dataset.id):
         return
     st.divider()
     st.caption(":material/sports_esports: This is the sample: the simulated game knows how its players react.")
     st.download_button(
         "Outcomes from the game, as CSV",
-        lambda: simulated_csv(simulated_outcomes(case.page.workspace, queue.id, players)),
+        lambda: simulated_csv(simulated_outcomes(model.workspace, queue.id, players)),
         file_name="outcomes.csv",
         mime="text/csv",
         icon=":material/download:",
@@ -109,9 +107,9 @@ def _offer_game(case: TrustCase, queue: QueueRecord) -> None:
     )
 
 
-def _record_by_hand(case: TrustCase, queue: QueueRecord) -> None:
+def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
     st.subheader("By hand", anchor=False)
-    table = queue_table(case.page.workspace, queue.id)
+    table = queue_table(model.workspace, queue.id)
     if len(table) > MOST_IN_TABLE:
         st.caption(f"The queue has {count(len(table))} users; record so many from a file.")
         return
@@ -127,7 +125,7 @@ def _record_by_hand(case: TrustCase, queue: QueueRecord) -> None:
             "day": st.column_config.TextColumn("day", help="2026-03-31; empty means today.", width=110),
             "reasons": st.column_config.TextColumn("reasons", width="medium"),
         },
-        key=f"record_table_{queue.id}_{case.page.workspace.queues.state()}",
+        key=f"record_table_{queue.id}_{model.workspace.queues.state()}",
     )
     changed = edited_lines(shown, edited, ["outcome", "day"])
     label = (
@@ -135,14 +133,14 @@ def _record_by_hand(case: TrustCase, queue: QueueRecord) -> None:
     )
     if st.button(label, icon=":material/save:", key="record_save_table", disabled=changed.empty):
         filled = changed.assign(day=[day or today() for day in changed["day"].fillna("")])
-        _keep(case, queue, read_outcome_file(case.page.workspace, queue.id, filled), "table")
+        _keep(model, queue, read_outcome_file(model.workspace, queue.id, filled), "table")
 
 
-def _show_history(case: TrustCase, queue: QueueRecord) -> None:
-    records = case.page.workspace.queues.history(queue.id)
+def _show_history(model: EvaluatedModel, queue: QueueRecord) -> None:
+    records = model.workspace.queues.history(queue.id)
     if not records:
         return
-    users = {entry.row: entry.user for entry in case.page.workspace.queues.entries(queue.id)}
+    users = {entry.row: entry.user for entry in model.workspace.queues.entries(queue.id)}
     with st.expander(f"Everything ever recorded here ({count(len(records))})", icon=":material/history:"):
         st.caption("Nothing is overwritten: of two outcomes of one user the later one counts, and both stay.")
         lines = [

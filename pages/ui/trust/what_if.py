@@ -6,8 +6,9 @@ import streamlit as st
 
 from pages.ui.shared.show import explain_words, meaning, show_chart, theme
 from pages.ui.shared.text import figure, plain
-from pages.ui.trust import trust_cached
-from pages.ui.trust.case import TrustCase
+from pages.ui.soft_labels.cached import estimate_prior
+from pages.ui.trust.cached import implied_figures, newest_audit, true_figures
+from pages.ui.trust.model import EvaluatedModel
 from spu_core.charts import what_if_chart
 from spu_core.engines.audits import AuditResult
 from spu_core.metrics import Interval
@@ -18,17 +19,17 @@ NAMES = {"prior": "trust_prior_value", "positive_mean": "trust_positive_mean", "
 QUANTITIES: dict[Quantity, str] = {"true_auc": "True AUC", "tpr": "TPR", "fpr": "FPR"}
 
 
-def show(case: TrustCase) -> None:
+def show_what_if(model: EvaluatedModel) -> None:
     """Three numbers that E[S] ties together, and what they would imply."""
-    what_if = trust_cached.what_if(case)
-    audit = trust_cached.newest_result(case)
+    what_if = implied_figures(model)
+    audit = newest_audit(model)
     _show_status(audit)
-    known, limit = _known_markers(case, audit), _upper_limit(case)
+    known, limit = _known_markers(model, audit), _upper_limit(model)
     controls, chart = st.columns([2, 3], gap="medium")
     with controls, st.container(border=True):
-        implied = _choose(case, what_if, known)
+        implied = _choose(model, what_if, known)
         _show_implied(implied)
-        where = "the operating point" if case.point is not None else "the review budget (no operating point is chosen)"
+        where = "the operating point" if model.point is not None else "the review budget (no operating point is chosen)"
         st.caption(f"TPR and FPR at {where}: rows scored above {what_if.threshold:.4g}.")
     with chart, st.container(border=True):
         quantity = st.segmented_control(
@@ -65,8 +66,8 @@ def _show_status(audit: AuditResult | None) -> None:
         st.warning(f"**Still a what-if.** {plain(audit.assumptions.sentences[1])}", icon=":material/fact_check:")
 
 
-def _choose(case: TrustCase, what_if: WhatIf, markers: tuple[Marker, ...]) -> Implied:
-    state = f"trust_at_{'_'.join(map(str, case.key[1:]))}"
+def _choose(model: EvaluatedModel, what_if: WhatIf, markers: tuple[Marker, ...]) -> Implied:
+    state = f"trust_at_{'_'.join(map(str, model.key[1:]))}"
     if state not in st.session_state:
         st.session_state[state] = what_if.default(markers)
     at = st.session_state[state]
@@ -144,16 +145,16 @@ def _help(found: Interval) -> str:
     )
 
 
-def _known_markers(case: TrustCase, audit: AuditResult | None) -> tuple[Marker, ...]:
+def _known_markers(model: EvaluatedModel, audit: AuditResult | None) -> tuple[Marker, ...]:
     """The audit first, then the truth."""
     found = [] if audit is None else [audit.marker]
-    truth = trust_cached.truth(case)
+    truth = true_figures(model)
     if truth:
         found.append(Marker("truth", truth["prior"], truth["positive_mean"]))
     return tuple(found)
 
 
-def _upper_limit(case: TrustCase) -> tuple[Marker, ...]:
+def _upper_limit(model: EvaluatedModel) -> tuple[Marker, ...]:
     """The upper estimate of π where it was asked for: a limit on the map, never a value to take over."""
     asked = st.toggle(
         "Mark the upper estimate of π",
@@ -163,6 +164,6 @@ def _upper_limit(case: TrustCase) -> tuple[Marker, ...]:
     )
     if not asked:
         return ()
-    estimate = trust_cached.class_prior(case)
+    estimate = estimate_prior(model.workspace, model.dataset)
     st.caption(plain(estimate.sentence))
     return (Marker("upper estimate", estimate.range[1]),)

@@ -1,13 +1,14 @@
-"""Which model and which soft labels the Trust page speaks of; every section gets the same case."""
+"""Which model and which soft labels the Trust page is about; every section gets the same ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.shared import cached
+from pages.ui.compare.cached import compare_stored_runs
+from pages.ui.shared.cached import load_table, make_soft_labels
 from pages.ui.shared.shell import Page
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
@@ -15,14 +16,14 @@ from spu_core.engines.stored import model_to_show, names_apart, soft_labels_by
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Run
-from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord, Workspace
 
 
 @dataclass(frozen=True, eq=False)
-class TrustCase:
-    """One model, the rows that it was trained on, and the S by which it is judged; what costs time waits until asked.
+class EvaluatedModel:
+    """A model, the rows that it was trained on, and the soft labels that judge it; the rest is loaded when asked.
 
-    `names` tells the runs of the dataset apart; `point` is where this model flags, if that was ever decided.
+    `names` tells the runs of the dataset apart. `point` is where this model flags, if that was decided.
     """
 
     page: Page
@@ -33,35 +34,43 @@ class TrustCase:
     point: ThresholdRecord | None
 
     @property
+    def workspace(self) -> Workspace:
+        return self.page.workspace
+
+    @property
+    def threshold(self) -> float | None:
+        return None if self.point is None else self.point.threshold
+
+    @property
     def name(self) -> str:
         return self.names[self.record.id]
 
     @property
     def key(self) -> tuple[str, str, int, str, str]:
-        """What a cached call about this case must be keyed by."""
+        """What a cached call about this model must be keyed by."""
         sha256 = "" if self.rules is None else self.rules.sha256
         return str(self.page.workspace.folder), self.dataset.id, self.dataset.version, self.record.id, sha256
 
     @property
     def table(self) -> Table:
-        return cached.table(self.page.workspace, self.dataset)
+        return load_table(self.workspace, self.dataset)
 
     @property
     def soft_labels(self) -> SoftLabels:
-        """The S that judges: made by the rules, or by the table itself."""
+        """The soft labels that judge: made by the rules, or by the table itself."""
         if self.rules is None:
             return soft_labels_by(self.table, None)
-        return cached.soft_labels(self.page.workspace, self.dataset, self.rules.text)
+        return make_soft_labels(self.workspace, self.dataset, self.rules.text)
 
     @property
     def run(self) -> Run:
-        """The run with its out-of-fold scores, judged by this S."""
+        """The run with its out-of-fold scores, judged by these soft labels."""
         named = ((self.record.id, self.name),)
-        return cached.comparison(self.page.workspace, self.dataset, named, self.rules).runs[0]
+        return compare_stored_runs(self.workspace, self.dataset, named, self.rules).runs[0]
 
 
-def choose_case(page: Page) -> TrustCase:
-    """Ask which model and which S; without any run the page says what to do and ends."""
+def choose_model(page: Page) -> EvaluatedModel:
+    """Ask which model and which soft labels; without any run the page says what to do and ends."""
     dataset = page.need_dataset()
     records = _runs(page, dataset)
     if not records:
@@ -78,9 +87,9 @@ def choose_case(page: Page) -> TrustCase:
         record = _ask_run(page, dataset, records, names)
         rules = _ask_rules(page, record)
     points = page.workspace.thresholds.list(record.id)
-    case = TrustCase(page, dataset, record, names, rules, points[0] if points else None)
-    _say_case(case)
-    return case
+    model = EvaluatedModel(page, dataset, record, names, rules, points[0] if points else None)
+    _show_choice(model)
+    return model
 
 
 def _runs(page: Page, dataset: DatasetRecord) -> tuple[RunRecord, ...]:
@@ -110,7 +119,7 @@ def _ask_run(page: Page, dataset: DatasetRecord, records: Sequence[RunRecord], n
 
 
 def _ask_rules(page: Page, record: RunRecord) -> RuleSetVersion | None:
-    """The S that the model learnt from, or that of the rules at hand."""
+    """The soft labels that the model learnt from, or those of the rules that are open."""
     versions: dict[str, RuleSetVersion] = {}
     if record.rule_set is not None:
         version = page.workspace.rule_sets.get(record.rule_set, record.rule_set_version)
@@ -125,12 +134,30 @@ def _ask_rules(page: Page, record: RunRecord) -> RuleSetVersion | None:
     return versions[str(name)]
 
 
-def _say_case(case: TrustCase) -> None:
-    words = f"{plain(case.dataset.name)}, {count(case.dataset.n_rows)} rows, scored out of fold"
-    if case.record.dataset != case.dataset.id:
+def _show_choice(model: EvaluatedModel) -> None:
+    words = f"{plain(model.dataset.name)}, {count(model.dataset.n_rows)} rows, scored out of fold"
+    if model.record.dataset != model.dataset.id:
         words += " · :material/history: trained before the latest check outcomes"
-    if case.point is None:
+    if model.point is None:
         words += " · no operating point chosen yet"
     else:
-        words += f" · flags {share(case.point.flagged_share)} above {case.point.threshold:.4g}"
+        words += f" · flags {share(model.point.flagged_share)} above {model.point.threshold:.4g}"
     st.caption(words)
+
+
+def choose_by_address(name: str, titles: Mapping[str, str]) -> str:
+    """A choice in one row, kept in the address under `name`, so that a refresh or a shared link comes back to it."""
+    options = list(titles)
+    wanted = st.query_params.get(name, options[0])
+    chosen = st.segmented_control(
+        name,
+        options,
+        default=wanted if wanted in options else options[0],
+        required=True,
+        format_func=titles.__getitem__,
+        key=f"trust_{name}",
+        label_visibility="collapsed",
+    )
+    if chosen != wanted:
+        st.query_params[name] = str(chosen)
+    return str(chosen)

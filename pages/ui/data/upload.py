@@ -1,11 +1,10 @@
-"""The ways in: a file, a sample, or earlier work; and the reading of a file, which runs in the background."""
+"""Upload a file, take a sample or open an earlier dataset; files are read in the background."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.shared.deletion import confirm_deletion
-from pages.ui.shared.shell import Page, choose_in_address, told_in_words
+from pages.ui.shared.shell import Page, choose_in_address, confirm_deletion, show_errors
 from pages.ui.shared.text import count, plain, sized
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines.reading import bring_file, readings
@@ -22,7 +21,7 @@ STOPPED = {
 
 
 def upload_file(page: Page) -> None:
-    """A file is copied into the workspace as soon as it arrives, and read from there."""
+    """Copy an uploaded file into the workspace at once, and start a job that reads it."""
     st.subheader("Your file", anchor=False)
     # A new key empties the uploader, and with it the memory that the file took.
     number = st.session_state.get("data_uploads", 0)
@@ -41,8 +40,8 @@ def upload_file(page: Page) -> None:
 
 
 def show_readings(page: Page) -> None:
-    """A file that is being read, or what came of it; the page is free meanwhile."""
-    job = _watched(page)
+    """The file that is being read, or its result; the page can be used meanwhile."""
+    job = _followed_job(page)
     if job is None:
         return
     if job.status.is_over:
@@ -51,8 +50,8 @@ def show_readings(page: Page) -> None:
         st.fragment(_show_progress, run_every=POLL_SECONDS)(page, job.id)
 
 
-def _watched(page: Page) -> JobRecord | None:
-    """The reading of the address, which this page follows; else one that is or was under way while it was open."""
+def _followed_job(page: Page) -> JobRecord | None:
+    """The reading job that the address names; else one that is running, or that ended while this page was open."""
     found = readings(jobs_now(page.workspace))
     followed, seen = st.query_params.get("reading"), st.session_state.get("data_seen")
     job = next((job for job in found if job.id in (followed, seen)), None)
@@ -66,7 +65,7 @@ def _watched(page: Page) -> JobRecord | None:
 
 
 def _show_progress(page: Page, token: str) -> None:
-    with told_in_words(page.title):
+    with show_errors(page.title):
         job = next((job for job in jobs_now(page.workspace) if job.id == token), None)
         if job is None or job.status.is_over:
             st.rerun()  # the whole page: it opens the dataset, or says why there is none
@@ -96,14 +95,14 @@ def _show_end(job: JobRecord) -> None:
 
 
 def _open(dataset: str, rules: str | None = None) -> None:
-    """Open a dataset; whatever the page followed until now, it follows no more."""
+    """Open a dataset, and stop following a reading job."""
     st.session_state["data_seen"] = None
     choose_in_address(dataset=dataset, rules=rules, reading=None)
     st.rerun()
 
 
-def choose_earlier(page: Page) -> None:
-    """Datasets that are in the workspace already; deleting one says first what goes with it."""
+def choose_dataset(page: Page) -> None:
+    """Open or delete a dataset of this workspace."""
     known = page.workspace.datasets.list()
     if not known:
         return
@@ -132,16 +131,16 @@ def _place(record: DatasetRecord) -> str:
 
 
 def take_sample(page: Page) -> None:
-    """One click brings a sample with rules that suit it."""
+    """A button for each sample; it comes with rules that fit it."""
     with st.container(border=True):
         st.subheader("Or a sample", anchor=False)
         for column, (name, sample) in zip(st.columns(len(SAMPLES), gap="small"), SAMPLES.items(), strict=True):
             if column.button(sample.title, key=f"sample_{name}", width="stretch"):
-                _bring_sample(page, name)
+                _load_sample(page, name)
             column.caption(sample.description)
 
 
-def _bring_sample(page: Page, name: str) -> None:
+def _load_sample(page: Page, name: str) -> None:
     title = SAMPLES[name].title
     with st.spinner(f"Loading {title} …"):
         dataset = page.workspace.datasets.save(load_sample(name), title)

@@ -1,23 +1,34 @@
-"""What was read and how, with the way to read it differently; and what each column is for."""
+"""What was read and how, a form to read it differently, what each column is for, and a profile of the columns."""
 
 from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared import table_cached
+from pages.ui.shared.cached import column_examples, label_values, load_all_rows
 from pages.ui.shared.shell import Page, choose_in_address
-from pages.ui.shared.show import meaning
-from pages.ui.shared.tables import edit_table, show_table
-from pages.ui.shared.text import count, plain
+from pages.ui.shared.show import (
+    edit_table,
+    in_percent,
+    meaning,
+    share_column,
+    show_chart,
+    show_findings,
+    show_table,
+    theme,
+)
+from pages.ui.shared.text import count, plain, share
+from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
 from spu_core.engines.reading import read_again, reading_of
-from spu_core.tables import Dialect, Reading, Role, Table
+from spu_core.tables import ColumnProfile, ColumnType, Dialect, Reading, Role, Table, TableProfile
 
 SEPARATORS = {"detect": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = {"detect": None, "UTF-8": "utf-8", "UTF-16": "utf-16", "Latin-1": "latin-1", "Windows-1252": "cp1252"}
 DECIMALS = {"detect": None, "point": ".", "comma": ","}
 HEADERS = {"detect": None, "names": True, "data": False}
 SHOWN_ROWS = 200
+WIDTHS = {"column": 144, "missing_share": 106, "distinct": 70}
+MOST_LINES = 24
 
 
 def show_reading(page: Page, table: Table) -> None:
@@ -41,7 +52,7 @@ def show_reading(page: Page, table: Table) -> None:
 
 
 def show_first_rows(table: Table) -> None:
-    """The rows at the top, numbered as everywhere: from 1."""
+    """The first rows, numbered from 1 as everywhere."""
     first = table.frame.head(SHOWN_ROWS)
     show_table(first.set_axis(pd.RangeIndex(1, len(first) + 1, name="row")), height=240, key="data_preview")
 
@@ -91,11 +102,11 @@ def show_rejected(reading: Reading) -> None:
 
 
 def edit_roles(page: Page, table: Table) -> None:
-    """What each column is for; a change is kept at once."""
+    """The roles of the columns; a change is saved at once."""
     assert page.dataset is not None
     st.subheader("What each column is for", anchor=False)
     names = list(table.frame.columns)
-    examples = table_cached.examples(page.workspace, page.dataset)
+    examples = column_examples(page.workspace, page.dataset)
     shown = pd.DataFrame(
         {
             "column": names,
@@ -118,7 +129,7 @@ def edit_roles(page: Page, table: Table) -> None:
         name: after for name, before, after in zip(names, shown["role"], edited["role"], strict=True) if before != after
     }
     if changes:
-        whole = table_cached.whole(page.workspace, page.dataset)
+        whole = load_all_rows(page.workspace, page.dataset)
         page.workspace.datasets.save_roles(whole.with_roles(changes), page.dataset)
         st.rerun()
     _edit_positive_values(page, table)
@@ -130,7 +141,7 @@ def _edit_positive_values(page: Page, table: Table) -> None:
     if label is None:
         st.info("No column is the label yet: choose the one that marks confirmed positives.", icon=":material/info:")
         return
-    values = table_cached.label_values(page.workspace, page.dataset)
+    values = label_values(page.workspace, page.dataset)
     known = [value for value in table.positive_values if value in values]
     if not known and table.positive_values:
         st.caption(f"Every row with a value in {plain(label)} counts as a confirmed positive.")
@@ -142,6 +153,57 @@ def _edit_positive_values(page: Page, table: Table) -> None:
         key=f"data_positive_{page.dataset.id}_{page.dataset.version}",
     )
     if chosen and set(chosen) != set(known):
-        whole = table_cached.whole(page.workspace, page.dataset)
+        whole = load_all_rows(page.workspace, page.dataset)
         page.workspace.datasets.save_roles(whole.with_positive_values(chosen), page.dataset)
         st.rerun()
+
+
+def show_profile(page: Page, profile: TableProfile) -> None:
+    """One column at a time: its values, what is missing, and where confirmed positives are frequent."""
+    st.subheader("A look at the columns", anchor=False)
+    # That no column is the label is said beside the roles, where it can be set.
+    show_findings(finding for finding in profile.findings if finding.code != "no_label")
+    names = [column.name for column in profile.columns if _has_bars(column)]
+    if not names:
+        return
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        show_table(
+            in_percent(profile.to_frame(), "missing_share")[[*WIDTHS]],
+            hide_index=True,
+            height="content" if len(profile.columns) <= MOST_LINES else 760,
+            column_config={
+                "column": st.column_config.TextColumn("column", width=WIDTHS["column"]),
+                "missing_share": share_column("missing", "Empty cells.", width=WIDTHS["missing_share"]),
+                "distinct": st.column_config.NumberColumn("distinct", format="localized", width=WIDTHS["distinct"]),
+            },
+            key="data_columns",
+        )
+    with right, st.container(border=True):
+        name = st.selectbox("Column", names, key=f"data_column_{page.dataset.id if page.dataset else ''}")
+        column = profile.column(name)
+        st.caption(f"{share(column.missing_share)} missing · {count(column.distinct)} distinct values")
+        _show_column(column)
+    if any(column.missing for column in profile.columns):
+        with st.expander("Missing values", icon=":material/data_alert:"):
+            show_chart(missing_chart(profile, theme=theme()), key="data_missing")
+
+
+def _has_bars(column: ColumnProfile) -> bool:
+    """Whether it can be shown as bars; a column in which every value differs cannot."""
+    return column.histogram is not None or (bool(column.top_levels) and column.distinct < column.rows)
+
+
+def _show_column(column: ColumnProfile) -> None:
+    if column.histogram is not None:
+        dates = column.type is ColumnType.DATETIME
+        st.markdown("**How the values are spread**")
+        show_chart(brush_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_histogram")
+        st.markdown("**Where confirmed positives are frequent**")
+        show_chart(label_rate_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_rates")
+        return
+    levels = column.top_levels
+    positives = [round(level.count * level.label_rate) for level in levels]
+    rest = [level.count - positive for level, positive in zip(levels, positives, strict=True)]
+    names = [level.value for level in levels]
+    show_chart(category_chart(names, positives, rest, column.name, theme=theme()), key="data_levels")

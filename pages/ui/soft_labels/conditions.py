@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.shared import cached
-from pages.ui.soft_labels.draft import Draft, DraftCondition, draft_of, moment_of
-from pages.ui.soft_labels.state import Book, Desk
+from pages.ui.soft_labels.cached import column_choices
+from pages.ui.soft_labels.state import EditorState, OpenRuleSet
 from spu_core.rules import OPERATORS, ColumnChoices, Kind, Rule
+from spu_core.rules.draft import DraftCondition, RuleDraft, draft_of, moment_of
 from spu_core.rules.values import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
 
 SAFE_WHOLE = 2**53 - 1
@@ -20,40 +20,40 @@ SAFE_WHOLE = 2**53 - 1
 class RowKeys:
     """Keys of the widgets of one row; the column is part of them, since its values are of another kind."""
 
-    def __init__(self, desk: Desk, row: int, column: int) -> None:
-        self._desk, self._row, self._column = desk, row, column
+    def __init__(self, editor: EditorState, row: int, column: int) -> None:
+        self._editor, self._row, self._column = editor, row, column
 
     def __call__(self, what: str) -> str:
-        return self._desk.key(self._row, self._column, what)
+        return self._editor.key(self._row, self._column, what)
 
 
-def edit_other_rows(book: Book, desk: Desk, columns: list[str]) -> tuple[DraftCondition, ...]:
+def edit_other_rows(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> tuple[DraftCondition, ...]:
     rows = []
-    for place, row_id in enumerate(desk.rows):
+    for place, row_id in enumerate(editor.rows):
         if place:
-            rows.append(_edit_row(book, desk, columns, place, row_id))
-    if desk.rows and st.button("Another condition", icon=":material/add:", key=desk.key("more"), type="tertiary"):
-        desk.add_row(columns[0])
+            rows.append(_edit_row(opened, editor, columns, place, row_id))
+    if editor.rows and st.button("Another condition", icon=":material/add:", key=editor.key("more"), type="tertiary"):
+        editor.add_row(columns[0])
         st.rerun()
     return tuple(rows)
 
 
-def _edit_row(book: Book, desk: Desk, columns: list[str], place: int, row_id: int) -> DraftCondition:
-    row = desk.draft.conditions[place]
+def _edit_row(opened: OpenRuleSet, editor: EditorState, columns: list[str], place: int, row_id: int) -> DraftCondition:
+    row = editor.draft.conditions[place]
     with st.container(border=True):
         join, which, chart, away = st.columns([2, 5, 1, 1], vertical_alignment="bottom")
         with join:
-            joined = choose("Joined by", ["and", "or"], row.joined, desk.key(row_id, "joined"), hidden=True)
+            joined = choose("Joined by", ["and", "or"], row.joined, editor.key(row_id, "joined"), hidden=True)
         with which:
-            column = choose("Column", columns, row.column, desk.key(row_id, "column"), hidden=True)
-        if chart.button("", icon=":material/bar_chart:", key=desk.key(row_id, "chart"), help="Show it on the chart"):
-            desk.bring_forward(place)
+            column = choose("Column", columns, row.column, editor.key(row_id, "column"), hidden=True)
+        if chart.button("", icon=":material/bar_chart:", key=editor.key(row_id, "chart"), help="Show it on the chart"):
+            editor.bring_forward(place)
             st.rerun()
-        if away.button("", icon=":material/close:", key=desk.key(row_id, "away"), help="Remove this condition"):
-            desk.remove_row(place)
+        if away.button("", icon=":material/close:", key=editor.key(row_id, "away"), help="Remove this condition"):
+            editor.remove_row(place)
             st.rerun()
-        choices = cached.column_choices(book.page.workspace, book.dataset, column)
-        keys = RowKeys(desk, row_id, columns.index(column))
+        choices = column_choices(opened.workspace, opened.dataset, column)
+        keys = RowKeys(editor, row_id, columns.index(column))
         start_values(keys, row, choices)
         return read_row(keys, column, choices, joined)
 
@@ -64,21 +64,21 @@ def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> 
     operators = operators_of(choices)
     operator = row.operator if same and row.operator in operators else operators[0]
     start = {"operator": operator, "negated": row.negated if same else False}
-    for asking in ASKING.values():
-        start |= asking.start(None, choices)
+    for value_input in VALUE_INPUTS.values():
+        start |= value_input.start(None, choices)
     if same:
-        start |= ASKING[OPERATORS[row.operator].shape.name].start(row.value, choices)
+        start |= VALUE_INPUTS[OPERATORS[row.operator].shape.name].start(row.value, choices)
     for what, value in start.items():
         st.session_state.setdefault(keys(what), value)
 
 
-def editable(book: Book, rule: Rule, columns: list[str]) -> Draft:
+def editable(opened: OpenRuleSet, rule: Rule, columns: list[str]) -> RuleDraft:
     """The draft of a saved rule. Questions that the rows of its columns do not offer are kept as they are."""
     draft, rows = draft_of(rule), []
     for row in draft.conditions:
         if row.column not in columns:
             rows.append(DraftCondition(columns[0], joined=row.joined))
-        elif row.operator in operators_of(cached.column_choices(book.page.workspace, book.dataset, row.column)):
+        elif row.operator in operators_of(column_choices(opened.workspace, opened.dataset, row.column)):
             rows.append(row)
         else:
             return replace(draft, conditions=(), kept_when=rule.when)
@@ -90,7 +90,7 @@ def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
     return tuple(
         sign
         for sign, operator in OPERATORS.items()
-        if operator.question and choices.kind in operator.kinds and ASKING[operator.shape.name].suits(choices)
+        if operator.question and choices.kind in operator.kinds and VALUE_INPUTS[operator.shape.name].suits(choices)
     )
 
 
@@ -101,7 +101,7 @@ def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) ->
         "Condition", operators, format_func=lambda sign: str(OPERATORS[sign].question), key=keys("operator")
     )
     negated = turn.toggle("NOT", key=keys("negated"), help="Turn the condition round. A missing value never fires.")
-    value = ASKING[OPERATORS[operator].shape.name].ask(keys, choices)
+    value = VALUE_INPUTS[OPERATORS[operator].shape.name].ask(keys, choices)
     return DraftCondition(column, operator, value, negated, joined)
 
 
@@ -146,7 +146,7 @@ def as_number(value: Any, choices: ColumnChoices) -> Any:
 
 
 @dataclass(frozen=True)
-class Asking:
+class ValueInput:
     """How a row asks for values of one shape: of which columns, with which first values, by which widgets."""
 
     suits: Callable[[ColumnChoices], bool]
@@ -154,26 +154,26 @@ class Asking:
     ask: Callable[[RowKeys, ColumnChoices], Any]
 
 
-_NUMBER = Asking(
+_NUMBER = ValueInput(
     suits=lambda choices: choices.histogram is not None and choices.kind is Kind.NUMBER,
     start=lambda value, choices: {"value": as_number(value, choices)},
     ask=lambda keys, choices: _ask_limit(st, "Value", keys("value"), choices),
 )
-ASKING = {
+VALUE_INPUTS = {
     ONE.name: _NUMBER,
     LIMIT.name: _NUMBER,
-    LIMITS.name: Asking(lambda choices: choices.histogram is not None, _start_limits, _ask_limits),
-    SEVERAL.name: Asking(
+    LIMITS.name: ValueInput(lambda choices: choices.histogram is not None, _start_limits, _ask_limits),
+    SEVERAL.name: ValueInput(
         suits=lambda choices: choices.histogram is None,
         start=lambda value, choices: {"levels": list(value or ())},
         ask=_ask_levels,
     ),
-    TEXT.name: Asking(
+    TEXT.name: ValueInput(
         suits=lambda choices: True,
         start=lambda value, choices: {"text": value or ""},
         ask=lambda keys, choices: st.text_input("Text to look for", key=keys("text"), max_chars=200),
     ),
-    NOTHING.name: Asking(
+    NOTHING.name: ValueInput(
         suits=lambda choices: True,
         start=lambda value, choices: {},
         ask=lambda keys, choices: None,

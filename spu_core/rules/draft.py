@@ -12,7 +12,11 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 from spu_core.errors import RuleError
-from spu_core.rules import OPERATORS, AllOf, AnyOf, Belief, Compare, Condition, Constant, Not, Ramp, Rule
+from spu_core.rules.beliefs import Belief, Constant, Ramp
+from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
+from spu_core.rules.operators import OPERATORS
+from spu_core.rules.rule import Rule
+from spu_core.rules.rule_set import RuleSet
 from spu_core.rules.values import LIMIT
 
 FLAT, RAMP_UP, RAMP_DOWN, AS_IT_IS = "Flat", "Ramp up", "Ramp down", "As it is"
@@ -48,7 +52,7 @@ class DraftCondition:
 
 
 @dataclass(frozen=True)
-class Draft:
+class RuleDraft:
     """A rule in the making. What the editor cannot show in rows (`kept_when`, `kept_belief`) is kept as it is."""
 
     conditions: tuple[DraftCondition, ...] = ()
@@ -100,10 +104,10 @@ class Draft:
         return Constant(self.belief)
 
 
-def draft_of(rule: Rule) -> Draft:
+def draft_of(rule: Rule) -> RuleDraft:
     """The draft that shows a rule; parts that rows of widgets cannot show are kept as they are."""
     rows = rows_of(rule.when)
-    head = Draft(name=rule.name, editing=rule.id, on=rule.on, note=rule.note)
+    head = RuleDraft(name=rule.name, editing=rule.id, on=rule.on, note=rule.note)
     head = replace(head, conditions=rows) if rows is not None else replace(head, kept_when=rule.when)
     belief = rule.belief
     if isinstance(belief, Constant):
@@ -112,6 +116,21 @@ def draft_of(rule: Rule) -> Draft:
         up = belief.at_start == 0.0
         return replace(head, shape=RAMP_UP if up else RAMP_DOWN, belief=belief.at_end if up else belief.at_start)
     return replace(head, shape=AS_IT_IS, kept_belief=belief)
+
+
+def save_draft(rules: RuleSet, draft: RuleDraft) -> RuleSet:
+    """The rules with the draft added, or in place of the rule that it edits."""
+    taken = [rule.name for rule in rules if rule.id != draft.editing]
+    if draft.editing is not None and draft.editing in {rule.id for rule in rules}:
+        return rules.replace(draft.editing, draft.rule(taken))
+    return rules.add(draft.rule(taken))
+
+
+def add_rules(rules: RuleSet, more: RuleSet) -> RuleSet:
+    """Both sets in one; a name that is taken gets a number."""
+    for rule in more:
+        rules = rules.add(rule.renamed(_distinct(rule.name, rules.names)))
+    return rules
 
 
 def joined_rows(conditions: Iterable[DraftCondition]) -> Condition | None:
@@ -147,7 +166,7 @@ def rows_of(condition: Condition | None) -> tuple[DraftCondition, ...] | None:
     return tuple(rows)
 
 
-def automatic_name(draft: Draft) -> str:
+def automatic_name(draft: RuleDraft) -> str:
     """A name from the condition, short enough to read in a list."""
     if draft.problem or draft.when is None:
         return "New rule"

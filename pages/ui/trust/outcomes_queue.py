@@ -8,11 +8,10 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.show import meaning
-from pages.ui.shared.tables import show_table
+from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import count, plain, share
-from pages.ui.trust.case import TrustCase
-from pages.ui.trust.trust_outcomes_cached import dataset_names, disagreements, population, populations, preview, queues
+from pages.ui.trust.cached import dataset_names, disagreements, preview_queue, queue_population, queues, tables_to_flag
+from pages.ui.trust.model import EvaluatedModel
 from spu_core.engines.exporting import file_stem
 from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
 from spu_core.engines.outcomes_record import queue_csv
@@ -24,54 +23,54 @@ from spu_core.workspace import DatasetRecord, QueueRecord
 SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the rules suspect more"}
 
 
-def show_flag(case: TrustCase) -> None:
+def show_flag(model: EvaluatedModel) -> None:
     """Ask for the budget, show who would be checked, make the queue, and hand it out."""
     with st.container(border=True):
-        _ask_top(case)
+        _ask_top(model)
     with st.container(border=True):
-        _ask_disagreement(case)
-    _show_queues(case)
+        _ask_disagreement(model)
+    _show_queues(model)
 
 
-def _ask_top(case: TrustCase) -> None:
+def _ask_top(model: EvaluatedModel) -> None:
     st.subheader("Flag the top by budget", anchor=False)
     asks, says = st.columns([2, 3], gap="medium")
     with asks:
-        rows = _ask_population(case)
-        runs, plan, again = _ask_plan(case, rows)
-    chosen, balance = preview(case, runs, rows, plan, again)
+        rows = _ask_population(model)
+        runs, plan, again = _ask_plan(model, rows)
+    chosen, balance = preview_queue(model, rows, runs, plan, again)
     with says:
         _say_plan(chosen, balance, plan.random_share > 0)
         if st.button("Make this queue", type="primary", icon=":material/playlist_add_check:", key="queue_make"):
             request = QueueRequest(dataset=rows.id, runs=runs, plan=plan, again=again)
-            st.query_params["queue"] = make_queue(case.page.workspace, request).id
+            st.query_params["queue"] = make_queue(model.workspace, request).id
             st.rerun()
 
 
-def _ask_population(case: TrustCase) -> DatasetRecord:
+def _ask_population(model: EvaluatedModel) -> DatasetRecord:
     """The rows at hand, or another stored table that the model can score: the users of next week."""
-    known = {each.id: each for each in populations(case)}
+    known = {each.id: each for each in tables_to_flag(model)}
     chosen = st.selectbox(
         "Flag from",
         list(known),
         format_func=lambda token: f"{known[token].name} · {count(known[token].n_rows)} rows",
-        key=f"queue_rows_{case.record.id}",
+        key=f"queue_rows_{model.record.id}",
         help="Rows that the model was trained on are ranked by their out-of-fold scores, others by the refitted model. "
         "Bring new users on the Data page; every table with the columns that this model reads is listed here.",
     )
     return known[str(chosen)]
 
 
-def _ask_plan(case: TrustCase, rows: DatasetRecord) -> tuple[tuple[str, ...], QueuePlan, bool]:
-    default = max(20, min(round(rows.n_rows * _share(case)), 1_000))
+def _ask_plan(model: EvaluatedModel, rows: DatasetRecord) -> tuple[tuple[str, ...], QueuePlan, bool]:
+    default = max(20, min(round(rows.n_rows * _share(model)), 1_000))
     most = max(2, rows.n_rows)
     budget = st.number_input("Checks to spend", 2, most, min(default, most), key=f"queue_budget_{rows.id}")
-    names = {token: name for token, name in case.names.items() if token != case.record.id}
+    names = {token: name for token, name in model.names.items() if token != model.record.id}
     other = st.selectbox(
         "Split with another model",
         [None, *names],
         format_func=lambda token: "no, this model only" if token is None else names[token],
-        key=f"queue_other_{case.record.id}",
+        key=f"queue_other_{model.record.id}",
         help="Users are split between the two models by a hash of their name, so that the comparison is fair.",
     )
     label, words = "Share that chance chooses (R0)", meaning("random holdout")
@@ -79,8 +78,8 @@ def _ask_plan(case: TrustCase, rows: DatasetRecord) -> tuple[tuple[str, ...], Qu
     with st.expander("More", icon=":material/tune:"):
         seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
         again = st.toggle("Users of earlier queues may be checked again", key="queue_again")
-    runs = (case.record.id,) if other is None else (case.record.id, str(other))
-    turn = len(queues(case)) + 1
+    runs = (model.record.id,) if other is None else (model.record.id, str(other))
+    turn = len(queues(model)) + 1
     return runs, QueuePlan(budget=int(budget), random_share=chance / 100, seed=int(seed), turn=turn), again
 
 
@@ -117,10 +116,10 @@ def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
         )
 
 
-def _ask_disagreement(case: TrustCase) -> None:
+def _ask_disagreement(model: EvaluatedModel) -> None:
     st.subheader("Where model and rules disagree", anchor=False)
     st.caption("One of the two has something to learn there. These checks belong to no model's ratio.")
-    found = population(case, (case.record.id,), case.dataset)
+    found = queue_population(model.workspace, model.dataset, (model.record.id,))
     if found.soft_labels is None:
         st.caption("This model was trained without rules.")
         return
@@ -128,12 +127,12 @@ def _ask_disagreement(case: TrustCase) -> None:
         side = st.selectbox("Rows where", list(SIDES), format_func=SIDES.__getitem__, key="odd_side", width=260)
         budget = st.number_input("Rows", 2, 500, 20, key="odd_budget", width=160)
         is_made = st.button("Make a queue of these", icon=":material/playlist_add:", key="odd_make")
-    table = disagreements(case, int(budget), str(side))
+    table = disagreements(model, int(budget), str(side))
     if table.empty:
         st.caption("No open row fits.")
         return
     if is_made:
-        workspace, dataset, run = case.page.workspace, case.dataset.id, case.record.id
+        workspace, dataset, run = model.workspace, model.dataset.id, model.record.id
         queue = make_disagreement_queue(workspace, dataset, run, budget=int(budget), side=str(side))
         st.query_params["queue"] = queue.id
         st.rerun()
@@ -151,31 +150,31 @@ def _ask_disagreement(case: TrustCase) -> None:
     )
 
 
-def _show_queues(case: TrustCase) -> None:
-    made = queues(case)
+def _show_queues(model: EvaluatedModel) -> None:
+    made = queues(model)
     if not made:
         return
     st.subheader("Queues", anchor=False)
     for queue in made[:10]:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"queue_{queue.id}"):
             st.markdown(f"**{plain(queue.name)}**", width="content")
-            st.caption(_words(case, queue), width="stretch")
-            _offer(case, queue, blind=False)
-            _offer(case, queue, blind=True)
+            st.caption(_words(model, queue), width="stretch")
+            _offer(model, queue, blind=False)
+            _offer(model, queue, blind=True)
 
 
-def _words(case: TrustCase, queue: QueueRecord) -> str:
-    entries = case.page.workspace.queues.entries(queue.id)
-    done = len(case.page.workspace.queues.outcomes(queue.id))
+def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
+    entries = model.workspace.queues.entries(queue.id)
+    done = len(model.workspace.queues.outcomes(queue.id))
     arms = ", ".join(plain(arm) for arm in dict.fromkeys(entry.arm for entry in entries))
-    where = "" if queue.dataset == case.dataset.id else f" from {plain(dataset_names(case).get(queue.dataset, '?'))}"
+    where = "" if queue.dataset == model.dataset.id else f" from {plain(dataset_names(model).get(queue.dataset, '?'))}"
     return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users{where} ({arms}) · {count(done)} outcomes"
 
 
-def _offer(case: TrustCase, queue: QueueRecord, blind: bool) -> None:
+def _offer(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
     st.download_button(
         "Blind CSV" if blind else "CSV",
-        lambda: queue_csv(case.page.workspace, queue.id, blind=blind),
+        lambda: queue_csv(model.workspace, queue.id, blind=blind),
         file_name=f"{file_stem(queue.name)}{'-blind' if blind else ''}.csv",
         mime="text/csv",
         icon=":material/visibility_off:" if blind else ":material/download:",
@@ -185,8 +184,8 @@ def _offer(case: TrustCase, queue: QueueRecord, blind: bool) -> None:
     )
 
 
-def _share(case: TrustCase) -> float:
-    return 0.02 if case.point is None else max(case.point.flagged_share, 0.001)
+def _share(model: EvaluatedModel) -> float:
+    return 0.02 if model.point is None else max(model.point.flagged_share, 0.001)
 
 
 def today() -> str:
