@@ -124,6 +124,12 @@ class SoftLabels:
         refined_from = None if self.refined_from is None else self.refined_from[rows]
         return SoftLabels(*parts, self.rule_columns, self.combine, self.floor, matrix, refined_from)
 
+    @property
+    def first_suspected_row(self) -> int:
+        """The first unconfirmed row that a rule suspects; 0 where there is none."""
+        suspected = (self.rule_score > self.floor) & ~self.is_labeled
+        return int(suspected.argmax()) if suspected.size else 0
+
     def explain(self, row: int) -> Explanation:
         """Why this row has its S: what each rule, the floor and the label contribute; they add up to S."""
         return explain_row(self, row)

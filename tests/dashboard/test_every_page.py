@@ -50,7 +50,7 @@ def test_a_failure_gets_a_reference_and_no_traceback(open_app, monkeypatch, capl
     def fail(*_):
         raise RuntimeError("secret detail\n2030-01-01 INFO all is well\x1b[2J")
 
-    monkeypatch.setattr("pages.ui.shell.marks_of", fail)
+    monkeypatch.setattr("pages.ui.shared.shell.marks_of", fail)
     page = open_app(f"pages/{name}")
 
     assert not page.exception
@@ -104,7 +104,7 @@ def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch,
 
 
 def test_pages_are_numbered_as_the_steps_are():
-    from pages.ui.steps import STEPS
+    from pages.ui.shared.steps import STEPS
 
     for step in STEPS:
         assert Path(step.file).name.startswith(f"{step.number}_")

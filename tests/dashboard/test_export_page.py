@@ -10,7 +10,7 @@ import time
 import pandas as pd
 import pytest
 
-from pages.ui.steps import DONE, STALE, marks_of
+from pages.ui.shared.steps import DONE, STALE, marks_of
 from spu_core.engines import refresh
 from spu_core.engines.export_forms import FORMS
 from spu_core.engines.exporting import prepare

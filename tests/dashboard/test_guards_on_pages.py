@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from pages.ui.text import plain
+from pages.ui.shared.text import plain
 from spu_core.engines import Job, run_here
 from spu_core.tables import Table, read_table
 from spu_core.training import Candidate, TrainConfig, TrainPlan

@@ -11,8 +11,8 @@ import pytest
 import streamlit as st
 from streamlit import config
 
-from pages.ui import people
-from pages.ui.people import ClosedError, login_is_configured
+from pages.ui.shared import login
+from pages.ui.shared.login import ClosedError, login_is_configured
 from tests.dashboard.oidc import running_provider
 from tests.live import ROOT, free_address, running_server
 
@@ -107,9 +107,9 @@ def test_a_server_that_must_have_a_login_is_closed_without_one(monkeypatch):
     ],
 )
 def test_a_proxy_that_brings_others_to_a_server_without_login_is_refused(monkeypatch, headers):
-    monkeypatch.setattr(people.st, "context", SimpleNamespace(headers={"Host": "localhost:8501"}))
+    monkeypatch.setattr(login.st, "context", SimpleNamespace(headers={"Host": "localhost:8501"}))
     assert not login_is_configured()
-    monkeypatch.setattr(people.st, "context", SimpleNamespace(headers={"Host": "localhost:8501", **headers}))
+    monkeypatch.setattr(login.st, "context", SimpleNamespace(headers={"Host": "localhost:8501", **headers}))
 
     with pytest.raises(ClosedError, match="reached from another computer"):
         login_is_configured()

@@ -23,8 +23,8 @@ def log_in(monkeypatch):
         person = SimpleNamespace(is_logged_in=False)
         if subject is not None:
             person = LoggedIn(iss="https://login.example", sub=subject)
-        monkeypatch.setattr("pages.ui.people.login_is_configured", lambda: True)
-        monkeypatch.setattr("pages.ui.shell.login_is_configured", lambda: True)
+        monkeypatch.setattr("pages.ui.shared.login.login_is_configured", lambda: True)
+        monkeypatch.setattr("pages.ui.shared.shell.login_is_configured", lambda: True)
         monkeypatch.setattr("streamlit.user", person)
 
     return be
