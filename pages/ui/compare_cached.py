@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.ui.soft_label_cached import soft_labels
 from pages.ui.table_cached import whole
-from spu_core.engines.stored import (
+from spu_core.engines.stored_runs import (
     column_values,
     compare_on,
     shuffled_columns,

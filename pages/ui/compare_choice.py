@@ -13,7 +13,7 @@ from pages.ui.shell import Page
 from pages.ui.show import meaning
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, plain
-from spu_core.engines.stored import names_apart
+from spu_core.engines.stored_runs import names_apart
 from spu_core.metrics import RocSpu
 from spu_core.training import Comparison, Run, suggested_model
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace

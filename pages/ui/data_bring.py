@@ -8,7 +8,7 @@ from pages.ui.deletion import confirm_deletion
 from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.text import count, plain, sized
 from spu_core.engines import cancel, jobs_now
-from spu_core.engines.reading import bring_file, readings
+from spu_core.engines.jobs.read import bring_file, readings
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
 from spu_core.workspace import DatasetRecord, JobRecord, JobStatus
 

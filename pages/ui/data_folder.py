@@ -9,7 +9,7 @@ from pages.ui.data_parts import SHOWN_ROWS, show_first_rows, show_rejected
 from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.show import meaning
 from pages.ui.text import count, plain, sized
-from spu_core.engines.register import start_looking, start_registering
+from spu_core.engines.jobs.register import start_looking, start_registering
 from spu_core.tables import Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Home
 from spu_core.workspace.folder_roots import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots

@@ -10,7 +10,7 @@ from pages.ui.shell import Page, choose_in_address
 from pages.ui.show import meaning
 from pages.ui.tables import edit_table, show_table
 from pages.ui.text import count, plain
-from spu_core.engines.reading import read_again, reading_of
+from spu_core.engines.jobs.read import read_again, reading_of
 from spu_core.tables import Dialect, Reading, Role, Table
 
 SEPARATORS = {"detect": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}

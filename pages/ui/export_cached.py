@@ -10,9 +10,9 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.table_cached import whole
-from spu_core.engines import scoring_files
-from spu_core.engines.scoring_files import ScoredFile, score_foreign, score_upload
-from spu_core.engines.stored_model import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.jobs import score
+from spu_core.engines.jobs.score import ScoredFile, score_foreign, score_upload
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, Scoring, load_bundle
 from spu_core.workspace import DatasetRecord, RunRecord, Workspace
@@ -74,7 +74,7 @@ def _scored_by_foreign(folder: str, bundle: str, file: str, flag_by: str, _bundl
 
 @st.cache_resource(max_entries=8, show_spinner="Loading the scored rows …")
 def _stored_scores(folder: str, export: str, _workspace: Workspace) -> ScoredFile:
-    return scoring_files.stored_scores(_workspace, export)
+    return score.stored_scores(_workspace, export)
 
 
 @st.cache_resource(max_entries=8, ttl=3600, show_spinner="Checking the bundle, and trying it in a process apart …")

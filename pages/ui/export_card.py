@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.export_choice import Chosen
 from pages.ui.show import show_figure
 from pages.ui.text import figure, plain, share
-from spu_core.engines.stored_model import ExportWords
+from spu_core.engines.export_files import ExportWords
 
 ROWS_INSIDE = (
     "This model compares new rows with training rows, so **its files contain training rows**. Whoever has one can read "

@@ -9,8 +9,8 @@ import streamlit as st
 from pages.ui import cached
 from pages.ui.shell import Page
 from pages.ui.steps import link_to, step_named
-from spu_core.engines.stored import model_to_show, names_apart
-from spu_core.engines.stored_model import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.stored_runs import model_to_show, names_apart
 from spu_core.workspace import DatasetRecord, RunRecord
 
 

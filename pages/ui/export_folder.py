@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui.shell import Page, choose_in_address
 from pages.ui.text import count
-from spu_core.engines.scoring_files import start_scoring_dataset
+from spu_core.engines.jobs.score import start_scoring_dataset
 
 
 def score_folder(page: Page, run: str, flag_by: str, key: str) -> None:

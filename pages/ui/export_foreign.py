@@ -13,7 +13,7 @@ from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.show import show_findings
 from pages.ui.steps import link_to, step_named
 from pages.ui.text import count, figure, plain, share
-from spu_core.engines.foreign import keep_as_run, keep_rules, kept_before, refusal_to_keep
+from spu_core.engines.stored_runs import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.export import Bundle, model_card
 from spu_core.rules import RuleSet
 from spu_core.workspace import DatasetRecord

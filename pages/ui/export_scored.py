@@ -9,8 +9,8 @@ from pages.ui.compare_tables import share_column
 from pages.ui.show import show_figure
 from pages.ui.tables import show_table
 from pages.ui.text import count, plain, share
-from spu_core.engines.exporting import file_stem
-from spu_core.engines.scoring_files import FORMS, ScoredFile
+from spu_core.engines.export_files import file_stem
+from spu_core.engines.jobs.score import SCORE_FORMS, ScoredFile
 from spu_core.export import ColumnDrift, ScoreReport
 
 NAMES = {"csv": "CSV, safe in spreadsheets", "raw_csv": "CSV, raw cells", "parquet": "Parquet"}
@@ -84,7 +84,7 @@ def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
             key=f"{key}_result_form",
             label_visibility="collapsed",
         )
-        suffix, mime = FORMS[str(form)]
+        suffix, mime = SCORE_FORMS[str(form)]
         st.download_button(
             "Download all rows",
             lambda: scored.to_bytes(str(form)),

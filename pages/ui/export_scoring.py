@@ -15,7 +15,7 @@ from pages.ui.export_scored import show_scored
 from pages.ui.shell import Page, choose_in_address, told_in_words
 from pages.ui.text import count, plain
 from spu_core.engines import cancel, jobs_now
-from spu_core.engines import scoring_files as scoring
+from spu_core.engines.jobs import score as scoring
 from spu_core.export import Bundle
 from spu_core.workspace import JobRecord, JobStatus, RunRecord
 

@@ -12,8 +12,7 @@ from typing import IO, Any
 import pandas as pd
 import streamlit as st
 
-from spu_core.engines.profiles import kept_profile, profile_of
-from spu_core.engines.reading import read_aside
+from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.tables import Role, Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Workspace
 from spu_core.workspace.datasets import refuse_changes

@@ -11,7 +11,9 @@ from pages.ui.steps import link_to, step_named
 from pages.ui.tables import show_table
 from pages.ui.text import plain
 from spu_core.charts import learning_curve_chart
-from spu_core.engines import CandidateState, TrainingView, cancel, jobs_now, restart, summary_table, training_jobs
+from spu_core.engines import cancel, jobs_now, restart
+from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
+from spu_core.engines.stored_runs import summary_table
 from spu_core.workspace import JobStatus, RunRecord
 
 POLL_SECONDS = 1.0

@@ -10,7 +10,7 @@ from pages.ui.trust_audit_plan import show_planner
 from pages.ui.trust_audit_result import show_result
 from pages.ui.trust_audit_verdicts import show_list, show_verdicts
 from pages.ui.trust_case import TrustCase
-from spu_core.engines.audits import audits_of
+from spu_core.engines.audit_results import audits_of
 from spu_core.trust import AuditPlan
 from spu_core.workspace import AuditRecord
 

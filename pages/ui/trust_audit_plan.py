@@ -11,7 +11,7 @@ from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import outlook_chart
-from spu_core.engines.audits import save_audit
+from spu_core.engines.audit_results import save_audit
 from spu_core.trust import TARGETS
 
 

@@ -10,7 +10,7 @@ from pages.ui.tables import show_table
 from pages.ui.text import count, figure, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import audit_chart
-from spu_core.engines.audits import AuditResult
+from spu_core.engines.audit_results import AuditResult
 from spu_core.errors import SpuError
 from spu_core.trust import TARGETS, TREATMENTS
 from spu_core.workspace import AuditRecord

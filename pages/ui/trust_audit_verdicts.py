@@ -12,7 +12,7 @@ from pages.ui.tables import edit_table
 from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import strata_chart
-from spu_core.engines.audits import filled_list, keep_verdicts
+from spu_core.engines.audit_results import filled_list, keep_verdicts
 from spu_core.errors import SpuError
 from spu_core.export import to_csv
 from spu_core.trust import AuditPlan, read_verdicts, review_list

@@ -7,8 +7,8 @@ import streamlit as st
 
 from pages.ui import cached
 from pages.ui.trust_case import TrustCase
-from spu_core.engines.audits import AuditResult, audit_result, audits_of, truth_of
-from spu_core.engines.stored import names_apart
+from spu_core.engines.audit_results import AuditResult, audit_result, audits_of, truth_of
+from spu_core.engines.stored_runs import names_apart
 from spu_core.errors import SpuError
 from spu_core.theory import PriorEstimate
 from spu_core.training.views import NOT_MODELS

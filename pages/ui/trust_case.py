@@ -11,7 +11,7 @@ from pages.ui import cached
 from pages.ui.shell import Page
 from pages.ui.show import meaning
 from pages.ui.text import count, plain, share
-from spu_core.engines.stored import model_to_show, names_apart, soft_labels_by
+from spu_core.engines.stored_runs import model_to_show, names_apart, soft_labels_by
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Run

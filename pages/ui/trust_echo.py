@@ -12,7 +12,7 @@ from pages.ui.text import count, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import bias_chart, echo_chart
 from spu_core.engines import cancel, jobs_now, start_worker
-from spu_core.engines.echo import echo_job, echo_result, latest_echo
+from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
 from spu_core.errors import SpuError
 from spu_core.trust import BiasMap, EchoReport
 from spu_core.trust.echo import refuse_without_rule_columns

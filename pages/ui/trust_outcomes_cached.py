@@ -8,13 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.trust_case import TrustCase
-from spu_core.engines.outcomes import Population
-from spu_core.engines.outcomes_learn import WhatChanged, propose_feedback
-from spu_core.engines.outcomes_learn import what_changed as changed_between
-from spu_core.engines.outcomes_loop import loop_queues
-from spu_core.engines.outcomes_loop import populations as populations_of
-from spu_core.engines.outcomes_record import LoopChecks, checks_in_loop, checks_of
-from spu_core.engines.outcomes_sample import sample_players
+from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
+from spu_core.engines.outcome_learning import what_changed as changed_between
+from spu_core.engines.review_queues import LoopChecks, QueueCandidates, checks_in_loop, checks_of, loop_queues
+from spu_core.engines.review_queues import populations as populations_of
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat_players import Players
 from spu_core.trust.feedback import Feedback, FeedbackPlan
@@ -38,7 +35,7 @@ def dataset_names(case: TrustCase) -> dict[str, str]:
     return {each.id: each.name for each in case.page.workspace.datasets.list()}
 
 
-def population(case: TrustCase, runs: tuple[str, ...], rows: DatasetRecord) -> Population:
+def population(case: TrustCase, runs: tuple[str, ...], rows: DatasetRecord) -> QueueCandidates:
     """The rows that may be checked, scored by these runs."""
     return _population(case.key[0], rows.id, rows.version, runs, case.page.workspace)
 
@@ -94,8 +91,10 @@ def _populations(
 
 
 @st.cache_resource(max_entries=4, show_spinner="Scoring the users …")
-def _population(folder: str, dataset: str, version: int, runs: tuple[str, ...], _workspace: Workspace) -> Population:
-    return Population.of(_workspace, dataset, runs)
+def _population(
+    folder: str, dataset: str, version: int, runs: tuple[str, ...], _workspace: Workspace
+) -> QueueCandidates:
+    return QueueCandidates.of(_workspace, dataset, runs)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Filling the queue …")

@@ -12,8 +12,9 @@ from pages.ui.tables import show_table
 from pages.ui.text import figure, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import what_changed
-from spu_core.engines import TrainingView, jobs_now, start_worker, training_jobs
-from spu_core.engines.outcomes_learn import WhatChanged, retraining_job
+from spu_core.engines import jobs_now, start_worker
+from spu_core.engines.jobs.train import TrainingView, training_jobs
+from spu_core.engines.outcome_learning import WhatChanged, retraining_job
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
 from spu_core.workspace import FeedbackRecord, JobStatus

@@ -13,9 +13,8 @@ from pages.ui.tables import show_table
 from pages.ui.text import count, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import dataset_names, disagreements, population, populations, preview, queues
-from spu_core.engines.exporting import file_stem
-from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
-from spu_core.engines.outcomes_record import queue_csv
+from spu_core.engines.export_files import file_stem
+from spu_core.engines.review_queues import QueueRequest, make_disagreement_queue, make_queue, queue_csv
 from spu_core.trust.outcomes import RANDOM
 from spu_core.trust.outcomes_compare import detectable_difference
 from spu_core.trust.queue import Queue, QueuePlan

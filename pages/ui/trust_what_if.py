@@ -9,7 +9,7 @@ from pages.ui.show import explain_words, meaning, show_chart, theme
 from pages.ui.text import figure, plain
 from pages.ui.trust_case import TrustCase
 from spu_core.charts import what_if_chart
-from spu_core.engines.audits import AuditResult
+from spu_core.engines.audit_results import AuditResult
 from spu_core.metrics import Interval
 from spu_core.trust import Implied, Marker, WhatIf
 from spu_core.trust.what_if import Quantity

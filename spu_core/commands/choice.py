@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from spu_core.engines.stored_model import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportWords, StoredModel
 from spu_core.errors import WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle
 from spu_core.workspace import RunRecord, Workspace

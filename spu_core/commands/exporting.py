@@ -15,8 +15,7 @@ import typer
 from spu_core.checks import check_choice
 from spu_core.commands.choice import Folder, RunName, RunNames, bundles_of, is_file, opened_model
 from spu_core.commands.output import STANDARD, AsJson, read_input, say, write_output
-from spu_core.engines.export_forms import FORMS, Made, zipped
-from spu_core.engines.stored_model import ExportWords, with_words
+from spu_core.engines.export_files import EXPORT_FORMS, ExportedFile, ExportWords, with_words, zipped
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, bundle_bytes, export_onnx, load_bundle, model_card, model_card_html, write_folder
 from spu_core.training import best_model, compare_runs
@@ -34,7 +33,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _forms(start: str) -> list[str]:
-    return [form for form in FORMS if form.startswith(start)]
+    return [form for form in EXPORT_FORMS if form.startswith(start)]
 
 
 def export(
@@ -42,7 +41,9 @@ def export(
     output: Annotated[str, typer.Option("--output", "-o", help="A file or a new folder; - for standard output.")],
     form: Annotated[
         str | None,
-        typer.Option("--as", help=f"What to write: {', '.join(FORMS)}; else the ending says.", autocompletion=_forms),
+        typer.Option(
+            "--as", help=f"What to write: {', '.join(EXPORT_FORMS)}; else the ending says.", autocompletion=_forms
+        ),
     ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Rows to prove an ONNX model on; a stored run is proven on its own table.")
@@ -62,7 +63,7 @@ def export(
 ) -> None:
     """Write a run as bundle, ONNX model, model card, or folder with a stand-alone scoring script."""
     form = form or BY_ENDING.get(Path(output).suffix, "")
-    check_choice(form, FORMS, "--as (or the ending of the output)", BundleError)
+    check_choice(form, EXPORT_FORMS, "--as (or the ending of the output)", BundleError)
     frame = None if rows is None else read_input(rows).frame
     said = ExportWords(
         purpose=purpose,
@@ -113,22 +114,22 @@ def track(
     say({"run_id": token, "name": bundle.name}, token, as_json)
 
 
-def _of_stored(run: str, said: ExportWords, form: str, folder: Path | None) -> Made:
+def _of_stored(run: str, said: ExportWords, form: str, folder: Path | None) -> ExportedFile:
     """A stored run knows its table, its rules and its competitors; words that are not given are those said last."""
     with opened_model(run, folder) as model:
         given = {name: text for name, text in asdict(said).items() if text != ""}
-        return FORMS[form].make(replace(model, words=replace(model.words, **given)))
+        return EXPORT_FORMS[form].make(replace(model, words=replace(model.words, **given)))
 
 
-def _of_file(run: str, said: ExportWords, form: str, rows: pd.DataFrame | None) -> Made:
+def _of_file(run: str, said: ExportWords, form: str, rows: pd.DataFrame | None) -> ExportedFile:
     bundle = with_words(load_bundle(run), said)
     bundle = bundle if said.keep_rows else bundle.without_rows()
     if form == "bundle":
-        return Made(bundle_bytes(bundle))
+        return ExportedFile(bundle_bytes(bundle))
     if form in ("card_md", "card_html"):
-        return Made((model_card if form == "card_md" else model_card_html)(bundle).encode())
+        return ExportedFile((model_card if form == "card_md" else model_card_html)(bundle).encode())
     if form == "rules" and bundle.recipe is not None:
-        return Made(bundle.recipe.rules.rules.to_json().encode())
+        return ExportedFile(bundle.recipe.rules.rules.to_json().encode())
     if form == "onnx":
         return _onnx(bundle, rows)
     if form == "folder":
@@ -139,19 +140,19 @@ def _of_file(run: str, said: ExportWords, form: str, rows: pd.DataFrame | None) 
     )
 
 
-def _onnx(bundle: Bundle, rows: pd.DataFrame | None) -> Made:
+def _onnx(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
     if rows is None:
         raise BundleError("An ONNX model is proven on real rows before it is written; name them with --rows FILE.")
     made = export_onnx(bundle, rows)
-    return Made(made.data, made.note)
+    return ExportedFile(made.data, made.note)
 
 
-def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> Made:
+def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
     with tempfile.TemporaryDirectory() as place:
-        return Made(zipped(write_folder(bundle, Path(place) / "folder", rows)))
+        return ExportedFile(zipped(write_folder(bundle, Path(place) / "folder", rows)))
 
 
-def _write(made: Made, form: str, output: str) -> None:
+def _write(made: ExportedFile, form: str, output: str) -> None:
     """A folder that is not asked for as a zip file is unpacked; only names of our own are in it."""
     if form != "folder" or output == STANDARD or output.endswith(".zip"):
         write_output(made.data, output)

@@ -22,7 +22,7 @@ from spu_core.commands.output import (
     write_output,
 )
 from spu_core.commands.scale import EngineName, Scheduler, open_input, score_on_cluster, tell_way
-from spu_core.engines.places import Engine, open_place
+from spu_core.engines.executors import Engine, open_executor
 from spu_core.engines.study import Study
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
@@ -102,7 +102,7 @@ def train(
     bundles: list[Path] = []
     runs: list[Run] = []
     errors: dict[str, str | None] = {}
-    with progress_bar(as_json, "training") as show, open_place(where, table) as place:
+    with progress_bar(as_json, "training") as show, open_executor(where, table) as place:
 
         def tell(progress: TrainProgress) -> None:
             show(progress.share, f"{progress.candidate}, {progress.step}")

@@ -12,10 +12,18 @@ from spu_core.checks import check_choice
 from spu_core.commands.choice import FEWEST_LETTERS, Folder, find_run
 from spu_core.commands.output import STANDARD, AsJson, plain, say, write_output
 from spu_core.engines import run_here
-from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
-from spu_core.engines.outcomes_learn import learn_from_outcomes, propose_feedback, retraining_job, what_changed
-from spu_core.engines.outcomes_loop import loop_queues
-from spu_core.engines.outcomes_record import checks_in_loop, old_enough, queue_csv, read_outcome_file, record_outcomes
+from spu_core.engines.outcome_learning import learn_from_outcomes, propose_feedback, retraining_job, what_changed
+from spu_core.engines.review_queues import (
+    QueueRequest,
+    checks_in_loop,
+    loop_queues,
+    make_disagreement_queue,
+    make_queue,
+    old_enough,
+    queue_csv,
+    read_outcome_file,
+    record_outcomes,
+)
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.trust.feedback import FeedbackPlan
 from spu_core.trust.outcomes import outcome_ratios, ratio_table

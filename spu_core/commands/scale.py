@@ -12,16 +12,15 @@ import pandas as pd
 import typer
 
 from spu_core.commands.output import STANDARD, AsJson, progress_bar, read_input, rows_input, say
-from spu_core.engines.places import ENGINES, SCHEDULER_VARIABLE, Engine
+from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine
 from spu_core.engines.study import Study
-from spu_core.engines.ways import refused_on, way_on
+from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.score_writing import write_tables
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder, convert_table, open_folder
-from spu_core.training.way import training_way
 
 EngineName = Annotated[
     str | None,
@@ -64,7 +63,7 @@ def open_input(source: str) -> Table | TableFolder:
 
 def score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, scoring: Scoring) -> ScoreReport:
     """Score a folder of parquet files into another folder, file by file on the workers of a cluster."""
-    from spu_core.engines.dask import open_cluster, score_folder_on
+    from spu_core.engines.executors import open_cluster, score_folder_on
 
     with tempfile.TemporaryDirectory() as folder:
         data = save_bundle(bundle, Path(folder) / "model.spu").read_bytes()
@@ -83,7 +82,7 @@ def labelled_folder(folder: TableFolder, rules: RuleSet, output: str) -> SoftLab
 
 def tell_way(engine: Engine, table: Table | TableFolder, study: Study) -> None:
     """Say on standard error, before anything starts, what fits into memory and which way is taken."""
-    here = training_way(
+    here = plan_memory(
         len(table),
         len(table.features),
         study.plan.candidates,
@@ -91,7 +90,7 @@ def tell_way(engine: Engine, table: Table | TableFolder, study: Study) -> None:
         from_files=isinstance(table, TableFolder),
         refine=study.refine,
     )
-    way = way_on(engine, here)
+    way = plan_memory_on(engine, here)
     is_plain = engine.name == "here" and isinstance(table, Table)
     if not is_plain or not way.fits:
         typer.echo(way.words, file=sys.stderr)

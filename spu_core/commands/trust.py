@@ -20,8 +20,8 @@ from spu_core.commands.output import (
     write_output,
 )
 from spu_core.engines import run_here
-from spu_core.engines.audits import AuditResult, audit_result, keep_verdicts, population_of, save_audit
-from spu_core.engines.echo import echo_job, echo_result
+from spu_core.engines.audit_results import AuditResult, audit_result, keep_verdicts, population_of, save_audit
+from spu_core.engines.jobs.echo import echo_job, echo_result
 from spu_core.errors import SpuError, nearest_hint
 from spu_core.tables import Table
 from spu_core.training import Run

@@ -8,12 +8,11 @@ from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import cross_fit, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
-from spu_core.training.estimate import TrainEstimate, advised_threads, estimate_training
 from spu_core.training.figures import Figure
 from spu_core.training.folds import Part, Split
 from spu_core.training.judging import RunMetrics
 from spu_core.training.pairs import Pair
-from spu_core.training.parts import Here, Place
+from spu_core.training.parts import Executor, LocalExecutor
 from spu_core.training.progress import TrainingCancelled, TrainProgress
 from spu_core.training.refined import RefinedLabels, refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
@@ -47,31 +46,28 @@ __all__ = [
     "Candidate",
     "Comparison",
     "EarlyStopping",
+    "Executor",
     "Figure",
     "FittedCandidate",
-    "Here",
+    "LocalExecutor",
     "Pair",
     "Part",
-    "Place",
     "RefinedLabels",
     "ReviewPoint",
     "Run",
     "RunMetrics",
     "Split",
     "TrainConfig",
-    "TrainEstimate",
     "TrainPlan",
     "TrainProgress",
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
     "Verdict",
-    "advised_threads",
     "best_model",
     "ceiling_curve",
     "compare_runs",
     "cross_fit",
-    "estimate_training",
     "finite_point",
     "gain_importance",
     "iter_cross_fit",

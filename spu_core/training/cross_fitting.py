@@ -15,7 +15,7 @@ from spu_core.training.basis import FOLLOWS_RULES, FROM_LABELS, Basis
 from spu_core.training.candidate import Candidate, named_apart
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import Split
-from spu_core.training.parts import Fits, Here, PartFit, Place
+from spu_core.training.parts import Executor, Fits, LocalExecutor, PartFit
 from spu_core.training.progress import Reporter, TrainingCancelled, TrainProgress
 from spu_core.training.rows import TrainingRows, analyst_value
 from spu_core.training.run import Run
@@ -56,15 +56,15 @@ def iter_cross_fit(
     split: Split | None = None,
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
-    place: Place | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Run]:
-    """The same, each run as soon as it is finished; `place` decides where the fits are done (here, one by one)."""
-    config, listed, place = config or TrainConfig(), named_apart(candidates), place or Here()
-    rows = place.prepare(table, soft_labels, config, split)
+    """The same, each run as soon as it is finished; `executor` runs the fits (default: one by one in this process)."""
+    config, listed, executor = config or TrainConfig(), named_apart(candidates), executor or LocalExecutor()
+    rows = executor.prepare(table, soft_labels, config, split)
     work = _Work(rows, basis_of(rows, soft_labels, config), config, getattr(soft_labels, "is_refined", False))
     parts = len(list(rows.split.parts()))
     reporter = Reporter([candidate.name for candidate in listed], parts, on_progress, should_stop)
-    return _runs(work, listed, reporter, place.fits(rows, listed, config))
+    return _runs(work, listed, reporter, executor.fits(rows, listed, config))
 
 
 def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -> Basis:
@@ -100,12 +100,12 @@ class _Work:
 
 
 def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter, fits: Fits) -> Iterator[Run]:
-    for place, candidate in enumerate(candidates):
-        reporter.begin(place)
+    for position, candidate in enumerate(candidates):
+        reporter.begin(position)
         try:
             run = _cross_fit_one(work, candidate, fits(candidate, reporter))
         except EngineError:
-            raise  # the place has failed, not the candidate
+            raise  # the executor has failed, not the candidate
         except Exception as problem:
             # A failing library must not cost the other candidates; what the caller raised is not a failure.
             if reporter.raised is not None:

@@ -1,4 +1,4 @@
-"""The fits of a cross-fitting, and where they are done: here one by one, or wherever an engine takes them."""
+"""The fits of a cross-fitting, and the executor that runs them: in this process, or on a cluster."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ Fits: TypeAlias = Callable[[Candidate, Reporter], Iterator[PartFit]]
 """The fits of one candidate, in the order of the parts."""
 
 
-class Place(Protocol):
-    """Where a training is done. `holds_rows` says whether methods that read all rows at once can work there."""
+class Executor(Protocol):
+    """Runs the fits of a training. `holds_rows`: whether methods that read all rows at once can run there."""
 
     holds_rows: bool
 
     def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
-        """What rules say of every row."""
+        """The soft labels that rules give to every row."""
 
     def prepare(
         self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: Split | None
@@ -57,13 +57,13 @@ class Place(Protocol):
         """Encode the rows, and make the folds."""
 
     def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
-        """Take the whole work, before the first candidate is asked for."""
+        """Accept all fits of all candidates; an executor may start them before the first one is asked for."""
 
     def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
         """The candidate of a run, fitted on all rows."""
 
 
-class Here:
+class LocalExecutor:
     """One fit after the other, in this process."""
 
     holds_rows = True

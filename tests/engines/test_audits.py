@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines.audits import audits_of, filled_list, keep_verdicts, save_audit
+from spu_core.engines.audit_results import audits_of, filled_list, keep_verdicts, save_audit
 from spu_core.trust import AuditPlan, Population, plan_audit, read_verdicts
 from spu_core.workspace import Workspace
 from tests.workspace.fakes import FakeTable, draft_of, writes

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from spu_core.engines import JobLimits, cancel, wait_for
-from spu_core.engines.reading import bring_file, is_read_at_once, read_aside, read_limits
+from spu_core.engines.jobs.read import bring_file, is_read_at_once, read_aside, read_limits
 from spu_core.errors import TableError, WorkspaceError
 from spu_core.tables import excel_files, parquet_files, read_table
 from spu_core.workspace import JobStatus

@@ -3,7 +3,7 @@
 import re
 
 from spu_core.engines import check_jobs
-from spu_core.engines import launch as launching
+from spu_core.engines.processes import job_queue as launching
 
 
 def test_workers_of_a_sound_machine_have_no_problems_but_its_load(workspace):
@@ -21,6 +21,6 @@ def test_workers_that_cannot_start_are_named(workspace, monkeypatch):
 
     first, second = map(str, check_jobs(workspace, seconds=1))
 
-    assert first.startswith("A job of no work is failed after 1 seconds. The worker could not be started")
+    assert first.startswith("A job without work is failed after 1 seconds. The worker could not be started")
     assert second.startswith("A cancelled job is failed.")
     assert workspace.jobs.list() == ()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spu_core.engines import run_here
-from spu_core.engines.echo import echo_job, echo_result, latest_echo
-from spu_core.engines.outcomes_learn import retraining_job
-from spu_core.engines.stored import left_out_of, soft_labels_by, stored_bundle
+from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
+from spu_core.engines.outcome_learning import retraining_job
+from spu_core.engines.stored_runs import left_out_of, soft_labels_by, stored_bundle
 from spu_core.errors import TrainingError
 from spu_core.training import Candidate, TrainConfig
 from spu_core.trust import echo_check

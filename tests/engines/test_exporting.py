@@ -13,11 +13,18 @@ import pandas as pd
 import pytest
 
 from spu_core.engines import Job, run_here
-from spu_core.engines.export_forms import FORMS, NO_RULES, OTHER_FOLDS, refusal
-from spu_core.engines.exporting import made_before, prepare
-from spu_core.engines.foreign import keep_as_run, keep_rules, kept_before, refusal_to_keep
-from spu_core.engines.scoring_files import score_upload
-from spu_core.engines.stored_model import ExportWords, StoredModel
+from spu_core.engines.export_files import (
+    EXPORT_FORMS,
+    NO_RULES,
+    OTHER_FOLDS,
+    ExportWords,
+    StoredModel,
+    made_before,
+    prepare,
+    refusal,
+)
+from spu_core.engines.jobs.score import score_upload
+from spu_core.engines.stored_runs import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.engines.study import Study
 from spu_core.errors import BundleError, WorkspaceError
 from spu_core.export import Passport, Scoring, bundle_bytes
@@ -87,7 +94,7 @@ def test_an_unknown_form_is_refused_by_name(stored):
 
 def test_the_study_trains_the_same_scores_again(stored):
     exported = model(stored, "first")
-    made = FORMS["study"].make(exported)
+    made = EXPORT_FORMS["study"].make(exported)
     study = Study.from_json(made.data)
     table = study.prepare(exported.table)
 
@@ -98,7 +105,7 @@ def test_the_study_trains_the_same_scores_again(stored):
 
 
 def test_a_study_on_borrowed_folds_says_so(stored):
-    assert FORMS["study"].make(model(stored, "second")).note == OTHER_FOLDS
+    assert EXPORT_FORMS["study"].make(model(stored, "second")).note == OTHER_FOLDS
 
 
 def test_training_rows_carry_out_of_fold_scores_and_stay_in_order(stored):
@@ -108,8 +115,8 @@ def test_training_rows_carry_out_of_fold_scores_and_stay_in_order(stored):
     np.testing.assert_array_equal(rows["out_of_fold_score"], exported.bundle.run.score)
     np.testing.assert_array_equal(rows["confirmed_positive"], exported.table.is_labeled)
     assert rows.loc[rows["rank"] == 1, "out_of_fold_score"].iloc[0] == rows["out_of_fold_score"].max()
-    assert pd.read_csv(io.BytesIO(FORMS["scores_csv"].make(exported).data)).shape == rows.shape
-    assert pd.read_parquet(io.BytesIO(FORMS["scores_parquet"].make(exported).data)).shape == rows.shape
+    assert pd.read_csv(io.BytesIO(EXPORT_FORMS["scores_csv"].make(exported).data)).shape == rows.shape
+    assert pd.read_parquet(io.BytesIO(EXPORT_FORMS["scores_parquet"].make(exported).data)).shape == rows.shape
 
 
 def test_what_cannot_be_made_is_said_before_and_refused_after(stored):
@@ -117,14 +124,14 @@ def test_what_cannot_be_made_is_said_before_and_refused_after(stored):
 
     assert refusal(without, "rules") == NO_RULES
     with pytest.raises(BundleError, match="trained without rules"):
-        FORMS["rules"].make(without)
+        EXPORT_FORMS["rules"].make(without)
     assert "cannot become ONNX" in str(refusal(without, "onnx"))
     assert refusal(without, "bundle") is None
     assert without.bundle.keeps_training_rows
 
 
 def test_the_folder_goes_without_onnx_where_it_must(stored):
-    made = FORMS["folder"].make(model(stored, "third", keep_rows=False))
+    made = EXPORT_FORMS["folder"].make(model(stored, "third", keep_rows=False))
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
         names = archive.namelist()
         bundle = known(archive.read("bundle.spu"))
@@ -139,7 +146,7 @@ def test_the_folder_goes_without_onnx_where_it_must(stored):
     ("form", "title"), [("card_md", "Model card: first"), ("card_html", "Model card: first"), ("report", "cells")]
 )
 def test_documents_are_called_after_the_run_or_the_table(stored, form, title):
-    text = FORMS[form].make(model(stored, "first", purpose="To find <b>cells</b>.")).data.decode()
+    text = EXPORT_FORMS[form].make(model(stored, "first", purpose="To find <b>cells</b>.")).data.decode()
 
     assert title in text[:400] + text[text.find("<title>") :][:400]
 

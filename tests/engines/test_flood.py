@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from spu_core.engines import Queue, QueueLimits, start_worker
-from spu_core.engines.processes import wait_until
+from spu_core.engines import JobQueue, QueueLimits, start_worker
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Home, JobStatus, QueueFullError, Workspace
 from spu_core.workspace.locks import is_locked
@@ -28,7 +28,7 @@ def overlaps(jobs):
 def test_fifty_submits_at_once(tmp_path):
     home = Home.at(tmp_path)
     places = [Workspace.open_for("https://login", name, home) for name in ("ann", "bob")]
-    Queue(home).set_limits(LIMITS)
+    JobQueue(home).set_limits(LIMITS)
     accepted, refused, together = [], [], threading.Barrier(SUBMITS)
 
     def submit(number):

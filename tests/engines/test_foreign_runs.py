@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spu_core.engines import outcomes
-from spu_core.engines.foreign import keep_as_run
-from spu_core.engines.outcomes import Population, QueueRequest, make_disagreement_queue, make_queue
-from spu_core.engines.stored import stored_bundle, stored_runs
+from spu_core.engines import review_queues
+from spu_core.engines.review_queues import QueueCandidates, QueueRequest, make_disagreement_queue, make_queue
+from spu_core.engines.stored_runs import keep_as_run, stored_bundle, stored_runs
 from spu_core.export import Bundle, bundle_bytes
 from spu_core.tables import Table
 from spu_core.trust import QueuePlan
@@ -49,13 +48,13 @@ def fresh(workspace, game):
 def here_it_fails(monkeypatch):
     """Neither scores nor reasons of a model may be made in this process; a child has the true ones."""
     monkeypatch.setattr(Bundle, "score_features", lambda *_: pytest.fail("the model scored in this process"))
-    monkeypatch.setattr(outcomes, "contributions", lambda *_: pytest.fail("the model explained in this process"))
+    monkeypatch.setattr(review_queues, "contributions", lambda *_: pytest.fail("the model explained in this process"))
 
 
 def test_a_run_from_elsewhere_scores_other_tables_in_a_process_apart(workspace, game, brought, fresh, here_it_fails):
     request = QueueRequest(dataset=fresh.id, runs=(brought.id,), plan=QueuePlan(budget=20))
     entries = workspace.queues.entries(make_queue(workspace, request).id)
-    [score] = Population.of(workspace, fresh.id, (brought.id,)).scores.values()
+    [score] = QueueCandidates.of(workspace, fresh.id, (brought.id,)).scores.values()
 
     assert not brought.is_trained_here
     assert [entry.score for entry in entries] == [score[entry.row] for entry in entries]
@@ -63,8 +62,8 @@ def test_a_run_from_elsewhere_scores_other_tables_in_a_process_apart(workspace, 
 
 
 def test_its_scores_are_those_of_its_model(workspace, game, brought, fresh):
-    [score] = Population.of(workspace, fresh.id, (brought.id,)).scores.values()
-    [here] = Population.of(workspace, fresh.id, game.runs).scores.values()
+    [score] = QueueCandidates.of(workspace, fresh.id, (brought.id,)).scores.values()
+    [here] = QueueCandidates.of(workspace, fresh.id, game.runs).scores.values()
 
     assert np.array_equal(score, here)
 

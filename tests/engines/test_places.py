@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from spu_core.engines.places import Engine, engine_words, open_place
+from spu_core.engines.executors import Engine, engine_words, open_executor
 from spu_core.errors import EngineError
 from spu_core.tables.samples import load_sample
-from spu_core.training import Here
+from spu_core.training import LocalExecutor
 
 
 def test_without_a_word_the_work_is_done_here(monkeypatch):
     monkeypatch.delenv("SPU_DASK_SCHEDULER", raising=False)
 
     assert Engine.chosen(None, None) == Engine("here")
-    with open_place(Engine(), load_sample("breast_cancer")) as place:
-        assert isinstance(place, Here)
+    with open_executor(Engine(), load_sample("breast_cancer")) as place:
+        assert isinstance(place, LocalExecutor)
 
 
 def test_an_address_in_the_environment_means_dask_unless_here_is_asked_for(monkeypatch):

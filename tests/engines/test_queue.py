@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from spu_core.engines import Queue, QueueLimits, cancel, jobs_now, restart, start_worker
-from spu_core.engines import launch as launching
+from spu_core.engines import JobQueue, QueueLimits, cancel, jobs_now, restart, start_worker
+from spu_core.engines.processes import job_queue as launching
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Home, JobStatus, QueueFullError, Workspace
 from spu_core.workspace.locks import locked
@@ -16,7 +16,7 @@ from tests.engines.steps import job, sleep
 @pytest.fixture
 def queue(workspace):
     """A home with one slot, which is taken, and room for two who wait."""
-    queue = Queue(workspace.home)
+    queue = JobQueue(workspace.home)
     queue.set_limits(QueueLimits(running=1, waiting=2))
     with locked(queue.home.slot_folder / "slot-0.lock"):
         yield queue
@@ -54,7 +54,7 @@ def test_the_limits_hold_over_all_workspaces_of_a_home(workspace, queue):
 
 
 def test_those_who_wait_start_in_the_order_of_asking(workspace, started):
-    queue = Queue(workspace.home)
+    queue = JobQueue(workspace.home)
     queue.set_limits(QueueLimits(running=1, waiting=5))
     with locked(queue.home.slot_folder / "slot-0.lock"):
         asked = [start_worker(workspace, job(sleep(1))).id for _ in range(3)]
@@ -68,7 +68,7 @@ def test_those_who_wait_start_in_the_order_of_asking(workspace, started):
 
 
 def test_a_cancelled_job_loses_its_turn(workspace, started):
-    queue = Queue(workspace.home)
+    queue = JobQueue(workspace.home)
     queue.set_limits(QueueLimits(running=1, waiting=5))
     with locked(queue.home.slot_folder / "slot-0.lock"):
         first, second = (start_worker(workspace, job(sleep(1))).id for _ in range(2))
@@ -90,7 +90,7 @@ def test_a_row_whose_ticket_was_lost_gets_a_new_one(workspace, queue):
 
 
 def test_a_ticket_without_a_row_or_workspace_is_dropped(workspace, started):
-    queue = Queue(workspace.home)
+    queue = JobQueue(workspace.home)
     with queue.alone():
         queue.put(new_id(), ".")
         queue.put(new_id(), "users/" + "0" * 64)
@@ -132,7 +132,7 @@ def test_limits_must_be_sensible_numbers(limits):
 
 @pytest.mark.parametrize("text", ["{", "[]", json.dumps({"running": 0}), json.dumps({"jobs": 3})])
 def test_a_limits_file_that_nobody_can_read_is_named(tmp_path, text):
-    queue = Queue(Home.at(tmp_path))
+    queue = JobQueue(Home.at(tmp_path))
     assert queue.limits == QueueLimits()
     queue.set_limits(QueueLimits(running=3))
     (tmp_path / "queue" / "limits.json").write_text(text)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from spu_core.engines import cancel, run_here, wait_for
-from spu_core.engines import reading as reading_module
 from spu_core.engines.jobs import Job
-from spu_core.engines.profiles import profile_of
-from spu_core.engines.reading import bring_file, read_again, reading_of
+from spu_core.engines.jobs import read as reading_module
+from spu_core.engines.jobs.read import bring_file, profile_of, read_again, reading_of
 from spu_core.errors import WorkspaceError
 from spu_core.tables import Dialect, Table, read_table
 from spu_core.tables.samples import load_sample

@@ -36,7 +36,7 @@ def test_an_unexpected_error_gives_a_reference_and_keeps_the_traceback_in_the_lo
 
 
 def test_a_job_that_was_cancelled_or_deleted_stops_at_its_next_report(workspace, monkeypatch):
-    from spu_core.engines import self_test
+    from spu_core.engines.jobs import self_test
 
     monkeypatch.setattr("spu_core.engines.jobs.REPORT_SECONDS", 0.0)
     monkeypatch.setitem(self_test.STEPS, "sleep", lambda task, step: workspace.jobs.request_cancel(task.job) and None)
@@ -51,7 +51,7 @@ def test_a_job_that_was_cancelled_or_deleted_stops_at_its_next_report(workspace,
 
 
 def test_a_job_names_a_kind_and_never_code(workspace):
-    for kind in ("os:system", "spu_core.engines.self_test:self_test", "", "train me"):
+    for kind in ("os:system", "spu_core.engines.jobs.self_test:self_test", "", "train me"):
         with pytest.raises(WorkspaceError, match="There is no job of kind"):
             Job(kind=kind)
         with pytest.raises(WorkspaceError, match="kind must be one of"):

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from spu_core.engines import Job, run_here, wait_for
-from spu_core.engines.scoring_files import scored_before, start_scoring, stored_scores
-from spu_core.engines.stored import stored_bundle
+from spu_core.engines.jobs.score import scored_before, start_scoring, stored_scores
+from spu_core.engines.stored_runs import stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.export import FlagPoint, ScoreReport, Scoring
 from spu_core.tables.samples import load_sample

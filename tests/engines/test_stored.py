@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spu_core.engines import Job, run_here, summary_table
-from spu_core.engines.stored import (
+from spu_core.engines import Job, run_here
+from spu_core.engines.stored_runs import (
     compare_on,
     model_to_show,
     names_apart,
@@ -16,6 +16,7 @@ from spu_core.engines.stored import (
     soft_labels_by,
     stored_bundle,
     stored_runs,
+    summary_table,
 )
 from spu_core.errors import TrainingError
 from spu_core.tables.samples import load_sample, load_sample_rules

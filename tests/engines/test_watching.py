@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spu_core.engines import Job, TrainingView, run_here, training_jobs
-from spu_core.engines.train import train
-from spu_core.engines.watching import add_loss
+from spu_core.engines import Job, run_here
+from spu_core.engines.jobs.train import TrainingView, add_loss, train, training_jobs
 from spu_core.labels import SoftLabels
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, cross_fit

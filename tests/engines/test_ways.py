@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from spu_core.engines.places import Engine
-from spu_core.engines.ways import ClusterWay, way_on
+from spu_core.engines.executors import Engine
+from spu_core.engines.training_cost import ClusterMemoryPlan, MemoryPlan, plan_memory, plan_memory_on
 from spu_core.training import Candidate, TrainConfig
-from spu_core.training.way import TrainingWay, training_way
 
 CHOICE = ([Candidate("lightgbm")], TrainConfig())
 THERE = Engine("dask", "tcp://10.0.0.7:8786")
 
 
 def test_in_this_process_it_is_the_way_of_the_training():
-    assert isinstance(way_on(Engine("here"), training_way(1_000, 10, *CHOICE)), TrainingWay)
+    assert isinstance(plan_memory_on(Engine("here"), plan_memory(1_000, 10, *CHOICE)), MemoryPlan)
 
 
 def test_a_folder_is_spread_so_its_workers_hold_its_cells_and_the_caller_what_is_believed_of_rows():
-    narrow, wide = (way_on(THERE, training_way(10**8, columns, *CHOICE, from_files=True)) for columns in (10, 30))
+    narrow, wide = (
+        plan_memory_on(THERE, plan_memory(10**8, columns, *CHOICE, from_files=True)) for columns in (10, 30)
+    )
 
     assert wide.workers_bytes - narrow.workers_bytes >= 20 * 10**8 * 4  # encoded cells have four bytes
     assert wide.caller_bytes == narrow.caller_bytes > 10**8 * 100
@@ -26,8 +27,8 @@ def test_a_folder_is_spread_so_its_workers_hold_its_cells_and_the_caller_what_is
 
 
 def test_a_table_travels_to_every_worker_so_the_workers_of_this_computer_need_it_several_times():
-    assert ClusterWay(10**6, 30, False, 3e9, 3e9, free_bytes=12e9).fits
-    crowded = ClusterWay(10**6, 30, False, 3e9, 3e9, free_bytes=10e9)
+    assert ClusterMemoryPlan(10**6, 30, False, 3e9, 3e9, free_bytes=12e9).fits
+    crowded = ClusterMemoryPlan(10**6, 30, False, 3e9, 3e9, free_bytes=10e9)
 
     assert not crowded.fits
     assert crowded.words.endswith("Only 10.0 GB are free: use fewer rows or columns, or train in one process.")
@@ -35,4 +36,4 @@ def test_a_table_travels_to_every_worker_so_the_workers_of_this_computer_need_it
 
 
 def test_workers_of_this_computer_share_what_is_free_here():
-    assert way_on(Engine("dask"), training_way(1_000, 10, *CHOICE, from_files=True)).words.endswith("are free.")
+    assert plan_memory_on(Engine("dask"), plan_memory(1_000, 10, *CHOICE, from_files=True)).words.endswith("are free.")

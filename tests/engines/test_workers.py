@@ -5,8 +5,8 @@ import signal
 
 import pytest
 
-from spu_core.engines import Queue, QueueLimits, cancel, jobs_now, refresh, restart, start_worker, wait_for
-from spu_core.engines.processes import find_process, this_process, wait_until
+from spu_core.engines import JobQueue, QueueLimits, cancel, jobs_now, refresh, restart, start_worker, wait_for
+from spu_core.engines.processes.os_processes import find_process, this_process, wait_until
 from spu_core.workspace import JobStatus, Workspace
 from tests.engines.steps import is_gone, job, processes_of, sleep, wait_for_step
 from tests.workspace.scenario import in_a_process
@@ -48,7 +48,7 @@ def ended(tmp_path_factory):
 
     def submit(say):
         with Workspace.open(folder) as workspace:
-            Queue(workspace.home).set_limits(QueueLimits(running=3, waiting=20))
+            JobQueue(workspace.home).set_limits(QueueLimits(running=3, waiting=20))
             for title, (task, _, _) in ENDINGS.items():
                 say(f"{title} {start_worker(workspace, task).id}")
 

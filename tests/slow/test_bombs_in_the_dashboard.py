@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.workspace import Home, Workspace
 from tests.live import open_tab_in, running_server
 from tests.tables.bombs import BOMBS

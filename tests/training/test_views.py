@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spu_core.engines.training_cost import estimate_training
 from spu_core.metrics import auc_spu_score, roc_spu_band
 from spu_core.tables.samples import load_sample
 from spu_core.training import (
@@ -20,7 +21,6 @@ from spu_core.training import (
     best_model,
     ceiling_curve,
     compare_runs,
-    estimate_training,
     mean_soft_label,
     perfect_link,
     review_point,

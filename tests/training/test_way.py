@@ -1,13 +1,13 @@
 """What fits and which way is taken is said before a training starts."""
 
+from spu_core.engines.training_cost import plan_memory
 from spu_core.training import Candidate, TrainConfig
-from spu_core.training.way import training_way
 
 CHOICE = ([Candidate("lightgbm")], TrainConfig())
 
 
 def test_a_table_that_fits_trains_in_memory():
-    way = training_way(100_000, 30, *CHOICE, free_bytes=16e9)
+    way = plan_memory(100_000, 30, *CHOICE, free_bytes=16e9)
 
     assert way.fits
     assert way.words.startswith("100,000 rows × 30 columns are trained in memory: about ")
@@ -15,14 +15,14 @@ def test_a_table_that_fits_trains_in_memory():
 
 
 def test_a_table_that_does_not_fit_is_advised_to_become_a_folder():
-    way = training_way(20_000_000, 30, *CHOICE, free_bytes=8e9)
+    way = plan_memory(20_000_000, 30, *CHOICE, free_bytes=8e9)
 
     assert not way.fits
     assert "but only 8.0 GB are free. Convert the file to a folder (`spu convert`)" in way.words
 
 
 def test_a_folder_is_read_in_parts_whatever_is_free():
-    way = training_way(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
+    way = plan_memory(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
 
     assert way.fits
     assert "stay in files and are read in parts: about 6.2 GB of memory instead of" in way.words
@@ -30,26 +30,26 @@ def test_a_folder_is_read_in_parts_whatever_is_free():
 
 def test_what_fits_neither_way_points_to_a_cluster():
     for from_files in (True, False):
-        way = training_way(1_000_000_000, 30, *CHOICE, from_files=from_files, free_bytes=8e9)
+        way = plan_memory(1_000_000_000, 30, *CHOICE, from_files=from_files, free_bytes=8e9)
 
         assert not way.fits
         assert way.words.endswith("use fewer rows or columns, or a cluster (`--engine dask`).")
 
 
 def test_the_way_of_this_machine_is_known():
-    assert training_way(1_000, 10, *CHOICE).free_bytes > 0
+    assert plan_memory(1_000, 10, *CHOICE).free_bytes > 0
 
 
 def test_methods_that_read_all_rows_at_once_are_counted_as_such():
-    streamed = training_way(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
-    at_once = training_way(20_000_000, 30, [Candidate("logistic")], TrainConfig(), from_files=True, free_bytes=8e9)
+    streamed = plan_memory(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
+    at_once = plan_memory(20_000_000, 30, [Candidate("logistic")], TrainConfig(), from_files=True, free_bytes=8e9)
 
     assert streamed.from_files_bytes + 20_000_000 * 30 * 4 < at_once.from_files_bytes < at_once.in_memory_bytes
 
 
 def test_the_steps_of_fused_and_of_refined_soft_labels_are_counted_whoever_asks_for_them():
     plain, refined, fused = (
-        training_way(10_000_000, 10, [Candidate(method)], TrainConfig(), from_files=True, refine=refine, free_bytes=8e9)
+        plan_memory(10_000_000, 10, [Candidate(method)], TrainConfig(), from_files=True, refine=refine, free_bytes=8e9)
         for method, refine in (("lightgbm", False), ("lightgbm", True), ("fused", False))
     )
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from spu_core.engines.dask import Cluster, Deadline, open_cluster
+from spu_core.engines.executors import Cluster, Deadline, open_cluster
 
 
 @pytest.fixture(scope="session")

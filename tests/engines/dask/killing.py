@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import psutil
 
-from spu_core.engines.dask import Cluster
+from spu_core.engines.executors import Cluster
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spu_core import auc_spu_score
-from spu_core.engines.dask import open_cluster
-from spu_core.engines.dask.boosters import Chunk, Schema, fit_together
+from spu_core.engines.executors import open_cluster
+from spu_core.engines.executors.dask_boosters import Chunk, Schema, fit_together
 from spu_core.errors import EngineError, TrainingError
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family

@@ -10,8 +10,8 @@ import sys
 import pytest
 from distributed import Client, LocalCluster
 
-from spu_core.engines.dask import cluster as module
-from spu_core.engines.dask import open_cluster, versions, workers
+from spu_core.engines.executors import dask_cluster, dask_workers, open_cluster
+from spu_core.engines.executors import dask_cluster as module
 from spu_core.errors import EngineError
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -49,7 +49,7 @@ def test_an_address_is_taken_from_the_environment(cluster, monkeypatch):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(workers, "_CONNECT_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_workers, "_CONNECT_PATIENCE", 1.0)
 
     with pytest.raises(EngineError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:9' .*dask scheduler"):
         open_cluster("tcp://127.0.0.1:9").__enter__()
@@ -123,18 +123,18 @@ def test_a_cluster_of_no_worker_is_refused():
 
 
 def test_a_package_that_workers_lack_is_named(cluster, monkeypatch):
-    monkeypatch.setattr(versions, "own_versions", lambda: {"a-package-nobody-has": "1.2"})
+    monkeypatch.setattr(dask_cluster, "own_versions", lambda: {"a-package-nobody-has": "1.2"})
 
     with pytest.raises(EngineError, match=r"a-package-nobody-has is missing on tcp://\S+ and 1 more; install 1\.2"):
-        versions.check_versions(cluster.client)
+        dask_cluster.check_versions(cluster.client)
 
 
 def test_another_release_on_the_workers_is_refused(cluster, monkeypatch):
-    found = versions.own_versions()
-    monkeypatch.setattr(versions, "own_versions", lambda: {**found, "numpy": "1.0"})
+    found = dask_cluster.own_versions()
+    monkeypatch.setattr(dask_cluster, "own_versions", lambda: {**found, "numpy": "1.0"})
 
     with pytest.raises(EngineError, match=rf"numpy is {re.escape(found['numpy'])} on .* install 1\.0 there\.$"):
-        versions.check_versions(cluster.client)
+        dask_cluster.check_versions(cluster.client)
 
 
 def test_a_worker_that_joins_while_versions_are_compared_is_not_taken_for_a_wrong_one():
@@ -148,7 +148,7 @@ def test_a_worker_that_joins_while_versions_are_compared_is_not_taken_for_a_wron
             return {worker: call(*words) for worker in workers or [f"tcp://{number}" for number in range(self.seen)]}
 
     client = Growing()
-    versions.check_versions(client)
+    dask_cluster.check_versions(client)
     assert client.seen > 2
 
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from spu_core.engines.dask import Deadline, open_cluster
-from spu_core.engines.dask.guard import run_guarded
-from spu_core.engines.dask.workers import processes_of
+from spu_core.engines.executors import Deadline, open_cluster
+from spu_core.engines.executors.dask_cluster import run_guarded
+from spu_core.engines.executors.dask_workers import running_workers
 from spu_core.errors import EngineError, TrainingError
 from tests.live import free_address
 
@@ -93,11 +93,11 @@ def test_workers_that_lose_each_other_are_an_interruption(hands):
 
 def test_no_worker_is_taken_for_lost_while_the_client_polls_for_none(cluster):
     """Dask's client asks in the background for no worker at all, and keeps that answer where `scheduler_info` reads."""
-    known = processes_of(cluster.client)
+    known = running_workers(cluster.client)
     cluster.client.sync(cluster.client._update_scheduler_info, n_workers=0)
 
     assert len(known) == 2
-    assert processes_of(cluster.client) == known
+    assert running_workers(cluster.client) == known
 
 
 def test_time_runs_out_with_a_sentence_and_a_working_cluster(cluster):

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import cli
-from spu_core.engines.processes import end_tree
+from spu_core.engines.processes.os_processes import end_tree
 from spu_core.tables.samples import load_sample, load_sample_rules
 from tests.engines.dask.test_guard import opened_with_patience
 from tests.live import free_address

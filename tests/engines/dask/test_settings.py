@@ -15,7 +15,7 @@ pytestmark = pytest.mark.xdist_group("processes")
 _BORROWING = """
 import json, os
 import dask, distributed
-from spu_core.engines.dask import open_cluster
+from spu_core.engines.executors import open_cluster
 
 def state():
     return {"environment": dict(os.environ), "settings": json.dumps(dask.config.config, default=str), "file": __file__}
@@ -36,7 +36,7 @@ print(json.dumps({"found": found, "before": before, "after": state()}))
 
 _WAITING = """
 import time
-from spu_core.engines.dask import open_cluster
+from spu_core.engines.executors import open_cluster
 
 def work(_):
     while True:

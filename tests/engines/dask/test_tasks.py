@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from spu_core import RuleSet, TrainConfig, cross_fit, soft_labels_for
-from spu_core.engines.dask import Deadline
-from spu_core.engines.dask.tasks import TasksOn
+from spu_core.engines.executors import Deadline
+from spu_core.engines.executors.dask_tasks import DaskTaskExecutor
 from spu_core.errors import EngineError
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainingCancelled, iter_cross_fit
@@ -35,7 +35,7 @@ def work():
 
 
 def on(cluster, work, candidates=CANDIDATES, **options):
-    return list(iter_cross_fit(*work, candidates, CONFIG, place=TasksOn(cluster), **options))
+    return list(iter_cross_fit(*work, candidates, CONFIG, place=DaskTaskExecutor(cluster), **options))
 
 
 def test_scores_and_figures_are_those_of_this_process(cluster, work):

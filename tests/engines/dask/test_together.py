@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 
 from spu_core import Rule, RuleSet, TrainConfig, cross_fit, soft_labels_for
-from spu_core.engines.dask import TogetherOn, score_folder_on, soft_labels_on
-from spu_core.engines.dask.pieces import Piece, fit_encoder_on, pieces_of
-from spu_core.engines.dask.together import RemoteMatrix, Share
+from spu_core.engines.executors import DaskSpreadExecutor, score_folder_on, soft_labels_on
+from spu_core.engines.executors.dask_spread import FilePiece, RemoteMatrix, Share, fit_encoder_on, pieces_of
 from spu_core.engines.study import Study
 from spu_core.errors import BundleError, EngineError
 from spu_core.export import save_bundle
@@ -93,7 +92,7 @@ def soft_labels(folder):
 
 @pytest.fixture(scope="module")
 def there(cluster, folder, soft_labels):
-    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=TogetherOn(cluster)))
+    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=DaskSpreadExecutor(cluster)))
 
 
 def test_runs_agree_with_local_ones_although_files_hold_different_levels(there, folder, soft_labels):
@@ -112,7 +111,7 @@ def test_what_is_sent_for_each_row_goes_to_its_worker_and_not_into_the_graph_of_
     """Numbers, targets and weights of a training part are 96 kB for each worker here, gigabytes at 1e8 rows."""
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "30kB"}):
         study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
-        ((_, bundle),) = study.run(folder, place=TogetherOn(cluster))
+        ((_, bundle),) = study.run(folder, place=DaskSpreadExecutor(cluster))
         score_folder_on(cluster, save_bundle(bundle, tmp_path / "model.spu"), folder.path, tmp_path / "scores")
 
     assert [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)] == []
@@ -121,7 +120,7 @@ def test_what_is_sent_for_each_row_goes_to_its_worker_and_not_into_the_graph_of_
 def test_a_caller_can_stop_in_the_middle_and_new_workers_give_the_same_scores_to_the_bit(
     cluster, there, folder, soft_labels
 ):
-    slow, asked, place = Candidate("lightgbm", settings={"rounds": 20_000}), [], TogetherOn(cluster)
+    slow, asked, place = Candidate("lightgbm", settings={"rounds": 20_000}), [], DaskSpreadExecutor(cluster)
 
     def should_stop():
         asked.append(cluster.workers)
@@ -154,7 +153,9 @@ def test_one_file_is_enough(cluster, tmp_path):
     rows(600).to_parquet(tmp_path / "only.parquet")
     folder = open_folder(tmp_path, roles=ROLES)
 
-    (run,) = iter_cross_fit(folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, place=TogetherOn(cluster))
+    (run,) = iter_cross_fit(
+        folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, place=DaskSpreadExecutor(cluster)
+    )
 
     assert run.error is None
     assert np.isfinite(run.score).all()
@@ -162,7 +163,7 @@ def test_one_file_is_enough(cluster, tmp_path):
 
 def test_a_study_on_a_cluster_leaves_a_bundle_that_scores(cluster, folder, tmp_path):
     study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
-    ((run, bundle),) = study.run(folder, place=TogetherOn(cluster))
+    ((run, bundle),) = study.run(folder, place=DaskSpreadExecutor(cluster))
 
     path = save_bundle(bundle, tmp_path / "model.spu")
 
@@ -203,7 +204,7 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
     ],
 )
 def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, soft_labels, candidate, config, words):
-    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, place=TogetherOn(cluster))
+    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, place=DaskSpreadExecutor(cluster))
 
     assert words in run.error
 
@@ -211,7 +212,9 @@ def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, soft_labe
 def test_files_that_workers_cannot_see_are_named(folder):
     (piece, *_) = pieces_of(folder)
     file = piece.state["files"][0]
-    lost = Piece({**piece.state, "files": (type(file)(file.path.with_name("gone.parquet"), file.rows, file.size),)}, 0)
+    lost = FilePiece(
+        {**piece.state, "files": (type(file)(file.path.with_name("gone.parquet"), file.rows, file.size),)}, 0
+    )
 
     with pytest.raises(EngineError, match=r"A worker cannot read .*gone\.parquet.* a disk that all workers share"):
         lost.folder()

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from spu_core import RuleSet, cli
 from spu_core.engines import Job, run_here
-from spu_core.engines.dask import workers
+from spu_core.engines.executors import dask_workers
 from spu_core.engines.study import Study
 from spu_core.errors import EngineError
 from spu_core.tables import open_folder
@@ -44,7 +44,7 @@ def test_a_job_trains_on_the_cluster_that_it_names(cluster, tmp_path):
 
 
 def test_a_job_whose_scheduler_is_gone_is_marked_interrupted(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "_CONNECT_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_workers, "_CONNECT_PATIENCE", 1.0)
     with Workspace.open(tmp_path) as workspace:
         with pytest.raises(EngineError, match="No Dask scheduler answers"):
             run_here(workspace, training(workspace, engine="dask", scheduler="tcp://127.0.0.1:9"))
