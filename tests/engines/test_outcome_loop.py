@@ -197,7 +197,7 @@ def test_random_failures_change_the_base_of_appendix_a1(learnt):
 
 
 def test_learning_twice_from_the_same_outcomes_is_refused(workspace, learnt):
-    with pytest.raises(WorkspaceError, match="knows all recorded outcomes already"):
+    with pytest.raises(WorkspaceError, match="already contains all recorded outcomes"):
         learn_from_outcomes(workspace, learnt.dataset.id, learnt.rules)
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from spu_core import cli
 from spu_core.engines.processes.os_processes import end_tree
 from spu_core.tables.samples import load_sample, load_sample_rules
-from tests.engines.dask.test_guard import opened_with_patience
+from tests.engines.executors.test_guarded_work import opened_with_patience
 from tests.live import free_address
 
 pytestmark = pytest.mark.xdist_group("processes")

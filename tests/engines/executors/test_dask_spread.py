@@ -92,7 +92,7 @@ def soft_labels(folder):
 
 @pytest.fixture(scope="module")
 def there(cluster, folder, soft_labels):
-    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=DaskSpreadExecutor(cluster)))
+    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, executor=DaskSpreadExecutor(cluster)))
 
 
 def test_runs_agree_with_local_ones_although_files_hold_different_levels(there, folder, soft_labels):
@@ -111,7 +111,7 @@ def test_what_is_sent_for_each_row_goes_to_its_worker_and_not_into_the_graph_of_
     """Numbers, targets and weights of a training part are 96 kB for each worker here, gigabytes at 1e8 rows."""
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "30kB"}):
         study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
-        ((_, bundle),) = study.run(folder, place=DaskSpreadExecutor(cluster))
+        ((_, bundle),) = study.run(folder, executor=DaskSpreadExecutor(cluster))
         score_folder_on(cluster, save_bundle(bundle, tmp_path / "model.spu"), folder.path, tmp_path / "scores")
 
     assert [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)] == []
@@ -120,15 +120,15 @@ def test_what_is_sent_for_each_row_goes_to_its_worker_and_not_into_the_graph_of_
 def test_a_caller_can_stop_in_the_middle_and_new_workers_give_the_same_scores_to_the_bit(
     cluster, there, folder, soft_labels
 ):
-    slow, asked, place = Candidate("lightgbm", settings={"rounds": 20_000}), [], DaskSpreadExecutor(cluster)
+    slow, asked, executor = Candidate("lightgbm", settings={"rounds": 20_000}), [], DaskSpreadExecutor(cluster)
 
     def should_stop():
         asked.append(cluster.workers)
         return len(asked) == 4
 
     with pytest.raises(TrainingCancelled):
-        list(iter_cross_fit(folder, soft_labels, [slow], CONFIG, place=place, should_stop=should_stop))
-    again = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=place))
+        list(iter_cross_fit(folder, soft_labels, [slow], CONFIG, executor=executor, should_stop=should_stop))
+    again = list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, executor=executor))
 
     assert not set(cluster.workers) & set(asked[-1])
     for one, other in zip(there, again, strict=True):
@@ -139,14 +139,14 @@ def test_rows_whose_worker_was_lost_between_two_steps_are_not_waited_for(cluster
     class Nobody:
         client = cluster.client
 
-        def renew(self) -> str:
+        def restart(self) -> str:
             return "Start it again."
 
     gone = Share("tcp://127.0.0.1:1", matrix=None, rows=np.arange(4))
-    matrix = RemoteMatrix(replace(cluster, hands=Nobody()), (4, 1), (gone,))
+    matrix = RemoteMatrix(replace(cluster, pool=Nobody()), (4, 1), (gone,))
 
     with pytest.raises(EngineError, match=r"interrupted: the worker tcp://127\.0\.0\.1:1 was lost\. Start it again"):
-        matrix[::2]
+        matrix.every(2)
 
 
 def test_one_file_is_enough(cluster, tmp_path):
@@ -154,7 +154,7 @@ def test_one_file_is_enough(cluster, tmp_path):
     folder = open_folder(tmp_path, roles=ROLES)
 
     (run,) = iter_cross_fit(
-        folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, place=DaskSpreadExecutor(cluster)
+        folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, executor=DaskSpreadExecutor(cluster)
     )
 
     assert run.error is None
@@ -163,7 +163,7 @@ def test_one_file_is_enough(cluster, tmp_path):
 
 def test_a_study_on_a_cluster_leaves_a_bundle_that_scores(cluster, folder, tmp_path):
     study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
-    ((run, bundle),) = study.run(folder, place=DaskSpreadExecutor(cluster))
+    ((run, bundle),) = study.run(folder, executor=DaskSpreadExecutor(cluster))
 
     path = save_bundle(bundle, tmp_path / "model.spu")
 
@@ -204,7 +204,7 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
     ],
 )
 def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, soft_labels, candidate, config, words):
-    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, place=DaskSpreadExecutor(cluster))
+    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, executor=DaskSpreadExecutor(cluster))
 
     assert words in run.error
 

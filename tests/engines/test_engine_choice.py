@@ -10,12 +10,12 @@ from spu_core.tables.samples import load_sample
 from spu_core.training import LocalExecutor
 
 
-def test_without_a_word_the_work_is_done_here(monkeypatch):
+def test_by_default_the_work_runs_in_this_process(monkeypatch):
     monkeypatch.delenv("SPU_DASK_SCHEDULER", raising=False)
 
     assert Engine.chosen(None, None) == Engine("here")
-    with open_executor(Engine(), load_sample("breast_cancer")) as place:
-        assert isinstance(place, LocalExecutor)
+    with open_executor(Engine(), load_sample("breast_cancer")) as executor:
+        assert isinstance(executor, LocalExecutor)
 
 
 def test_an_address_in_the_environment_means_dask_unless_here_is_asked_for(monkeypatch):

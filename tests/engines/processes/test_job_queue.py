@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spu_core.engines import JobQueue, QueueLimits, cancel, jobs_now, restart, start_worker
-from spu_core.engines.processes import job_queue as launching
+from spu_core.engines.processes import job_queue
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Home, JobStatus, QueueFullError, Workspace
 from spu_core.workspace.locks import locked
@@ -26,7 +26,7 @@ def queue(workspace):
 def started(monkeypatch):
     """What would have been started, in order."""
     jobs = []
-    monkeypatch.setattr(launching, "_launch", lambda workspace, attempt, keep: jobs.append(attempt.job))
+    monkeypatch.setattr(job_queue, "_launch", lambda workspace, attempt, keep: jobs.append(attempt.job))
     return jobs
 
 
@@ -91,7 +91,7 @@ def test_a_row_whose_ticket_was_lost_gets_a_new_one(workspace, queue):
 
 def test_a_ticket_without_a_row_or_workspace_is_dropped(workspace, started):
     queue = JobQueue(workspace.home)
-    with queue.alone():
+    with queue.locked():
         queue.put(new_id(), ".")
         queue.put(new_id(), "users/" + "0" * 64)
         queue.put(new_id(), "../..")
@@ -116,7 +116,7 @@ def test_a_worker_that_cannot_start_says_so(workspace, monkeypatch):
     def refuse(*arguments, **options):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(launching, "spawn", refuse)
+    monkeypatch.setattr(job_queue, "spawn", refuse)
 
     failed = start_worker(workspace, job(sleep(1)))
 

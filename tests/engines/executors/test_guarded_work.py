@@ -7,9 +7,13 @@ import logging
 import subprocess
 import sys
 import time
+from concurrent.futures import CancelledError
 from dataclasses import replace
 
 import pytest
+from distributed.comm.core import CommClosedError
+from lightgbm.basic import LightGBMError
+from xgboost.core import XGBoostError
 
 from spu_core.engines.executors import Deadline, open_cluster
 from spu_core.engines.executors.dask_cluster import run_guarded
@@ -25,14 +29,14 @@ def sleeping(cluster, seconds=120.0):
     return lambda: cluster.client.submit(time.sleep, seconds, pure=False).result()
 
 
-class Hands:
-    """Workers that count how often they were started anew."""
+class CountingPool:
+    """Workers that count how often they were restarted."""
 
     def __init__(self, client):
-        self.client, self.renewed = client, 0
+        self.client, self.restarts = client, 0
 
-    def renew(self):
-        self.renewed += 1
+    def restart(self):
+        self.restarts += 1
         return "They were."
 
     def close(self):
@@ -40,55 +44,76 @@ class Hands:
 
 
 @pytest.fixture
-def hands(cluster):
-    return Hands(cluster.client)
+def pool(cluster):
+    return CountingPool(cluster.client)
 
 
-def test_what_ends_by_itself_is_returned(hands):
-    assert run_guarded(hands, lambda: hands.client.submit(len, "abcd").result(), Deadline(), "Counting") == 4
-    assert hands.renewed == 0
+def test_what_ends_by_itself_is_returned(pool):
+    assert run_guarded(pool, lambda: pool.client.submit(len, "abcd").result(), Deadline(), "Counting") == 4
+    assert pool.restarts == 0
 
 
-def test_an_error_in_our_own_words_reaches_the_caller_and_disturbs_nobody(hands):
+def test_an_error_in_our_own_words_reaches_the_caller_and_disturbs_nobody(pool):
     def fails():
         raise TrainingError("Nothing to learn.")
 
     with pytest.raises(TrainingError, match=r"^Nothing to learn\.$"):
-        run_guarded(hands, fails, Deadline(), "Fold 1")
-    assert hands.renewed == 0
+        run_guarded(pool, fails, Deadline(), "Fold 1")
+    assert pool.restarts == 0
 
 
-def test_after_any_other_error_no_worker_is_left_to_wait_for_the_one_that_failed(hands):
+def test_after_any_other_error_no_worker_is_left_to_wait_for_the_one_that_failed(pool):
     with pytest.raises(ZeroDivisionError):
-        run_guarded(hands, lambda: 1 / 0, Deadline(), "Fold 1")
-    assert hands.renewed == 1
+        run_guarded(pool, lambda: 1 / 0, Deadline(), "Fold 1")
+    assert pool.restarts == 1
 
 
-def test_work_that_needs_a_worker_which_was_lost_before_is_not_begun(hands):
+def test_work_that_needs_a_worker_which_was_lost_before_is_not_begun(pool):
     begun = []
 
     with pytest.raises(EngineError, match=r"^Fold 2 was interrupted: the worker tcp://127\.0\.0\.1:1 was lost\. They"):
-        run_guarded(hands, lambda: begun.append(1), Deadline(), "Fold 2", frozenset({"tcp://127.0.0.1:1"}))
-    assert hands.renewed == 1
+        run_guarded(pool, lambda: begun.append(1), Deadline(), "Fold 2", frozenset({"tcp://127.0.0.1:1"}))
+    assert pool.restarts == 1
     assert not begun
 
 
-def test_what_the_caller_raises_while_it_waits_ends_the_work(hands):
+def test_what_the_caller_raises_while_it_waits_ends_the_work(pool):
     def changes_its_mind():
         raise KeyError("enough")
 
     with pytest.raises(KeyError, match="enough"):
-        run_guarded(hands, sleeping(hands, seconds=2.0), Deadline(on_wait=changes_its_mind), "Fold 1")
-    assert hands.renewed == 1
+        run_guarded(pool, sleeping(pool, seconds=2.0), Deadline(on_wait=changes_its_mind), "Fold 1")
+    assert pool.restarts == 1
 
 
-def test_workers_that_lose_each_other_are_an_interruption(hands):
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionError("Socket recv error"), r"the connection to the workers failed \(Socket recv error\)\."),
+        (CommClosedError("in Client"), r"the connection to the workers failed \(in Client\)\."),
+        (CancelledError(), r"the connection to the workers failed \(CancelledError\)\."),
+        (TimeoutError("too late"), r"the connection to the workers failed \(too late\)\."),
+        (LightGBMError("Binding port 12400 failed"), r"LightGBM failed on the workers \(Binding port 12400 failed\)\."),
+        (XGBoostError("any text\nand more"), r"XGBoost failed on the workers \(any text\)\."),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_error_of_the_cluster_is_recognised_by_its_type(pool, error, reason):
     def fails():
-        raise ConnectionError("Socket recv error")
+        raise error
 
-    with pytest.raises(EngineError, match=r"^Fold 1 was interrupted: the workers lost each other \(Socket .*They"):
-        run_guarded(hands, fails, Deadline(), "Fold 1")
-    assert hands.renewed == 1
+    with pytest.raises(EngineError, match=rf"^Fold 1 was interrupted: {reason} They were\.$"):
+        run_guarded(pool, fails, Deadline(), "Fold 1")
+    assert pool.restarts == 1
+
+
+def test_the_text_of_an_error_decides_nothing(pool):
+    def fails():
+        raise ValueError("Socket recv error: failed to bind a port, allreduce, connect to rank 1")
+
+    with pytest.raises(ValueError, match="^Socket recv error"):
+        run_guarded(pool, fails, Deadline(), "Fold 1")
+    assert pool.restarts == 1
 
 
 def test_no_worker_is_taken_for_lost_while_the_client_polls_for_none(cluster):

@@ -3,7 +3,7 @@
 import re
 
 from spu_core.engines import check_jobs
-from spu_core.engines.processes import job_queue as launching
+from spu_core.engines.processes import job_queue
 
 
 def test_workers_of_a_sound_machine_have_no_problems_but_its_load(workspace):
@@ -17,7 +17,7 @@ def test_workers_that_cannot_start_are_named(workspace, monkeypatch):
     def refuse(*arguments, **options):
         raise OSError(8, "Exec format error")
 
-    monkeypatch.setattr(launching, "spawn", refuse)
+    monkeypatch.setattr(job_queue, "spawn", refuse)
 
     first, second = map(str, check_jobs(workspace, seconds=1))
 

@@ -14,7 +14,7 @@ from spu_core.errors import EngineError, TrainingError
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family
 from spu_core.models.learners import LEARNERS
-from tests.engines.dask.killing import killing_one
+from tests.engines.executors.killing import killing_one
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -101,7 +101,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_is_named_and_the_cluster_fits_ag
         fit(cluster, learner, rounds=20_000)
 
     assert str(caught.value).startswith(
-        f"Fold 1 was interrupted: the worker {victim} was lost. Its workers were started"
+        f"Fold 1 was interrupted: the worker {victim} was lost. Its workers were restarted"
     )
     assert len(cluster.workers) == 2
     assert fit(cluster, learner, rounds=2).rounds_ == 2
@@ -111,7 +111,7 @@ def test_workers_of_a_foreign_scheduler_are_restarted_after_a_loss(cluster):
     with open_cluster(cluster.client.scheduler.address) as joined:
         fit(joined, "lightgbm", rounds=2)
 
-        with killing_one(joined), pytest.raises(EngineError, match=r"was lost\. Its workers were started anew"):
+        with killing_one(joined), pytest.raises(EngineError, match=r"was lost\. Its workers were restarted"):
             fit(joined, "lightgbm", rounds=20_000)
 
         assert fit(joined, "lightgbm", rounds=2).rounds_ == 2
@@ -124,7 +124,9 @@ def test_a_port_that_is_taken_gets_a_sentence_and_the_cluster_fits_again(cluster
             "lightgbm.dask._assign_open_ports_to_workers",
             lambda *, client, workers: ({}, dict.fromkeys(workers, port)),
         )
-        with pytest.raises(EngineError, match=r"^Fold 1 was interrupted: a port .* is taken by another program"):
+        with pytest.raises(
+            EngineError, match=rf"^Fold 1 was interrupted: LightGBM failed on the workers \(.*{port}.*restarted"
+        ):
             fit(cluster, "lightgbm", rounds=2)
 
     monkeypatch.undo()

@@ -49,7 +49,7 @@ def test_an_address_is_taken_from_the_environment(cluster, monkeypatch):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(dask_workers, "_CONNECT_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_workers, "_CONNECT_SECONDS", 1.0)
 
     with pytest.raises(EngineError, match=r"No Dask scheduler answers at 'tcp://127\.0\.0\.1:9' .*dask scheduler"):
         open_cluster("tcp://127.0.0.1:9").__enter__()

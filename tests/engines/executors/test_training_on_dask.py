@@ -19,7 +19,7 @@ from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import JobStatus, Workspace
 from spu_core.workspace.folder_roots import VARIABLE
-from tests.engines.dask.killing import killing_all, killing_one
+from tests.engines.executors.killing import killing_all, killing_one
 from tests.export.examples import known
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -44,7 +44,7 @@ def test_a_job_trains_on_the_cluster_that_it_names(cluster, tmp_path):
 
 
 def test_a_job_whose_scheduler_is_gone_is_marked_interrupted(tmp_path, monkeypatch):
-    monkeypatch.setattr(dask_workers, "_CONNECT_PATIENCE", 1.0)
+    monkeypatch.setattr(dask_workers, "_CONNECT_SECONDS", 1.0)
     with Workspace.open(tmp_path) as workspace:
         with pytest.raises(EngineError, match="No Dask scheduler answers"):
             run_here(workspace, training(workspace, engine="dask", scheduler="tcp://127.0.0.1:9"))
