@@ -1,4 +1,4 @@
-"""Commands that take a run away: as a file in one of its forms, as a report, or to a tracking server."""
+"""Commands that export a run: `spu export`, `report` and `track`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,36 @@ import pandas as pd
 import typer
 
 from spu_core.checks import check_choice
-from spu_core.commands.choice import Folder, RunName, RunNames, bundles_of, is_file, opened_model
-from spu_core.commands.output import STANDARD, AsJson, read_input, say, write_output
+from spu_core.commands.command_io import (
+    STANDARD,
+    AsJson,
+    Folder,
+    RunName,
+    RunNames,
+    bundles_of,
+    is_file,
+    opened_model,
+    print_result,
+    read_input,
+    write_output,
+)
 from spu_core.engines.export_files import EXPORT_FORMS, ExportedFile, ExportWords, with_words, zipped
 from spu_core.errors import BundleError
-from spu_core.export import Bundle, bundle_bytes, export_onnx, load_bundle, model_card, model_card_html, write_folder
+from spu_core.export import (
+    Bundle,
+    bundle_bytes,
+    export_onnx,
+    load_bundle,
+    log_to_mlflow,
+    model_card,
+    model_card_html,
+    write_folder,
+)
+from spu_core.export.report import report_html
 from spu_core.training import best_model, compare_runs
 
 REPORT = "report.html"
-# What the name of the output says where nothing else is said.
+# The form for the ending of the output, if none is given.
 BY_ENDING = {".spu": "bundle", ".onnx": "onnx", ".md": "card_md", ".html": "card_html", ".zip": "folder", "": "folder"}
 
 
@@ -65,7 +86,7 @@ def export(
     form = form or BY_ENDING.get(Path(output).suffix, "")
     check_choice(form, EXPORT_FORMS, "--as (or the ending of the output)", BundleError)
     frame = None if rows is None else read_input(rows).frame
-    said = ExportWords(
+    words = ExportWords(
         purpose=purpose,
         licence=licence,
         contact=contact,
@@ -73,10 +94,10 @@ def export(
         changes="\n".join(change or ()),
         keep_rows=keep_rows,
     )
-    made = _of_file(run, said, form, frame) if is_file(run) else _of_stored(run, said, form, workspace)
+    made = _of_file(run, words, form, frame) if is_file(run) else _of_stored(run, words, form, workspace)
     _write(made, form, output)
     value = {"output": output, "form": form, "bytes": len(made.data), "note": made.note}
-    say(value, f"{output}\n{made.note}".rstrip(), as_json, beside=output)
+    print_result(value, f"{output}\n{made.note}".rstrip(), as_json, beside=output)
 
 
 def report(
@@ -89,15 +110,13 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML file with the charts of a comparison, to be mailed and opened offline."""
-    from spu_core.export.report import report_html
-
     bundles = bundles_of(runs, workspace)
     comparison = compare_runs([bundle.run for bundle in bundles])
     best = next(bundle for bundle in bundles if bundle.name == best_model(comparison).name)
     data = report_html(comparison, best, title=title).encode()
     write_output(data, output)
     value = {"output": output, "bytes": len(data), "best": best.name, "verdict": comparison.verdict.sentence}
-    say(value, output, as_json, beside=output)
+    print_result(value, output, as_json, beside=output)
 
 
 def track(
@@ -107,23 +126,21 @@ def track(
     as_json: AsJson = False,
 ) -> None:
     """Log a run to the MLflow server in MLFLOW_TRACKING_URI: parameters, figures, curve, card, bundle, served model."""
-    from spu_core.export import log_to_mlflow
-
     [bundle] = bundles_of([run], workspace)
     token = log_to_mlflow(bundle, experiment=experiment)
-    say({"run_id": token, "name": bundle.name}, token, as_json)
+    print_result({"run_id": token, "name": bundle.name}, token, as_json)
 
 
-def _of_stored(run: str, said: ExportWords, form: str, folder: Path | None) -> ExportedFile:
-    """A stored run knows its table, its rules and its competitors; words that are not given are those said last."""
+def _of_stored(run: str, words: ExportWords, form: str, folder: Path | None) -> ExportedFile:
+    """Export a stored run. Texts that are not given are those of its last export."""
     with opened_model(run, folder) as model:
-        given = {name: text for name, text in asdict(said).items() if text != ""}
+        given = {name: text for name, text in asdict(words).items() if text != ""}
         return EXPORT_FORMS[form].make(replace(model, words=replace(model.words, **given)))
 
 
-def _of_file(run: str, said: ExportWords, form: str, rows: pd.DataFrame | None) -> ExportedFile:
-    bundle = with_words(load_bundle(run), said)
-    bundle = bundle if said.keep_rows else bundle.without_rows()
+def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None) -> ExportedFile:
+    bundle = with_words(load_bundle(run), words)
+    bundle = bundle if words.keep_rows else bundle.without_rows()
     if form == "bundle":
         return ExportedFile(bundle_bytes(bundle))
     if form in ("card_md", "card_html"):
@@ -142,7 +159,9 @@ def _of_file(run: str, said: ExportWords, form: str, rows: pd.DataFrame | None) 
 
 def _onnx(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
     if rows is None:
-        raise BundleError("An ONNX model is proven on real rows before it is written; name them with --rows FILE.")
+        raise BundleError(
+            "An ONNX model is compared with the native one before it is written; name rows for that with --rows FILE."
+        )
     made = export_onnx(bundle, rows)
     return ExportedFile(made.data, made.note)
 
@@ -153,7 +172,7 @@ def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
 
 
 def _write(made: ExportedFile, form: str, output: str) -> None:
-    """A folder that is not asked for as a zip file is unpacked; only names of our own are in it."""
+    """Write the file. A folder is unpacked, unless the output is a zip file."""
     if form != "folder" or output == STANDARD or output.endswith(".zip"):
         write_output(made.data, output)
         return

@@ -1,4 +1,4 @@
-"""Commands for check outcomes: queues, what came back, the ratios of each arm, and learning from them."""
+"""Commands for the outcomes of checks: `spu queue`, `outcomes` and `feedback`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from spu_core.checks import check_choice
-from spu_core.commands.choice import FEWEST_LETTERS, Folder, find_run
-from spu_core.commands.output import STANDARD, AsJson, plain, say, write_output
+from spu_core.commands.command_io import (
+    FEWEST_LETTERS,
+    STANDARD,
+    AsJson,
+    Folder,
+    find_run,
+    plain,
+    print_result,
+    write_output,
+)
 from spu_core.engines import run_here
 from spu_core.engines.outcome_learning import learn_from_outcomes, propose_feedback, retraining_job, what_changed
 from spu_core.engines.review_queues import (
@@ -33,13 +41,15 @@ from spu_core.trust.queue import QueuePlan
 from spu_core.trust.queue_disagreement import SIDES
 from spu_core.workspace import DatasetRecord, QueueRecord, RuleSetVersion, Workspace
 
-queues = typer.Typer(help="Whom to check: make review queues and hand them out.", no_args_is_help=True)
-commands = typer.Typer(help="What the checks found: record it, measure it, compare models by it.", no_args_is_help=True)
+queues = typer.Typer(help="Review queues: make, list and export them.", no_args_is_help=True)
+commands = typer.Typer(help="Outcomes of checks: record them, and compare models by them.", no_args_is_help=True)
 
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="Id of a dataset, its start, or its name.")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="Id of a queue, or its start.")]
 Output = Annotated[str | None, typer.Option("--output", "-o", help="Where to put the CSV; - for standard output.")]
-Blind = Annotated[bool, typer.Option("--blind", help="Users only, shuffled, so that nobody knows who asked.")]
+Blind = Annotated[
+    bool, typer.Option("--blind", help="Users only, shuffled, so that reviewers do not know why a user was chosen.")
+]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -55,27 +65,29 @@ def make(
     run: Annotated[list[str], typer.Option(help="A run; give two to split the users between them.")],
     budget: Annotated[int, typer.Option(min=1, help="How many users to check.")],
     output: Output = None,
-    random_share: Annotated[float, typer.Option(help="Share of users and checks that chance gets (R0).")] = 0.1,
+    random_share: Annotated[
+        float, typer.Option(help="Share of users and checks that are chosen at random (R0).")
+    ] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of the split; keep it from one queue to the next.")] = 0,
     again: Annotated[bool, typer.Option("--again", help="Users of earlier queues may be chosen again.")] = False,
     blind: Blind = False,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Spend a budget of checks on the top of one or two models, and on chance."""
+    """Make a queue of the users with the highest scores of one or two models, and of random users."""
     with Workspace.open(workspace) as opened:
         found = find_dataset(opened, dataset)
         runs = tuple(find_run(opened, name).id for name in run)
         turn = len(loop_queues(opened, found.id, runs)) + 1
         plan = QueuePlan(budget=budget, random_share=random_share, seed=seed, turn=turn)
         queue = make_queue(opened, QueueRequest(dataset=found.id, runs=runs, plan=plan, again=again))
-        _hand_out(opened, queue, output, (blind, as_json))
+        _write_queue(opened, queue, output, (blind, as_json))
 
 
 @queues.command("disagreement")
 def disagree(
     dataset: DatasetName,
-    run: Annotated[str, typer.Option(help="The run whose scores are held against the rules.")],
+    run: Annotated[str, typer.Option(help="The run whose scores are compared with the rules.")],
     budget: Annotated[int, typer.Option(min=1, help="How many rows.")] = 50,
     side: Annotated[str, typer.Option(help="both, model (suspects more) or rules (suspect more).")] = "both",
     output: Output = None,
@@ -88,17 +100,17 @@ def disagree(
         found = find_dataset(opened, dataset)
         token = find_run(opened, run).id
         queue = make_disagreement_queue(opened, found.id, token, budget=budget, side=side)
-        _hand_out(opened, queue, output, (False, as_json))
+        _write_queue(opened, queue, output, (False, as_json))
 
 
 @queues.command("list")
 def list_queues(dataset: DatasetName, workspace: Folder = None, as_json: AsJson = False) -> None:
-    """List the queues of a dataset, of those that it was made from, and of what their models flagged elsewhere."""
+    """List the queues of a dataset and its ancestors, and those that their models filled from other datasets."""
     with Workspace.open(workspace) as opened:
         found = find_dataset(opened, dataset)
-        listed = [_told(opened, queue) for queue in loop_queues(opened, found.id)]
+        listed = [_summary(opened, queue) for queue in loop_queues(opened, found.id)]
     words = [f"{each['id']}  {each['name']}: {each['checks']} users, {each['outcomes']} outcomes" for each in listed]
-    say(listed, "\n".join(words) or "No queue was made yet.", as_json)
+    print_result(listed, "\n".join(words) or "No queue was made yet.", as_json)
 
 
 @queues.command("export")
@@ -113,7 +125,7 @@ def export_queue(
     with Workspace.open(workspace) as opened:
         data = queue_csv(opened, find_queue(opened, queue).id, blind=blind).encode()
     write_output(data, output)
-    say({"output": output, "bytes": len(data)}, output, as_json, beside=output)
+    print_result({"output": output, "bytes": len(data)}, output, as_json, beside=output)
 
 
 @commands.command("record")
@@ -126,25 +138,27 @@ def record(
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record what the checks of a queue found; nothing that was recorded before is overwritten."""
+    """Record the outcomes of a queue; earlier outcomes are kept."""
     with Workspace.open(workspace) as opened:
         found = read_outcome_file(opened, find_queue(opened, queue).id, file)
         if found.unknown and not ignore_unknown:
             raise WorkspaceError(f"{found.sentence} Nothing was recorded; correct them, or give --ignore-unknown.")
         many = record_outcomes(opened, find_queue(opened, queue).id, found.lines, source=file.name)
     value = {"recorded": many, "read": len(found.lines), "open": found.open, "unknown": list(found.unknown)}
-    say(value, f"{found.sentence} {many:,} of them are new.", as_json)
+    print_result(value, f"{found.sentence} {many:,} of them are new.", as_json)
 
 
 @commands.command("ratios")
 def ratios(
     dataset: DatasetName,
     over_time: Annotated[str | None, typer.Option(help="By day, week or month.")] = None,
-    min_age: Annotated[int, typer.Option(min=0, help="Only checks asked for so many days ago (label delay).")] = 0,
+    min_age: Annotated[
+        int, typer.Option(min=0, help="Only checks that were requested at least so many days ago (label delay).")
+    ] = 0,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Surrender, pass and failure ratio of each arm, with intervals clustered by user."""
+    """Show surrender, pass and failure ratios of each arm, with confidence intervals clustered by user."""
     if over_time is not None:
         check_choice(over_time, PERIODS, "over_time", SpuError)
     with Workspace.open(workspace) as opened:
@@ -156,7 +170,7 @@ def ratios(
     notes = [f"{each.arm}: from {each.comes_from}." for each in arms]
     value = {"ratios": plain(table), "comes_from": {each.arm: each.comes_from for each in arms}, "open": found.open}
     words = table.to_string(index=False, float_format=lambda value: f"{value:.4f}")
-    say(value, "\n".join([words, "", *notes]), as_json)
+    print_result(value, "\n".join([words, "", *notes]), as_json)
 
 
 @commands.command("compare")
@@ -167,11 +181,11 @@ def compare(
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Two arms against each other: a two-sample test clustered by user."""
+    """Compare two arms by a two-sample test clustered by user."""
     with Workspace.open(workspace) as opened:
         found = compare_arms(checks_in_loop(opened, find_dataset(opened, dataset).id).checks, first, second)
     value = {**plain(found), "sentence": found.sentence, "notes": list(found.notes)}
-    say(value, "\n".join([found.sentence, *found.notes]), as_json)
+    print_result(value, "\n".join([found.sentence, *found.notes]), as_json)
 
 
 def feedback(
@@ -179,20 +193,24 @@ def feedback(
     rules: Annotated[str | None, typer.Option(help="Id of the rule set, or its name.")] = None,
     until: Annotated[str, typer.Option(help="Only outcomes up to this day, e.g. 2026-03-31.")] = "",
     use_holdout: Annotated[bool, typer.Option("--use-holdout", help="Label positives of the random holdout.")] = False,
-    raise_beliefs: Annotated[bool, typer.Option("--raise-beliefs", help="Lift beliefs proven to be too low.")] = False,
-    preview: Annotated[bool, typer.Option("--preview", help="Show what would change; keep nothing.")] = False,
+    raise_beliefs: Annotated[
+        bool, typer.Option("--raise-beliefs", help="Raise beliefs that the outcomes show to be too low.")
+    ] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="Show what would change, and store nothing.")] = False,
     retrain: Annotated[str | None, typer.Option(metavar="RUN", help="Train this run again, and compare.")] = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from outcomes: new data, new rules where they change, and their lineage; train again if asked."""
+    """Learn from outcomes: store a new dataset, and new rules if they change. Optionally train a run again."""
     plan = FeedbackPlan(until=until, use_holdout=use_holdout, raise_beliefs=raise_beliefs)
     with Workspace.open(workspace) as opened:
         found = find_dataset(opened, dataset)
         version = None if rules is None else find_rules(opened, rules)
         if preview:
             proposed = propose_feedback(opened, found.id, version, plan)
-            say({"summary": proposed.summary, "ratios": plain(proposed.ratios)}, _words(proposed.summary), as_json)
+            print_result(
+                {"summary": proposed.summary, "ratios": plain(proposed.ratios)}, _words(proposed.summary), as_json
+            )
             return
         learnt = learn_from_outcomes(opened, found.id, version, plan)
         value: dict[str, Any] = {"dataset": learnt.dataset.id, "rules": None, "summary": learnt.feedback.summary}
@@ -202,7 +220,7 @@ def feedback(
         if retrain is not None:
             value["retrained"], sentence = _retrain(opened, find_run(opened, retrain).id, learnt.record)
             words.append(sentence)
-    say(value, "\n".join(words), as_json)
+    print_result(value, "\n".join(words), as_json)
 
 
 def find_dataset(workspace: Workspace, name: str) -> DatasetRecord:
@@ -234,17 +252,19 @@ def find_queue(workspace: Workspace, name: str) -> QueueRecord:
     return found[0]
 
 
-def _hand_out(workspace: Workspace, queue: QueueRecord, output: str | None, how: tuple[bool, bool]) -> None:
+def _write_queue(workspace: Workspace, queue: QueueRecord, output: str | None, how: tuple[bool, bool]) -> None:
     blind, as_json = how
     if output is not None:
         write_output(queue_csv(workspace, queue.id, blind=blind).encode(), output)
     if output != STANDARD:
-        told = _told(workspace, queue)
+        summary = _summary(workspace, queue)
         arms = ", ".join(f"{each['arm']} {each['checks']} of {each['users']}" for each in queue.plan.get("arms", ()))
-        say({**told, "plan": queue.plan}, f"{queue.id}  {queue.name}: {told['checks']} users ({arms})", as_json)
+        print_result(
+            {**summary, "plan": queue.plan}, f"{queue.id}  {queue.name}: {summary['checks']} users ({arms})", as_json
+        )
 
 
-def _told(workspace: Workspace, queue: QueueRecord) -> dict[str, Any]:
+def _summary(workspace: Workspace, queue: QueueRecord) -> dict[str, Any]:
     checks, done = len(workspace.queues.entries(queue.id)), len(workspace.queues.outcomes(queue.id))
     return {"id": queue.id, "name": queue.name, "made": queue.made.isoformat(), "checks": checks, "outcomes": done}
 
@@ -258,8 +278,9 @@ def _retrain(workspace: Workspace, run: str, record: Any) -> tuple[dict[str, Any
     return {"run": new, "figures": plain(found.figures), "by_old": plain(found.by_old)}, f"{new}  {found.sentence}"
 
 
-def _words(told: dict[str, float]) -> str:
+def _words(summary: dict[str, float]) -> str:
     return (
-        f"{told['checks']:,} checks: {told['confirmed']:,} new positives ({told['withheld']:,} kept for measuring), "
-        f"mean soft label {told['mean_before']:.4f} → {told['mean_after']:.4f}, {told['changed_rows']:,} rows change."
+        f"{summary['checks']:,} checks: {summary['confirmed']:,} new positives ({summary['withheld']:,} kept for "
+        f"measuring), mean soft label {summary['mean_before']:.4f} → {summary['mean_after']:.4f}, "
+        f"{summary['changed_rows']:,} rows change."
     )

@@ -1,4 +1,4 @@
-"""The command `spu paper`: the paper's tables and theorems, as stored or run anew."""
+"""The command `spu paper`: the tables and theorems of the paper, stored results or computed again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from spu_core.checks import check_choice
-from spu_core.commands.output import STANDARD, AsJson, progress_bar, write_output
+from spu_core.commands.command_io import STANDARD, AsJson, progress_bar, write_output
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, experiment, stored_result
 from spu_core.experiments.settings import SCALES
@@ -33,7 +33,7 @@ def paper(
             help=f"{', '.join(EXPERIMENTS)} or {EVERY}; without one, they are listed.", autocompletion=_names
         ),
     ] = None,
-    run: Annotated[bool, typer.Option("--run/--stored", help="Compute it now, or show what is shipped.")] = False,
+    run: Annotated[bool, typer.Option("--run/--stored", help="Compute it now, or show the stored result.")] = False,
     data: Annotated[
         Path | None, typer.Option(help="Folder of data files; else SPU_DATA, else OpenML.", show_default=False)
     ] = None,
@@ -44,7 +44,7 @@ def paper(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown instead of words.")] = False,
     output: Annotated[str, typer.Option("--output", "-o", help="A file; - for standard output.")] = STANDARD,
 ) -> None:
-    """Print the paper's figures, ours with standard errors, and what became of each claim."""
+    """Print the figures of the paper, ours with standard errors, and the result for each claim."""
     if name is None:
         typer.echo(_listing())
         return
@@ -71,20 +71,20 @@ def _computed(names: list[str], settings: ExperimentSettings) -> list[Experiment
 
 
 def _stored(names: list[str]) -> list[ExperimentResult]:
-    """What is shipped; of many, those that are missing are named and left out."""
+    """Stored results. Of several, missing ones are reported and left out."""
     if len(names) == 1:
-        return [_told(stored_result(names[0]))]
+        return [_noted(stored_result(names[0]))]
     found = []
     for name in names:
         try:
-            found.append(_told(stored_result(name)))
+            found.append(_noted(stored_result(name)))
         except WorkspaceError as problem:
             typer.echo(str(problem), err=True)
     return found
 
 
-def _told(result: ExperimentResult) -> ExperimentResult:
-    typer.echo(f"{result.name}: the stored result of {result.provenance.made_on}; --run computes it anew.", err=True)
+def _noted(result: ExperimentResult) -> ExperimentResult:
+    typer.echo(f"{result.name}: the stored result of {result.provenance.made_on}; --run computes it again.", err=True)
     return result
 
 

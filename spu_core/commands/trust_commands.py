@@ -1,4 +1,4 @@
-"""Commands of trust: what a run's figures would imply, which rows to audit, and what the verdicts say."""
+"""Commands on the reliability of a run: `spu trust`, `echo` and `audit`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from spu_core.commands.choice import Folder, RunName, bundles_of, find_run, is_file
-from spu_core.commands.output import (
+from spu_core.commands.command_io import (
     AsJson,
+    Folder,
+    RunName,
+    bundles_of,
     check_table_name,
+    find_run,
+    is_file,
     plain,
+    print_result,
     read_input,
     read_text,
-    say,
     write_frame,
     write_output,
 )
@@ -42,9 +46,11 @@ from spu_core.trust.audit_list import HIDDEN_ROLES
 from spu_core.trust.audit_totals import METHODS
 from spu_core.workspace import Workspace
 
-audit_commands = typer.Typer(help="Which rows to check by hand, and what the verdicts say.", no_args_is_help=True)
+audit_commands = typer.Typer(
+    help="Audits: choose rows to check by hand, and estimate figures from the verdicts.", no_args_is_help=True
+)
 PlanFile = Annotated[str, typer.Option("--plan", help="The plan (JSON): written by `plan`, read by `estimate`.")]
-TargetName = Annotated[str, typer.Option(help=f"What to know best: {', '.join(TARGETS)}.")]
+TargetName = Annotated[str, typer.Option(help=f"The figure to estimate best: {', '.join(TARGETS)}.")]
 Expected = Annotated[float | None, typer.Option("--prior", help="The share of positives to expect, where known.")]
 
 
@@ -62,7 +68,7 @@ def trust(
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """What AUC_SPU would imply about the true AUC under Theorem 2: a what-if, never an estimate."""
+    """Show what AUC_SPU implies about the true AUC under Theorem 2: a what-if, not an estimate."""
     bundle = bundles_of([run], workspace)[0]
     what_if = WhatIf.of_run(bundle.run, bundle.point.threshold)
     start = what_if.default()
@@ -87,7 +93,7 @@ def trust(
         implied.sentence,
         "A what-if: rules usually break its assumption; `spu audit` tests it.",
     ]
-    say(value, "\n".join(words), as_json)
+    print_result(value, "\n".join(words), as_json)
 
 
 def echo(
@@ -95,7 +101,7 @@ def echo(
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Train a stored run's candidate with and without the rule columns: does it only repeat the rules?"""
+    """Check whether a stored run only repeats the rules: train it with and without the columns that they read."""
     with Workspace.open(workspace) as opened:
         record = find_run(opened, run)
         version = None
@@ -103,7 +109,7 @@ def echo(
             version = opened.rule_sets.get(record.rule_set, record.rule_set_version)
         done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), version))
     report = echo_result(done)
-    say({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
+    print_result({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
 
 
 @audit_commands.command("outlook")
@@ -114,10 +120,10 @@ def outlook(
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """The bounds to expect for each number of checks, before anybody has looked."""
+    """Show the expected interval for each number of checks, before any row is checked."""
     bundle = bundles_of([run], workspace)[0]
     table = outlook_table(Population.of_run(bundle.run, bundle.point.threshold, prior=prior), target)
-    say(table, table.to_string(index=False, float_format=lambda value: f"{value:.3f}"), as_json)
+    print_result(table, table.to_string(index=False, float_format=lambda value: f"{value:.3f}"), as_json)
 
 
 @audit_commands.command("plan")
@@ -137,7 +143,7 @@ def plan(
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw the rows to check: a review list with strata and chances, and the plan that estimates need."""
+    """Choose rows to check: write a review list with strata and probabilities, and the plan for `estimate`."""
     check_table_name(output)
     bundle = bundles_of([run], workspace)[0]
     population = Population.of_run(bundle.run, bundle.point.threshold, prior=prior)
@@ -148,7 +154,7 @@ def plan(
     kept = _keep_plan(run, drawn, workspace) if keep else None
     value = {"audit": drawn.code, "checks": drawn.checks, "list": output, "plan": plan_file, "kept_as": kept}
     words = f"{output}: {drawn.checks:,} rows of audit {drawn.code}; {plan_file} holds the plan"
-    say(value, words if kept is None else f"{words}; kept as {kept}", as_json, beside=output)
+    print_result(value, words if kept is None else f"{words}; kept as {kept}", as_json, beside=output)
 
 
 @audit_commands.command("estimate")
@@ -171,18 +177,18 @@ def estimate(
         with Workspace.open(workspace) as opened:
             for reading in readings:
                 keep_verdicts(opened, opened.audits.get(audit), reading)
-    said = tuple(item for reading in readings for item in reading.verdicts)
+    verdicts_read = tuple(item for reading in readings for item in reading.verdicts)
     how = {"treatment": treatment, "method": method}
     if data is None:
-        found = estimate_audit(population_of(bundle.run, drawn), drawn, said, **how)  # type: ignore[arg-type]
+        found = estimate_audit(population_of(bundle.run, drawn), drawn, verdicts_read, **how)  # type: ignore[arg-type]
         result = AuditResult(found, check_assumptions(found), {})
     else:
-        result = audit_result(bundle.run, _rows_of(data, bundle.run), drawn, said, **how)  # type: ignore[arg-type]
-    say(_value(result), "\n".join(_words(result)), as_json)
+        result = audit_result(bundle.run, _rows_of(data, bundle.run), drawn, verdicts_read, **how)  # type: ignore[arg-type]
+    print_result(_value(result), "\n".join(_words(result)), as_json)
 
 
 def _rows_of(source: str, run: Run) -> Table:
-    """The table of the run, told by its number of rows."""
+    """The table of the run; another number of rows is refused."""
     table = read_input(source)
     if len(table) != run.basis.fold.size:
         raise SpuError(

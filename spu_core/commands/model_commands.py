@@ -1,37 +1,57 @@
-"""Commands on models: plan and train a study, compare its runs, score new rows."""
+"""Commands on models: `spu plan`, `train`, `compare` and `score`."""
 
 from __future__ import annotations
 
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spu_core.commands.choice import Folder, RunName, RunNames, bundles_of
-from spu_core.commands.output import (
+from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
+    Folder,
+    RunName,
+    RunNames,
+    bundles_of,
     check_table_name,
+    open_input,
     plain,
+    print_result,
     progress_bar,
     read_text,
     rows_input,
-    say,
     write_output,
 )
-from spu_core.commands.scale import EngineName, Scheduler, open_input, score_on_cluster, tell_way
-from spu_core.engines.executors import Engine, open_executor
+from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
 from spu_core.engines.study import Study
+from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.flagging import FLAG_BY
 from spu_core.export.scoring import score_stream
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
+from spu_core.tables import Table, TableFolder
 from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, TrainProgress, compare_runs
 
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", help="Where the fits run: here, or dask (a cluster).", autocompletion=lambda: list(ENGINES)
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        envvar=SCHEDULER_VARIABLE,
+        help="Address of a Dask scheduler, tcp://host:port; without it, --engine dask starts workers on this computer.",
+    ),
+]
 DEFAULT_METHODS = ("fused", "lightgbm", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
 
 
@@ -47,8 +67,8 @@ def _methods(start: str) -> list[tuple[str, str]]:
     return [(key, entry.title) for key, entry in METHODS.items() if key.startswith(start)]
 
 
-def _flag_ways(start: str) -> list[str]:
-    return [way for way in FLAG_BY if way.startswith(start)]
+def _flag_rules(start: str) -> list[str]:
+    return [name for name in FLAG_BY if name.startswith(start)]
 
 
 def plan(
@@ -67,7 +87,7 @@ def plan(
     seed: Annotated[int, typer.Option(help="Seed of folds and models.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Write a study: roles, rules, candidates and settings, ready for `spu train`."""
+    """Write a study for `spu train`: roles, rules, candidates and settings."""
     table = open_input(file)
     if role:
         table = table.with_roles(dict(_pair(entry) for entry in role))
@@ -76,7 +96,7 @@ def plan(
     study = Study.of(table, chosen, TrainPlan(TrainConfig(folds=folds, seed=seed), candidates))
     write_output(study.to_json().encode(), output)
     value = {"study": output, "candidates": [candidate.name for candidate in candidates], "rows": len(table)}
-    say(value, f"{output}: {len(candidates)} candidates on {len(table):,} rows", as_json, beside=output)
+    print_result(value, f"{output}: {len(candidates)} candidates on {len(table):,} rows", as_json, beside=output)
 
 
 def train(
@@ -97,17 +117,17 @@ def train(
     study = Study.from_json(read_text(config))
     table = study.prepare(open_input(data))
     where = Engine.chosen(engine, scheduler)
-    tell_way(where, table, study)
+    _show_memory_plan(where, table, study)
     output.mkdir(parents=True, exist_ok=True)
     bundles: list[Path] = []
     runs: list[Run] = []
     errors: dict[str, str | None] = {}
-    with progress_bar(as_json, "training") as show, open_executor(where, table) as place:
+    with progress_bar(as_json, "training") as show, open_executor(where, table) as executor:
 
-        def tell(progress: TrainProgress) -> None:
+        def report(progress: TrainProgress) -> None:
             show(progress.share, f"{progress.candidate}, {progress.step}")
 
-        for run, bundle in study.run(table, tell, place=place):
+        for run, bundle in study.run(table, report, executor=executor):
             if bundle is None:
                 errors[run.name] = run.error
             else:
@@ -122,13 +142,13 @@ def train(
         "rows_differ": changed,
         "comparison": None if comparison is None else _summary(comparison),
     }
-    say(value, "\n".join(_train_words(bundles, errors, changed, comparison)), as_json)
+    print_result(value, "\n".join(_train_words(bundles, errors, changed, comparison)), as_json)
 
 
 def compare(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
-    """Compare trained runs on the soft labels they share: leaderboard, what can be told apart, the verdict."""
+    """Compare trained runs on the soft labels that they share: leaderboard, differences, recommendation."""
     comparison = compare_runs([bundle.run for bundle in bundles_of(runs, workspace)])
-    say(_summary(comparison), "\n".join(_comparison_words(comparison)), as_json)
+    print_result(_summary(comparison), "\n".join(_comparison_words(comparison)), as_json)
 
 
 def score(
@@ -143,7 +163,7 @@ def score(
     ],
     flag_by: Annotated[
         str,
-        typer.Option(help="Flag by the stored 'threshold' or the stored 'share'.", autocompletion=_flag_ways),
+        typer.Option(help="Flag by the stored 'threshold' or the stored 'share'.", autocompletion=_flag_rules),
     ] = "threshold",
     raw: Annotated[bool, typer.Option("--raw", help="Do not neutralise formulas in text cells.")] = False,
     workspace: Folder = None,
@@ -151,14 +171,14 @@ def score(
     scheduler: Scheduler = None,
     as_json: AsJson = False,
 ) -> None:
-    """Score new rows: score, flag, rank, reasons; with hints where they differ from the training rows."""
+    """Score new rows: score, flag, rank and reasons; notes say where the rows differ from the training rows."""
     scoring = Scoring(flag_by=flag_by)
     if not Path(file).is_dir():
         check_table_name(output)
     [bundle] = bundles_of([run], workspace)
     if Path(file).is_dir() and (where := Engine.chosen(engine, scheduler)).name == "dask":
-        found = score_on_cluster(where, bundle, file, output, scoring)
-        say(_score_value(found), "\n".join(found.notes), as_json)
+        found = _score_on_cluster(where, bundle, file, output, scoring)
+        print_result(_score_value(found), "\n".join(found.notes), as_json)
         return
     check_table_name(output)
     source = rows_input(file)
@@ -169,7 +189,33 @@ def score(
             found = bundle.score_file(
                 source, output, scoring, raw=raw, on_progress=lambda at: show(at.share, f"{at.step}, {at.rows:,} rows")
             )
-    say(_score_value(found), "\n".join(found.notes), as_json, beside=output)
+    print_result(_score_value(found), "\n".join(found.notes), as_json, beside=output)
+
+
+def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, scoring: Scoring) -> ScoreReport:
+    """Score a folder of parquet files into another folder, file by file on the workers of a cluster."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = save_bundle(bundle, Path(folder) / "model.spu").read_bytes()
+    with open_cluster(engine.scheduler) as cluster:
+        return score_folder_on(cluster, data, source, target, scoring)
+
+
+def _show_memory_plan(engine: Engine, table: Table | TableFolder, study: Study) -> None:
+    """Print the memory plan to standard error before the training, unless a table trains in memory and fits."""
+    here = plan_memory(
+        len(table),
+        len(table.features),
+        study.plan.candidates,
+        study.plan.config,
+        from_files=isinstance(table, TableFolder),
+        refine=study.refine,
+    )
+    plan = plan_memory_on(engine, here)
+    is_plain = engine.name == "here" and isinstance(table, Table)
+    if not is_plain or not plan.fits:
+        typer.echo(plan.words, file=sys.stderr)
+    if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):
+        typer.echo(refused, file=sys.stderr)
 
 
 def _score_value(report: ScoreReport) -> dict[str, object]:
@@ -177,7 +223,7 @@ def _score_value(report: ScoreReport) -> dict[str, object]:
 
 
 def _with_fingerprint(bundle: Bundle, fingerprint: str) -> Bundle:
-    """A workspace that has the same table then knows the bundle as one of its own."""
+    """The bundle with the fingerprint of its table, so that a workspace with this table can import it as a run."""
     return bundle.with_passport(replace(bundle.passport, fingerprint=fingerprint))
 
 
