@@ -101,9 +101,9 @@ def truth_of(run: Run, population: Population) -> dict[str, float]:
 
 def filled_list(reviewed: pd.DataFrame, verdicts: tuple[VerdictRecord, ...], reviewer: str) -> pd.DataFrame:
     """A review list with the stored verdicts of this reviewer."""
-    said = {item.row: item for item in verdicts if item.reviewer == reviewer}
+    stored = {item.row: item for item in verdicts if item.reviewer == reviewer}
     filled = reviewed.copy()
-    filled["verdict"] = [said[row].verdict if row in said else "" for row in filled["row"]]
-    filled["note"] = [said[row].note if row in said else "" for row in filled["row"]]
+    filled["verdict"] = [stored[row].verdict if row in stored else "" for row in filled["row"]]
+    filled["note"] = [stored[row].note if row in stored else "" for row in filled["row"]]
     filled["reviewer"] = reviewer
     return filled

@@ -175,10 +175,10 @@ class StoredModel:
 
 def with_words(bundle: Bundle, words: ExportWords) -> Bundle:
     """The bundle with these texts; its own texts stay where these are empty."""
-    said = {name: text for name, text in asdict(words).items() if text and name not in ("keep_rows", "changes")}
+    texts = {name: text for name, text in asdict(words).items() if text and name not in ("keep_rows", "changes")}
     changes = tuple(line.strip() for line in words.changes.splitlines() if line.strip())
     own = bundle.passport
-    return bundle.with_passport(replace(own, **said, history=(*own.history, *changes)))
+    return bundle.with_passport(replace(own, **texts, history=(*own.history, *changes)))
 
 
 @dataclass(frozen=True)

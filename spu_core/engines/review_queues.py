@@ -198,8 +198,8 @@ class QueueCandidates:
         frame, sides = found.to_frame(), found.side.tolist()
         score, arm = next(iter(self.scores.values()))[found.row], np.full(len(found), DISAGREEMENT, dtype=object)
         entries = self.entries(Queue(found.row, self.users[found.row], arm, score, ()))
-        told = {"user": [entry.user for entry in entries], "reasons": [entry.reasons for entry in entries]}
-        return frame.assign(**told, side=sides)
+        columns = {"user": [entry.user for entry in entries], "reasons": [entry.reasons for entry in entries]}
+        return frame.assign(**columns, side=sides)
 
     def entries(self, queue: Queue, sides: Sequence[str] = ()) -> list[QueueEntry]:
         """The rows of a queue to store, with the reasons of the model and the rules that fired."""

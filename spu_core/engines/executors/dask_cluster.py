@@ -159,7 +159,7 @@ def open_cluster(
     Raises
     ------
     EngineError
-        Dask is missing, nobody answers, or versions on the workers differ from those here.
+        Dask is missing, no scheduler answers, or versions on the workers differ from those here.
     """
     need_dask()
     address = scheduler or os.environ.get(SCHEDULER_VARIABLE) or None

@@ -52,13 +52,13 @@ def score(context: JobContext) -> dict[str, Any]:
     scoring = Scoring(flag_by=context.parameters.get("flag_by", "threshold"))
     found: dict[str, Any] = {}
 
-    def tell(at: ScoreProgress) -> None:
+    def show_progress(at: ScoreProgress) -> None:
         context.progress(LOADING + (WRITTEN - LOADING) * at.share, at.step, {"rows": at.rows})
 
     def write(path: Path) -> None:
         # The ending of the name decides the format, and a draft has none.
         target = path.with_suffix(".parquet")
-        report = bundle.score_file(rows, target, scoring, on_progress=tell)
+        report = bundle.score_file(rows, target, scoring, on_progress=show_progress)
         target.replace(path)
         found.update(rows=report.rows, flagged=report.flagged, notes=list(report.notes))
         detail["report"] = report.to_dict()

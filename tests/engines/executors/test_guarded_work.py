@@ -111,7 +111,7 @@ def test_the_text_of_an_error_decides_nothing(pool):
     def fails():
         raise ValueError("Socket recv error: failed to bind a port, allreduce, connect to rank 1")
 
-    with pytest.raises(ValueError, match="^Socket recv error"):
+    with pytest.raises(ValueError, match=r"^Socket recv error"):
         run_guarded(pool, fails, Deadline(), "Fold 1")
     assert pool.restarts == 1
 
