@@ -212,11 +212,11 @@ def count_rows(monkeypatch, tmp_path):
     function, line, page = code_of("Add a kind of job")
     # The module lies beside the engine rather than in it.
     (tmp_path / "count_rows.py").write_text(
-        f"from typing import Any\n\nfrom spu_core.engines.jobs import Task\n\n\n{function}", encoding="utf-8"
+        f"from typing import Any\n\nfrom spu_core.engines.jobs import JobContext\n\n\n{function}", encoding="utf-8"
     )
     monkeypatch.syspath_prepend(tmp_path)
     for kind, home in value_of(line).items():
-        monkeypatch.setitem(JOBS, kind, home.removeprefix("spu_core.engines."))
+        monkeypatch.setitem(JOBS, kind, home.removeprefix("spu_core.engines.jobs."))
     yield page
     sys.modules.pop("count_rows", None)
 

@@ -91,7 +91,7 @@ def profile_of(run: Run) -> Profile:
 def profile_column(features: Features, place: int) -> ColumnProfile:
     """The portrait of one encoded column."""
     step = max(1, len(features) // SAMPLE)
-    values = features.store.matrix[::step, place]
+    values = features.every(step)[:, place]
     present = values[~np.isnan(values)].astype(np.float64)
     column = features.columns[place]
     missing = 1.0 - present.size / max(values.size, 1)

@@ -154,8 +154,9 @@ class RuleSet:
 
     def fit(self, table: Table | TableFolder) -> FittedRules:
         """Freeze what the active rules learn from a table (quantiles, ratios, priors) as numbers."""
-        fit = _fit_on_folder if isinstance(table, TableFolder) else fit_rules
-        return fit(self.active, table)
+        if isinstance(table, TableFolder):
+            return _fit_on_folder(self.active, table)
+        return fit_rules(self.active, table)
 
     def to_json(self) -> str:
         """The set as JSON text with a schema version; equal sets give equal text."""

@@ -171,7 +171,7 @@ def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(
     def fail(_):
         raise RuntimeError("surprise")
 
-    monkeypatch.setattr("spu_core.commands.data.open_input", fail)
+    monkeypatch.setattr("spu_core.commands.data_commands.open_input", fail)
     assert ended(monkeypatch, "profile", "sales.csv") == 3
     printed = capsys.readouterr().err
     assert "A fault of ours (RuntimeError: surprise)" in printed
@@ -187,7 +187,7 @@ def test_ctrl_c_is_exit_code_130(run, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spu_core.commands.data.open_input", stop)
+    monkeypatch.setattr("spu_core.commands.data_commands.open_input", stop)
     assert ended(monkeypatch, "profile", "sales.csv") == 130
 
 

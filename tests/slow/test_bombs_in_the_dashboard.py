@@ -7,7 +7,7 @@ import time
 import psutil
 import pytest
 
-from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.workspace import Home, Workspace
 from tests.live import open_tab_in, running_server
 from tests.tables.bombs import BOMBS
@@ -28,7 +28,7 @@ def listener(url: str) -> psutil.Process:
 @pytest.mark.browser
 @pytest.mark.xdist_group("processes")
 @pytest.mark.skipif(
-    os.environ.get("SPU_SLOW") != "1", reason="Takes minutes; tests/engines/test_bombs.py has a sample."
+    os.environ.get("SPU_SLOW") != "1", reason="Takes minutes; tests/engines/jobs/test_harmful_files.py has a sample."
 )
 def test_no_bomb_takes_the_server(browser, tmp_path):
     with running_server(tmp_path / "home", tmp_path / "server.log") as server:

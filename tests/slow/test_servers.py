@@ -8,7 +8,7 @@ import time
 import pytest
 
 from spu_core.engines import jobs_now, start_worker, wait_for
-from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.workspace import Home, JobStatus, Workspace, check
 from tests.dashboard.trained import bring_sample, train_quickly
 from tests.engines.steps import job, sleep

@@ -120,8 +120,8 @@ SCENARIOS = {
     "open": Scenario(some_work, open_again, verify),
     "run": Scenario(some_work, do_job, verify_jobs),
     "start": Scenario(some_work, start_job, verify_jobs),
-    "watch": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.worker"),
-    "end": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.task_process"),
+    "watch": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.processes.supervisor"),
+    "end": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.processes.worker"),
 }
 
 

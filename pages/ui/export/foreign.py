@@ -13,8 +13,8 @@ from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import show_findings
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
-from spu_core.engines.foreign import keep_as_run, keep_rules, kept_before, refusal_to_keep
-from spu_core.engines.scoring_files import ScoredFile, score_foreign
+from spu_core.engines.jobs.score import ScoredFile, score_foreign
+from spu_core.engines.stored_runs import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, Scoring, load_bundle, model_card
 from spu_core.rules import RuleSet

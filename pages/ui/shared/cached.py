@@ -14,8 +14,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from spu_core.engines.profiles import kept_profile, profile_of
-from spu_core.engines.reading import read_aside
+from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
 from spu_core.tables import Role, Table, TableFolder, TableProfile
@@ -50,7 +49,7 @@ def cache_result(
 
     `keys` says how to name classes of arguments that only one page has.
     """
-    hash_funcs = {**KEYS, **(keys or {})}
+    hash_funcs: dict[type, Callable[[Any], Any]] = {**KEYS, **(keys or {})}
     return st.cache_resource(max_entries=max_entries, show_spinner=spinner, ttl=ttl, hash_funcs=hash_funcs)
 
 

@@ -10,23 +10,12 @@ from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
 from pages.ui.train.options import TrainOptions
 from spu_core.charts import learning_curve_chart
-from spu_core.engines import (
-    CandidateState,
-    Job,
-    JobLimits,
-    TrainingView,
-    cancel,
-    jobs_now,
-    restart,
-    start_worker,
-    summary_table,
-    training_jobs,
-)
-from spu_core.engines.places import Engine
-from spu_core.engines.ways import refused_on, way_on
+from spu_core.engines import Job, JobLimits, cancel, jobs_now, restart, start_worker
+from spu_core.engines.executors import Engine
+from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
+from spu_core.engines.stored_runs import summary_table
+from spu_core.engines.training_cost import estimate_training, plan_memory, plan_memory_on, refused_on
 from spu_core.tables import Role, Table, TableFolder
-from spu_core.training import estimate_training
-from spu_core.training.way import training_way
 from spu_core.workspace import JobStatus, RunRecord
 
 # How much of the rows one click holds back, in %.
@@ -127,9 +116,9 @@ def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
     st.markdown(
         f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
     )
-    here = training_way(*size, from_files=from_files, refine=options.refine)
+    here = plan_memory(*size, from_files=from_files, refine=options.refine)
     engine = Engine.chosen(options.engine, None)
-    way = way_on(engine, here)
+    way = plan_memory_on(engine, here)
     (st.caption if way.fits else st.warning)(way.words)
     if refused := refused_on(engine, here, options.candidates, options.config):
         st.warning(plain(refused), icon=":material/block:")
