@@ -26,8 +26,7 @@ from spu_core.engines.places import Engine, open_place
 from spu_core.engines.study import Study
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
-from spu_core.export.flagging import FLAG_BY
-from spu_core.export.scoring import score_stream
+from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
 from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, TrainProgress, compare_runs
@@ -163,7 +162,7 @@ def score(
     check_table_name(output)
     source = rows_input(file)
     if output == STANDARD:
-        found = score_stream(bundle, source, sys.stdout, scoring, raw=raw)
+        found = bundle.score_file(source, sys.stdout, scoring, raw=raw)
     else:
         with progress_bar(as_json, "reading") as show:
             found = bundle.score_file(
@@ -178,7 +177,7 @@ def _score_value(report: ScoreReport) -> dict[str, object]:
 
 def _with_fingerprint(bundle: Bundle, fingerprint: str) -> Bundle:
     """A workspace that has the same table then knows the bundle as one of its own."""
-    return bundle.with_passport(replace(bundle.passport, fingerprint=fingerprint))
+    return bundle.with_details(replace(bundle.details, fingerprint=fingerprint))
 
 
 def _pair(entry: str) -> tuple[str, str]:

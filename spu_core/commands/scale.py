@@ -17,7 +17,7 @@ from spu_core.engines.study import Study
 from spu_core.engines.ways import refused_on, way_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
-from spu_core.export.score_writing import write_tables
+from spu_core.export.row_files import write_tables
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder, convert_table, open_folder

@@ -16,8 +16,8 @@ from spu_core.engines.stored_model import StoredModel
 from spu_core.engines.study import soft_labels_of
 from spu_core.errors import BundleError, SpuError
 from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model_card_html, to_csv, write_folder
+from spu_core.export.onnx_export import translatable
 from spu_core.export.onnx_graph import need_onnx
-from spu_core.export.onnx_models import translatable
 from spu_core.rules import RuleSet
 from spu_core.tables import Table
 from spu_core.training import make_split

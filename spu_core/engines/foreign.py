@@ -18,7 +18,7 @@ def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
     """Why a bundle cannot become a run of a dataset; None where it can."""
     if not bundle.rows:
         return "The bundle was exported without its training rows, so it cannot be compared here; it can score."
-    if bundle.passport.fingerprint != dataset.fingerprint:
+    if bundle.details.fingerprint != dataset.fingerprint:
         return (
             f"The bundle was not trained on {dataset.name!r} (their fingerprints differ), so it cannot stand beside "
             "the runs of this dataset; it can score."
@@ -58,8 +58,8 @@ def keep_rules(workspace: Workspace, name: str, rules: RuleSet) -> RuleSetVersio
 
 
 def _draft(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle) -> RunDraft:
-    recipe, run = bundle.recipe, bundle.run
-    rules = None if recipe is None else keep_rules(workspace, f"Rules of {bundle.name}", recipe.rules.rules)
+    label_rules, run = bundle.label_rules, bundle.run
+    rules = None if label_rules is None else keep_rules(workspace, f"Rules of {bundle.name}", label_rules.rules.rules)
     return RunDraft(
         name=bundle.name,
         dataset=dataset.id,

@@ -14,9 +14,9 @@ from spu_core.engines.scoring_files import score_foreign
 from spu_core.engines.stored import names_apart, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.export import Bundle, Scoring
-from spu_core.export.conform import conform
-from spu_core.export.parts import reads_rule_score
-from spu_core.export.reasons import contributions, top_reasons
+from spu_core.export.bundle import conform
+from spu_core.export.model_checks import reads_rule_score
+from spu_core.export.score_report import contributions, top_reasons
 from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table
 from spu_core.trust.holdout import SplitBalance, assign_arms, split_balance

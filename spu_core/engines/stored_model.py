@@ -65,13 +65,13 @@ class StoredModel:
         found = stored_bundle(self.workspace, self.record.id)
         # The catalogue knows the fingerprint; to compute it again would read the whole table.
         known = replace(
-            found.passport,
+            found.details,
             id_column=self.table.column_with(Role.ID),
             data_name=self.table.name,
             fingerprint=self.record.dataset_fingerprint,
-            history=(*found.passport.history, *self.history),
+            history=(*found.details.history, *self.history),
         )
-        named = replace(found, facts=replace(found.facts, name=self.name)).with_passport(known)
+        named = replace(found, facts=replace(found.facts, name=self.name)).with_details(known)
         return with_words(named, self.words)
 
     @property
@@ -148,8 +148,8 @@ def with_words(bundle: Bundle, words: ExportWords) -> Bundle:
     """The bundle with what the analyst says of it; where nothing is said, its own words stay."""
     said = {name: text for name, text in asdict(words).items() if text and name not in ("keep_rows", "changes")}
     changes = tuple(line.strip() for line in words.changes.splitlines() if line.strip())
-    own = bundle.passport
-    return bundle.with_passport(replace(own, **said, history=(*own.history, *changes)))
+    own = bundle.details
+    return bundle.with_details(replace(own, **said, history=(*own.history, *changes)))
 
 
 def _trained_like(record: RunRecord) -> tuple[Any, ...]:

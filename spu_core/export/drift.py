@@ -1,14 +1,170 @@
-"""Whether new rows look like the training rows: each column and the score, compared in outline and said in words."""
+"""A compact portrait of the training rows: quantiles and shares, enough to see later that the data have moved."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
-from spu_core.export.decode import decode
-from spu_core.export.profile import LEVELS, ColumnProfile, Profile
-from spu_core.models import FittedEncoder
+from spu_core.export.manifest import need_fields
+from spu_core.models import Features, FittedEncoder
+from spu_core.models.columns import Column, Family
+from spu_core.training import Run
+
+LEVELS = np.linspace(0.0, 1.0, 21)
+SHOWN_LEVELS = 50
+# More rows do not make quantiles of a portrait visibly better.
+SAMPLE = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSummary:
+    """One encoded column: `missing` is a share; a number has `quantiles`, a category `shares` of its first codes.
+
+    `below[k]` is the exact share of values up to quantile k, which ties move away from the level of the quantile.
+    `shares[k]` belongs to code k: 0 is a rare or unseen level, then the most frequent levels in order.
+    """
+
+    name: str
+    missing: float
+    quantiles: tuple[float, ...] = ()
+    below: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProfile:
+    """The training rows in outline; `score` outlines the out-of-fold scores, `probe` holds scores of made-up rows.
+
+    The made-up rows walk through the quantiles of every column at once. Their scores are known at export, so that
+    whoever loads the bundle can see that it still says the same.
+    """
+
+    columns: tuple[ColumnSummary, ...]
+    score: ColumnSummary
+    rows: int
+    probe: tuple[float, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        columns = [column_to_dict(column) for column in self.columns]
+        return {
+            "columns": columns,
+            "score": column_to_dict(self.score),
+            "rows": self.rows,
+            "probe": list(self.probe),
+        }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> TrainingProfile:
+        need_fields(found, {"columns": list, "score": dict, "rows": int, "probe": list}, "profile")
+        columns = tuple(_column_from(entry) for entry in found["columns"])
+        score, probe = _column_from(found["score"]), _floats(found["probe"])
+        return cls(columns=columns, score=score, rows=found["rows"], probe=probe)
+
+    def probe_rows(self) -> np.ndarray:
+        """The made-up rows, encoded: quantile k of every number, codes in turn for every category, gaps in between."""
+        steps = np.arange(LEVELS.size)
+        matrix = np.full((LEVELS.size, len(self.columns)), np.nan, dtype=np.float32)
+        for place, column in enumerate(self.columns):
+            if column.quantiles:
+                # Columns walk at different speeds, so that the rows are not all alike.
+                matrix[:, place] = np.array(column.quantiles)[(steps * (place % 5 + 1) + place) % LEVELS.size]
+            elif column.shares:
+                matrix[:, place] = (steps + place) % len(column.shares)
+            if column.missing > 0:
+                matrix[place % LEVELS.size, place] = np.nan
+        return matrix
+
+    def probe_rule_score(self) -> np.ndarray:
+        return np.linspace(0.0, 1.0, LEVELS.size)
+
+
+def training_profile(run: Run) -> TrainingProfile:
+    """The portrait of the rows a run was trained on."""
+    features = run.need_rows().evidence.features
+    judged = run.need_score()[run.basis.judged]
+    columns = tuple(profile_column(features, place) for place in range(len(features.columns)))
+    return TrainingProfile(columns=columns, score=number_profile("score", judged, 0.0), rows=len(features))
+
+
+def profile_column(features: Features, place: int) -> ColumnSummary:
+    """The portrait of one encoded column."""
+    step = max(1, len(features) // SAMPLE)
+    values = features.store.matrix[::step, place]
+    present = values[~np.isnan(values)].astype(np.float64)
+    column = features.columns[place]
+    missing = 1.0 - present.size / max(values.size, 1)
+    if column.is_category:
+        return ColumnSummary(name=column.name, missing=missing, shares=code_shares(present, SHOWN_LEVELS + 1))
+    return number_profile(column.name, present, missing)
+
+
+def number_profile(name: str, values: np.ndarray, missing: float) -> ColumnSummary:
+    """Twenty-one quantiles, each a value that occurs; none for no values.
+
+    >>> number_profile("x", np.array([0.0, 0.0, 0.0, 5.0]), 0.0).below[0]
+    0.75
+    """
+    if not values.size:
+        return ColumnSummary(name=name, missing=missing)
+    ordered = np.sort(values)
+    quantiles = np.quantile(ordered, LEVELS, method="inverted_cdf")
+    below = np.searchsorted(ordered, quantiles, side="right") / ordered.size
+    return ColumnSummary(name=name, missing=missing, quantiles=tuple(quantiles.tolist()), below=tuple(below.tolist()))
+
+
+def column_to_dict(column: ColumnSummary) -> dict[str, Any]:
+    parts = {name: list(getattr(column, name)) for name in ("quantiles", "below", "shares")}
+    return {"name": column.name, "missing": column.missing, **parts}
+
+
+def code_shares(codes: np.ndarray, most: int) -> tuple[float, ...]:
+    """The share of each code among the values that are present, up to the last one that occurs.
+
+    >>> code_shares(np.array([1.0, 1.0, 2.0, 0.0]), 50)
+    (0.25, 0.5, 0.25)
+    """
+    if not codes.size:
+        return ()
+    count = np.bincount(codes.astype(np.int64).clip(0, most))
+    return tuple((count[:most] / codes.size).tolist())
+
+
+def _column_from(entry: Mapping[str, Any]) -> ColumnSummary:
+    names = {field.name for field in fields(ColumnSummary)}
+    need_fields(entry, dict.fromkeys(names, object), "profile of a column")
+    parts = {name: _floats(entry[name]) for name in ("quantiles", "below", "shares")}
+    if len(parts["quantiles"]) != len(parts["below"]):
+        raise ValueError("quantiles and below differ in length")
+    return ColumnSummary(name=str(entry["name"]), missing=float(entry["missing"]), **parts)
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def decode(column: Column, value: float) -> str:
+    """The value that was encoded, as text.
+
+    >>> job = Column("job", Family.TEXT, is_category=True, levels=("clerk", "pilot"))
+    >>> decode(job, 2.0), decode(job, 0.0), decode(Column("day", Family.DATE), 19723.5)
+    ('pilot', 'a rare or new level', '2024-01-01')
+    """
+    if np.isnan(value):
+        return "missing"
+    if column.is_category:
+        code = int(value)
+        return column.levels[code - 1] if 0 < code <= len(column.levels) else "a rare or new level"
+    # The matrix is float32, so digits beyond the seventh are not the table's.
+    number = float(value) + column.offset
+    if column.family is Family.DATE:
+        return str(np.datetime64("1970-01-01") + np.timedelta64(int(np.floor(number)), "D"))
+    if column.family is Family.BOOLEAN:
+        return "yes" if number else "no"
+    return f"{number:.6g}" if abs(number) < 1e6 or number % 1 else f"{number:.0f}"
+
 
 SLIGHT = 0.1
 STRONG = 0.25
@@ -122,7 +278,7 @@ class DriftReport:
 class DriftCounter:
     """Counts chunk by chunk what the report needs; its size does not grow with the rows."""
 
-    profile: Profile
+    profile: TrainingProfile
     encoder: FittedEncoder
     rows: int = 0
     _counts: list[np.ndarray] = field(default_factory=list)
@@ -187,7 +343,7 @@ class DriftCounter:
         return decode(self.encoder.columns[place], value)
 
 
-def score_drift(before: ColumnProfile, ordered: np.ndarray) -> ScoreDrift:
+def score_drift(before: ColumnSummary, ordered: np.ndarray) -> ScoreDrift:
     """The distance between the quantiles of old and new scores."""
     old = np.array(before.quantiles)
     new = ordered[np.ceil(LEVELS * ordered.size).astype(np.int64).clip(1) - 1]
@@ -200,17 +356,17 @@ def score_drift(before: ColumnProfile, ordered: np.ndarray) -> ScoreDrift:
     )
 
 
-def _edges(column: ColumnProfile) -> tuple[np.ndarray, np.ndarray]:
+def _edges(column: ColumnSummary) -> tuple[np.ndarray, np.ndarray]:
     """Distinct quantiles and the share of training values up to each."""
     edges, first = np.unique(np.array(column.quantiles), return_index=True)
     return edges, np.array(column.below)[first]
 
 
-def _bins(column: ColumnProfile) -> int:
+def _bins(column: ColumnSummary) -> int:
     return _edges(column)[0].size + 1 if column.quantiles else len(column.shares) + 1
 
 
-def _shares_before(column: ColumnProfile) -> np.ndarray:
+def _shares_before(column: ColumnSummary) -> np.ndarray:
     if column.quantiles:
         return np.diff(np.concatenate([[0.0], _edges(column)[1], [1.0]])).clip(0.0)
     return np.array([*column.shares, max(0.0, 1.0 - sum(column.shares))])
@@ -223,7 +379,7 @@ def _noise(shares: np.ndarray, rows: int) -> float:
     return float(np.sqrt(2.0 * shares * (1.0 - shares) / (np.pi * rows)).sum())
 
 
-def _middle(column: ColumnProfile, count: np.ndarray) -> float:
+def _middle(column: ColumnSummary, count: np.ndarray) -> float:
     """The median to the nearest edge."""
     edges = _edges(column)[0]
     at = int(np.searchsorted(np.cumsum(count), count.sum() / 2))

@@ -18,9 +18,9 @@ from tests.export.hostile import Canary, good, members_of, resealed, zip_of
 @pytest.fixture
 def no_child(monkeypatch):
     """These files must be refused before anything reaches a native library, even in a child."""
-    import spu_core.export.trial as trial
+    import spu_core.export.storage as storage
 
-    monkeypatch.setattr(trial, "try_in_child", lambda data: pytest.fail("the file reached the trial"))
+    monkeypatch.setattr(storage, "try_in_child", lambda data: pytest.fail("the file reached the trial"))
 
 
 def test_a_bundle_cut_at_a_hundred_offsets_is_refused(no_child):

@@ -12,7 +12,7 @@ import pytest
 from spu_core.errors import BundleError
 from spu_core.export import bundle_bytes, load_bundle
 from spu_core.export.archive import MANIFEST, digest, pack_archive
-from spu_core.export.lightgbm_text import parse_text
+from spu_core.export.model_checks import parse_text
 from tests.export.examples import example
 from tests.export.hostile import Canary, good, members_of, resealed
 

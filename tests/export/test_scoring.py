@@ -14,14 +14,20 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import BundleError, TableError
-from spu_core.export import FlagPoint, Scoring, sources
-from spu_core.export.drift import ColumnDrift, DriftCounter, score_drift
-from spu_core.export.flagging import share_threshold
-from spu_core.export.profile import ColumnProfile, Profile, code_shares, number_profile
+from spu_core.export import FlagPoint, Scoring, row_files
+from spu_core.export.bundle import ScoreWork
+from spu_core.export.bundle_parts import share_threshold
+from spu_core.export.drift import (
+    ColumnDrift,
+    ColumnSummary,
+    DriftCounter,
+    TrainingProfile,
+    code_shares,
+    number_profile,
+    score_drift,
+)
+from spu_core.export.row_files import RowSource, open_rows
 from spu_core.export.score_report import ScoreReport
-from spu_core.export.score_work import ScoreWork
-from spu_core.export.scoring import score_stream
-from spu_core.export.sources import RowSource, open_rows
 from spu_core.tables import read_table
 from tests.export.examples import example, make_frame
 
@@ -296,7 +302,7 @@ def test_a_piece_of_a_text_file_is_let_go_before_the_next_is_read(tmp_path, monk
         frames.append(weakref.ref(table.frame))
         return table
 
-    monkeypatch.setattr(sources, "read_table", watched)
+    monkeypatch.setattr(row_files, "read_table", watched)
     chunks = source.chunks()
     while next(chunks, None) is not None:
         pass
@@ -411,9 +417,9 @@ def test_drift_is_the_share_of_rows_that_would_have_to_move_and_parts_add_up(bun
     encoder = bundle.fitted.encoder
     place = [column.name for column in encoder.columns].index("amount")
     numbers = number_profile("amount", np.arange(1.0, 5.0), 0.0)
-    levels = ColumnProfile(name="job", missing=0.5, shares=(0.0, 0.75, 0.25))
+    levels = ColumnSummary(name="job", missing=0.5, shares=(0.0, 0.75, 0.25))
     columns = [numbers if at == place else levels for at in range(len(encoder.columns))]
-    profile = Profile(columns=tuple(columns), score=number_profile("score", np.arange(5.0), 0.0), rows=20)
+    profile = TrainingProfile(columns=tuple(columns), score=number_profile("score", np.arange(5.0), 0.0), rows=20)
     rows = np.full((40, len(columns)), np.nan, dtype=np.float32)
     rows[:30, place] = 4.0
     other = (place + 1) % len(columns)
@@ -438,7 +444,7 @@ def test_drift_is_the_share_of_rows_that_would_have_to_move_and_parts_add_up(bun
 
 
 def test_a_column_without_values_has_no_quantiles():
-    assert number_profile("x", np.array([]), 1.0) == ColumnProfile(name="x", missing=1.0)
+    assert number_profile("x", np.array([]), 1.0) == ColumnSummary(name="x", missing=1.0)
     assert code_shares(np.array([]), 50) == ()
     some = number_profile("x", np.array([3.0, 1.0, 1.0]), 0.25)
     assert (some.quantiles[0], some.quantiles[-1], some.missing) == (1.0, 3.0, 0.25)
@@ -474,7 +480,7 @@ def test_settings_state_their_law(setting, value):
 
 
 def test_a_scored_file_is_whole_or_absent(tmp_path, bundle, monkeypatch):
-    import spu_core.export.score_writing as module
+    import spu_core.export.row_files as module
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -503,7 +509,7 @@ def test_progress_rises_to_the_end_in_two_steps(tmp_path, bundle, suffix):
 def test_a_stream_gets_the_same_csv_as_a_file(tmp_path, bundle):
     frame, stream = make_frame(60, seed=5), io.StringIO()
 
-    report = score_stream(bundle, frame, stream)
+    report = bundle.score_file(frame, stream)
 
     bundle.score_file(frame, tmp_path / "out.csv")
     assert stream.getvalue() == (tmp_path / "out.csv").read_text(encoding="utf-8")

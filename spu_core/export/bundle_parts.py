@@ -1,18 +1,179 @@
-"""What a bundle remembers of its run: config, figures, folds and out-of-fold scores, enough to compare it again."""
+"""What a run cannot know of itself: its rules in frozen form, its id column, its purpose, licence and contact."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from spu_core.checks import check_choice, check_share
 from spu_core.errors import BundleError
-from spu_core.export.reading import need_fields
+from spu_core.export.manifest import need_fields
+from spu_core.labels import COMBINERS, SoftLabels, assign_soft_labels
+from spu_core.metrics import roc_spu
 from spu_core.models import Selection
+from spu_core.rules import FittedRules, RuleMatrix
+from spu_core.tables import Role, Table
 from spu_core.training import Basis, Candidate, Run, TrainConfig, TuningReport
 from spu_core.versions import library_versions
+
+LONGEST_TEXT = 10_000
+_TEXTS = ("data_name", "fingerprint", "purpose", "licence", "contact", "chosen_because")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelRules:
+    """How soft labels are made from rules: the rules with their frozen numbers, the combiner and the floor."""
+
+    rules: FittedRules
+    combine: str = "noisy_or"
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.combine, COMBINERS, "combine", BundleError)
+        check_share(self.floor, "floor", BundleError, closed=True)
+
+    def apply(self, frame: pd.DataFrame) -> RuleMatrix:
+        """What each rule says about each row."""
+        return self.rules.apply(frame)
+
+    def rule_score(self, matrix: RuleMatrix) -> np.ndarray:
+        """The combined rule score, as training saw it."""
+        nobody = np.zeros(len(matrix), dtype=bool)
+        return assign_soft_labels(matrix, nobody, self.combine, self.floor).rule_score
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDetails:
+    """The words and columns that travel with a bundle; all of them may be left out.
+
+    `fingerprint` is that of the training table. `history` lists changes, the latest last, as the analyst words them.
+    `chosen_because` says how this run was chosen among the candidates.
+    """
+
+    id_column: str | None = None
+    data_name: str = ""
+    fingerprint: str = ""
+    purpose: str = ""
+    licence: str = ""
+    contact: str = ""
+    chosen_because: str = ""
+    history: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in _TEXTS:
+            _check_text(getattr(self, name), name)
+        if self.id_column is not None:
+            _check_text(self.id_column, "id_column")
+        object.__setattr__(self, "history", tuple(_check_text(entry, "history") for entry in self.history))
+
+    @classmethod
+    def of(cls, table: Table, **words: Any) -> ModelDetails:
+        """The id column, the name and the fingerprint of a table, with the given words."""
+        own = {"id_column": table.column_with(Role.ID), "data_name": table.name, "fingerprint": table.fingerprint}
+        return cls(**{**own, **words})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "history": list(self.history)}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> ModelDetails:
+        known = {field.name for field in fields(cls)}
+        for name in found:
+            if name not in known:
+                raise BundleError(f"The passport has a field {str(name)[:60]!r}, which this version does not know.")
+        return cls(**{**found, "history": tuple(found.get("history", ()))})
+
+
+def label_rules_of(soft_labels: SoftLabels, rules: FittedRules | None) -> LabelRules | None:
+    """The recipe of soft labels that were made from fitted rules; None where there are no rules."""
+    if rules is None or soft_labels.combine is None:
+        return None
+    return LabelRules(rules=rules, combine=soft_labels.combine, floor=soft_labels.floor)
+
+
+def _check_text(value: Any, name: str) -> str:
+    if not isinstance(value, str) or len(value) > LONGEST_TEXT:
+        raise BundleError(f"{name} must be text of at most {LONGEST_TEXT:,} characters, got {str(value)[:40]!r}.")
+    return value
+
+
+FLAG_BY = ("threshold", "share")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlagPoint:
+    """Rows scored above `threshold` are flagged; out of fold these were `share` of the training rows.
+
+    Both are kept: the threshold flags a row for what it is, the share fills a review queue of known size. They part
+    when new data differ from the training data, which is worth knowing. A threshold of ±∞ flags nothing or everything.
+
+    >>> FlagPoint(threshold=0.5, share=0.02).flags(np.array([0.4, 0.5, 0.6]))
+    array([False, False,  True])
+    """
+
+    threshold: float
+    share: float
+    chosen_by: str = "the analyst"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.threshold, bool) or not isinstance(self.threshold, int | float | np.floating):
+            raise BundleError(f"threshold must be a number, got {self.threshold!r}.")
+        if np.isnan(self.threshold):
+            raise BundleError("threshold must be a number, got NaN.")
+        check_share(self.share, "share", BundleError, closed=True)
+
+    @classmethod
+    def at_budget(cls, run: Run, budget: float | None = None) -> FlagPoint:
+        """The point that spends a review budget (by default the run's own) on the out-of-fold scores."""
+        budget = run.config.review_budget if budget is None else budget
+        curve = _curve(run)
+        most = float(curve.flagged[-1])
+        point = curve.at_budget(min(budget, int(most)) if isinstance(budget, int) else budget)
+        words = f"a review budget of {budget:,} rows" if isinstance(budget, int) else f"a review budget of {budget:.4g}"
+        return cls(threshold=point.threshold, share=min(point.flagged_share, 1.0), chosen_by=words)
+
+    @classmethod
+    def at_threshold(cls, run: Run, threshold: float) -> FlagPoint:
+        """The point of a threshold, with the share that it flags out of fold."""
+        share = _curve(run).at_threshold(threshold).flagged_share
+        return cls(threshold=float(threshold), share=min(share, 1.0))
+
+    def flags(self, score: np.ndarray) -> np.ndarray:
+        return score > self.threshold
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; JSON has no infinity, so that of a threshold is left to the share."""
+        threshold = float(self.threshold) if np.isfinite(self.threshold) else None
+        return {"threshold": threshold, "share": float(self.share), "chosen_by": self.chosen_by}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> FlagPoint:
+        threshold = found["threshold"]
+        if threshold is None:
+            threshold = -np.inf if found["share"] >= 0.5 else np.inf
+        return cls(threshold=threshold, share=found["share"], chosen_by=str(found["chosen_by"]))
+
+
+def share_threshold(sorted_score: np.ndarray, share: float) -> float:
+    """The threshold that flags at most this share of the rows; tied rows are flagged together or not at all.
+
+    >>> share_threshold(np.array([0.1, 0.2, 0.3, 0.4]), 0.5)
+    0.2
+    """
+    allowed = int(np.floor(share * sorted_score.size * (1 + 1e-12)))
+    if allowed >= sorted_score.size:
+        return -np.inf
+    return float(sorted_score[sorted_score.size - allowed - 1])
+
+
+def _curve(run: Run) -> Any:
+    basis, score = run.basis, run.need_score()
+    return roc_spu(basis.of("soft_label"), score[basis.judged], sample_weight=basis.of("weight"))
+
 
 # The parts of a basis that are one value per row, and the kind of number each holds.
 ROW_PARTS = {
@@ -28,7 +189,7 @@ ROW_PARTS = {
     "randomly_checked": "b",
 }
 _INTERVAL = {"estimate", "low", "high", "standard_error", "level", "warning"}
-_FIELDS: dict[str, type | tuple[type, ...]] = {
+_RUN_FIELDS: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "config": dict,
     "metrics": (dict, type(None)),
@@ -94,12 +255,12 @@ class RunFacts:
             "tunings": [tuning_to_dict(one) for one in self.tunings],
             "selections": [asdict(one) for one in self.selections],
         }
-        return {**{name: plain(getattr(self, name)) for name in _FIELDS if name not in made}, **made}
+        return {**{name: plain(getattr(self, name)) for name in _RUN_FIELDS if name not in made}, **made}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
         found = {"selections": [], "data_notes": [], **found}  # unknown to schema 1 and 2
-        need_fields(found, _FIELDS, "record of the run")
+        need_fields(found, _RUN_FIELDS, "record of the run")
         _check_metrics(found["metrics"] or {})
         changed = {
             "config": TrainConfig.from_dict(found["config"]),
