@@ -1,4 +1,4 @@
-"""What a run cannot know of itself: its rules in frozen form, its id column, its purpose, licence and contact."""
+"""What a bundle keeps beside the model: the rules, texts about the model, the threshold, and the record of the run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TEXTS = ("data_name", "fingerprint", "purpose", "licence", "contact", "chosen_b
 
 @dataclass(frozen=True, kw_only=True)
 class LabelRules:
-    """How soft labels are made from rules: the rules with their frozen numbers, the combiner and the floor."""
+    """How soft labels were made from rules: the fitted rules, the combiner and the floor."""
 
     rules: FittedRules
     combine: str = "noisy_or"
@@ -37,7 +37,7 @@ class LabelRules:
         check_share(self.floor, "floor", BundleError, closed=True)
 
     def apply(self, frame: pd.DataFrame) -> RuleMatrix:
-        """What each rule says about each row."""
+        """Which rules fire on which row, and with what belief."""
         return self.rules.apply(frame)
 
     def rule_score(self, matrix: RuleMatrix) -> np.ndarray:
@@ -48,10 +48,20 @@ class LabelRules:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDetails:
-    """The words and columns that travel with a bundle; all of them may be left out.
+    """Texts about a model, and the id column of its table; all of them are optional.
 
-    `fingerprint` is that of the training table. `history` lists changes, the latest last, as the analyst words them.
-    `chosen_because` says how this run was chosen among the candidates.
+    Parameters
+    ----------
+    id_column : str, optional
+        The column that identifies rows in scored tables.
+    data_name, fingerprint : str
+        Name and fingerprint of the training table.
+    purpose, licence, contact : str
+        What the model is for, under which licence it is given away, and whom to ask.
+    chosen_because : str
+        Why this run was chosen among the candidates.
+    history : tuple of str
+        Changes, the latest last.
     """
 
     id_column: str | None = None
@@ -71,10 +81,10 @@ class ModelDetails:
         object.__setattr__(self, "history", tuple(_check_text(entry, "history") for entry in self.history))
 
     @classmethod
-    def of(cls, table: Table, **words: Any) -> ModelDetails:
-        """The id column, the name and the fingerprint of a table, with the given words."""
+    def of(cls, table: Table, **texts: Any) -> ModelDetails:
+        """The id column, the name and the fingerprint of a table, with the given texts."""
         own = {"id_column": table.column_with(Role.ID), "data_name": table.name, "fingerprint": table.fingerprint}
-        return cls(**{**own, **words})
+        return cls(**{**own, **texts})
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "history": list(self.history)}
@@ -84,12 +94,14 @@ class ModelDetails:
         known = {field.name for field in fields(cls)}
         for name in found:
             if name not in known:
-                raise BundleError(f"The passport has a field {str(name)[:60]!r}, which this version does not know.")
+                raise BundleError(
+                    f"The details of the model have a field {str(name)[:60]!r}, which this version does not know."
+                )
         return cls(**{**found, "history": tuple(found.get("history", ()))})
 
 
 def label_rules_of(soft_labels: SoftLabels, rules: FittedRules | None) -> LabelRules | None:
-    """The recipe of soft labels that were made from fitted rules; None where there are no rules."""
+    """The rules of soft labels, to store them in a bundle; None where the soft labels were not made from rules."""
     if rules is None or soft_labels.combine is None:
         return None
     return LabelRules(rules=rules, combine=soft_labels.combine, floor=soft_labels.floor)
@@ -106,10 +118,10 @@ FLAG_BY = ("threshold", "share")
 
 @dataclass(frozen=True, kw_only=True)
 class FlagPoint:
-    """Rows scored above `threshold` are flagged; out of fold these were `share` of the training rows.
+    """Where a bundle flags: rows with a score above `threshold`, which were `share` of the training rows out of fold.
 
-    Both are kept: the threshold flags a row for what it is, the share fills a review queue of known size. They part
-    when new data differ from the training data, which is worth knowing. A threshold of ±∞ flags nothing or everything.
+    Both are kept: the threshold flags a row by its own score, the share fills a review queue of known size. They give
+    different rows when new data differ from the training data. A threshold of ±∞ flags nothing or everything.
 
     >>> FlagPoint(threshold=0.5, share=0.02).flags(np.array([0.4, 0.5, 0.6]))
     array([False, False,  True])
@@ -128,17 +140,19 @@ class FlagPoint:
 
     @classmethod
     def at_budget(cls, run: Run, budget: float | None = None) -> FlagPoint:
-        """The point that spends a review budget (by default the run's own) on the out-of-fold scores."""
+        """The threshold that flags as many out-of-fold scores as a review budget allows (by default the run's own)."""
         budget = run.config.review_budget if budget is None else budget
         curve = _curve(run)
         most = float(curve.flagged[-1])
         point = curve.at_budget(min(budget, int(most)) if isinstance(budget, int) else budget)
-        words = f"a review budget of {budget:,} rows" if isinstance(budget, int) else f"a review budget of {budget:.4g}"
-        return cls(threshold=point.threshold, share=min(point.flagged_share, 1.0), chosen_by=words)
+        reason = (
+            f"a review budget of {budget:,} rows" if isinstance(budget, int) else f"a review budget of {budget:.4g}"
+        )
+        return cls(threshold=point.threshold, share=min(point.flagged_share, 1.0), chosen_by=reason)
 
     @classmethod
     def at_threshold(cls, run: Run, threshold: float) -> FlagPoint:
-        """The point of a threshold, with the share that it flags out of fold."""
+        """A given threshold, with the share that it flags out of fold."""
         share = _curve(run).at_threshold(threshold).flagged_share
         return cls(threshold=float(threshold), share=min(share, 1.0))
 
@@ -146,7 +160,7 @@ class FlagPoint:
         return score > self.threshold
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; JSON has no infinity, so that of a threshold is left to the share."""
+        """Plain values; JSON has no infinity, so an infinite threshold is None and its sign follows from the share."""
         threshold = float(self.threshold) if np.isfinite(self.threshold) else None
         return {"threshold": threshold, "share": float(self.share), "chosen_by": self.chosen_by}
 
@@ -175,7 +189,7 @@ def _curve(run: Run) -> Any:
     return roc_spu(basis.of("soft_label"), score[basis.judged], sample_weight=basis.of("weight"))
 
 
-# The parts of a basis that are one value per row, and the kind of number each holds.
+# The arrays with one value per row that a run is judged by, and the NumPy kind of each.
 ROW_PARTS = {
     "soft_label": "f",
     "is_labeled": "b",
@@ -210,7 +224,10 @@ _RUN_FIELDS: dict[str, type | tuple[type, ...]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
-    """The plain facts of a run: `rows` and `labeled` count the training rows."""
+    """The record of a run: configuration, metrics, notes and library versions.
+
+    `rows` and `labeled` count the training rows.
+    """
 
     name: str
     config: TrainConfig
@@ -276,19 +293,19 @@ class RunFacts:
 
 def _selection(found: Any) -> Selection:
     if not isinstance(found, Mapping):
-        raise BundleError("The bundle's record of the run lists a selection that is no object.")
+        raise BundleError("The bundle's record of the run lists a selection that is not an object.")
     need_fields(found, {"label_auc": (int, float), "rule_auc": (int, float), "labels": int}, "selection of labels")
     return Selection(**found)
 
 
 def row_parts(run: Run) -> dict[str, np.ndarray]:
-    """One value per row: the out-of-fold score, and what it was judged by."""
+    """Arrays with one value per row: the out-of-fold score, and what it was judged by."""
     parts = {name: getattr(run.basis, name) for name in ROW_PARTS}
     return {"score": run.need_score(), **{name: part for name, part in parts.items() if part is not None}}
 
 
 def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarray]) -> Run:
-    """The run as it was, without its table: it can be compared and judged again, but not refitted."""
+    """The run without its table: it can be compared and judged again, but not trained again."""
     if "score" not in rows:
         raise BundleError(
             f"The bundle of {facts.name!r} was saved without its training rows, so it cannot be compared; "
@@ -317,7 +334,7 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
 
 
 def check_rows(rows: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
-    """Stored rows in which every part has one value per row, of its kind."""
+    """Check that every array has one finite value of the right type per row."""
     kinds = {"score": "f", **ROW_PARTS}
     for name, part in rows.items():
         if name not in kinds or not isinstance(part, np.ndarray):
@@ -330,7 +347,7 @@ def check_rows(rows: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON can hold; a number that is not finite becomes null."""
+    """JSON values; a number that is not finite becomes None."""
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -341,12 +358,12 @@ def plain(value: Any) -> Any:
 
 
 def _check_metrics(metrics: Mapping[str, Any]) -> None:
-    """Figures are numbers, notes, lists of numbers, or intervals: a card will show them."""
+    """Refuse metrics other than numbers, notes, lists of numbers and intervals: a model card could not show them."""
     for name, value in metrics.items():
         parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
         whole = not isinstance(value, dict) or set(value) == _INTERVAL
         if not whole or not all(part is None or isinstance(part, int | float | str) for part in parts):
-            raise BundleError(f"The bundle's figure {name!r:.60} is no number, interval or note.")
+            raise BundleError(f"The bundle's figure {name!r:.60} is not a number, interval or note.")
 
 
 def tuning_to_dict(report: TuningReport) -> dict[str, Any]:

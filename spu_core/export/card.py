@@ -1,4 +1,7 @@
-"""A plain document: sections of paragraphs, lists and tables, written as Markdown or HTML; every text stays text."""
+"""The model card as Markdown or HTML: purpose, data, rules, metrics, choice, threshold and limits of a bundle.
+
+The first half of the module is a small document model, which the report uses too. Text of users is always escaped.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,10 @@ class Code:
 
 @dataclass(frozen=True)
 class Chart:
-    """HTML of a figure that was made by us; Markdown shows its words instead."""
+    """HTML of a chart that this program made; Markdown shows its description instead."""
 
     html: str
-    words: str
+    description: str
 
 
 Block: TypeAlias = str | Bullets | Grid | Code | Chart
@@ -55,7 +58,7 @@ class Section:
 
 
 def to_markdown(title: str, sections: Sequence[Section]) -> str:
-    """The document as Markdown; what users typed cannot become a heading, a link or HTML."""
+    """The document as Markdown; text of users cannot become a heading, a link or HTML."""
     parts = [f"# {markdown_text(title)}"]
     for section in sections:
         parts.append(f"## {markdown_text(section.title)}")
@@ -64,7 +67,7 @@ def to_markdown(title: str, sections: Sequence[Section]) -> str:
 
 
 def to_html(title: str, sections: Sequence[Section], *, head: str = "") -> str:
-    """The document as one HTML page that loads nothing from anywhere; `head` is our own markup."""
+    """The document as one HTML page that loads nothing from the network; `head` must be trusted markup."""
     body = "".join(
         f"<section><h2>{html.escape(section.title)}</h2>{''.join(map(_html_block, section.blocks))}</section>"
         for section in sections
@@ -79,13 +82,13 @@ def to_html(title: str, sections: Sequence[Section], *, head: str = "") -> str:
 
 
 def markdown_text(text: str) -> str:
-    r"""Text without any power in Markdown, on one line.
+    r"""Text on one line, with everything escaped that means something in Markdown.
 
     >>> print(markdown_text("<b>a_b</b> [x](http://y)\n# z"))
     &lt;b&gt;a\_b&lt;/b&gt; \[x\](http&#58;//y) \# z
     """
     line = _SPECIAL.sub(r"\\\1", re.sub(r"\s+", " ", text).strip())
-    # A bare address would become a link by itself.
+    # Markdown would turn a bare address into a link.
     return re.sub(r"(?i)(https?|ftp|mailto|javascript|data):", r"\1&#58;", html.escape(line, quote=False))
 
 
@@ -97,9 +100,9 @@ def _markdown_block(block: Block) -> str:
         written = [[cell if cell == "---" else markdown_text(cell) for cell in line] for line in lines]
         return "\n".join(f"| {' | '.join(line)} |" for line in written)
     if isinstance(block, Code):
-        # Indented code cannot be left, whatever is in it.
+        # Whatever an indented code block contains, it stays code.
         return "\n".join(f"    {line}" for line in block.text.splitlines())
-    return markdown_text(block.words if isinstance(block, Chart) else block)
+    return markdown_text(block.description if isinstance(block, Chart) else block)
 
 
 def _html_block(block: Block) -> str:
@@ -112,12 +115,14 @@ def _html_block(block: Block) -> str:
     if isinstance(block, Code):
         return f"<pre>{html.escape(block.text)}</pre>"
     if isinstance(block, Chart):
-        words = html.escape(block.words)
-        return f'<figure role="img" aria-label="{words}">{block.html}<figcaption>{words}</figcaption></figure>'
+        description = html.escape(block.description)
+        return (
+            f'<figure role="img" aria-label="{description}">{block.html}<figcaption>{description}</figcaption></figure>'
+        )
     return f"<p>{html.escape(block)}</p>"
 
 
-# The page may run the scripts it carries and nothing else: no request leaves it.
+# The page may run its own inline scripts only, and makes no requests.
 _POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
     "form-action 'none'; base-uri 'none'"
@@ -166,20 +171,32 @@ _NUMBERS = {
 
 
 def model_card(bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "") -> str:
-    """The card as Markdown; with `comparison` it tells what the run was chosen from.
+    """The model card as Markdown.
 
-    `onnx_note` is what must be known of the ONNX model that goes with the card.
+    Parameters
+    ----------
+    bundle : Bundle
+        The exported run.
+    comparison : Comparison, optional
+        The candidates that the run was chosen from, for the section on the choice.
+    onnx_note : str
+        A note about the ONNX model that is exported with the card.
+
+    Returns
+    -------
+    str
+        Markdown in which all text of users is escaped.
     """
     return to_markdown(_title(bundle), card_sections(bundle, comparison, onnx_note))
 
 
 def model_card_html(bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "") -> str:
-    """The card as one HTML page."""
+    """The model card as one HTML page; the parameters are those of `model_card`."""
     return to_html(_title(bundle), card_sections(bundle, comparison, onnx_note))
 
 
 def card_sections(bundle: Bundle, comparison: Comparison | None = None, onnx_note: str = "") -> list[Section]:
-    """The parts of the card, as a document."""
+    """The sections of the card."""
     return [
         Section("In short", _summary(bundle)),
         Section("Purpose", _purpose(bundle)),
@@ -196,7 +213,7 @@ def card_sections(bundle: Bundle, comparison: Comparison | None = None, onnx_not
 
 
 def leaderboard_grid(comparison: Comparison) -> Grid:
-    """The candidates with their figures, and which of them cannot be excluded from being the best by AUC_SPU."""
+    """The candidates with their metrics, and which of them may be the best by AUC_SPU."""
     rows: list[tuple[str, ...]] = []
     for line in comparison.leaderboard.to_dict("records"):
         if line["error"]:
@@ -217,7 +234,7 @@ def _title(bundle: Bundle) -> str:
 
 
 def _summary(bundle: Bundle) -> tuple[Block, ...]:
-    """What somebody must know who reads no further."""
+    """The most important facts, for readers who stop here."""
     facts, metrics = bundle.facts, bundle.facts.metrics
     title = bundle.fitted.candidate.entry.title
     lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed positives"]
@@ -231,10 +248,10 @@ def _summary(bundle: Bundle) -> tuple[Block, ...]:
 
 
 def _purpose(bundle: Bundle) -> tuple[Block, ...]:
-    passport = bundle.details
-    facts = [("Licence", passport.licence), ("Contact", passport.contact)]
+    details = bundle.details
+    facts = [("Licence", details.licence), ("Contact", details.contact)]
     lines = tuple(f"{name}: {text or 'not stated'}" for name, text in facts)
-    return (passport.purpose or "Not stated.", Bullets(lines))
+    return (details.purpose or "Not stated.", Bullets(lines))
 
 
 def _data(bundle: Bundle) -> tuple[Block, ...]:
@@ -250,12 +267,14 @@ def _data(bundle: Bundle) -> tuple[Block, ...]:
 
 
 def _rules(bundle: Bundle) -> tuple[Block, ...]:
-    recipe = bundle.label_rules
-    if recipe is None:
+    label_rules = bundle.label_rules
+    if label_rules is None:
         return ("The bundle holds no rules; soft labels came ready-made or from labels alone.",)
-    combiner = COMBINERS[recipe.combine]
-    rows = tuple((rule.name, rule.text) for rule in recipe.rules.rules)
-    words = f"{combiner.name}: {combiner.words.rstrip('.')}. Where no rule fires, the soft label is {recipe.floor:g}."
+    combiner = COMBINERS[label_rules.combine]
+    rows = tuple((rule.name, rule.text) for rule in label_rules.rules.rules)
+    words = (
+        f"{combiner.name}: {combiner.words.rstrip('.')}. Where no rule fires, the soft label is {label_rules.floor:g}."
+    )
     return (Grid(("Rule", "In words"), rows), words, "Confirmed positives have soft label 1.")
 
 

@@ -1,4 +1,4 @@
-"""A compact portrait of the training rows: quantiles and shares, enough to see later that the data have moved."""
+"""Drift: a summary of the training rows, and how far new rows differ from it, per column and for the score."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from spu_core.training import Run
 
 LEVELS = np.linspace(0.0, 1.0, 21)
 SHOWN_LEVELS = 50
-# More rows do not make quantiles of a portrait visibly better.
+# Quantiles of more rows would hardly differ.
 SAMPLE = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSummary:
-    """One encoded column: `missing` is a share; a number has `quantiles`, a category `shares` of its first codes.
+    """Summary of one encoded column: share of missing values, `quantiles` of a number or `shares` of a category.
 
-    `below[k]` is the exact share of values up to quantile k, which ties move away from the level of the quantile.
+    `below[k]` is the exact share of values up to quantile k; with ties it differs from the level of the quantile.
     `shares[k]` belongs to code k: 0 is a rare or unseen level, then the most frequent levels in order.
     """
 
@@ -36,10 +36,10 @@ class ColumnSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProfile:
-    """The training rows in outline; `score` outlines the out-of-fold scores, `probe` holds scores of made-up rows.
+    """Summaries of the training columns and of the out-of-fold scores, and the scores of test rows (`probe`).
 
-    The made-up rows walk through the quantiles of every column at once. Their scores are known at export, so that
-    whoever loads the bundle can see that it still says the same.
+    The test rows are made from the quantiles of every column. Their scores are stored at the export, so that loading
+    the bundle can check that the model still gives the same scores.
     """
 
     columns: tuple[ColumnSummary, ...]
@@ -64,12 +64,12 @@ class TrainingProfile:
         return cls(columns=columns, score=score, rows=found["rows"], probe=probe)
 
     def probe_rows(self) -> np.ndarray:
-        """The made-up rows, encoded: quantile k of every number, codes in turn for every category, gaps in between."""
+        """The encoded test rows: quantiles of every number, codes of every category, and some missing values."""
         steps = np.arange(LEVELS.size)
         matrix = np.full((LEVELS.size, len(self.columns)), np.nan, dtype=np.float32)
         for place, column in enumerate(self.columns):
             if column.quantiles:
-                # Columns walk at different speeds, so that the rows are not all alike.
+                # Columns step through their quantiles at different speeds, so that the rows differ.
                 matrix[:, place] = np.array(column.quantiles)[(steps * (place % 5 + 1) + place) % LEVELS.size]
             elif column.shares:
                 matrix[:, place] = (steps + place) % len(column.shares)
@@ -82,7 +82,7 @@ class TrainingProfile:
 
 
 def training_profile(run: Run) -> TrainingProfile:
-    """The portrait of the rows a run was trained on."""
+    """The summary of the rows that a run was trained on."""
     features = run.need_rows().evidence.features
     judged = run.need_score()[run.basis.judged]
     columns = tuple(profile_column(features, place) for place in range(len(features.columns)))
@@ -90,7 +90,7 @@ def training_profile(run: Run) -> TrainingProfile:
 
 
 def profile_column(features: Features, place: int) -> ColumnSummary:
-    """The portrait of one encoded column."""
+    """The summary of one encoded column."""
     step = max(1, len(features) // SAMPLE)
     values = features.store.matrix[::step, place]
     present = values[~np.isnan(values)].astype(np.float64)
@@ -146,7 +146,7 @@ def _floats(values: Any) -> tuple[float, ...]:
 
 
 def decode(column: Column, value: float) -> str:
-    """The value that was encoded, as text.
+    """The value that was encoded, as text in the terms of the table.
 
     >>> job = Column("job", Family.TEXT, is_category=True, levels=("clerk", "pilot"))
     >>> decode(job, 2.0), decode(job, 0.0), decode(Column("day", Family.DATE), 19723.5)
@@ -173,9 +173,10 @@ FEWEST_ROWS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDrift:
-    """How far one column has moved: `moved` is the share of rows that would have to lie elsewhere to look as before.
+    """How far one column has moved: `moved` is the share of rows in other bins than at training (total variation).
 
-    `unseen` is the share of values that are levels training did not know (or met too rarely to keep).
+    `noise` is the movement that chance alone can cause. `unseen` is the share of values that are categories which the
+    training rows did not have, or too rarely.
     """
 
     name: str
@@ -189,24 +190,16 @@ class ColumnDrift:
     middle_now: str = ""
 
     @property
-    def is_slight(self) -> bool:
-        return self._worst >= SLIGHT
-
-    @property
-    def is_strong(self) -> bool:
-        return self._worst >= STRONG
-
-    @property
-    def words(self) -> str:
-        """One sentence per thing that has changed; empty where nothing has."""
-        return " ".join([*self._moved_words(), *self._missing_words(), *self._unseen_words()])
+    def summary(self) -> str:
+        """One sentence per change; empty where nothing has changed."""
+        return " ".join([*self._moved(), *self._missing_change(), *self._unseen_change()])
 
     @property
     def _worst(self) -> float:
         gaps = (self.moved - self.noise, self.missing_now - self.missing_before, self.unseen - self.unseen_before)
         return max(gaps[0], abs(gaps[1]), gaps[2])
 
-    def _moved_words(self) -> list[str]:
+    def _moved(self) -> list[str]:
         if self.moved - self.noise < SLIGHT:
             return []
         extent = "strongly" if self.moved - self.noise >= STRONG else "somewhat"
@@ -217,14 +210,14 @@ class ColumnDrift:
             f"{self.name!r} has moved {extent}: {self.moved:.0%} of the rows lie elsewhere than at training{middle}."
         ]
 
-    def _missing_words(self) -> list[str]:
+    def _missing_change(self) -> list[str]:
         if abs(self.missing_now - self.missing_before) < SLIGHT:
             return []
         return [
             f"{self.name!r} is missing in {self.missing_now:.0%} of the rows, at training in {self.missing_before:.0%}."
         ]
 
-    def _unseen_words(self) -> list[str]:
+    def _unseen_change(self) -> list[str]:
         if self.unseen - self.unseen_before < 0.01:
             return []
         return [f"{self.name!r} holds levels that training did not know in {self.unseen:.1%} of the rows."]
@@ -232,11 +225,11 @@ class ColumnDrift:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDrift:
-    """How far scores have moved: `moved` is the mean distance between old and new quantiles, in training spreads.
+    """How far scores have moved: `moved` is the mean distance between old and new quantiles, in units of the spread.
 
-    The spread is the distance between the 5 % and the 95 % quantile. Training scores are out of fold, new ones come
-    from the refit, so a small movement is usual. Shares of rows would not do here: trees give scores in steps, and a
-    step that moves by a hair moves all its rows.
+    The spread is the distance between the 5 % and the 95 % quantile at training. Training scores are out of fold, new
+    ones come from the model that was trained on all rows, so a small movement is normal. Shares of rows would be
+    misleading: many rows of a tree model have the same score, and a tiny change moves all of them to another bin.
     """
 
     moved: float
@@ -245,7 +238,7 @@ class ScoreDrift:
     middle_now: float
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         if self.moved - self.noise < SLIGHT:
             return ""
         extent = "strongly" if self.moved - self.noise >= STRONG else "somewhat"
@@ -266,17 +259,17 @@ class DriftReport:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What has changed, in words: the score first, then columns, the strongest change first."""
+        """What has changed, as sentences: the score first, then columns, the strongest change first."""
         if self.rows < FEWEST_ROWS:
             return (f"With {self.rows} rows nothing can be said about drift; {FEWEST_ROWS} are needed.",)
         ordered = sorted(self.columns, key=lambda column: -column._worst)
-        found = tuple(words for words in (self.score.words, *(column.words for column in ordered)) if words)
+        found = tuple(text for text in (self.score.summary, *(column.summary for column in ordered)) if text)
         return found or ("Columns and scores look like those of the training rows.",)
 
 
 @dataclass
 class DriftCounter:
-    """Counts chunk by chunk what the report needs; its size does not grow with the rows."""
+    """Counts chunk by chunk what the report needs; its memory does not grow with the rows."""
 
     profile: TrainingProfile
     encoder: FittedEncoder
@@ -298,7 +291,7 @@ class DriftCounter:
             self._count(int(place), matrix[:, place])
 
     def merge(self, other: DriftCounter) -> DriftCounter:
-        """What both have counted, of one profile."""
+        """The sum of two counters of one profile."""
         merged = DriftCounter(self.profile, self.encoder, self.rows + other.rows)
         merged._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
         merged._missing = self._missing + other._missing
@@ -373,14 +366,14 @@ def _shares_before(column: ColumnSummary) -> np.ndarray:
 
 
 def _noise(shares: np.ndarray, rows: int) -> float:
-    """Twice the movement that chance alone shows on so many rows."""
+    """Twice the expected movement by chance on so many rows."""
     if not rows:
         return 0.0
     return float(np.sqrt(2.0 * shares * (1.0 - shares) / (np.pi * rows)).sum())
 
 
 def _middle(column: ColumnSummary, count: np.ndarray) -> float:
-    """The median to the nearest edge."""
+    """The median, rounded to the nearest edge."""
     edges = _edges(column)[0]
     at = int(np.searchsorted(np.cumsum(count), count.sum() / 2))
     return float(edges[min(at, edges.size - 1)])

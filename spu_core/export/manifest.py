@@ -1,4 +1,8 @@
-"""The members of a bundle and back: one manifest that names every other member with its hash and size."""
+"""The members of a bundle as values and back: the manifest, JSON parts and arrays.
+
+The manifest lists every other member with its hash and size. Whatever is read here may come from elsewhere, so each
+part is checked strictly, and an error names the part. There is no pickle.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +35,17 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 def seal_members(parts: Mapping[str, Any], members: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All members with the manifest that vouches for them."""
+    """All members with the manifest that lists their hashes."""
     listed = {name: {"sha256": digest(data), "size": len(data)} for name, data in sorted(members.items())}
     manifest = {"format": FORMAT, "schema_version": SCHEMA_VERSION, **parts, "members": listed}
     return {MANIFEST: to_json(manifest), **members}
 
 
 def open_manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
-    """The manifest, once every member is found to be what it says."""
+    """The manifest, after checking that every member is as it lists it."""
     found = read_json(members[MANIFEST], MANIFEST)
     if found.get("format") != FORMAT:
-        raise BundleError(
-            f"The zip file is not a bundle of ours: its {MANIFEST} says format {found.get('format')!r:.60}."
-        )
+        raise BundleError(f"The zip file is not a bundle: its {MANIFEST} says format {found.get('format')!r:.60}.")
     _check_version(found.get("schema_version"))
     need_fields(found, _FIELDS, MANIFEST)
     _check_members(found["members"], members)
@@ -60,7 +62,7 @@ def to_json(value: Any) -> bytes:
 
 def _check_version(version: Any) -> None:
     if type(version) is not int or version < 1:
-        raise BundleError(f"The bundle's schema version is {version!r:.60}, which is no whole number from 1 on.")
+        raise BundleError(f"The bundle's schema version is {version!r:.60}, which is not a whole number from 1 on.")
     if version > SCHEMA_VERSION:
         raise BundleError(
             f"The bundle has schema version {version}, but this version of spu-studio reads up to {SCHEMA_VERSION}; "
@@ -85,14 +87,14 @@ def _check_members(listed: Mapping[str, Any], members: Mapping[str, bytes]) -> N
             raise BundleError(f"Member {name!r} was changed after the export: its SHA-256 is not that of the manifest.")
 
 
-# Written in the manifest, so that an array is its bytes, a shape and one of these words.
+# An array is stored as its bytes; the manifest holds its shape and one of these types.
 DTYPES = ("<f8", "<f4", "<i8", "<i4", "<i2", "|i1", "<u8", "<u4", "<u2", "|u1", "|b1")
-# The bytes that a library reads itself: its own text or binary JSON.
+# Formats that a library reads itself, with the bytes they start with: its own text or binary JSON.
 NATIVE = {".txt": b"tree\n", ".ubj": b"{"}
 
 
 def pack_blobs(blobs: Mapping[str, Any], folder: str) -> tuple[dict[str, dict[str, Any]], dict[str, bytes]]:
-    """(what each blob is and where, the members); names of blobs never become names of members.
+    """(type, shape and member of each blob, the members); names of blobs never become names of members.
 
     >>> entries, members = pack_blobs({"coef": np.array([1.0, 2.0])}, "model")
     >>> entries
@@ -127,10 +129,10 @@ def pack_array(array: np.ndarray, name: str) -> tuple[dict[str, Any], bytes]:
 
 
 def unpack_array(entry: Mapping[str, Any], data: bytes, place: str) -> np.ndarray:
-    """The array, read-only; its bytes must be exactly as many as its shape asks for."""
+    """The array, read-only; the number of bytes must fit its shape."""
     dtype, shape = entry.get("dtype"), entry.get("shape")
     if dtype not in DTYPES or not isinstance(shape, list) or not all(_is_size(size) for size in shape):
-        raise BundleError(f"{place} has dtype {dtype!r} and shape {shape!r}, which are none of a bundle.")
+        raise BundleError(f"{place} has dtype {dtype!r} and shape {shape!r}, which a bundle cannot have.")
     wanted = prod(shape) * np.dtype(dtype).itemsize
     if len(data) != wanted:
         raise BundleError(f"{place} has {len(data):,} bytes, but its shape {shape} needs {wanted:,}.")
@@ -148,7 +150,7 @@ def _unpack(name: str, entry: Mapping[str, Any], members: Mapping[str, bytes]) -
         return unpack_array(entry, data, f"Member {member!r} ({name})")
     for suffix, start in NATIVE.items():
         if member.endswith(suffix) and not data.startswith(start):
-            raise BundleError(f"Member {member!r} does not start like a model in its library's own format.")
+            raise BundleError(f"Member {member!r} does not start like a model in the format of its library.")
     return data
 
 
@@ -157,7 +159,7 @@ MAX_JSON_BYTES = 64_000_000
 
 @contextmanager
 def reading(part: str) -> Iterator[None]:
-    """Errors while a part is read become a sentence about that part.
+    """Turn errors while a part is read into a `BundleError` that names the part.
 
     >>> with reading("encoder.json"):
     ...     {}["columns"]
@@ -183,7 +185,7 @@ def read_json(data: bytes, part: str) -> dict[str, Any]:
 
 
 def need_fields(found: Mapping[str, Any], names: Mapping[str, type | tuple[type, ...]], part: str) -> None:
-    """Exactly these fields, each of its type: a field nobody reads would be a claim nobody checks."""
+    """Refuse anything but exactly these fields, each of its type."""
     for name, kind in names.items():
         if name not in found:
             raise BundleError(f"The bundle's {part} lacks the field {name!r}.")

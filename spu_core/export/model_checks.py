@@ -1,4 +1,10 @@
-"""What a fitted model is made of: the columns it reads, whether it reads the rule score, whether it keeps rows."""
+"""The parts of a fitted model: which columns it reads, and whether a model from elsewhere is safe to load.
+
+LightGBM's text is parsed here, to check it before LightGBM reads it and to translate it to ONNX. The check is useful
+only if the library reads the same trees. The library takes them from where `tree_sizes` points, stops at the first
+blank line, keeps the last of two equal fields, drops a sign `=` before a name and reads `1.0` as the integer 1 followed
+by text. Whatever could be read in two ways is refused.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +34,7 @@ def active_columns(model: Model) -> np.ndarray:
 
 
 def reads_rule_score(model: Model) -> bool:
-    """Whether rows must come with what the rules say of them."""
+    """Whether the model needs the rule score of each row."""
     return any(
         isinstance(part, WithRuleScore | RuleScore) or (isinstance(part, FusedModel) and part.uses_rules)
         for part in outer_parts(model)
@@ -36,12 +42,12 @@ def reads_rule_score(model: Model) -> bool:
 
 
 def keeps_training_rows(model: Model) -> bool:
-    """Whether the model holds rows of the training table: whoever has it can read them."""
+    """Whether the model contains rows of the training table, which anyone who has the file can read."""
     return any(isinstance(part, SoftNeighbors) for part in all_parts(model))
 
 
 def outer_parts(model: Model) -> Iterator[Model]:
-    """The model and its parts, except those behind a rule-score column: they count columns on their own."""
+    """The model and its parts, except parts that get the rule score as a column: their columns have other numbers."""
     yield model
     if isinstance(model, Average | FusedModel):
         for part in model.parts:
@@ -51,7 +57,7 @@ def outer_parts(model: Model) -> Iterator[Model]:
 
 
 def all_parts(model: Model) -> Iterator[Model]:
-    """The model and everything in it."""
+    """The model and all its parts."""
     for part in outer_parts(model):
         yield part
         if isinstance(part, WithRuleScore):
@@ -59,8 +65,8 @@ def all_parts(model: Model) -> Iterator[Model]:
 
 
 def check_parts(model: Model, width: int) -> None:
-    """What plain data cannot guarantee by themselves: settings that obey their law (a million threads would end the
-    process), no column beyond the encoder, no tree in a circle."""
+    """Check settings (a million threads would end the process), that the encoder has all columns, and that trees have
+    no cycles."""
     for part in outer_parts(model):
         _check_range(_active(part), width, "a model reads a column that the encoder does not make")
     for part in all_parts(model):
@@ -95,7 +101,7 @@ def _check_forest(forest: SoftForest) -> None:
     for child in (left[inner], right[inner]):
         # Children come after their parent, so that every walk ends.
         if (child <= node[inner]).any() or (child >= end[inner]).any():
-            raise ValueError("a tree of a forest leads back to itself")
+            raise ValueError("a tree of a forest has a cycle")
     _check_range(tree["feature"][inner], forest.active_.size, "a tree splits on a column that is not there")
 
 
@@ -113,12 +119,12 @@ DEEPEST = 4
 
 
 def check_native(part: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
-    """Walk the description of a model: each LightGBM text must be whole and fit the columns it is given."""
+    """Check each LightGBM text in the description of a model: it must be complete and fit its columns."""
     _check(part["description"], "", part["blobs"], members, 0)
 
 
 def check_loaded(model: Model) -> None:
-    """XGBoost's trees are binary, so they are looked at once they are loaded: none may lead outside itself."""
+    """Check XGBoost's trees after loading, since their format is binary: no node may point outside its tree."""
     for part in all_parts(model):
         if isinstance(part, SoftXGBoost):
             _check_xgboost(json.loads(bytes(part.booster_.save_raw("json"))), part.active_.size)
@@ -126,12 +132,12 @@ def check_loaded(model: Model) -> None:
 
 def _check_xgboost(found: Mapping[str, Any], width: int) -> None:
     model = found["learner"]["gradient_booster"]["model"]
-    # The output that a tree adds to is a place in memory, which the library does not check.
+    # The library uses the output number of a tree as an address in memory and does not check it.
     if any(model["tree_info"]) or any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in model["trees"]):
         raise BundleError("A tree of the bundle's XGBoost model adds to another output than the score.")
-    # So is the first tree of a round.
+    # The same holds for the number of the first tree of a round.
     if model["iteration_indptr"] != list(range(len(model["trees"]) + 1)):
-        raise BundleError("The bundle's XGBoost model counts its trees otherwise than one a round.")
+        raise BundleError("The bundle's XGBoost model does not have one tree per round.")
     for tree in model["trees"]:
         left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
         node, inner = np.arange(left.size), left != -1
@@ -140,14 +146,14 @@ def _check_xgboost(found: Mapping[str, Any], width: int) -> None:
         columns = np.array(tree["split_indices"])[inner]
         outside = (children <= parents).any() or (children >= left.size).any() or left.size != right.size
         if outside or (columns < 0).any() or (columns >= width).any():
-            raise BundleError("A tree of the bundle's XGBoost model leads outside itself or its columns.")
+            raise BundleError("A tree of the bundle's XGBoost model points outside itself or its columns.")
 
 
 def _check(
     description: Mapping[str, Any], prefix: str, blobs: Mapping[str, Any], members: Mapping[str, bytes], depth: int
 ) -> None:
     if depth > DEEPEST or not isinstance(description, Mapping):
-        raise BundleError("The bundle's model is nested in a way that none of ours is.")
+        raise BundleError("The bundle's model is nested too deeply.")
     for place, inner in enumerate(description.get("parts", ())):
         _check(inner, f"{prefix}{place}/", blobs, members, depth + 1)
     if description.get("kind") == "lightgbm":
@@ -162,11 +168,11 @@ def _check(
 _END = "end of trees\n"
 _PLAIN = re.compile(r"[\n -~]*")
 _INTS, _FLOATS = re.compile(r"[-0-9 ]*"), re.compile(r"[-+.e0-9 ]*")
-# Both give one probability. Another objective may have several outputs, which are written beside the score.
+# Both give one probability. Other objectives can have several outputs, which would overwrite other memory.
 _OBJECTIVES = ("cross_entropy", "binary sigmoid:1")
-# The library reads no more lines of a tree.
+# The library reads at most so many lines of a tree.
 _MOST_FIELDS = 22
-# No setting of ours grows more; contributions of a deep tree take memory by the square of its depth.
+# No setting allows more. The memory for contributions grows with the square of the depth of a tree.
 _MOST_LEAVES = 4096
 
 
@@ -198,7 +204,7 @@ class TextModel:
 
 
 def parse_text(text: str) -> TextModel:
-    """The trees of a model text; one that is cut, or that leads outside itself, is refused."""
+    """The trees of a model text; a text that is cut off, or a tree that points outside itself, is refused."""
     try:
         return _parse(text)
     except (KeyError, IndexError, ValueError, OverflowError) as problem:
@@ -211,14 +217,14 @@ def _parse(text: str) -> TextModel:
     head = text.partition("\nTree=")[0]
     whole = text.endswith("\n") and text.rstrip().rpartition("\n")[2].startswith("pandas_categorical:")
     if not text.startswith("tree\n") or f"\n{_END}" not in text or not whole:
-        raise BundleError("The LightGBM model text is cut off: its beginning or its end is not there.")
+        raise BundleError("The LightGBM model text is cut off: its beginning or its end is missing.")
     if not _PLAIN.fullmatch(text):
         raise ValueError("it holds characters that no model text has")
     fields = _fields(head.removeprefix("tree\n").rstrip("\n"))
     if fields["num_class"] != "1" or fields["num_tree_per_iteration"] != "1":
         raise BundleError("The LightGBM model has several outputs; a bundle holds models with one score.")
     if fields["objective"] not in _OBJECTIVES:
-        raise BundleError("The LightGBM model has an objective that no bundle of ours has.")
+        raise BundleError("The LightGBM model has an objective that bundles do not use.")
     width = int(_ints(fields["max_feature_idx"])[0]) + 1
     trees = tuple(_tree(_fields(block), width) for block in _blocks(text, len(head) + 1, _ints(fields["tree_sizes"])))
     return TextModel(trees, width)
@@ -229,11 +235,11 @@ def _blocks(text: str, start: int, sizes: np.ndarray) -> Iterator[str]:
     for number, size in enumerate(sizes):
         block = text[start : start + size]
         if not block.startswith(f"Tree={number}\n"):
-            raise BundleError(f"The LightGBM model text has no tree number {number} where it announces one.")
+            raise BundleError(f"The LightGBM model text has no tree number {number} where its tree_sizes point to.")
         start += size
         yield block.partition("\n")[2].rstrip("\n")
     if not text.startswith(_END, start):
-        raise BundleError("The LightGBM model text announces other trees than it holds.")
+        raise BundleError("The LightGBM model text does not hold the trees that its tree_sizes list.")
 
 
 def _fields(block: str) -> dict[str, str]:
@@ -249,7 +255,7 @@ def _tree(fields: dict[str, str], width: int) -> Tree:
         raise ValueError("a tree has more fields than the library reads")
     [leaves] = _ints(fields["num_leaves"])
     if fields.get("is_linear", "0") != "0":
-        raise BundleError("The LightGBM model has linear leaves, which no bundle of ours has.")
+        raise BundleError("The LightGBM model has linear leaves, which bundles do not use.")
     if leaves > _MOST_LEAVES:
         raise BundleError(f"The LightGBM model has a tree of {leaves:,} leaves; a bundle's may have {_MOST_LEAVES:,}.")
     leaf = _floats(fields["leaf_value"])

@@ -1,4 +1,4 @@
-"""Each kind of model as part of an ONNX graph; kinds that cannot be translated say so."""
+"""A bundle as one ONNX graph, encoder included, compared with the native model on real rows before it is returned."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ from spu_core.models.fused import FusedModel
 from spu_core.models.learners import SoftLightGBM, SoftLogistic, SoftNetwork, SoftXGBoost
 from spu_core.models.linear_view import LinearView
 
-# The encoded columns by position: each a float32 value of rows × 1.
+# Names of the encoded columns by position; each is float32 of shape rows × 1.
 Columns = dict[int, str]
 
 
 def translatable(model: Model) -> Model:
-    """The model that an ONNX file will hold: fused gives its refit alone, all others themselves; or a refusal."""
+    """The model that the ONNX file will hold: the last part of fused, otherwise the model itself.
+
+    A kind of model that cannot be translated is refused.
+    """
     if isinstance(model, FusedModel):
         return model.parts[-1]
     if isinstance(model, Average | Scaled):
@@ -120,7 +123,10 @@ def _linear(graph: Graph, view: LinearView, columns: Columns) -> str:
 
 
 def _interpolate(graph: Graph, value: str, grid: np.ndarray) -> str:
-    """Piecewise linear: the start plus each step times how much of it is done. Steps never cancel, so it is exact."""
+    """Piecewise linear interpolation: the start plus each step times the part of it that lies below the value.
+
+    All steps have the same sign, so rounding errors stay small.
+    """
     points, scores = grid
     done = graph.add(
         "Div", graph.add("Sub", value, graph.constant(points[None, :-1])), graph.constant(np.diff(points)[None, :])
@@ -149,7 +155,7 @@ WHAT = (
 
 
 def refit_note(bundle: Bundle, refit: Model, frame: pd.DataFrame) -> str:
-    """Which part of fused the graph computes, and how its scores lie to the bundle's on the rows of the proof."""
+    """Which part of fused the graph computes, and how far its scores are from those of the bundle on these rows."""
     if bundle.reads_rules and bundle.label_rules is None:
         return f"{WHAT} How far cannot be said, since the bundle was saved without its rules."
     fitting = conform(bundle, frame)
@@ -171,7 +177,7 @@ def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _agreement(whole: np.ndarray, alone: np.ndarray, share: float) -> str:
-    """How many of the rows that fill the review queue are the same."""
+    """How many of the flagged rows are the same for both scores."""
     flagged = [score > share_threshold(np.sort(score), share) for score in (whole, alone)]
     if not flagged[0].any():
         return ""
@@ -185,9 +191,9 @@ OPSET, ML_OPSET, IR_VERSION = 21, 5, 10
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """A translated model: its bytes, the rows it was proven on, and the largest difference that was found there.
+    """An ONNX model: its bytes, the number of rows it was compared on, and the largest difference there.
 
-    `note` says where its scores are not those of the bundle, and how far from them (fused gives its refit alone).
+    `note` says how far its scores are from those of the bundle where they differ by design (fused).
     """
 
     data: bytes
@@ -200,10 +206,24 @@ class OnnxModel:
 
 
 def export_onnx(bundle: Bundle, frame: pd.DataFrame) -> OnnxModel:
-    """Translate the bundle and compare it with the native model on the rows of `frame`.
+    """Translate a bundle to ONNX and compare both models on the rows of `frame`.
 
-    Give rows that look like production: the training table, or a validation table. A difference above 1e-6 in any row
-    refuses the translation and names that row. Inputs are one per column, rows × 1, named like the columns.
+    Parameters
+    ----------
+    bundle : Bundle
+        The exported run.
+    frame : DataFrame
+        Rows like those in production: the training table or a validation table.
+
+    Returns
+    -------
+    OnnxModel
+        The model, with one input of shape rows × 1 per column, named like the column.
+
+    Raises
+    ------
+    BundleError
+        If the kind of model cannot be translated, or any score differs by more than 1e-6.
     """
     need_onnx()
     model = translatable(bundle.fitted.model)
@@ -215,7 +235,7 @@ def export_onnx(bundle: Bundle, frame: pd.DataFrame) -> OnnxModel:
 
 
 def onnx_inputs(bundle: Bundle, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The rows of a frame as the inputs of the translated model."""
+    """The rows of a frame as the inputs of the ONNX model."""
     return _inputs(_columns_of(bundle, translatable(bundle.fitted.model)), frame)
 
 
@@ -247,7 +267,7 @@ def _build(bundle: Bundle, model: Model, columns: Mapping[int, Column]) -> bytes
 
 
 def _properties(bundle: Bundle, columns: Mapping[int, Column], score: str) -> dict[str, str]:
-    """What the stand-alone script reads from the model itself."""
+    """Metadata of the model, which the stand-alone script reads."""
     facts = {
         "name": bundle.name,
         "score": score,
@@ -262,7 +282,7 @@ def _prove(bundle: Bundle, model: Model, columns: Mapping[int, Column], data: by
 
     if not len(frame):
         raise BundleError(
-            "ONNX export is proven on rows, but the table has none; give the training or a validation table."
+            "The ONNX model is compared on rows, but the table has none; give the training or a validation table."
         )
     check_names(bundle, tuple(map(str, frame.columns)))
     fitting = conform(bundle, frame)
@@ -280,6 +300,6 @@ def _prove(bundle: Bundle, model: Model, columns: Mapping[int, Column], data: by
 
 
 def _free(name: str, columns: Mapping[int, Column]) -> str:
-    """An output must not be called like a column."""
+    """A name for an output that no column has."""
     taken = {column.name for column in columns.values()}
     return name if name not in taken else _free(f"spu_{name}", columns)

@@ -1,4 +1,7 @@
-"""A graph in the making: nodes and constants with names of their own, far from the names of columns."""
+"""Parts of an ONNX graph: nodes, one input per column with its encoding, and boosted trees.
+
+Trees become one TreeEnsemble in double precision, with the same splits and the same side for missing values.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from spu_core.models.columns import LARGEST, Column, Family, as_numbers
 
 @dataclass
 class Graph:
-    """Collects nodes; every method returns the name of the value it has added."""
+    """Collects nodes and constants; every method returns the name of the value it has added.
+
+    Names start with `_spu/`, so that they cannot equal names of columns.
+    """
 
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
@@ -64,7 +70,7 @@ class Graph:
 
 
 def need_onnx() -> None:
-    """The libraries of the extra, or words on how to get them."""
+    """Raise an error with the install command where onnx or onnxruntime is missing."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -75,7 +81,7 @@ def need_onnx() -> None:
         ) from None
 
 
-# Rows that lack a text carry this mark; a level that is called so would be taken for missing.
+# The input of a text column uses this value for a missing text.
 MISSING_TEXT = ""
 
 
@@ -83,10 +89,10 @@ def encode_column(graph: Graph, column: Column) -> str:
     """Add the input of a column and its encoding; the result is float32, rows × 1, NaN where missing."""
     if column.is_category:
         return _category(graph, column)
-    value = graph.column_input(column.name, np.float64, _words(column))
+    value = graph.column_input(column.name, np.float64, _input_description(column))
     if column.family is Family.EMPTY:
         return graph.cast(graph.add("Mul", value, graph.constant(np.nan)), np.float32)
-    # Clip lets NaN pass; infinity keeps its place in the order.
+    # Clip keeps NaN, and infinity stays the largest value.
     value = graph.add("Clip", value, graph.constant(-LARGEST), graph.constant(LARGEST))
     if column.offset:
         value = graph.add("Sub", value, graph.constant(column.offset))
@@ -94,14 +100,14 @@ def encode_column(graph: Graph, column: Column) -> str:
 
 
 def input_kind(column: Column) -> str:
-    """What the input of a column wants: number, flag, days or text."""
+    """The kind of values that the input of a column takes: number, flag, days or text."""
     if column.is_category and column.family is Family.TEXT:
         return "text"
     return {Family.DATE: "days", Family.BOOLEAN: "flag"}.get(column.family, "number")
 
 
 def column_values(column: Column, values: pd.Series) -> np.ndarray:
-    """A column of a frame as its input wants it, rows × 1."""
+    """A column of a frame as the values of its input, rows × 1."""
     if input_kind(column) == "text":
         text = values.astype("object").map(str, na_action="ignore")
         return text.where(text.notna(), MISSING_TEXT).to_numpy(dtype=object)[:, None]
@@ -118,9 +124,9 @@ def _category(graph: Graph, column: Column) -> str:
             f"Column {column.name!r} has {column.family} values as levels, which ONNX cannot encode; "
             "make it text or numbers and train again."
         )
-    value = graph.column_input(column.name, np.float64, _words(column))
+    value = graph.column_input(column.name, np.float64, _input_description(column))
     levels = graph.constant([[float(level) for level in column.levels]])
-    # Rows × levels; at most one level fits, and its place is its code.
+    # Rows × categories; at most one category is equal, and its position is its code.
     fits = graph.cast(graph.add("Equal", value, levels), np.float64)
     codes = graph.constant(np.arange(1.0, len(column.levels) + 1)[:, None])
     code = graph.add("MatMul", fits, codes)
@@ -133,7 +139,7 @@ def _text_codes(graph: Graph, column: Column) -> str:
             f"Column {column.name!r} has the empty text as a level, which the ONNX input uses for a missing value; "
             "name that level and train again."
         )
-    value = graph.column_input(column.name, str, _words(column))
+    value = graph.column_input(column.name, str, _input_description(column))
     return graph.add(
         "LabelEncoder",
         value,
@@ -144,7 +150,7 @@ def _text_codes(graph: Graph, column: Column) -> str:
     )
 
 
-def _words(column: Column) -> str:
+def _input_description(column: Column) -> str:
     return {
         "text": "text as in the training table; the empty text means missing",
         "days": "days since 1970-01-01 in UTC, with fractions; NaN means missing",
@@ -154,7 +160,7 @@ def _words(column: Column) -> str:
 
 
 def describe_inputs(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    """Names and kinds of the inputs, for whoever runs the model."""
+    """Names and kinds of the inputs, stored in the model for the stand-alone script."""
     return [{"name": column.name, "kind": input_kind(column)} for column in columns]
 
 
@@ -218,16 +224,16 @@ def add_trees(graph: Graph, matrix: str, trees: Iterable[PlainTree]) -> str:
 
 
 def lightgbm_trees(trees: Iterable[Tree]) -> Iterator[PlainTree]:
-    """LightGBM's trees: ≤ goes left, a level of the set goes left, and NaN as each node says."""
+    """LightGBM's trees: ≤ goes left, a category of the set goes left, and each node has a side for NaN."""
     for tree in trees:
         if (tree.missing == 1).any():
-            raise BundleError("The LightGBM model takes zero for missing, which none of our models does.")
+            raise BundleError("The LightGBM model treats zero as missing, which cannot be translated.")
         splits = tuple(_lightgbm_split(tree, node) for node in range(tree.feature.size))
         yield PlainTree(splits, tuple(tree.leaf.tolist()))
 
 
 def xgboost_trees(raw: bytes) -> tuple[list[PlainTree], float]:
-    """(trees, start of the sum) of an XGBoost model: < goes left, a level of the set goes right."""
+    """(trees, start of the sum) of an XGBoost model: < goes left, a category of the set goes right."""
     learner = json.loads(raw)["learner"]
     trees = learner["gradient_booster"]["model"]["trees"]
     start = float(str(learner["learner_model_param"]["base_score"]).strip("[]"))
@@ -237,7 +243,7 @@ def xgboost_trees(raw: bytes) -> tuple[list[PlainTree], float]:
 def _lightgbm_split(tree: Tree, node: int) -> TreeSplit:
     cut, category = float(tree.threshold[node]), bool(tree.is_category[node])
     members = tuple(tree.bitsets[int(cut)].astype(float).tolist()) if category else ()
-    # Where NaN is no missing value, LightGBM reads it as 0; among levels it is in no set.
+    # Where NaN does not count as missing, LightGBM reads it as 0; NaN is never in a set of categories.
     missing = bool(tree.default_left[node]) if tree.missing[node] == 2 else cut >= 0.0
     return TreeSplit(
         column=int(tree.feature[node]),
@@ -284,7 +290,7 @@ def _xgboost_sets(tree: Mapping[str, Any]) -> dict[int, tuple[float, ...]]:
 
 @dataclass
 class _Ensemble:
-    """The parallel lists that a TreeEnsemble is made of."""
+    """The parallel lists of a TreeEnsemble node."""
 
     roots: list[int] = field(default_factory=list)
     columns: list[int] = field(default_factory=list)
@@ -308,7 +314,7 @@ class _Ensemble:
             self.modes.append(split.mode)
             self.values.append(split.value)
             if split.mode == MEMBER:
-                # Sets follow one another, each closed by NaN.
+                # The sets are stored one after the other; NaN ends each.
                 self.members += [*split.members, np.nan]
             self.missing.append(int(split.missing_is_true))
             for child, ids, is_leaf in (

@@ -1,4 +1,7 @@
-"""The folder form of a bundle: its members as plain files, the card, the ONNX model and a script to run it."""
+"""A bundle with its model card as a folder of plain files, or as a run of an MLflow tracking server.
+
+The server is the one that MLflow itself would use: the environment variable MLFLOW_TRACKING_URI.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,34 @@ score.py          scores a CSV with model.onnx; needs numpy and onnxruntime only
 
 
 def write_folder(bundle: Bundle, folder: str | os.PathLike[str], onnx_rows: pd.DataFrame | None = None) -> Path:
-    """Write the folder form into a new or empty folder.
+    """Write a bundle, its members as plain files and its model card into a new or empty folder.
 
-    With `onnx_rows`, the ONNX model is written too, after it was proven on these rows, with a script that scores with
-    it; a model that cannot become ONNX is refused before anything is written.
+    Parameters
+    ----------
+    bundle : Bundle
+        The exported run.
+    folder : str or path
+        A new or empty folder.
+    onnx_rows : DataFrame, optional
+        Rows on which an ONNX model is compared with the bundle. With them, the ONNX model and a script that scores
+        with it are written too; a model that cannot become ONNX is refused before anything is written.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    BundleError
+        If the folder is not empty, or the model cannot become ONNX.
     """
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BundleError(f"{target.name!r} is not an empty folder; choose a new name.")
     written = _files(bundle, onnx_rows)
     for name, data in written.items():
-        # Names of members were checked; all others are our own.
+        # Names of members were checked; all other names are fixed.
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
@@ -51,7 +71,7 @@ def write_folder(bundle: Bundle, folder: str | os.PathLike[str], onnx_rows: pd.D
 
 
 def standalone_script() -> str:
-    """The source of the script that scores a CSV with an ONNX model and does not need this package."""
+    """The source of the script that scores a CSV with an ONNX model without this package."""
     return files("spu_core.export").joinpath("standalone.py").read_text(encoding="utf-8")
 
 
@@ -70,9 +90,9 @@ def _files(bundle: Bundle, onnx_rows: pd.DataFrame | None) -> dict[str, bytes]:
     return {"bundle.spu": data, **found, **{name: text.encode() for name, text in texts.items()}}
 
 
-# MLflow refuses longer values.
+# MLflow does not accept longer values.
 LONGEST_VALUE = 6_000
-# MLflow would pickle an object; a script it keeps as text.
+# MLflow would pickle an object, but stores a script as text.
 _SERVED_MODEL = '''"""Scores frames with the bundle among the artifacts of this model."""
 
 import pandas as pd
@@ -113,7 +133,7 @@ def log_to_mlflow(bundle: Bundle, *, experiment: str | None = None) -> str:
 
 
 def metrics_of(bundle: Bundle) -> dict[str, float]:
-    """The figures as flat numbers: an interval gives three."""
+    """The metrics as single numbers; an interval gives three."""
     found: dict[str, float] = {}
     for name, value in (bundle.facts.metrics or {}).items():
         if isinstance(value, Mapping):
@@ -125,7 +145,7 @@ def metrics_of(bundle: Bundle) -> dict[str, float]:
 
 
 def roc_table(bundle: Bundle) -> pd.DataFrame | None:
-    """The ROC_SPU curve in few points; None where the rows were left out of the bundle."""
+    """The ROC_SPU curve with few points; None where the bundle has no training rows."""
     if not bundle.rows:
         return None
     run = bundle.run

@@ -1,4 +1,4 @@
-"""The report: one HTML file with the interactive charts of a comparison, to be mailed and opened without a network."""
+"""The report: one HTML file with the interactive charts of a comparison, which opens without a network."""
 
 from __future__ import annotations
 
@@ -26,9 +26,21 @@ MOST_CURVES = 8
 
 
 def report_html(comparison: Comparison, bundle: Bundle | None = None, *, title: str = "Comparison report") -> str:
-    """The comparison with its charts; with `bundle`, the model card of the chosen run follows.
+    """A comparison with its charts as one HTML page.
 
-    The library that draws the charts is in the file, once; the page makes no request.
+    Parameters
+    ----------
+    comparison : Comparison
+        The compared runs.
+    bundle : Bundle, optional
+        The chosen run; its model card is appended.
+    title : str
+        The title of the page.
+
+    Returns
+    -------
+    str
+        HTML that includes the charting library and makes no requests.
     """
     finished = [run for run in comparison.runs if run.score is not None]
     sections = [

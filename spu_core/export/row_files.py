@@ -1,7 +1,8 @@
-"""Rows to be scored, chunk by chunk and as often as needed: a frame, a parquet file, or any file a table is read from.
+"""Rows to be scored, chunk by chunk, and files for their results.
 
 A large text file is cut between records into pieces, and each piece is read by the reader of tables with the dialect
-that was found at its head: what a cell means does not depend on the size of the file.
+that was found at the beginning of the file, so that its size does not change how its cells are read. Results are
+written chunk by chunk, completely or not at all.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from spu_core.tables.sources import Upload, expand_gzip, open_upload
 from spu_core.tables.spreadsheet import write_csv
 from spu_core.tables.written import TEXT_COLUMN
 
-# A multiple of the block sizes of the learners, so that chunks and whole tables score alike to the bit.
+# A multiple of the block sizes of the learners, so that chunks and whole tables get the same scores to the bit.
 CHUNK_ROWS = 1 << 16
 PIECE_BYTES = 16 << 20
 HEAD_BYTES = 1 << 20
-# What is scored is not kept, so a file may be larger than one that is trained on.
+# Scored rows are not kept in memory, so a file may be larger than one to train on.
 LIMITS = ReadLimits(bytes=1 << 40, expanded_bytes=1 << 40, rows=1 << 40)
 
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """Column names, a function that gives the rows from the beginning each time it is called, and about how many."""
+    """Column names, a function that reads the rows from the beginning, and roughly how many there are."""
 
     names: tuple[str, ...]
     chunks: Callable[[], Iterator[pd.DataFrame]]
@@ -80,7 +81,7 @@ def _from_parquet(stream: IO[bytes]) -> RowSource:
     except (pa.ArrowInvalid, OSError) as problem:
         raise TableError(f"The parquet file is damaged: {str(problem)[:120]}.") from problem
 
-    # A table of ours may hold the text of a column beside it.
+    # A table written by this program may hold the original text of a column in a second column.
     names = [str(name) for name in file.schema_arrow.names if not str(name).startswith(TEXT_COLUMN)]
 
     def chunks() -> Iterator[pd.DataFrame]:
@@ -100,7 +101,7 @@ def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -
     reading = first.reading
     assert reading is not None
     dialect = replace(reading.dialect, encoding="utf-8", header=reading.header_line is not None)
-    # What stands around the header is found again at the head; all other pieces get a plain header.
+    # The first piece still has whatever stands before the header; all other pieces get a plain header.
     at_head = replace(dialect, header=None if dialect.header else False)
     types: dict[str, ColumnType | str] = {name: ColumnType.TEXT for name in names if name in text_columns}
 
@@ -108,7 +109,7 @@ def _from_text(upload: Upload, text_columns: frozenset[str], piece_bytes: int) -
         return read_table(piece, name=upload.name, dialect=found, limits=LIMITS, types=types).frame
 
     def chunks() -> Iterator[pd.DataFrame]:
-        # No name outlives its piece here: the next one is read into the room of the last.
+        # No variable keeps a piece: its memory is free before the next one is read.
         dialects = itertools.chain([at_head], itertools.repeat(dialect))
         for frame in map(read, _pieces(text, dialect, names, piece_bytes), dialects):
             yield from _parts(frame)
@@ -128,14 +129,14 @@ def _pieces(text: TextSource, dialect: Dialect, names: tuple[str, ...], size: in
         del data
         end = _last_record_end(rest, dialect.quote or "")
         if end:
-            # Handed over and not kept here: a second copy of each piece would count.
+            # `pop` gives up the reference, so that there is no second copy of a piece.
             piece, rest = [rest[:end]], rest[end:]
             if not piece[0].isspace():
                 yield before + piece.pop()
             before = header
         elif len(rest) > 8 * size:
             raise TableError(
-                f"No record ends within {len(rest):,} bytes, perhaps since a quote never closes; repair the file."
+                f"No record ends within {len(rest):,} bytes, perhaps because a quote is never closed; repair the file."
             )
     if rest.strip():
         yield before + rest
@@ -152,7 +153,7 @@ def _header_line(dialect: Dialect, names: tuple[str, ...]) -> bytes:
 
 
 def _last_record_end(data: bytes, quote: str) -> int:
-    """Where the last whole record ends: after a line end with an even number of quotes before it; 0 if nowhere.
+    """Where the last complete record ends: after a line end with an even number of quotes before it; 0 if nowhere.
 
     >>> _last_record_end(b'a,"x\\ny"\\nb,"z\\n', '"')
     8

@@ -1,4 +1,4 @@
-"""How rows are to be scored, and what is told about them afterwards."""
+"""How rows are scored, what is reported about them, and the reasons for high scores."""
 
 from __future__ import annotations
 
@@ -34,8 +34,15 @@ class ColumnCheck:
 class Scoring:
     """How rows are flagged and explained.
 
-    `flag_by` is "threshold" (a row is flagged for what it is) or "share" (the stored share of this table is flagged,
-    whatever its level). Flagged rows get up to `reasons` reasons each, as long as they are among the `explained` best.
+    Parameters
+    ----------
+    flag_by : {"threshold", "share"}
+        "threshold" flags rows with a score above the stored threshold; "share" flags the stored share of this table,
+        the highest scores first.
+    reasons : int
+        The number of reasons that a flagged row gets.
+    explained : int
+        Only so many rows, those with the highest scores, get reasons.
     """
 
     flag_by: str = "threshold"
@@ -52,7 +59,7 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreProgress:
-    """How far a scoring is: its step in words, the rows done in it, and the share of the whole work."""
+    """How far a scoring is: the current step, the rows done in it, and the share of all work."""
 
     step: str
     rows: int
@@ -61,7 +68,7 @@ class ScoreProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """What was found while scoring; `threshold` is the one that was used."""
+    """The result of a scoring; `threshold` is the one that was used."""
 
     rows: int
     flagged: int
@@ -77,20 +84,20 @@ class ScoreReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report in sentences: flags against training, ignored columns, what has moved."""
-        return (*self._flag_words(), *self._column_words(), *self.drift.hints)
+        """The report as sentences: flag rate against training, ignored columns, drift."""
+        return (*self._flag_notes(), *self._column_notes(), *self.drift.hints)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; of very many columns only those that have moved most."""
+        """Plain values; with more than 300 columns only the drift of those that have moved most."""
         found = asdict(self)
         ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
         found["drift"]["columns"] = ordered[:MOST_COLUMNS]
-        # JSON has no infinity; such a threshold flags nothing or everything, which the counts say.
+        # JSON has no infinity; such a threshold flags nothing or everything, as the counts show.
         return {**found, "threshold": self.threshold if np.isfinite(self.threshold) else None}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> ScoreReport:
-        """The report that `to_dict` gave, also after a way through JSON."""
+        """The report that `to_dict` gave, also read back from JSON."""
         drift, columns = found["drift"], found["columns"]
         threshold = found["threshold"]
         changed = {
@@ -104,7 +111,7 @@ class ScoreReport:
         }
         return cls(**{**found, **changed})
 
-    def _flag_words(self) -> list[str]:
+    def _flag_notes(self) -> list[str]:
         rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
         if self.flag_by == "share":
             return [f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."]
@@ -114,7 +121,7 @@ class ScoreReport:
         judgement = "as at training" if abs(self.flag_rate - share) <= usual else "which differs from training"
         return [f"{rate}; at training {share:.2%} out of fold), {judgement}."]
 
-    def _column_words(self) -> list[str]:
+    def _column_notes(self) -> list[str]:
         extra, lost = self.columns.extra, self.columns.absent_for_rules
         found = [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
         if lost:
@@ -124,7 +131,7 @@ class ScoreReport:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Scored rows in the order they came: id, score, flagged, rank, percentile, reasons, rules that fired."""
+    """Scored rows in their original order: id, score, flagged, rank, percentile, reasons, rules that fired."""
 
     frame: pd.DataFrame
     report: ScoreReport
@@ -150,7 +157,7 @@ class Contributions:
 def contributions(
     model: Model, features: Features, rule_score: np.ndarray | None, profile: TrainingProfile
 ) -> Contributions:
-    """What each column adds, for a few rows: this costs far more than a score."""
+    """What each column adds to the score of each row; much slower than scoring, so meant for a few rows."""
     inner = model.part if isinstance(model, Scaled) else model
     if isinstance(inner, SoftLightGBM | SoftXGBoost):
         return Contributions(inner.active_, inner.contributions(features)[:, :-1], "log-odds")
@@ -162,18 +169,18 @@ def top_reasons(found: Contributions, features: Features, most: int) -> list[tup
     order = np.argsort(-found.value, axis=1, kind="stable")[:, :most]
     matrix, columns = _rows_of(features), features.store.columns
     return [
-        tuple(_words(found, row, int(at), matrix, columns) for at in order[row] if found.value[row, at] > 0)
+        tuple(_reason(found, row, int(at), matrix, columns) for at in order[row] if found.value[row, at] > 0)
         for row in range(len(order))
     ]
 
 
 def _rows_of(features: Features) -> np.ndarray:
-    """The rows of a view with all encoded columns."""
+    """The rows of a view, with all encoded columns."""
     matrix = np.asarray(features.store.matrix)
     return matrix if features.rows is None else matrix[features.rows]
 
 
-def _words(found: Contributions, row: int, at: int, matrix: np.ndarray, columns: Any) -> str:
+def _reason(found: Contributions, row: int, at: int, matrix: np.ndarray, columns: Any) -> str:
     gain = f"(+{found.value[row, at]:.2g})"
     if found.has_rules and at == found.places.size:
         return f"the rules {gain}"
@@ -184,7 +191,7 @@ def _words(found: Contributions, row: int, at: int, matrix: np.ndarray, columns:
 def _by_occlusion(
     model: Model, features: Features, rule_score: np.ndarray | None, profile: TrainingProfile
 ) -> Contributions:
-    """How far the score falls when a column is given its usual value: the median, or the most frequent level."""
+    """How far the score falls when a column gets its usual value: the median, or the most frequent category."""
     matrix, columns = _rows_of(features), features.store.columns
     base = model.score_rows(Features.of(matrix, columns), rule_score)
     places, gains = active_columns(model), []

@@ -84,14 +84,16 @@ def save_bundle(run: Run | Bundle, path: str | os.PathLike[str], **parts: Any) -
     Examples
     --------
     >>> import tempfile
-    >>> from spu_core import TrainConfig, cross_fit, load_bundle, soft_labels_for
-    >>> from spu_core.tables import load_sample
-    >>> table = load_sample("breast_cancer")
-    >>> [run] = cross_fit(table, soft_labels_for(table, None), ["logistic"], TrainConfig(folds=2))
+    >>> import pandas as pd
+    >>> from spu_core import Rule, RuleSet, Table, cross_fit, soft_labels_for
+    >>> from spu_core.rules import Compare
+    >>> frame = pd.DataFrame({"amount": range(40), "age": [20, 50] * 20, "label": [0] * 20 + [0, 1] * 10})
+    >>> table = Table.from_frame(frame, roles={"label": "label"})
+    >>> rules = RuleSet((Rule("Large amount", 0.3, Compare("amount", ">", 30)),))
+    >>> [run] = cross_fit(table, soft_labels_for(table, rules), ["logistic"])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = save_bundle(run, f"{folder}/model.spu")
-    ...     load_bundle(path).score(table.frame).report.rows
-    569
+    ...     save_bundle(run, f"{folder}/model.spu").name
+    'model.spu'
     """
     return write_file(bundle_bytes(run, **parts), path)
 

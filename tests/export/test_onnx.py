@@ -227,7 +227,7 @@ def test_a_column_called_like_an_output_keeps_its_name():
 
 
 def test_no_rows_to_prove_it_on_is_refused():
-    with pytest.raises(BundleError, match="proven on rows, but the table has none"):
+    with pytest.raises(BundleError, match="compared on rows, but the table has none"):
         export_onnx(example("lightgbm").bundle, make_frame(20).head(0))
 
 

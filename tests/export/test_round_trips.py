@@ -218,7 +218,7 @@ def test_a_run_comes_back_with_its_level_its_curve_and_its_gaps():
     assert again.basis.level == again.metrics.auc_spu.level == 0.8
     np.testing.assert_equal(again.learning_curve, ((0.5, np.nan), (0.4,)))
     assert again.rounds == (2, 1)
-    with pytest.raises(BundleError, match="lists a selection that is no object"):
+    with pytest.raises(BundleError, match="lists a selection that is not an object"):
         RunFacts.from_dict(facts.to_dict() | {"selections": ["none"]})
 
 
