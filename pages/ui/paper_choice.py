@@ -34,7 +34,7 @@ def choose_experiment() -> tuple[Experiment, ExperimentResult | None]:
     st.query_params["experiment"] = name
     chosen, result = EXPERIMENTS[name], stored_results()[name]
     st.header(chosen.title, anchor=False)
-    st.markdown(chosen.words)
+    st.markdown(chosen.description)
     if result is None:
         st.info("This version ships no stored result of this experiment.", icon=":material/info:")
     return chosen, result

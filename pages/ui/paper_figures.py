@@ -42,7 +42,7 @@ def _choose(figures: Mapping[str, PaperFigure], key: str) -> str:
 
 def _show(result: ExperimentResult, figure: PaperFigure, key: str) -> None:
     st.subheader(plain(figure.title), anchor=False)
-    st.caption(plain(figure.words))
+    st.caption(plain(figure.caption))
     views = figure.choices(result)
     choice = None
     if len(views) > 1:

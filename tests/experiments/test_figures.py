@@ -10,10 +10,10 @@ from spu_core.charts import DARK, alt_text, check_flow_chart
 from spu_core.engines import Job, run_here
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, registry, stored_result
-from spu_core.experiments.compare import compare_figures, compare_verdicts
 from spu_core.experiments.figures import FIGURES, figures_of
-from spu_core.experiments.job import KIND, result_of
-from spu_core.experiments.theorems import run
+from spu_core.experiments.registry import KIND, result_of
+from spu_core.experiments.result import compare_figures, compare_verdicts
+from spu_core.experiments.runners.theorems import run
 from spu_core.workspace import JobStatus, Workspace
 
 STORED = [
@@ -36,7 +36,7 @@ def test_every_stored_result_has_its_figures_in_every_view(name):
         for view in figure.choices(result) or (None,):
             assert len(alt_text(figure.of(result, view))) > 20
             assert figure.of(result, view, theme=DARK).layout.height >= 140
-        assert figure.words.endswith(".")
+        assert figure.caption.endswith(".")
 
 
 def test_a_part_has_its_own_figures_only(theorem_4):

@@ -11,9 +11,18 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TableError
-from spu_core.experiments import data
-from spu_core.experiments.data import Form, Origin, data_folder, load_uci
-from spu_core.experiments.uci_files import BANK, read_adult, read_bank, tidy_adult, tidy_bank
+from spu_core.experiments.runners import uci_data
+from spu_core.experiments.runners.uci_data import (
+    BANK,
+    FileSet,
+    Origin,
+    data_folder,
+    load_uci,
+    read_adult,
+    read_bank,
+    tidy_adult,
+    tidy_bank,
+)
 
 REAL = os.environ.get("SPU_DATA")
 
@@ -24,9 +33,9 @@ def tiny(monkeypatch, tmp_path):
     frame = pd.DataFrame({"x": [1, 2, 3], "y": ["yes", "no", "yes"]})
     frame.to_parquet(tmp_path / "tiny.parquet")
     digest = sha256((tmp_path / "tiny.parquet").read_bytes()).hexdigest()
-    form = Form((("tiny.parquet", digest),), lambda paths: pd.read_parquet(paths[0]))
+    form = FileSet((("tiny.parquet", digest),), lambda paths: pd.read_parquet(paths[0]))
     origin = Origin("Tiny", (form,), 99, lambda frame: frame, (3, 2), ("y", "yes", 2))
-    monkeypatch.setitem(data.ORIGINS, "tiny", origin)
+    monkeypatch.setitem(uci_data.ORIGINS, "tiny", origin)
     return frame
 
 
@@ -110,9 +119,9 @@ def test_the_original_uci_files_are_read_as_published(tmp_path):
     assert read_bank([tmp_path / "bank-full.csv"])["job"].tolist() == ["management"]
 
 
-@pytest.mark.parametrize("name", data.ORIGINS)
+@pytest.mark.parametrize("name", uci_data.ORIGINS)
 def test_the_real_files_are_what_their_authors_published(name):
     if REAL is None:
         pytest.skip("the data are not shipped; set SPU_DATA to their folder")
 
-    assert load_uci(name, Path(REAL)).frame.shape == data.ORIGINS[name].shape
+    assert load_uci(name, Path(REAL)).frame.shape == uci_data.ORIGINS[name].shape

@@ -1,9 +1,4 @@
-"""The UCI tables of the experiments: from a folder of files whose checksums are known, or from OpenML.
-
-A folder is given by `--data`, by the environment variable SPU_DATA, or not at all. Files are the parquet copies or the
-original UCI files; a file with another checksum is refused, since its figures could not be compared. OpenML's files
-are checked by scikit-learn against OpenML's own checksums, and here by their rows, columns and classes.
-"""
+"""How the files of Adult, Diabetes and Bank are read, and brought to the column names that their authors use."""
 
 from __future__ import annotations
 
@@ -17,15 +12,70 @@ from typing import Any
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.experiments.uci_files import (
-    read_adult,
-    read_bank,
-    read_diabetes,
-    read_parquet,
-    tidy_adult,
-    tidy_bank,
-    tidy_diabetes,
-)
+
+ADULT = (
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
+    "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
+)  # fmt: skip
+BANK = (
+    "age", "job", "marital", "education", "default", "balance", "housing", "loan", "contact", "day", "month",
+    "duration", "campaign", "pdays", "previous", "poutcome", "y",
+)  # fmt: skip
+
+
+def read_parquet(paths: list[Path]) -> pd.DataFrame:
+    """The one parquet file."""
+    return pd.read_parquet(paths[0])
+
+
+def read_adult(paths: list[Path]) -> pd.DataFrame:
+    """adult.data and adult.test, whose first line is a remark."""
+    parts = [
+        pd.read_csv(path, names=list(ADULT), skipinitialspace=True, skiprows=skip, keep_default_na=False)
+        for path, skip in zip(paths, (0, 1), strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def read_diabetes(paths: list[Path]) -> pd.DataFrame:
+    """diabetic_data.csv; its text `None` means not measured and stays text."""
+    return pd.read_csv(paths[0], keep_default_na=False, low_memory=False)
+
+
+def read_bank(paths: list[Path]) -> pd.DataFrame:
+    """bank-full.csv, separated by semicolons."""
+    return pd.read_csv(paths[0], sep=";", keep_default_na=False)
+
+
+def tidy_adult(frame: pd.DataFrame) -> pd.DataFrame:
+    """The authors' column names, `?` for unknown, and classes without the final dot of the test file."""
+    frame = _plain(frame.rename(columns={"class": "income"}).drop(columns="split", errors="ignore"))
+    return frame.assign(income=frame["income"].str.rstrip("."))
+
+
+def tidy_diabetes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table as published, `?` for unknown."""
+    return _plain(frame)
+
+
+def tidy_bank(frame: pd.DataFrame) -> pd.DataFrame:
+    """The authors' column names; OpenML calls columns V1 to V16 and the classes 1 (no) and 2 (yes)."""
+    if "V1" in frame.columns:
+        names = {f"V{place}": name for place, name in enumerate(BANK[:-1], start=1)}
+        frame = frame.rename(columns={**names, "Class": "y"})
+        frame = frame.assign(y=frame["y"].astype("str").map({"1": "no", "2": "yes"}))
+    return _plain(frame)
+
+
+def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """Categories as text, with unknown values written `?` as in the files."""
+    texts = {
+        str(name): column.astype("object").fillna("?").astype("str")
+        for name, column in frame.items()
+        if column.dtype.kind not in "iufb"
+    }
+    return frame.assign(**texts)
+
 
 Reader = Callable[[list[Path]], pd.DataFrame]
 Fetch = Callable[[int], pd.DataFrame]
@@ -41,7 +91,7 @@ class DataSet:
 
 
 @dataclass(frozen=True)
-class Form:
+class FileSet:
     """One form in which a data set may lie in a folder: its files with their sha256, and how they are read."""
 
     files: tuple[tuple[str, str], ...]
@@ -53,7 +103,7 @@ class Origin:
     """Where a data set comes from, and what it must look like: rows, columns, and `positives` in the class column."""
 
     title: str
-    forms: tuple[Form, ...]
+    forms: tuple[FileSet, ...]
     openml: int
     tidy: Callable[[pd.DataFrame], pd.DataFrame]
     shape: tuple[int, int]
@@ -143,11 +193,11 @@ ORIGINS: dict[str, Origin] = {
     "adult": Origin(
         title="Adult (census income)",
         forms=(
-            Form(
+            FileSet(
                 (("adult.parquet", "0196b7b4f169551f39f6f78ae8e3d0f8ca1cb47b614b8fba1e181a69e7bbd6be"),),
                 lambda paths: tidy_adult(read_parquet(paths)),
             ),
-            Form(
+            FileSet(
                 (
                     ("adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"),
                     ("adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"),
@@ -163,11 +213,11 @@ ORIGINS: dict[str, Origin] = {
     "diabetes130": Origin(
         title="Diabetes 130-US hospitals",
         forms=(
-            Form(
+            FileSet(
                 (("diabetes130.parquet", "40593d6f4fbd687c5e138a8eb44f646c2494622e419e75be2cc5d7fb18662a52"),),
                 lambda paths: tidy_diabetes(read_parquet(paths)),
             ),
-            Form(
+            FileSet(
                 (("diabetic_data.csv", "0689e7ec031237dc63031b938805c48377748761a3b26acab621567afa24df97"),),
                 lambda paths: tidy_diabetes(read_diabetes(paths)),
             ),
@@ -180,11 +230,11 @@ ORIGINS: dict[str, Origin] = {
     "bank_full": Origin(
         title="Bank marketing",
         forms=(
-            Form(
+            FileSet(
                 (("bank_full.parquet", "536a643b78ef98f2c7c95286a0d85c45fce6a2b223d6fde9996b054eb1c57827"),),
                 lambda paths: tidy_bank(read_parquet(paths)),
             ),
-            Form(
+            FileSet(
                 (("bank-full.csv", "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d"),),
                 lambda paths: tidy_bank(read_bank(paths)),
             ),

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.experiments.averages import Average, average, corrected, counted, paired, verdict_of
-from spu_core.experiments.data import data_folder, load_uci
+from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.settings import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.uci_draws import draw_with_labels, fit_method, known_settings
-from spu_core.experiments.uci_trials import Trial, make_trial
+from spu_core.experiments.runners.averages import SeedAverage, average, corrected, counted, paired, verdict_of
+from spu_core.experiments.runners.uci_data import data_folder, load_uci
+from spu_core.experiments.runners.uci_trials import Trial, draw_with_labels, fit_method, known_settings, make_trial
 from spu_core.rules import AllOf, Compare, Rule, RuleSet
 
 COUNTS, BIASES = (10, 50, 250, 900), (0.0, 1.0, 2.0)
@@ -173,4 +172,4 @@ def _error(row: Mapping[str, Any]) -> str:
 
 
 def _signs(rows: list[dict[str, Any]], mean: str = "target − feature", error: str = "SE") -> list[int]:
-    return [Average(row[mean], row[error], row["seeds"]).sign for row in rows]
+    return [SeedAverage(row[mean], row[error], row["seeds"]).sign for row in rows]

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 from spu_core.errors import SpuError
-from spu_core.experiments.table1_cells import LIBRARY_DEFAULTS, honest_methods, paper_pair
-from spu_core.experiments.uci_draws import CHANCE, draw_trial, fit_method, known_settings, rule_columns
-from spu_core.experiments.uci_trials import make_trial
+from spu_core.experiments.runners.table1 import LIBRARY_DEFAULTS, honest_methods, paper_pair
+from spu_core.experiments.runners.uci_trials import (
+    CHANCE,
+    draw_trial,
+    fit_method,
+    known_settings,
+    make_trial,
+    rule_columns,
+)
 from spu_core.models import METHODS
 from tests.experiments.tables import small_adult, small_diabetes
 

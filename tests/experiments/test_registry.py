@@ -10,8 +10,8 @@ import pytest
 
 from spu_core.errors import SpuError
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
-from spu_core.experiments import settings as module
-from spu_core.experiments.settings import commit_of_program, provenance
+from spu_core.experiments import registry as module
+from spu_core.experiments.registry import commit_of_program, provenance
 
 
 @pytest.mark.parametrize(
@@ -72,5 +72,5 @@ def test_every_experiment_says_what_it_is():
     for name, each in EXPERIMENTS.items():
         assert each.name == name
         assert each.title
-        assert each.words.endswith((".", "?"))
+        assert each.description.endswith((".", "?"))
         assert each.typical_minutes > 0

@@ -20,7 +20,7 @@ SO = {1: "better", 0: "no clear difference", -1: "worse"}
 
 
 @dataclass(frozen=True, slots=True)
-class Average:
+class SeedAverage:
     """A mean over seeds; `error` is its standard error, None with one seed only."""
 
     mean: float
@@ -48,18 +48,18 @@ def student(count: int) -> float:
     return float(stdtrit(count - 1, 0.5 + LEVEL / 2))
 
 
-def average(values: Sequence[float] | np.ndarray) -> Average:
+def average(values: Sequence[float] | np.ndarray) -> SeedAverage:
     """Mean and standard error of one value per seed.
 
     >>> average([1.0, 2.0, 3.0])
-    Average(mean=2.0, error=0.577..., count=3)
+    SeedAverage(mean=2.0, error=0.577..., count=3)
     """
     array = np.asarray(values, dtype=np.float64)
     error = float(array.std(ddof=1) / np.sqrt(array.size)) if array.size > 1 else None
-    return Average(float(array.mean()), error, int(array.size))
+    return SeedAverage(float(array.mean()), error, int(array.size))
 
 
-def paired(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray) -> Average:
+def paired(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray) -> SeedAverage:
     """Mean of first − second over the same seeds.
 
     >>> paired([0.9, 0.8], [0.8, 0.7]).mean.__round__(3)
@@ -68,13 +68,13 @@ def paired(first: Sequence[float] | np.ndarray, second: Sequence[float] | np.nda
     return average(np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64))
 
 
-def corrected(mean: Average, test_per_train: float) -> Average:
+def corrected(mean: SeedAverage, test_per_train: float) -> SeedAverage:
     """The same mean with Nadeau and Bengio's standard error, for seeds that split the same rows at random.
 
     `test_per_train` is the number of test rows for each training row.
 
-    >>> corrected(Average(0.1, 0.01, 5), test_per_train=0.6)
-    Average(mean=0.1, error=0.02, count=5)
+    >>> corrected(SeedAverage(0.1, 0.01, 5), test_per_train=0.6)
+    SeedAverage(mean=0.1, error=0.02, count=5)
     """
     return replace(mean, error=None if mean.error is None else mean.error * (1.0 + mean.count * test_per_train) ** 0.5)
 
