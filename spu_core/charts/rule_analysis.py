@@ -6,10 +6,18 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import MOST_LINES, canvas, light, nothing_to_show, reference_line
-from spu_core.charts.lines import Line, bar_chart, whisker_chart
+from spu_core.charts.canvas import (
+    MOST_LINES,
+    Line,
+    bar_chart,
+    canvas,
+    light,
+    nothing_to_show,
+    reference_line,
+    whisker_chart,
+)
+from spu_core.charts.text_format import count, decimals, interval, label, listed, percent, plain, signed, times
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme
-from spu_core.charts.words import count, decimals, interval, label, listed, percent, plain, signed, times
 from spu_core.errors import SpuError
 
 NO_RULES = "There are no rules yet."

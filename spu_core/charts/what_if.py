@@ -1,19 +1,71 @@
-"""The map of a what-if: what AUC_SPU or the rates would mean under Theorem 2, over all π and S_P that E[S] allows."""
+"""What AUC_SPU would mean under Theorem 2: the implied true AUC over all priors and S_P that E[S] allows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, light
-from spu_core.charts.implied import MEANS, PRIORS, REFUTED_END, add_border, map_color_bar, write_in_corner
+from spu_core.charts.text_format import decimals, listed, percent, plain
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.words import decimals, listed, percent, plain
+from spu_core.theory import AdmissibleRegion
 
 if TYPE_CHECKING:
     from spu_core.trust.what_if import Implied, Marker, Quantity, WhatIf
+
+
+# Cells of about four pixels; together 60 kB.
+PRIORS, MEANS = 140, 80
+# Where the colours of refuted values end; higher ones look the same.
+REFUTED_END = 1.1
+
+
+def add_border(figure: go.Figure, region: AdmissibleRegion, theme: Theme) -> None:
+    """Where E[S] allows no larger S_P."""
+    priors = np.linspace(region.mean, 1.0, 80)[:-1]
+    figure.add_scatter(
+        x=light(priors),
+        y=light([region.positive_means(float(prior))[1] for prior in priors]),
+        mode="lines",
+        line={"color": theme.belief, "width": 2, "dash": "9px,6px"},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def map_color_bar(theme: Theme, title: str = "implied true AUC") -> dict[str, Any]:
+    """The colours of a map, above it."""
+    return {
+        "orientation": "h",
+        "y": 1.02,
+        "yanchor": "bottom",
+        "thickness": 8,
+        "len": 1.0,
+        "outlinewidth": 0,
+        "title": {"text": title, "side": "top"},
+        "tickvals": [0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
+        "tickformat": ".1f",
+        "tickfont": {"color": theme.muted, "size": TEXT_SIZE - 1},
+    }
+
+
+def write_in_corner(figure: go.Figure, words: str, corner: tuple[float, float], color: str) -> None:
+    """Words in a corner of the plot."""
+    x, y = corner
+    figure.add_annotation(
+        text=f"<i>{words}</i>",
+        x=x,
+        y=y,
+        xref="paper",
+        yref="paper",
+        xanchor="left" if x < 0.5 else "right",
+        yanchor="bottom" if y < 0.5 else "top",
+        showarrow=False,
+        font={"color": color, "size": TEXT_SIZE},
+    )
+
 
 _LOWEST = {"true_auc": 0.5, "tpr": 0.0, "fpr": 0.0}
 _TITLES = {"true_auc": "implied true AUC", "tpr": "implied TPR", "fpr": "implied FPR"}
