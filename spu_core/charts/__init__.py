@@ -1,7 +1,7 @@
 """Results as Plotly figures: pure functions, for notebooks and the dashboard alike.
 
-Every chart is a function `…_chart(result, *, theme=LIGHT)`; it changes nothing, sends no rows, shows user text as text,
-and says in words what it shows: `alt_text(figure)`. Backgrounds are transparent, so a figure sits on any page.
+Every chart is a function `…_chart(result, *, theme=LIGHT)`. It changes nothing, contains no table rows, escapes text of
+users and has an alternative text: `alt_text(figure)`. Backgrounds are transparent, so a figure fits on any page.
 """
 
 from spu_core.charts.brush import RuleBand, brush_chart, category_chart, selected_levels, selected_range

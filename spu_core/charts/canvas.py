@@ -1,4 +1,4 @@
-"""The empty chart every figure starts from, and what all of them share: alt text, height, axes, hover."""
+"""What all charts share: the empty figure, axes, legends, and charts with one line per name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from spu_core.charts.text_format import count, one_line, plain, wrapped
 from spu_core.charts.theme import TEXT_SIZE, Theme
 
-# More lines than this nobody reads, and each costs bytes on the wire.
+# More lines are not readable, and each makes the figure larger.
 MOST_LINES = 40
 LINE_HEIGHT = 30
 SECOND_LINE = 8
@@ -22,7 +22,7 @@ ENTRY_HEIGHT = 14
 def canvas(theme: Theme, alt: str, *, height: int = 340, **layout: Any) -> go.Figure:
     """An empty figure with the look of the theme and its alt text."""
     figure = go.Figure()
-    # The revision never changes, so a zoom survives new data.
+    # A constant revision keeps the zoom when the data change.
     figure.update_layout(
         template=theme.template, height=height, meta={"alt": one_line(alt)}, uirevision="spu", **layout
     )
@@ -30,7 +30,7 @@ def canvas(theme: Theme, alt: str, *, height: int = 340, **layout: Any) -> go.Fi
 
 
 def alt_text(figure: go.Figure) -> str:
-    """What the chart shows, in one or two sentences of plain text (escape it where it becomes HTML).
+    """The alternative text of a chart, one or two sentences; escape it before using it in HTML.
 
     >>> from spu_core.charts.theme import LIGHT
     >>> alt_text(canvas(LIGHT, "Two curves."))
@@ -40,7 +40,7 @@ def alt_text(figure: go.Figure) -> str:
 
 
 def nothing_to_show(theme: Theme, sentence: str) -> go.Figure:
-    """A chart that says why it is empty."""
+    """An empty chart with the reason why it is empty."""
     figure = canvas(theme, sentence, height=140)
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
     figure.add_annotation(
@@ -55,10 +55,10 @@ def lines_height(lines: int, extra: int = 64) -> int:
 
 
 def name_axis(figure: go.Figure, names: Sequence[str], theme: Theme, **axis: Any) -> None:
-    """Names down the left side, first on top; `names` are labels that are safe already.
+    """Names down the left side, first on top; `names` must be escaped already.
 
-    Positions are numbers: names that are equal, look like dates or are cut to the same text stay separate lines.
-    Names that take two lines get the room for them.
+    Positions are numbers, so that names that are equal, look like dates or are cut to the same text stay separate
+    lines. The chart grows where names take two lines.
     """
     if any("<br>" in name for name in names):
         figure.update_layout(height=figure.layout.height + SECOND_LINE * len(names))
@@ -91,16 +91,16 @@ def value_column(figure: go.Figure, values: Sequence[str], theme: Theme) -> None
     figure.update_layout(margin_r=20 + 7 * longest)
 
 
-def value_heading(figure: go.Figure, words: str, theme: Theme) -> None:
-    """What the column of numbers to the right means; `words` are safe already."""
+def value_heading(figure: go.Figure, text: str, theme: Theme) -> None:
+    """A heading for the column of numbers to the right; `text` must be escaped already."""
     place = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8, "y": 1, "yref": "paper", "yanchor": "bottom"}
-    figure.add_annotation(text=words, showarrow=False, font={"color": theme.muted}, **place)
+    figure.add_annotation(text=text, showarrow=False, font={"color": theme.muted}, **place)
 
 
-def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash: str = "dash", line: int = 0) -> None:
-    """A vertical line with its name above the plot, on a second `line` where another name stands there already.
+def reference_line(figure: go.Figure, at: float, text: str, color: str, *, dash: str = "dash", line: int = 0) -> None:
+    """A vertical line with its name above the plot, one or more text lines higher where `line` is given.
 
-    `words` are safe already.
+    `text` must be escaped already.
     """
     figure.add_shape(
         type="line",
@@ -113,7 +113,7 @@ def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash
         layer="below",
     )
     figure.add_annotation(
-        text=words,
+        text=text,
         x=at,
         y=1,
         yref="paper",
@@ -126,14 +126,14 @@ def reference_line(figure: go.Figure, at: float, words: str, color: str, *, dash
 
 
 def light(values: Any) -> np.ndarray:
-    """Numbers to draw: half the bytes, and more digits than a screen has pixels."""
+    """Numbers to draw, in half the bytes; the precision is still finer than a pixel."""
     return np.asarray(values, dtype=np.float32)
 
 
 def top_legend(figure: go.Figure) -> None:
-    """A legend above the plot, for traces that are there already.
+    """A legend above the plot; call it after all traces were added.
 
-    On a narrow page every entry takes a row of its own; many of them must not squeeze the plot.
+    The chart grows with the entries, since on a narrow page each takes a row of its own.
     """
     entries = sum(bool(trace.name) and trace.showlegend is not False for trace in figure.data)
     figure.update_layout(
@@ -152,9 +152,9 @@ def top_legend(figure: go.Figure) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One name with its estimate, None where there is only a range; `hover` and `value` are ready text.
+    """One name with its estimate, None where there is only a range; `hover` and `value` are escaped text.
 
-    `name` is raw unless `is_safe`.
+    `name` is escaped when it is drawn, unless `is_safe`.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A histogram as bars to draw: the outer bins may reach far out, but are drawn as wide as the others."""
+"""Charts of columns and soft labels: label rate by value, missing values, and the distribution of S."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ NANOSECONDS_PER_MILLISECOND = 1e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bars:
-    """`edges` are those to draw; `least` and `most` the true ends of the outer bins.
+    """A histogram to draw. The outer bins may be very wide; they are drawn as wide as the others.
+
+    `edges` are those to draw, `least` and `most` the true ends of the outer bins.
 
     >>> bars = Bars.of(Histogram(np.array([-50.0, 1.0, 2.0, 999.0]), np.array([3, 4, 2]), np.array([0, 1, 0])))
-    >>> bars.edges.tolist(), bars.range_words(2), bars.range_words(0)
+    >>> bars.edges.tolist(), bars.range_text(2), bars.range_text(0)
     ([0.0, 1.0, 2.0, 3.0], '2 to 999', '−50 to 1')
     """
 
@@ -60,7 +62,7 @@ class Bars:
         return 0.5 * (self.edges[1:] + self.edges[:-1])
 
     def merged(self, fewest: int) -> Bars:
-        """The same rows in fewer bins: neighbours join until each has at least `fewest` rows (the last may not)."""
+        """The same rows in fewer bins: neighbours are joined until each has at least `fewest` rows."""
         starts, waiting = [0], 0
         for place, rows in enumerate(self.rows.tolist()):
             waiting += rows
@@ -74,16 +76,16 @@ class Bars:
         return Bars(edges, positives, rest, self.least, self.most, self.dates)
 
     def drawn(self, values: Any) -> Any:
-        """Where values lie on the axis: Plotly counts dates in milliseconds."""
+        """Values on the axis; Plotly counts dates in milliseconds."""
         return values / NANOSECONDS_PER_MILLISECOND if self.dates else values
 
-    def range_words(self, place: int) -> str:
-        """The true range of a bin."""
+    def range_text(self, place: int) -> str:
+        """The true range of a bin, as text."""
         low = self.least if place == 0 else self.edges[place]
         high = self.most if place == self.rows.size - 1 else self.edges[place + 1]
-        return f"{self._words(low)} to {self._words(high)}"
+        return f"{self._text(low)} to {self._text(high)}"
 
-    def _words(self, value: float) -> str:
+    def _text(self, value: float) -> str:
         return day_of(value) if self.dates else compact(value)
 
 
@@ -123,7 +125,7 @@ def label_rate_chart(
     low, high = wilson_interval(bars.positives, bars.rows.clip(1))
     mean = float(bars.positives.sum() / max(bars.total, 1))
     x = bars.drawn(bars.middles)
-    highest = bars.range_words(int(np.argmax(rate)))
+    highest = bars.range_text(int(np.argmax(rate)))
     alt = f"Share of known positives by {one_line(column)}: {percent(mean)} over all rows, highest at {highest}."
     figure = canvas(theme, alt, height=280)
     figure.add_scatter(
@@ -142,7 +144,7 @@ def label_rate_chart(
         mode="lines+markers",
         line={"color": theme.belief, "width": 2},
         marker={"size": 5},
-        hovertext=_rate_words(bars),
+        hovertext=_rate_hover(bars),
         hoverinfo="text",
         showlegend=False,
     )
@@ -214,9 +216,9 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
     return figure
 
 
-def _rate_words(bars: Bars) -> list[str]:
+def _rate_hover(bars: Bars) -> list[str]:
     return [
-        f"<b>{bars.range_words(place)}</b><br>{percent(hits / max(rows, 1))} known positives<br>"
+        f"<b>{bars.range_text(place)}</b><br>{percent(hits / max(rows, 1))} known positives<br>"
         f"{count(hits)} of {count(rows)} rows"
         for place, (hits, rows) in enumerate(zip(bars.positives, bars.rows, strict=True))
     ]

@@ -1,4 +1,4 @@
-"""Candidates side by side: AUC_SPU with intervals, share of the ceiling, paired differences, segments."""
+"""Candidates side by side: AUC_SPU with intervals, share of the ceiling, differences, segments, learning curves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def leaderboard_chart(
         Line(
             name,
             found.estimate,
-            _interval_words(name, found, figure_name),
+            _interval_hover(name, found, figure_name),
             decimals(found.estimate),
             color,
             *_ends(found),
@@ -72,12 +72,12 @@ def leaderboard_chart(
 
 
 def share_of_ceiling_chart(shares: Mapping[str, Interval | None], *, theme: Theme = LIGHT) -> go.Figure:
-    """How much of what these soft labels allow each candidate reaches; 0 % is a coin, 100 % the ceiling."""
+    """The share of the ceiling that each candidate reaches; 0 % is chance level, 100 % the ceiling."""
     known = {name: share for name, share in shares.items() if share is not None}
     if not known:
         return nothing_to_show(theme, "No share of the ceiling is defined for these runs.")
     lines = [
-        Line(name, found.estimate, _share_words(name, found), percent(found.estimate, 0), color, *_ends(found))
+        Line(name, found.estimate, _share_hover(name, found), percent(found.estimate, 0), color, *_ends(found))
         for (name, found), color in zip(known.items(), _champion_first(len(known), theme), strict=True)
     ]
     shown = listed(f"{name} {percent(share.estimate, 0)}" for name, share in known.items())
@@ -90,13 +90,14 @@ def share_of_ceiling_chart(shares: Mapping[str, Interval | None], *, theme: Them
 
 
 def difference_chart(pairs: Sequence[Pair], *, figure_name: str = "AUC_SPU", theme: Theme = LIGHT) -> go.Figure:
-    """Paired differences as a forest plot; pairs that cannot be told apart are grey."""
+    """Paired differences as a forest plot; pairs without a clear difference are grey."""
     if not pairs:
         return nothing_to_show(theme, "There is only one candidate, so there is nothing to compare it with.")
     lines = [_pair_line(pair, theme) for pair in pairs]
     apart = sum(pair.can_be_told_apart for pair in pairs)
-    alt = f"Differences in {figure_name} of {len(pairs)} pairs: {apart} can be told apart, {len(pairs) - apart} cannot."
-    grey = "" if apart == len(pairs) else "<br>grey: cannot be told apart"
+    counts = f"{apart} with a clear difference, {len(pairs) - apart} without"
+    alt = f"Differences in {figure_name} of {len(pairs)} pairs: {counts}."
+    grey = "" if apart == len(pairs) else "<br>grey: no clear difference"
     figure = whisker_chart(lines, theme, alt, f"difference in {figure_name}{grey}")
     figure.update_layout(height=len(figure.layout.annotations) * 42 + 72)
     figure.update_xaxes(tickformat=".3~f")
@@ -117,7 +118,7 @@ def segment_chart(
         Line(
             name,
             found.estimate,
-            _interval_words(name, found, "AUC_SPU"),
+            _interval_hover(name, found, "AUC_SPU"),
             decimals(found.estimate),
             color,
             *_ends(found),
@@ -134,20 +135,20 @@ def segment_chart(
 
 def _pair_line(pair: Pair, theme: Theme) -> Line:
     found = pair.difference
-    told = pair.can_be_told_apart
-    verdict = "can be told apart" if told else "cannot be told apart"
+    is_clear = pair.can_be_told_apart
+    verdict = "a clear difference" if is_clear else "no clear difference"
     hover = (
         f"<b>{plain(pair.first)} − {plain(pair.second)}</b><br>{signed(found.estimate)} "
         f"({interval(found.low, found.high, signed)})<br>"
         f"{p_value_words(pair.p_holm)} after Holm's correction: {verdict}"
     )
     names = f"{plain(pair.first, PAIR_LABEL)}<br>− {plain(pair.second, PAIR_LABEL)}"
-    color = theme.model if told else theme.unsure
+    color = theme.model if is_clear else theme.unsure
     return Line(names, found.estimate, hover, signed(found.estimate), color, *_ends(found), is_safe=True)
 
 
 def _champion_first(lines: int, theme: Theme) -> list[str]:
-    """The first line in the colour of the model, the others a little quieter."""
+    """The first line in the colour of the model, the others in a second colour."""
     return [theme.model, *[theme.color(1)] * (lines - 1)]
 
 
@@ -155,14 +156,14 @@ def _ends(found: Interval) -> tuple[float, float]:
     return found.low, found.high
 
 
-def _interval_words(name: str, found: Interval, figure_name: str) -> str:
+def _interval_hover(name: str, found: Interval, figure_name: str) -> str:
     return (
         f"<b>{plain(name)}</b><br>{figure_name} {decimals(found.estimate)}<br>"
         f"{percent(found.level, 0)} interval {interval(found.low, found.high)}"
     )
 
 
-def _share_words(name: str, found: Interval) -> str:
+def _share_hover(name: str, found: Interval) -> str:
     return (
         f"<b>{plain(name)}</b><br>{percent(found.estimate)} of the ceiling<br>"
         f"{percent(found.level, 0)} interval {interval(found.low, found.high, percent)}"
@@ -184,7 +185,7 @@ def learning_curve_chart(
     """Losses by round: one thin line per fold, the same colour for each candidate, a dot at the lowest held-out loss.
 
     `curves` maps a candidate to the losses of its fits, as in `run.learning_curve`; lines may have different lengths,
-    so a chart of a training that still runs is the same chart.
+    so a training that still runs can be shown too.
     """
     drawn = {name: [line for line in lines if len(line)] for name, lines in curves.items()}
     drawn = {name: lines for name, lines in drawn.items() if lines}

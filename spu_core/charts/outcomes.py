@@ -1,4 +1,4 @@
-"""Charts of check outcomes: the ratios of each arm, the same over time, and how long confirmations take."""
+"""Charts of checks and their outcomes: ratios by arm and over time, delay of confirmations, Appendix A."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COUNTED = {"surrender": "admitted", "pass_": "passed", "failure": "failed"}
 
 
 def outcome_ratio_chart(ratios: Sequence[ArmRatios], *, which: str = "surrender", theme: Theme = LIGHT) -> go.Figure:
-    """One ratio of each arm with its interval; chance is the dashed line that a model should leave behind."""
+    """One ratio of each arm with its interval; the dashed line is the ratio of random checks."""
     if not ratios:
         return nothing_to_show(theme, "No outcome was recorded yet.")
     lines = [_ratio_line(each, which, theme) for each in ratios]
@@ -72,7 +72,7 @@ def outcome_time_chart(table: pd.DataFrame, *, which: str = "surrender", theme: 
 
 
 def label_delay_chart(delay: LabelDelay, *, theme: Theme = LIGHT) -> go.Figure:
-    """The share of confirmations that are known so many days after the date of a row, and where to cut."""
+    """The share of confirmations that are known by days after the date of a row, and the suggested cut."""
     figure = canvas(theme, delay.sentence, height=260)
     figure.add_scatter(
         x=light([0, *delay.days.tolist()]),

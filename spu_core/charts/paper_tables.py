@@ -1,4 +1,4 @@
-"""A printed table beside ours: a hollow mark for the paper's figure, a dot with its error for ours."""
+"""The paper's tables and figures: printed numbers beside ours, Figures 1 and 2, and the map of Discussion 7.2."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _add_ours(chart: go.Figure, shown: Sequence[PrintedFigure], rows: Sequence[f
 
 
 def _offset(place: int, count: int) -> float:
-    """Methods of one line lie a little apart, so that equal figures stay visible."""
+    """A small vertical offset per method, so that equal figures stay visible."""
     return 0.0 if count == 1 else 0.5 * (place / (count - 1) - 0.5)
 
 
@@ -136,7 +136,7 @@ def roc_loss_chart(series: Mapping[str, Any], *, theme: Theme = LIGHT) -> go.Fig
 def check_flow_chart(flows: Sequence[Mapping[str, Any]], *, theme: Theme = LIGHT) -> go.Figure:
     """Figure 2: players from pick to check to consequence; widths are players, darker where more of them cheat.
 
-    Each flow has `from`, `to`, `players` and `cheaters`. Stages that only rename all of their players are drawn as one.
+    Each flow has `from`, `to`, `players` and `cheaters`. Two nodes with the same players are drawn as one.
     """
     alt = _flow_alt(flows)
     flows = _without_renaming(flows)
@@ -153,7 +153,7 @@ def check_flow_chart(flows: Sequence[Mapping[str, Any]], *, theme: Theme = LIGHT
         node={
             "label": [f"{_lines(name, sources)}<br>{count(incoming[name][0])}" for name in names],
             "color": [_heat(incoming[name], theme) for name in names],
-            "customdata": [_node_words(*incoming[name]) for name in names],
+            "customdata": [_flow_hover(*incoming[name]) for name in names],
             "hovertemplate": "%{customdata}<extra></extra>",
             "pad": 64,
             "thickness": 14,
@@ -165,7 +165,7 @@ def check_flow_chart(flows: Sequence[Mapping[str, Any]], *, theme: Theme = LIGHT
             "value": [flow["players"] for flow in flows],
             "color": [see_through(_heat((flow["players"], flow["cheaters"]), theme), 0.45) for flow in flows],
             "customdata": [
-                f"{plain(flow['from'])} → {plain(flow['to'])}<br>{_node_words(flow['players'], flow['cheaters'])}"
+                f"{plain(flow['from'])} → {plain(flow['to'])}<br>{_flow_hover(flow['players'], flow['cheaters'])}"
                 for flow in flows
             ],
             "hovertemplate": "%{customdata}<extra></extra>",
@@ -185,19 +185,19 @@ def _totals(flows: Sequence[Mapping[str, Any]], end: str) -> dict[str, tuple[int
 
 
 def _heat(total: tuple[int, int], theme: Theme) -> str:
-    """A colour that deepens with the share of cheaters; the square root, since a few per cent matter here."""
+    """A colour that gets deeper with the share of cheaters; by its square root, so that small shares differ visibly."""
     share = (total[1] / total[0]) ** 0.5 if total[0] else 0.0
     return theme.sequential[2 + round(share * (len(theme.sequential) - 3))]
 
 
-def _node_words(players: int, cheaters: int) -> str:
+def _flow_hover(players: int, cheaters: int) -> str:
     return (
         f"{count(players)} players, {count(cheaters)} of them cheat ({percent(cheaters / players if players else 0)})"
     )
 
 
 def _without_renaming(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Flows whose source goes nowhere else and whose target comes from nowhere else join their two names."""
+    """Merge two nodes into one where all players of the first, and only they, go to the second."""
     sources, targets = (Counter(flow[end] for flow in flows) for end in ("from", "to"))
     joined = {
         flow["from"]: flow["to"]
@@ -213,7 +213,7 @@ def _without_renaming(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
 
 
 def _lines(name: str, sources: set[str]) -> str:
-    """A long name on several short lines; in the middle of the chart, where labels meet others, on shorter ones."""
+    """A long name on several short lines; shorter ones in the middle of the chart, where labels could overlap."""
     parts = [line for part in name.split(": ") for line in wrap(part, 15 if name in sources else 22)]
     return "<br>".join(map(plain, parts))
 
@@ -229,7 +229,7 @@ WINNERS = {"target": "target wins", "feature": "feature wins", "undecided": "und
 
 
 def winner_map_chart(cells: Sequence[Mapping[str, Any]], *, theme: Theme = LIGHT) -> go.Figure:
-    """One tile per number of labels and bias, coloured by the difference, with the winner in words.
+    """One tile per number of labels and bias, coloured by the difference, with the name of the winner.
 
     Each cell has `labels`, `bias`, `target − feature` and `winner`.
     """

@@ -1,4 +1,4 @@
-"""Theorems 1 to 3 as figures: the ceiling, the straight line, and the order of scores."""
+"""The five theorems as charts: ceiling, straight line, order of scores, second-order loss, convergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 
 Series = Mapping[str, Any]
 FLAT_GAP = 0.01
-"""True AUCs of equally good scores by ROC_SPU that differ by less are not worth a mark."""
+"""Scores with the best ROC_SPU are marked where their true AUCs differ by more than this."""
 
 
 def ceiling_noise_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
@@ -23,8 +23,8 @@ def ceiling_noise_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
     `series` has `noise` and `curves`: name → {"ceiling", "auc_spu"}.
     """
     curves = series["curves"]
-    words = listed((f"{name} {decimals(curve['ceiling'])}" for name, curve in curves.items()), most=5)
-    figure = canvas(theme, f"AUC_SPU falls from its ceiling as noise is added to S; the ceilings: {words}.", height=380)
+    shown = listed((f"{name} {decimals(curve['ceiling'])}" for name, curve in curves.items()), most=5)
+    figure = canvas(theme, f"AUC_SPU falls from its ceiling as noise is added to S; the ceilings: {shown}.", height=380)
     for place, (name, curve) in enumerate(curves.items()):
         color = theme.color(place)
         figure.add_scatter(
@@ -216,8 +216,8 @@ def convergence_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
     `series` has `sizes` and `learners`: name → {"gap", "error"}, one value per size.
     """
     learners = series["learners"]
-    words = listed((f"{name} {each['gap'][0]:.3f} to {each['gap'][-1]:.4f}" for name, each in learners.items()), most=5)
-    figure = canvas(theme, f"Gap to the best AUC_SPU from the fewest to the most rows: {words}.", height=380)
+    shown = listed((f"{name} {each['gap'][0]:.3f} to {each['gap'][-1]:.4f}" for name, each in learners.items()), most=5)
+    figure = canvas(theme, f"Gap to the best AUC_SPU from the fewest to the most rows: {shown}.", height=380)
     for place, (name, each) in enumerate(learners.items()):
         color = theme.color(place)
         errors = [error or 0.0 for error in each["error"]]
@@ -240,7 +240,7 @@ def convergence_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
 
 
 def _log_axis(update: Any, title: str, values: Sequence[float]) -> None:
-    """A log axis with whole decades named and room at both ends."""
+    """A log axis with ticks at powers of ten and some space at both ends."""
     low, high = np.log10(max(min(values), 1e-12)) - 0.1, np.log10(max(values)) + 0.1
     update(
         title_text=title, type="log", range=[float(low), float(high)], fixedrange=True, dtick=1, exponentformat="power"

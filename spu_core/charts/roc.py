@@ -1,4 +1,4 @@
-"""Which part of the ROC square is drawn, and with which points: few, however many rows there are."""
+"""ROC_SPU curves with the ceiling. Curves are thinned, so that the figure stays small for any number of rows."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class RocView:
         return points[:, 0], points[:, 1], np.column_stack([_finite(points[:, 2], curve), points[:, 3]])
 
     def _to_click(self, curve: RocSpu) -> np.ndarray:
-        """Points at even distances: a smooth curve needs few to be drawn, but an analyst wants to choose finely."""
+        """Points at even distances, more than drawing needs, so that a click can choose a threshold finely."""
         limits = np.linspace(0.0, self.right, min(MOST_TO_CLICK, self.points // 2))
         found = [curve.at_fpr(float(limit)) for limit in limits]
         return np.array([(point.fpr, point.tpr, point.threshold, point.flagged_share) for point in found])
 
     def _on_log_grid(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A straight line between two points is bent on a log axis, so the curve is read at many rates."""
+        """Points at many rates, since a straight line is curved on a log axis."""
         rate = np.geomspace(self.left, 1.0, self.points)
         within = [curve.at_fpr(float(limit)) for limit in rate.clip(None, 1.0)]
         threshold = _finite(np.array([point.threshold for point in within]), curve)
@@ -79,11 +79,11 @@ class RocView:
 
 
 def _finite(threshold: np.ndarray, curve: RocSpu) -> np.ndarray:
-    """JSON knows no infinity: the highest score flags nothing too, and just below the lowest flags everything."""
+    """Finite thresholds for JSON: the highest score flags nothing, a value just below the lowest flags everything."""
     return threshold.clip(np.nextafter(curve.score[-1], -np.inf), curve.score[0])
 
 
-# Beyond this a legend inside the plot would cover the curves.
+# A legend with more entries would cover the curves.
 MOST_INSIDE = 8
 LONGEST_IN_LEGEND = 34
 
@@ -106,8 +106,8 @@ def roc_chart(
 ) -> go.Figure:
     """ROC_SPU curves under the ceiling curve, the region above it shaded as unattainable.
 
-    `areas` are the AUC_SPU to write beside the names, where they are not those of the curves: a leaderboard averages
-    within folds, a curve pools them. `perfect` adds the curve of a perfect classifier under the assumption of
+    `areas` are the AUC_SPU to write beside the names where they differ from those of the curves: a leaderboard
+    averages over folds, a curve pools them. `perfect` adds the curve of a perfect classifier under the assumption of
     Theorem 2. `zoom` is "full", "low" (FPR up to 10 %) or "log". A click on a curve returns its threshold: see
     `clicked_threshold`.
     """
@@ -125,8 +125,8 @@ def roc_chart(
     if perfect is not None:
         _add_perfect(figure, perfect, view, theme)
     for place, (name, curve) in enumerate(curves.items()):
-        words = f"{plain(name, LONGEST_IN_LEGEND)}  {decimals(areas[name])}"
-        _add_curve(figure, (name, words), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
+        text = f"{plain(name, LONGEST_IN_LEGEND)}  {decimals(areas[name])}"
+        _add_curve(figure, (name, text), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
     if operating_point is not None:
         _add_operating_point(figure, operating_point, theme)
     _set_axes(figure, view)
@@ -228,14 +228,14 @@ def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: The
 
 
 def _add_curve(figure: go.Figure, names: tuple[str, str], curve: RocSpu, view: RocView, line: dict[str, Any]) -> None:
-    """`names` are that of the run, and what the legend says."""
+    """`names` are the name of the run and its text in the legend."""
     x, y, data = view.of_curve(curve)
     figure.add_scatter(
         x=light(x),
         y=light(y),
         customdata=data,
         mode="lines+markers",
-        # Invisible markers give every point of the line something to click on.
+        # Invisible markers make every point of the line clickable.
         marker={"size": 9, "color": "rgba(0,0,0,0)"},
         name=names[1],
         line=line,
@@ -272,7 +272,7 @@ def _set_axes(figure: go.Figure, view: RocView) -> None:
 
 
 def _set_legend(figure: go.Figure, entries: int, view: RocView, theme: Theme) -> None:
-    """Under the diagonal where there is room; a zoom or many curves leave none, so the legend moves below."""
+    """The legend is below the diagonal where there is space, otherwise below the plot."""
     if view.zoom == "full" and entries <= MOST_INSIDE:
         place = {"x": 0.99, "xanchor": "right", "y": 0.03, "yanchor": "bottom"}
     else:

@@ -1,4 +1,4 @@
-"""What scores look like: agreement with S, distributions, and which columns move them."""
+"""Charts of scores: calibration, distribution, effects of columns, gains and lift of a review queue, expected cost."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spu_core.errors import SpuError
 from spu_core.metrics import Gains, OperatingPoint, RocSpu
 
 SCORE_BINS = 50
-# How a table of effects names its numbers, and the words for them.
+# The columns that a table of effects can have, with their axis titles.
 EFFECTS = {"importance": "fall of AUC_SPU when shuffled", "gain": "share of the trees' gain"}
 
 
 def calibration_chart(tables: Mapping[str, pd.DataFrame], *, theme: Theme = LIGHT) -> go.Figure:
-    """Mean soft label against mean score in groups of equal size; on the diagonal, scores mean what S means.
+    """Mean soft label against mean score in groups of equal size; on the diagonal, scores agree with S.
 
     The tables come from `calibration_to_soft_label`. This is agreement with S, not with the truth.
     """
@@ -161,7 +161,7 @@ def gains_chart(gains: Mapping[str, Gains], *, budget: float | None = None, them
     """Share of the positive mass caught against share of rows reviewed; `budget` is a share of rows too."""
     if not gains:
         return nothing_to_show(theme, "No candidate has finished yet.")
-    figure = canvas(theme, f"Gains of {listed(gains)}: {_caught_words(gains, budget)}.", height=360)
+    figure = canvas(theme, f"Gains of {listed(gains)}: {_caught(gains, budget)}.", height=360)
     line = {"color": theme.muted, "width": 1, "dash": "2px,2px"}
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
     for place, (name, found) in enumerate(gains.items()):
@@ -178,9 +178,7 @@ def gains_lift_chart(gains: Mapping[str, Gains], *, budget: float | None = None,
     """How many times more positive mass a review by score finds than one at random; log scale of rows reviewed."""
     if not gains:
         return nothing_to_show(theme, "No candidate has finished yet.")
-    figure = canvas(
-        theme, f"Lift of {listed(gains)} by share of rows reviewed: {_caught_words(gains, budget)}.", height=360
-    )
+    figure = canvas(theme, f"Lift of {listed(gains)} by share of rows reviewed: {_caught(gains, budget)}.", height=360)
     for place, (name, found) in enumerate(gains.items()):
         x = np.geomspace(_smallest_share(found), 1.0, POINTS)
         lift = np.interp(x, found.reviewed, found.caught) / x
@@ -269,7 +267,7 @@ def _add_dot(figure: go.Figure, x: float, y: float, name: str, color: str, theme
 
 
 def _smallest_share(gains: Gains) -> float:
-    """The share at which at least twenty rows are reviewed: a lift of fewer is noise."""
+    """The share at which twenty rows are reviewed; the lift of fewer rows is mostly noise."""
     rows = float(gains.curve.flagged[-1])
     return min(0.1, max(20.0 / rows, 1e-4))
 
@@ -282,13 +280,13 @@ def _finish(figure: go.Figure, axis: str, budget: float | None, theme: Theme) ->
         figure.add_shape(type="line", x0=budget, x1=budget, y0=0, y1=1, yref="paper", line=line)
         # Annotations count in powers of ten on a log axis, unlike shapes.
         x = float(np.log10(budget)) if figure.layout.xaxis.type == "log" else budget
-        words = {"text": f"budget {percent(budget)}", "font": {"color": theme.belief}, "showarrow": False}
+        note = {"text": f"budget {percent(budget)}", "font": {"color": theme.belief}, "showarrow": False}
         place = {"x": x, "y": 0, "yref": "paper", "xanchor": "left", "yanchor": "bottom", "xshift": 3}
-        # Opaque: no line strikes its words through.
-        figure.add_annotation(bgcolor=theme.background, borderpad=0, **place, **words)
+        # Opaque, so that no line crosses the text.
+        figure.add_annotation(bgcolor=theme.background, borderpad=0, **place, **note)
 
 
-def _caught_words(gains: Mapping[str, Gains], budget: float | None) -> str:
+def _caught(gains: Mapping[str, Gains], budget: float | None) -> str:
     share = check_share(0.1 if budget is None else budget, "budget", SpuError, closed=True)
     name, first = next(iter(gains.items()))
     caught, _ = first.at_budget(share)

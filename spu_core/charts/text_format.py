@@ -1,4 +1,4 @@
-"""Text and numbers in charts: user text stays text, numbers are written for people."""
+"""Text and numbers in charts: text of users is escaped, numbers are rounded for reading."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def decimals(value: float | None, digits: int = 3) -> str:
     """
     if not _is_number(value):
         return "–"
-    rounded = round(float(value), digits) + 0.0  # −0.000 would look like a finding
+    rounded = round(float(value), digits) + 0.0  # avoids −0.000
     return f"{rounded:.{digits}f}".replace("-", "−")
 
 
@@ -88,7 +88,7 @@ def percent(value: float | None, digits: int = 1) -> str:
     share = 100.0 * float(value)
     if 0.0 < share < 0.5 * 10.0**-digits:
         return f"<{10.0**-digits:.{digits}f}%"
-    # In a column of shares all have the same decimals, but nobody writes 100.0 %.
+    # All shares of a column have the same decimals, except 0 % and 100 %.
     digits = 0 if share in (0.0, 100.0) else digits
     return f"{share:.{digits}f}%".replace("-", "−")
 

@@ -1,4 +1,4 @@
-"""Charts of an audit: what n checks will be worth, how they are spread over the strata, and what they found."""
+"""Charts of the Trust page: audit, selection bias, echo, prior, sensitivity to the beliefs of rules."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def outlook_chart(table: pd.DataFrame, title: str, *, checks: int | None = None, theme: Theme = LIGHT) -> go.Figure:
-    """The interval to expect for each number of checks, beside that of rows drawn plainly at random."""
+    """The expected interval for each number of checks, beside that of a simple random sample."""
     if table.empty:
         return nothing_to_show(theme, "There are too few rows to plan an audit.")
     first, last = table.iloc[0], table.iloc[-1]
@@ -79,8 +79,8 @@ def outlook_chart(table: pd.DataFrame, title: str, *, checks: int | None = None,
         hoverinfo="text",
     )
     _add_normal(figure, table, "half_width", "normal theory, this plan", {"color": theme.model, "dash": "dash"})
-    plain_words = "normal theory, plain random rows"
-    _add_normal(figure, table, "simple_half_width", plain_words, {"color": theme.unsure, "dash": "dot"})
+    plain_name = "normal theory, plain random rows"
+    _add_normal(figure, table, "simple_half_width", plain_name, {"color": theme.unsure, "dash": "dot"})
     if checks is not None:
         figure.add_vline(x=checks, line={"color": theme.belief, "width": 1.5, "dash": "dash"})
     top_legend(figure)
@@ -93,7 +93,7 @@ def outlook_chart(table: pd.DataFrame, title: str, *, checks: int | None = None,
 
 
 def _add_normal(figure: go.Figure, table: pd.DataFrame, column: str, name: str, line: dict[str, str]) -> None:
-    """Both limits by normal theory; with exact limits nearby only the two of these may be compared with each other."""
+    """Both limits by normal theory; compare these with each other only, since the other limits may be exact."""
     for sign in (1.0, -1.0):
         figure.add_scatter(
             x=light(table["checks"]),
@@ -107,7 +107,7 @@ def _add_normal(figure: go.Figure, table: pd.DataFrame, column: str, name: str, 
 
 
 def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
-    """Where the rows are and where the checks go: the share of both in each stratum, low scores first."""
+    """The share of rows and of checks in each stratum, low scores first."""
     names = [plain(name, 40) for name in plan.strata.names]
     rows, drawn = sum(plan.sizes), sum(plan.drawn)
     most = max(range(len(names)), key=lambda h: plan.drawn[h] / max(plan.sizes[h], 1))
@@ -153,7 +153,7 @@ def audit_chart(estimate: AuditEstimate, *, truth: dict[str, float] | None = Non
             hovertemplate="truth %{x:.3f}<extra></extra>",
             showlegend=False,
         )
-    # A little more than 0 to 1, so that a ring at the end is whole.
+    # A little wider than 0 to 1, so that a ring at the end is not cut off.
     chart.update_xaxes(range=[-0.02, 1.02], tickformat=".1f")
     return chart
 
@@ -174,8 +174,10 @@ RATIO_END = 4.0
 
 
 def bias_chart(bias: BiasMap, *, theme: Theme = LIGHT) -> go.Figure:
-    """Columns with the strongest difference first. Cells that chance explains are pale; those that it does not have a
-    mark."""
+    """Confirmed over expected positives by column and part, the column with the strongest difference first.
+
+    Cells whose difference may be due to chance are pale; the others show their ratio.
+    """
     cells = bias.cells[bias.cells["ratio"].notna()]
     if cells.empty:
         return nothing_to_show(theme, bias.sentence)
@@ -186,7 +188,7 @@ def bias_chart(bias: BiasMap, *, theme: Theme = LIGHT) -> go.Figure:
     surely = grids["holm"] < 1.0 - bias.level
     power = np.log(np.clip(grids["ratio"], 1.0 / RATIO_END, RATIO_END)) / np.log(RATIO_END)
     figure.add_heatmap(
-        # What chance explains keeps a third of its colour: visible, but never louder than a finding.
+        # Differences that may be due to chance get a third of the colour.
         z=light(np.where(surely, power, power / 3.0)),
         zmin=-1.0,
         zmax=1.0,
@@ -326,16 +328,16 @@ def rule_influence_chart(influence: RuleInfluence, *, theme: Theme = LIGHT) -> g
         return nothing_to_show(theme, influence.sentence)
     figure = canvas(theme, influence.sentence, height=lines_height(len(table), 90), bargap=0.42, barmode="overlay")
     now = float(table["now"].iloc[0])
-    for column, words, color in (("down", "believed less", theme.rest), ("up", "believed more", theme.belief)):
+    for column, change, color in (("down", "believed less", theme.rest), ("up", "believed more", theme.belief)):
         figure.add_bar(
             x=(table[column] - now).tolist(),
             y=list(range(len(table))),
             base=now,
             orientation="h",
-            name=words,
+            name=change,
             marker={"color": color, "line": {"width": 0}, "cornerradius": 3},
             hovertext=[
-                f"<b>{plain(line['rule'])}</b> {words}<br>AUC_SPU {decimals(line[column])} instead of "
+                f"<b>{plain(line['rule'])}</b> {change}<br>AUC_SPU {decimals(line[column])} instead of "
                 f"{decimals(now)}<br>then {plain(line[f'leads_{column}'])} leads"
                 for line in table.to_dict("records")
             ],
@@ -343,7 +345,7 @@ def rule_influence_chart(influence: RuleInfluence, *, theme: Theme = LIGHT) -> g
         )
     name_axis(figure, [wrapped(rule) for rule in table["rule"]], theme)
     reference_line(figure, now, f"now {decimals(now)}", theme.text, dash="dot")
-    # Beside the names, too: on a narrow page one row of it has to be enough.
+    # Over the full width, so that the legend fits in one row on a narrow page.
     place = {"x": 0, "xref": "container", "y": 0.99, "yref": "container", "yanchor": "top"}
     figure.update_layout(legend={"orientation": "h", **place}, margin_t=64)
     figure.update_xaxes(title_text=f"AUC_SPU of {label(influence.leader)}", fixedrange=True, nticks=6)

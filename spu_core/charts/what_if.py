@@ -1,4 +1,4 @@
-"""What AUC_SPU would mean under Theorem 2: the implied true AUC over all priors and S_P that E[S] allows."""
+"""What AUC_SPU or the rates would imply under Theorem 2, for all priors π and means S_P that E[S] allows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 # Cells of about four pixels; together 60 kB.
 PRIORS, MEANS = 140, 80
-# Where the colours of refuted values end; higher ones look the same.
+# The end of the colour scale; higher values have the same colour.
 REFUTED_END = 1.1
 
 
 def add_border(figure: go.Figure, region: AdmissibleRegion, theme: Theme) -> None:
-    """Where E[S] allows no larger S_P."""
+    """A line at the largest S_P that E[S] allows."""
     priors = np.linspace(region.mean, 1.0, 80)[:-1]
     figure.add_scatter(
         x=light(priors),
@@ -36,7 +36,7 @@ def add_border(figure: go.Figure, region: AdmissibleRegion, theme: Theme) -> Non
 
 
 def map_color_bar(theme: Theme, title: str = "implied true AUC") -> dict[str, Any]:
-    """The colours of a map, above it."""
+    """A colour bar above the map."""
     return {
         "orientation": "h",
         "y": 1.02,
@@ -51,11 +51,11 @@ def map_color_bar(theme: Theme, title: str = "implied true AUC") -> dict[str, An
     }
 
 
-def write_in_corner(figure: go.Figure, words: str, corner: tuple[float, float], color: str) -> None:
-    """Words in a corner of the plot."""
+def write_in_corner(figure: go.Figure, text: str, corner: tuple[float, float], color: str) -> None:
+    """A text in a corner of the plot."""
     x, y = corner
     figure.add_annotation(
-        text=f"<i>{words}</i>",
+        text=f"<i>{text}</i>",
         x=x,
         y=y,
         xref="paper",
@@ -125,7 +125,7 @@ def what_if_chart(
 
 
 def _widest(what_if: WhatIf, chosen: Implied | None, markers: tuple[Marker, ...]) -> float:
-    """The largest π to draw: beyond some times E[S] hardly any S_P is allowed, and the map would be empty."""
+    """The largest π to draw: far above E[S] hardly any S_P is allowed, and the map would be empty."""
     named = [marker.prior for marker in markers] + ([] if chosen is None else [chosen.link.prior])
     return min(1.0, max(5.0 * what_if.mean, 0.02, *(1.25 * prior for prior in named), 0.0))
 
@@ -154,7 +154,7 @@ def _add_marker(figure: go.Figure, marker: Marker, place: int, last: float, them
             bgcolor=see_through(theme.background, 0.75),
         )
         return
-    # Estimates of the same thing lie close together: their names go to different sides, clear of the symbols.
+    # Estimates are often close together, so their names alternate between the two sides.
     is_right = place % 2 == 0
     figure.add_annotation(
         text=plain(marker.name, 24),
