@@ -24,8 +24,7 @@ from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
 
 if TYPE_CHECKING:
-    from spu_core.trust.outcomes import ArmRatios
-    from spu_core.trust.outcomes_time import LabelDelay
+    from spu_core.trust.outcomes.ratios import ArmRatios, LabelDelay
 
 
 RATIOS = {"surrender": "surrender ratio", "pass_": "pass ratio", "failure": "failure ratio"}

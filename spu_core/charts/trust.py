@@ -39,8 +39,8 @@ from spu_core.metrics.intervals import p_value_words
 
 if TYPE_CHECKING:
     from spu_core.metrics import Interval
-    from spu_core.trust.audit_estimate import AuditEstimate, AuditFigure
-    from spu_core.trust.audit_plan import AuditPlan
+    from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure
+    from spu_core.trust.audit.plan import AuditPlan
     from spu_core.trust.bias import BiasMap
     from spu_core.trust.echo import EchoReport
     from spu_core.trust.prior import PriorReport, Source
