@@ -6,6 +6,8 @@ Names are loaded when they are first used, so that a worker or a command pays on
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from spu_core.versions import __version__ as __version__
+
 if TYPE_CHECKING:
     from spu_core.errors import SpuError
     from spu_core.export import load_bundle, save_bundle
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from spu_core.tables import Table, TableFolder, convert_table, open_folder, read_table
     from spu_core.theory import ScarLink, estimate_prior, noisy_monotone_bound
     from spu_core.training import TrainConfig, compare_runs, cross_fit
-
-__version__ = "0.2.0"
 
 __all__ = [
     "METHODS",

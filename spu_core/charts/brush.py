@@ -1,4 +1,4 @@
-"""Charts to make a rule with: drag across the histogram of a number column, or click the bars of a category."""
+"""Charts for making a rule: drag across the histogram of a number column, or click the bars of a category."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from spu_core.charts.bars import Bars, rows_axis, set_value_axis
 from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothing_to_show, top_legend
+from spu_core.charts.columns import Bars, rows_axis, set_value_axis
+from spu_core.charts.text_format import count, one_line, percent, plain, wrapped
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.words import count, one_line, percent, plain, wrapped
 from spu_core.tables import Histogram
 from spu_core.tables.moments import stamp_of
 
 MOST_LEVELS = 30
-# Names of neighbouring bands take turns on so many lines.
+# Names of bands are spread over so many lines, so that neighbours do not overlap.
 BAND_LINES = 3
 
 
@@ -41,14 +41,14 @@ def brush_chart(
 ) -> go.Figure:
     """The histogram to drag across: known positives on top of the rest, saved rules as bands behind.
 
-    The figure depends on saved things only: Plotly forgets a selection when the figure changes, so what the analyst is
-    just choosing must stay out of it. With `dates`, edges are nanoseconds since 1970.
+    The figure must not depend on the current selection, since Plotly drops a selection when the figure changes. With
+    `dates`, edges are nanoseconds since 1970.
     """
     if histogram is None:
         return nothing_to_show(theme, f"Column {column} holds no numbers.")
     bars, rules = Bars.of(histogram, dates), list(rules)
     figure = canvas(theme, _brush_alt(bars, column), height=320, barmode="stack", bargap=0)
-    hover = [_bin_words(bars, place) for place in range(bars.rows.size)]
+    hover = [_bin_hover(bars, place) for place in range(bars.rows.size)]
     _add_bars(figure, bars, ("the rest", bars.rest), hover, (theme.rest, theme.model))
     _add_bars(figure, bars, ("known positives", bars.positives), hover, (theme.belief, theme.belief))
     for place, rule in enumerate(rules):
@@ -70,8 +70,8 @@ def brush_chart(
 def category_chart(levels: Sequence[Any], positives: Any, rest: Any, column: str, *, theme: Theme = LIGHT) -> go.Figure:
     """Bars of a category column, largest first, to click on; the level number is in `customdata`.
 
-    `customdata` is the place in `levels`, so that a level never travels through the browser as text. Beyond the
-    30 largest, levels are left out and counted in the axis title.
+    `customdata` is the position in `levels`, so that the browser never sends the text of a level back. Only the 30
+    largest levels are shown; the axis title counts the others.
     """
     positives, rest = np.asarray(positives), np.asarray(rest)
     order = np.argsort(-(positives + rest), kind="stable")[:MOST_LEVELS]
@@ -85,7 +85,7 @@ def category_chart(levels: Sequence[Any], positives: Any, rest: Any, column: str
         barmode="stack",
         bargap=0.25,
     )
-    hover = [_level_words(levels[i], positives[i], rest[i], total) for i in order]
+    hover = [_level_hover(levels[i], positives[i], rest[i], total) for i in order]
     for name, values, color in (("the rest", rest, theme.rest), ("known positives", positives, theme.belief)):
         figure.add_bar(
             x=light(values[order]),
@@ -110,7 +110,7 @@ def category_chart(levels: Sequence[Any], positives: Any, rest: Any, column: str
 def selected_range(selection: Mapping[str, Any], histogram: Histogram) -> tuple[float, float] | None:
     """The range of a box selection on `brush_chart`, in order and inside the column; None when it was cleared.
 
-    A box that reaches the outer edge of the plot takes in what lies beyond it. Dates become nanoseconds since 1970.
+    A box that reaches the edge of the plot includes the values beyond it. Dates become nanoseconds since 1970.
 
     >>> histogram = Histogram(np.array([0.0, 5.0, 10.0]), np.array([1, 1]), np.array([0, 1]))
     >>> selected_range({"box": [{"x": [12.5, 3.5]}]}, histogram)
@@ -140,7 +140,7 @@ def selected_levels(selection: Mapping[str, Any], levels: Sequence[Any]) -> list
 
 
 def _place(data: Any) -> int | None:
-    """Plotly sends a number as it is, in a list, or in a dict, depending on who asks."""
+    """The number of a clicked point: Plotly sends it plain, in a list or in a dict, depending on the client."""
     if isinstance(data, Mapping):
         data = data.get("0")
     elif isinstance(data, list | tuple) and data:
@@ -204,7 +204,7 @@ def _add_rule_band(figure: go.Figure, bars: Bars, rule: RuleBand, line: int, the
 
 
 def _name_place(low: float, high: float, ends: tuple[float, float]) -> tuple[float, str]:
-    """Where the name of a band stands: centred, but near the ends of the axis a centred name would leave the plot."""
+    """The position of a band's name: centred, but near the ends of the axis at the edge of the band."""
     middle = 0.5 * (low + high)
     place = (middle - ends[0]) / (ends[1] - ends[0])
     if place < 0.15:
@@ -212,15 +212,15 @@ def _name_place(low: float, high: float, ends: tuple[float, float]) -> tuple[flo
     return (high, "right") if place > 0.85 else (middle, "center")
 
 
-def _bin_words(bars: Bars, place: int) -> str:
-    return f"<b>{bars.range_words(place)}</b><br>{_share_words(bars.positives[place], bars.rest[place], bars.total)}"
+def _bin_hover(bars: Bars, place: int) -> str:
+    return f"<b>{bars.range_text(place)}</b><br>{_share_text(bars.positives[place], bars.rest[place], bars.total)}"
 
 
-def _level_words(level: Any, positives: float, rest: float, total: int) -> str:
-    return f"<b>{plain(level, 60)}</b><br>{_share_words(positives, rest, total)}"
+def _level_hover(level: Any, positives: float, rest: float, total: int) -> str:
+    return f"<b>{plain(level, 60)}</b><br>{_share_text(positives, rest, total)}"
 
 
-def _share_words(positives: float, rest: float, total: int) -> str:
+def _share_text(positives: float, rest: float, total: int) -> str:
     rows = positives + rest
     known = f"{count(positives)} known positives"
     rate = f" ({percent(positives / rows)})" if rows else ""
@@ -230,7 +230,7 @@ def _share_words(positives: float, rest: float, total: int) -> str:
 def _brush_alt(bars: Bars, column: str) -> str:
     return (
         f"Histogram of {one_line(column)}: {count(bars.total)} rows, {count(bars.positives.sum())} of them known "
-        f"positives; the highest bar is {bars.range_words(int(np.argmax(bars.rows)))}."
+        f"positives; the highest bar is {bars.range_text(int(np.argmax(bars.rows)))}."
     )
 
 

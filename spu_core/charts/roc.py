@@ -1,22 +1,89 @@
-"""ROC_SPU curves against the ceiling: what the models reach, and what these soft labels make unattainable."""
+"""ROC_SPU curves with the ceiling. Curves are thinned, so that the figure stays small for any number of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, light
-from spu_core.charts.roc_view import LOWEST_LOG_FPR, ZOOMS, RocView
+from spu_core.charts.text_format import decimals, listed, percent, plain
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.words import decimals, listed, percent, plain
 from spu_core.checks import check_choice
 from spu_core.metrics import OperatingPoint, RocBand, RocSpu
 from spu_core.theory import ScarLink
 
-# Beyond this a legend inside the plot would cover the curves.
+ZOOMS = ("full", "low", "log")
+LOW_FPR = 0.1
+LOWEST_LOG_FPR = 1e-3
+# All curves together; each point costs about 32 bytes on the wire.
+MOST_POINTS = 2400
+MOST_TO_CLICK = 120
+
+
+@dataclass(frozen=True)
+class RocView:
+    """Which part of the square is drawn, and with how many points for each curve."""
+
+    zoom: str
+    right: float
+    top: float
+    points: int
+
+    @classmethod
+    def of(cls, zoom: str, curves: Sequence[RocSpu]) -> RocView:
+        """The view that shows all these curves."""
+        # The ceiling is drawn twice: as a line, and as the edge of the shaded region.
+        points = max(40, min(400, MOST_POINTS // (len(curves) + 1)))
+        if zoom != "low":
+            return cls(zoom, 1.0, 1.0, points)
+        reached = [float(np.interp(LOW_FPR, curve.fpr, curve.tpr)) for curve in curves]
+        return cls(zoom, LOW_FPR, min(1.0, 1.08 * max(reached)), points)
+
+    @property
+    def left(self) -> float:
+        return LOWEST_LOG_FPR if self.zoom == "log" else 0.0
+
+    def leaves_room_above(self, curve: RocSpu, width: float = 0.3, height: float = 0.07) -> bool:
+        """Whether a label of this share of the view fits into its upper left corner, above the curve."""
+        right = self.left ** (1.0 - width) if self.zoom == "log" else width * self.right
+        return float(np.interp(right, curve.fpr, curve.tpr)) < (1.0 - height) * self.top
+
+    def of_curve(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """x, y and (threshold, flagged share) of the points to draw."""
+        if self.zoom == "log":
+            return self._on_log_grid(curve)
+        error = 1e-3
+        while (thin := curve.thin(error)).fpr.size > self.points:
+            error *= 1.6
+        shape = np.column_stack([thin.fpr, thin.tpr, thin.threshold, thin.flagged / curve.flagged[-1]])
+        points = np.unique(np.concatenate([shape, self._to_click(curve)]), axis=0)
+        return points[:, 0], points[:, 1], np.column_stack([_finite(points[:, 2], curve), points[:, 3]])
+
+    def _to_click(self, curve: RocSpu) -> np.ndarray:
+        """Points at even distances, more than drawing needs, so that a click can choose a threshold finely."""
+        limits = np.linspace(0.0, self.right, min(MOST_TO_CLICK, self.points // 2))
+        found = [curve.at_fpr(float(limit)) for limit in limits]
+        return np.array([(point.fpr, point.tpr, point.threshold, point.flagged_share) for point in found])
+
+    def _on_log_grid(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points at many rates, since a straight line is curved on a log axis."""
+        rate = np.geomspace(self.left, 1.0, self.points)
+        within = [curve.at_fpr(float(limit)) for limit in rate.clip(None, 1.0)]
+        threshold = _finite(np.array([point.threshold for point in within]), curve)
+        share = np.array([point.flagged_share for point in within])
+        return rate, np.interp(rate, curve.fpr, curve.tpr), np.column_stack([threshold, share])
+
+
+def _finite(threshold: np.ndarray, curve: RocSpu) -> np.ndarray:
+    """Finite thresholds for JSON: the highest score flags nothing, a value just below the lowest flags everything."""
+    return threshold.clip(np.nextafter(curve.score[-1], -np.inf), curve.score[0])
+
+
+# A legend with more entries would cover the curves.
 MOST_INSIDE = 8
 LONGEST_IN_LEGEND = 34
 
@@ -39,8 +106,8 @@ def roc_chart(
 ) -> go.Figure:
     """ROC_SPU curves under the ceiling curve, the region above it shaded as unattainable.
 
-    `areas` are the AUC_SPU to write beside the names, where they are not those of the curves: a leaderboard averages
-    within folds, a curve pools them. `perfect` adds the curve of a perfect classifier under the assumption of
+    `areas` are the AUC_SPU to write beside the names where they differ from those of the curves: a leaderboard
+    averages over folds, a curve pools them. `perfect` adds the curve of a perfect classifier under the assumption of
     Theorem 2. `zoom` is "full", "low" (FPR up to 10 %) or "log". A click on a curve returns its threshold: see
     `clicked_threshold`.
     """
@@ -58,8 +125,8 @@ def roc_chart(
     if perfect is not None:
         _add_perfect(figure, perfect, view, theme)
     for place, (name, curve) in enumerate(curves.items()):
-        words = f"{plain(name, LONGEST_IN_LEGEND)}  {decimals(areas[name])}"
-        _add_curve(figure, (name, words), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
+        text = f"{plain(name, LONGEST_IN_LEGEND)}  {decimals(areas[name])}"
+        _add_curve(figure, (name, text), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
     if operating_point is not None:
         _add_operating_point(figure, operating_point, theme)
     _set_axes(figure, view)
@@ -161,14 +228,14 @@ def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: The
 
 
 def _add_curve(figure: go.Figure, names: tuple[str, str], curve: RocSpu, view: RocView, line: dict[str, Any]) -> None:
-    """`names` are that of the run, and what the legend says."""
+    """`names` are the name of the run and its text in the legend."""
     x, y, data = view.of_curve(curve)
     figure.add_scatter(
         x=light(x),
         y=light(y),
         customdata=data,
         mode="lines+markers",
-        # Invisible markers give every point of the line something to click on.
+        # Invisible markers make every point of the line clickable.
         marker={"size": 9, "color": "rgba(0,0,0,0)"},
         name=names[1],
         line=line,
@@ -205,7 +272,7 @@ def _set_axes(figure: go.Figure, view: RocView) -> None:
 
 
 def _set_legend(figure: go.Figure, entries: int, view: RocView, theme: Theme) -> None:
-    """Under the diagonal where there is room; a zoom or many curves leave none, so the legend moves below."""
+    """The legend is below the diagonal where there is space, otherwise below the plot."""
     if view.zoom == "full" and entries <= MOST_INSIDE:
         place = {"x": 0.99, "xanchor": "right", "y": 0.03, "yanchor": "bottom"}
     else:

@@ -1,4 +1,4 @@
-"""What the rules do: overlap, coverage, lift among known positives, and what is lost without each."""
+"""Charts of rules: overlap, coverage, lift among known positives, and the effect of leaving one out."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import MOST_LINES, canvas, light, nothing_to_show, reference_line
-from spu_core.charts.lines import Line, bar_chart, whisker_chart
+from spu_core.charts.canvas import (
+    MOST_LINES,
+    Line,
+    bar_chart,
+    canvas,
+    light,
+    nothing_to_show,
+    reference_line,
+    whisker_chart,
+)
+from spu_core.charts.text_format import count, decimals, interval, label, listed, percent, plain, signed, times
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme
-from spu_core.charts.words import count, decimals, interval, label, listed, percent, plain, signed, times
 from spu_core.errors import SpuError
 
 NO_RULES = "There are no rules yet."
 OVERLAP_LABEL = 14
-# Cells smaller than about 30 pixels cannot hold a number.
+# With more rules, the cells are too small for a number.
 MOST_WRITTEN = 10
 CHANGES = {"ceiling_change": "change of the ceiling", "mean_change": "change of E[S]"}
 
@@ -39,7 +47,7 @@ def overlap_chart(overlap: pd.DataFrame, *, theme: Theme = LIGHT) -> go.Figure:
         ygap=2,
         showscale=False,
         hoverongaps=False,
-        hovertext=_overlap_words(overlap, values) if size <= MOST_LINES // 2 else None,
+        hovertext=_overlap_hover(overlap, values) if size <= MOST_LINES // 2 else None,
         hoverinfo="text" if size <= MOST_LINES // 2 else "z",
     )
     if size <= MOST_WRITTEN:
@@ -145,12 +153,12 @@ def _need(table: pd.DataFrame, *columns: str) -> None:
 
 
 def _lift_line(name: str, row: pd.Series, theme: Theme) -> Line:
-    says_nothing = row["lift_low"] <= 1.0 <= row["lift_high"]
+    is_unclear = row["lift_low"] <= 1.0 <= row["lift_high"]
     hover = (
         f"<b>{plain(name)}</b><br>lift {times(row['lift'])} ({interval(row['lift_low'], row['lift_high'], times)})<br>"
-        f"{count(row['labeled_rows'])} known positives" + ("<br>cannot be told from no lift" if says_nothing else "")
+        f"{count(row['labeled_rows'])} known positives" + ("<br>no clear lift" if is_unclear else "")
     )
-    color = theme.unsure if says_nothing else theme.model if row["lift"] > 1 else theme.warn
+    color = theme.unsure if is_unclear else theme.model if row["lift"] > 1 else theme.warn
     return Line(name, row["lift"], hover, times(row["lift"]), color, row["lift_low"], row["lift_high"])
 
 
@@ -161,7 +169,7 @@ def _write_cells(figure: go.Figure, values: np.ndarray, theme: Theme) -> None:
             figure.add_annotation(x=x, y=y, text=percent(value, 0), showarrow=False, font=font)
 
 
-def _overlap_words(overlap: pd.DataFrame, values: np.ndarray) -> list[list[str]]:
+def _overlap_hover(overlap: pd.DataFrame, values: np.ndarray) -> list[list[str]]:
     names = [label(name) for name in overlap.index]
     return [
         [

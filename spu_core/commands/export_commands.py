@@ -145,8 +145,8 @@ def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None)
         return ExportedFile(bundle_bytes(bundle))
     if form in ("card_md", "card_html"):
         return ExportedFile((model_card if form == "card_md" else model_card_html)(bundle).encode())
-    if form == "rules" and bundle.recipe is not None:
-        return ExportedFile(bundle.recipe.rules.rules.to_json().encode())
+    if form == "rules" and bundle.label_rules is not None:
+        return ExportedFile(bundle.label_rules.rules.rules.to_json().encode())
     if form == "onnx":
         return _onnx(bundle, rows)
     if form == "folder":

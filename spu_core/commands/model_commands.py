@@ -31,8 +31,7 @@ from spu_core.engines.study import Study
 from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
-from spu_core.export.flagging import FLAG_BY
-from spu_core.export.scoring import score_stream
+from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder
@@ -183,7 +182,7 @@ def score(
     check_table_name(output)
     source = rows_input(file)
     if output == STANDARD:
-        found = score_stream(bundle, source, sys.stdout, scoring, raw=raw)
+        found = bundle.score_file(source, sys.stdout, scoring, raw=raw)
     else:
         with progress_bar(as_json, "reading") as show:
             found = bundle.score_file(
@@ -224,7 +223,7 @@ def _score_value(report: ScoreReport) -> dict[str, object]:
 
 def _with_fingerprint(bundle: Bundle, fingerprint: str) -> Bundle:
     """The bundle with the fingerprint of its table, so that a workspace with this table can import it as a run."""
-    return bundle.with_passport(replace(bundle.passport, fingerprint=fingerprint))
+    return bundle.with_details(replace(bundle.details, fingerprint=fingerprint))
 
 
 def _pair(entry: str) -> tuple[str, str]:

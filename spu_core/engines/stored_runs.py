@@ -122,7 +122,7 @@ def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
     """Why a bundle cannot become a run of a dataset; None if it can."""
     if not bundle.rows:
         return "The bundle was exported without its training rows, so it cannot be compared here; it can score."
-    if bundle.passport.fingerprint != dataset.fingerprint:
+    if bundle.details.fingerprint != dataset.fingerprint:
         return (
             f"The bundle was not trained on {dataset.name!r} (their fingerprints differ), so it cannot be compared "
             "with the runs of this dataset; it can score."
@@ -190,8 +190,8 @@ def _estimate(metrics: Mapping[str, Any], name: str) -> float:
 
 
 def _draft(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle) -> RunDraft:
-    recipe, run = bundle.recipe, bundle.run
-    rules = None if recipe is None else keep_rules(workspace, f"Rules of {bundle.name}", recipe.rules.rules)
+    label_rules, run = bundle.label_rules, bundle.run
+    rules = None if label_rules is None else keep_rules(workspace, f"Rules of {bundle.name}", label_rules.rules.rules)
     return RunDraft(
         name=bundle.name,
         dataset=dataset.id,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spu_core.errors import TrainingError
-from spu_core.export import Bundle, Passport, Recipe
+from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet, parse_json
 from spu_core.tables import Role, Table, TableFolder
@@ -120,7 +120,7 @@ class Study:
                 continue
             judged = run if refined is None else with_refined([run], refined)[0]
             refit = executor.refit(judged, on_refit)
-            yield judged, Bundle.of(judged, recipe=_recipe(fitted), passport=_passport(table), fitted=refit)
+            yield judged, Bundle.of(judged, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
 
     def to_json(self) -> str:
         """The study as JSON text; equal studies give equal text."""
@@ -175,12 +175,12 @@ def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | No
     return SoftLabels.from_values(value, table.is_labeled)
 
 
-def _recipe(fitted: FittedRules | None) -> Recipe | None:
-    return None if fitted is None else Recipe(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
+def _label_rules(fitted: FittedRules | None) -> LabelRules | None:
+    return None if fitted is None else LabelRules(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
 
 
-def _passport(table: Table | TableFolder) -> Passport:
-    return Passport(id_column=table.column_with(Role.ID), data_name=table.name)
+def _details(table: Table | TableFolder) -> ModelDetails:
+    return ModelDetails(id_column=table.column_with(Role.ID), data_name=table.name)
 
 
 def _typed(data: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -1,8 +1,7 @@
 """The paper's tables and theorems, reproduced: experiments by name, and the results shipped with the program."""
 
-from spu_core.experiments.registry import EXPERIMENTS, Experiment, experiment, stored_result
+from spu_core.experiments.registry import EXPERIMENTS, Experiment, ExperimentSettings, experiment, stored_result
 from spu_core.experiments.result import Claim, ExperimentResult, Provenance, ResultTable
-from spu_core.experiments.settings import ExperimentSettings
 
 __all__ = [
     "EXPERIMENTS",

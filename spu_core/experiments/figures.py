@@ -12,7 +12,7 @@ from spu_core import charts
 from spu_core.charts import LIGHT, PrintedFigure, Theme
 from spu_core.experiments.result import ExperimentResult
 
-Draw = Callable[[ExperimentResult, str, Theme], go.Figure]
+DrawFigure = Callable[[ExperimentResult, str, Theme], go.Figure]
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class PaperFigure:
     """A figure with its title and what to look for; `choices` are views of it, such as one link or one prior."""
 
     title: str
-    words: str
-    draw: Draw
+    caption: str
+    draw: DrawFigure
     choice: str = ""
     choices: Callable[[ExperimentResult], tuple[str, ...]] = lambda result: ()
     start: str = ""
@@ -46,7 +46,7 @@ def _has(result: ExperimentResult, key: str) -> bool:
     return wanted in result.series or any(table.name == wanted for table in result.tables)
 
 
-def _of_series(draw: Callable[..., go.Figure], *path: str) -> Draw:
+def _of_series(draw: Callable[..., go.Figure], *path: str) -> DrawFigure:
     """A chart of a part of the series."""
 
     def drawn(result: ExperimentResult, choice: str, theme: Theme) -> go.Figure:

@@ -1,4 +1,4 @@
-"""Saving and loading bundles: one `.spu` file each, checked before any byte reaches a native loader."""
+"""Save and load bundles: one `.spu` file each, checked before a native library reads any of its bytes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,30 @@ from spu_core.export.archive import (
     unpack_archive,
     write_file,
 )
-from spu_core.export.blobs import pack_blobs, unpack_blobs
 from spu_core.export.bundle import Bundle
-from spu_core.export.facts import RunFacts, check_rows, plain, tuning_from_dict, tuning_to_dict
-from spu_core.export.flagging import FlagPoint
-from spu_core.export.manifest import open_manifest, seal_members, to_json
-from spu_core.export.model_checks import check_native
-from spu_core.export.parts import check_parts
-from spu_core.export.passport import Passport, Recipe
-from spu_core.export.profile import Profile
-from spu_core.export.reading import need_fields, read_json, reading
+from spu_core.export.bundle_parts import (
+    FlagPoint,
+    LabelRules,
+    ModelDetails,
+    RunFacts,
+    check_rows,
+    plain,
+    tuning_from_dict,
+    tuning_to_dict,
+)
+from spu_core.export.drift import TrainingProfile
+from spu_core.export.manifest import (
+    need_fields,
+    open_manifest,
+    pack_blobs,
+    read_json,
+    reading,
+    seal_members,
+    to_json,
+    unpack_blobs,
+)
+from spu_core.export.model_checks import check_native, check_parts
+from spu_core.export.trial import try_in_child
 from spu_core.models import FittedEncoder, model_from_state
 from spu_core.rules import FittedRules
 from spu_core.training import Candidate, FittedCandidate, Run
@@ -41,29 +55,88 @@ _MODEL_FIELDS: dict[str, type | tuple[type, ...]] = {
 
 
 def save_bundle(run: Run | Bundle, path: str | os.PathLike[str], **parts: Any) -> Path:
-    """Write a run as one `.spu` file, whole or not at all; equal runs give equal bytes.
+    """Train a run's candidate again on all rows and write the result as one `.spu` file.
 
-    A run is refitted on all rows first; `parts` are those of `Bundle.of`: `recipe` (the rules), `passport` (words),
-    `point` (where to flag), `fitted` (a refit that was made already), `keep_rows`.
+    The training takes about as long as one fold of the run, or longer; pass `fitted=run.fit_all()` if it was done
+    before. A `Bundle` is written as it is. The file is written completely or not at all.
+
+    Parameters
+    ----------
+    run : Run or Bundle
+        A finished run, or a bundle.
+    path : str or path
+        The file to write; an existing file is replaced.
+    **parts
+        For a run, the arguments of `Bundle.of`: `label_rules` (the rules that made the soft labels), `details`
+        (purpose, contact and other texts), `point` (where to flag), `fitted` (the result of an earlier
+        `run.fit_all()`) and `keep_rows` (whether scores and labels of the training rows are stored).
+
+    Returns
+    -------
+    Path
+        The path of the file. Equal runs give equal bytes.
+
+    Raises
+    ------
+    BundleError
+        If the rules are not those of the run, the file cannot be written, or a bundle is given with `parts`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from spu_core import Rule, RuleSet, Table, cross_fit, soft_labels_for
+    >>> from spu_core.rules import Compare
+    >>> frame = pd.DataFrame({"amount": range(40), "age": [20, 50] * 20, "label": [0] * 20 + [0, 1] * 10})
+    >>> table = Table.from_frame(frame, roles={"label": "label"})
+    >>> rules = RuleSet((Rule("Large amount", 0.3, Compare("amount", ">", 30)),))
+    >>> [run] = cross_fit(table, soft_labels_for(table, rules), ["logistic"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_bundle(run, f"{folder}/model.spu").name
+    'model.spu'
     """
     return write_file(bundle_bytes(run, **parts), path)
 
 
 def bundle_bytes(run: Run | Bundle, **parts: Any) -> bytes:
-    """The bytes of the file that `save_bundle` writes."""
+    """The bytes of the file that `save_bundle` writes; a run is trained again on all rows for it."""
     if isinstance(run, Bundle) and parts:
-        raise BundleError("A bundle has its parts already; change it with with_point, with_passport or without_rows.")
+        raise BundleError("A bundle has its parts already; change it with with_point, with_details or without_rows.")
     return pack_archive(_members(run if isinstance(run, Bundle) else Bundle.of(run, **parts)))
 
 
 def load_bundle(
     source: str | os.PathLike[str] | bytes, *, known_hash: str | None = None, limits: BundleLimits | None = None
 ) -> Bundle:
-    """Read a bundle from a path or bytes. Nothing in it is ever run as code.
+    """Read a bundle. Nothing in it is ever run as code.
 
-    Size, names, hashes and schema are checked first; then the model is tried in a child process under limits, since
-    a native library may die of a damaged model. `known_hash` is the SHA-256 of a file that this installation has
-    stored itself: it must fit, and the trial is left out.
+    Size, names, hashes and schema are checked first. Then the model is loaded in a child process with limits on memory
+    and time, since a damaged model can crash the library that reads it.
+
+    Parameters
+    ----------
+    source : str, path or bytes
+        The file, or its content.
+    known_hash : str, optional
+        The SHA-256 of a file that this installation has written itself. It must match; the child process is skipped.
+    limits : BundleLimits, optional
+        The largest sizes that are accepted.
+
+    Returns
+    -------
+    Bundle
+        The bundle, ready to score.
+
+    Raises
+    ------
+    BundleError
+        If the file is not a bundle, was changed, is too large, or its model cannot be used here.
+
+    Examples
+    --------
+    >>> load_bundle(b"")
+    Traceback (most recent call last):
+    spu_core.errors.BundleError: The file is empty (0 bytes), not a bundle; copy or export it again.
     """
     limits = limits or BundleLimits()
     data = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else read_file(source, limits)
@@ -71,15 +144,13 @@ def load_bundle(
         raise BundleError("The bundle is not the file that was stored: its SHA-256 differs. Restore it from a backup.")
     members, manifest = open_members(data, limits)
     if known_hash is None:
-        from spu_core.export.trial import try_in_child
-
         _read_parts(members, manifest)
         try_in_child(data)
     return bundle_of(members, manifest)
 
 
 def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], dict[str, Any]]:
-    """(members, manifest) of a bundle in which every byte is as it was written."""
+    """(members, manifest) of a bundle, after checking that no byte was changed."""
     members = unpack_archive(data, limits)
     manifest = open_manifest(members)
     if not is_sealed(data):
@@ -91,7 +162,7 @@ def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], d
 
 
 def bundle_of(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
-    """The bundle of checked members; here the model reaches its library."""
+    """The bundle of checked members; its model is loaded by its library."""
     parts = _read_parts(members, manifest)
     model_part = manifest["model"]
     with reading("model"):
@@ -99,14 +170,14 @@ def bundle_of(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bund
         model = model_from_state((model_part["description"], blobs))
         check_parts(model, len(parts["encoder"].columns))
     fitted = FittedCandidate(
-        candidate=parts["candidate"],
-        encoder=parts["encoder"],
+        candidate=parts.pop("candidate"),
+        encoder=parts.pop("encoder"),
         model=model,
         settings=dict(model_part["settings"]),
         rule_columns=tuple(model_part["rule_columns"]),
-        tuning=parts["tuning"],
+        tuning=parts.pop("tuning"),
     )
-    bundle = Bundle(fitted, *(parts[name] for name in ("facts", "point", "profile", "recipe", "passport", "rows")))
+    bundle = Bundle(fitted=fitted, **parts)
     with reading("model"):
         bundle.check_probe()
     return bundle
@@ -129,7 +200,7 @@ def _members(bundle: Bundle) -> dict[str, bytes]:
         },
         "soft_labels": None,
         "flag": bundle.point.to_dict(),
-        "passport": bundle.passport.to_dict(),
+        "passport": bundle.details.to_dict(),
         "rows": row_entries,
     }
     members = {
@@ -138,20 +209,20 @@ def _members(bundle: Bundle) -> dict[str, bytes]:
         **model_members,
         **row_members,
     }
-    if bundle.recipe is not None:
-        parts["soft_labels"] = {"combine": bundle.recipe.combine, "floor": float(bundle.recipe.floor)}
-        members["rules.json"] = bundle.recipe.rules.to_json().encode()
+    if bundle.label_rules is not None:
+        parts["soft_labels"] = {"combine": bundle.label_rules.combine, "floor": float(bundle.label_rules.floor)}
+        members["rules.json"] = bundle.label_rules.rules.to_json().encode()
     return seal_members(parts, members)
 
 
 def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything but the model, as values; and what can be said of the model without its library."""
+    """Everything but the model, as values; the model is checked as far as possible without its library."""
     found: dict[str, Any] = {}
     _check_model_part(manifest["model"], members)
     with reading("encoder.json"):
         found["encoder"] = FittedEncoder.from_dict(read_json(members["encoder.json"], "encoder.json"))
     with reading("profile.json"):
-        found["profile"] = Profile.from_dict(read_json(members["profile.json"], "profile.json"))
+        found["profile"] = TrainingProfile.from_dict(read_json(members["profile.json"], "profile.json"))
     with reading("record of the run"):
         found["candidate"] = Candidate.from_dict(manifest["candidate"])
         found["facts"] = RunFacts.from_dict(manifest["run"])
@@ -160,22 +231,22 @@ def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> di
     with reading("operating point"):
         found["point"] = FlagPoint.from_dict(manifest["flag"])
     with reading("passport"):
-        found["passport"] = Passport.from_dict(manifest["passport"])
+        found["details"] = ModelDetails.from_dict(manifest["passport"])
     with reading("stored rows"):
         found["rows"] = check_rows(unpack_blobs(manifest["rows"], members), found["facts"].rows)
-    found["recipe"] = _read_recipe(members, manifest)
+    found["label_rules"] = _read_label_rules(members, manifest)
     if [column.name for column in found["profile"].columns] != list(found["encoder"].names):
         raise BundleError("The bundle's profile.json and encoder.json describe different columns.")
     return found
 
 
-def _read_recipe(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Recipe | None:
+def _read_label_rules(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> LabelRules | None:
     part = manifest["soft_labels"]
     if part is None:
         return None
     with reading("rules.json"):
-        need_fields(part, {"combine": str, "floor": (int, float)}, "soft-label recipe")
-        return Recipe(rules=FittedRules.from_json(members["rules.json"]), **part)
+        need_fields(part, {"combine": str, "floor": (int, float)}, "soft labels")
+        return LabelRules(rules=FittedRules.from_json(members["rules.json"]), **part)
 
 
 def _check_model_part(part: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
@@ -186,7 +257,7 @@ def _check_model_part(part: Mapping[str, Any], members: Mapping[str, bytes]) -> 
 
 
 def _exact(value: Any) -> Any:
-    """The description of a model as JSON can hold it; a number that is not finite would come back wrong."""
+    """The description of a model as JSON values; JSON has no numbers that are not finite, so they are refused."""
     found = plain(value)
     if _has_lost(value, found):
         raise BundleError("The model's description holds a number that is not finite, so it cannot be written.")

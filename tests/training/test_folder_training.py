@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.export import Bundle, recipe_of, save_bundle
+from spu_core.export import Bundle, label_rules_of, save_bundle
 from spu_core.labels import soft_labels_for
 from spu_core.models import METHODS, Features, TrainingRows
 from spu_core.models.matrix_file import MatrixFile
@@ -75,8 +75,8 @@ def test_rows_of_a_folder_are_read_from_a_file_that_goes_with_them(folder):
 
 def test_runs_of_a_folder_are_compared_exported_and_scored_like_any_other(folder, runs, tmp_path):
     assert compare_runs(runs).best.name in {run.name for run in runs}
-    recipe = recipe_of(soft_labels_for(folder, RULES), RULES.fit(folder))
-    bundle = Bundle.of(runs[0], recipe=recipe)
+    label_rules = label_rules_of(soft_labels_for(folder, RULES), RULES.fit(folder))
+    bundle = Bundle.of(runs[0], label_rules=label_rules)
 
     loaded = known(save_bundle(bundle, tmp_path / "model.spu"))
 

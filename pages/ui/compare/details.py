@@ -84,7 +84,7 @@ def _figures(choice: Choice, chosen: ChosenPoint) -> None:
 
 
 def _differences(choice: Choice, chosen: ChosenPoint) -> None:
-    st.caption("Differences on the same rows. Grey: cannot be told apart after Holm's correction.")
+    st.caption("Differences on the same rows. Grey: no clear difference after Holm's correction.")
     show_chart(difference_chart(choice.comparison.pairs, theme=theme()), key="compare_differences")
     with st.expander("As a table", icon=":material/table:"):
         show_table(choice.comparison.pairs_table, hide_index=True, key="compare_pairs")

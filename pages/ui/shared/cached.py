@@ -49,7 +49,7 @@ def cache_result(
 
     `keys` says how to name classes of arguments that only one page has.
     """
-    hash_funcs: dict[type, Callable[[Any], Any]] = {**KEYS, **(keys or {})}
+    hash_funcs: dict[str | type, Callable[[Any], Any]] = {**KEYS, **(keys or {})}
     return st.cache_resource(max_entries=max_entries, show_spinner=spinner, ttl=ttl, hash_funcs=hash_funcs)
 
 

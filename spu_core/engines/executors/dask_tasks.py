@@ -26,12 +26,10 @@ from spu_core.engines.executors.dask_cluster import SILENT, Cluster
 from spu_core.errors import BundleError, TableError, TrainingError
 from spu_core.export import Bundle, Scoring, load_bundle
 from spu_core.export.archive import digest
-from spu_core.export.conform import text_columns
+from spu_core.export.bundle import ScoreWork, text_columns
 from spu_core.export.drift import DriftCounter
+from spu_core.export.row_files import RowSource, open_rows, write_tables
 from spu_core.export.score_report import ScoreReport
-from spu_core.export.score_work import ScoreWork
-from spu_core.export.score_writing import write_tables
-from spu_core.export.sources import RowSource, open_rows
 from spu_core.tables.folder_files import list_files
 from spu_core.training import Candidate, TrainConfig
 from spu_core.training.cross_fitting import Fits, LocalExecutor

@@ -1,0 +1,4 @@
+"""What computes the paper's tables and theorems. Only `Experiment.run` and `Experiment.claims` import these modules.
+
+They load boosters, torch and data sets. Stored results are read without them (`spu_core.experiments.stored_result`).
+"""
