@@ -121,6 +121,27 @@ def test_every_page_of_a_read_only_home_shows_what_is_there_and_the_files_can_be
     assert not open_app("pages/1_data.py").warning
 
 
+@pytest.mark.browser
+def test_a_browser_downloads_every_form_of_a_model_from_a_read_only_home(tmp_path, open_tab):
+    with unwritable(tmp_path / "home") as (home, lock):
+        with Workspace.open(home) as workspace:
+            address = bring_sample(workspace)
+            train_quickly(workspace, address)
+        lock()
+        with running_server(home, tmp_path / "server.log") as server:
+            tab = open_tab(server).open("export?" + "&".join(f"{key}={token}" for key, token in address.items()))
+            assert "cannot be written now" in tab.text
+            buttons = tab.page.locator("[data-testid=stDownloadButton] button")
+            sizes = {}
+            for number in range(buttons.count()):
+                with tab.page.expect_download() as download:
+                    buttons.nth(number).click()
+                sizes[download.value.suggested_filename] = download.value.path().stat().st_size
+            tab.settle()
+    assert len(sizes) >= 4
+    assert min(sizes.values()) > 500, sizes
+
+
 def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch, tmp_path):
     """A workspace of a newer version is refused by the engine; the page says its sentence."""
     import sqlite3
