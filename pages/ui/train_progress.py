@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui import people
 from pages.ui.compare_tables import in_percent, share_column
 from pages.ui.shell import Page, told_in_words
 from pages.ui.show import meaning, show_chart, theme
@@ -83,7 +84,8 @@ def _show_view(page: Page, view: TrainingView) -> None:
                 st.caption(CURVE_WORDS[view.holds_out])
                 chart = learning_curve_chart(view.losses, holds_out=view.holds_out, theme=theme())
                 show_chart(chart, key=f"losses_{view.job.id}")
-        if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED):
+        # The log names folders of the server: where people log in, it is for the operator only.
+        if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED) and not people.login_is_configured():
             with st.expander("The log, for whoever mends it", icon=":material/terminal:"):
                 st.code(page.workspace.jobs.log(view.job.id) or "The log is empty.", language=None)
 
