@@ -43,7 +43,7 @@ def cache_result(
     spinner: str | bool = False,
     *,
     ttl: float | None = None,
-    keys: Mapping[type, Callable[[Any], Any]] | None = None,
+    keys: Mapping[str | type, Callable[[Any], Any]] | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Cache what a function returns, by its arguments; those whose names begin with _ are not part of the key.
 

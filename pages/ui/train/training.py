@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.shared import login
 from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.steps import link_to, step_named
@@ -194,7 +195,8 @@ def _show_view(page: Page, view: TrainingView) -> None:
                 st.caption(CURVE_WORDS[view.holds_out])
                 chart = learning_curve_chart(view.losses, holds_out=view.holds_out, theme=theme())
                 show_chart(chart, key=f"losses_{view.job.id}")
-        if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED):
+        # The log names folders of the server: where people log in, it is for the operator only.
+        if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED) and not login.login_is_configured():
             with st.expander("The log, for whoever mends it", icon=":material/terminal:"):
                 st.code(page.workspace.jobs.log(view.job.id) or "The log is empty.", language=None)
 
