@@ -181,7 +181,19 @@ def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():
     assert "known-positive AUC 0." in comparison.headline
     assert comparison.among_best == ()
     assert comparison.verdict.answer == "unknown"
-    assert "worse than chance" in comparison.verdict.sentence
+    assert "not better than chance" in comparison.verdict.sentence
+
+
+def test_a_model_that_is_not_better_than_chance_wins_against_none_that_is_worse():
+    """'lightgbm' uses the rules and beats labels alone, but only because these are far below chance."""
+    run = drifted()
+    comparison = compare_runs([run("lightgbm", -0.08), run("labeled_vs_rest", -1.6)])
+    pair = comparison.verdict.pair
+
+    assert comparison.below_chance == ("labeled_vs_rest",)
+    assert pair.first == "lightgbm" and pair.can_be_told_apart
+    assert comparison.verdict.answer == "unknown"
+    assert "No other model is clearly better" in comparison.headline
 
 
 def test_the_truth_decides_who_is_below_chance_where_it_is_known():
