@@ -131,7 +131,8 @@ def _repeat_notes(table: Table, split: Split) -> tuple[str, ...]:
     """What repeated rows mean for the figures."""
     if table.repeats is None:
         return ()
-    sets, repeated = table.repeats.code, f"{table.repeats.repeated:,} of {len(table):,} rows repeat an earlier row"
+    sets, nearly = table.repeats.code, "nearly " if table.repeats.is_near else ""
+    repeated = f"{table.repeats.repeated:,} of {len(table):,} rows {nearly}repeat an earlier row"
     homes = np.unique(np.column_stack([sets, split.fold]), axis=0)
     if len(homes) == np.unique(sets).size:
         return (f"{repeated}. Rows that repeat each other are in one fold and count as one group.",)

@@ -56,6 +56,23 @@ def notes_of(run):
     return "\n".join(compare_runs([run]).notes)
 
 
+def test_near_copies_of_noise_stay_in_one_fold():
+    table, soft_labels = copied_noise()
+    rng = np.random.default_rng(1)
+    numbers = {name: table.frame[name] + 0.01 * rng.normal(size=600) for name in table.features}
+    near = Table.from_frame(table.frame.assign(**numbers))
+    forest = Candidate("labeled_vs_rest", {"rounds": 60})
+    [run] = cross_fit(near, soft_labels, [forest], QUICK)
+    apart = Split(np.arange(len(table)) // 200)
+    [fooled] = cross_fit(near, soft_labels, [forest], QUICK, split=apart)
+
+    fold = make_split(near, soft_labels, QUICK).fold.reshape(4, 150)
+    assert (fold == fold[0]).mean() > 0.97
+    assert run.metrics.known_positive_auc.estimate < 0.65
+    assert fooled.metrics.known_positive_auc.estimate > 0.9
+    assert "rows nearly repeat an earlier row" in notes_of(run)
+
+
 def test_copies_stay_in_one_fold_and_labelled_rows_are_spread_evenly():
     table, soft_labels = copied_noise()
     split = make_split(table, soft_labels, QUICK)
@@ -191,7 +208,8 @@ def test_a_model_that_is_not_better_than_chance_wins_against_none_that_is_worse(
     pair = comparison.verdict.pair
 
     assert comparison.below_chance == ("labeled_vs_rest",)
-    assert pair.first == "lightgbm" and pair.can_be_told_apart
+    assert pair.first == "lightgbm"
+    assert pair.can_be_told_apart
     assert comparison.verdict.answer == "unknown"
     assert "No other model is clearly better" in comparison.headline
 
