@@ -39,16 +39,6 @@ FEWEST_WITH_GAP = 8
 _LOG_RATIO = float(sum(1.0 / j for j in range(MOST_COPIES, FAR)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """What some columns say: how many rows asked have a gap, how wide it must be, and how far copies are at most."""
-
-    columns: np.ndarray
-    count: int
-    gap: float
-    radius: float
-
-
 def find_near_repeats(frame: pd.DataFrame) -> np.ndarray | None:
     """A number for each row that near copies share; None where rows have no near copies beyond chance.
 
@@ -58,23 +48,17 @@ def find_near_repeats(frame: pd.DataFrame) -> np.ndarray | None:
     >>> find_near_repeats(once) is None, int(np.unique(find_near_repeats(twice)).size)
     (True, 200)
     """
-    place = _ranks(frame)
-    if place is None:
-        return None
-    rng = np.random.default_rng(0)
-    trials = [_try(place, columns, rng) for columns in _subsets(place.shape[1], rng)]
-    best = max(trials, key=lambda trial: trial.count)
-    return _sets(place[:, best.columns], best) if best.count >= FEWEST_WITH_GAP else None
-
-
-def _ranks(frame: pd.DataFrame) -> np.ndarray | None:
-    """The ranks, from 0 to 1, in columns of many different numbers; None where there are too few of them."""
     if len(frame) < FEWEST_ROWS:
         return None
-    numbers = [values for name in frame.columns if _is_fine(values := frame[name])]
-    if len(numbers) < FEWEST_COLUMNS:
+    rng = np.random.default_rng(0)
+    sample = np.sort(rng.permutation(len(frame))[:LARGEST_SLICE])
+    names = [name for name in frame.columns if _is_fine(frame[name].iloc[sample])]
+    if len(names) < FEWEST_COLUMNS:
         return None
-    return np.column_stack([values.rank(pct=True).fillna(-1.0).to_numpy(dtype=np.float64) for values in numbers])
+    scales = [_Scale.of(frame[name], sample) for name in names]
+    trials = [_try([scales[place] for place in places], rng) for places in _subsets(len(names), rng)]
+    best = max(trials, key=lambda trial: trial.count)
+    return _sets(best) if best.count >= FEWEST_WITH_GAP else None
 
 
 def _is_fine(values: pd.Series) -> bool:
@@ -86,6 +70,35 @@ def _is_fine(values: pd.Series) -> bool:
     return bool(times.size >= FEWEST_VALUES * len(values) and times.max() <= frequent)
 
 
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """A column of numbers, and what is needed to turn them into ranks from 0 to 1; a gap is far from all of them."""
+
+    values: np.ndarray
+    known: np.ndarray
+    rank: np.ndarray
+
+    @classmethod
+    def of(cls, column: pd.Series, sample: np.ndarray) -> _Scale:
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        known, times = np.unique(values[sample][~np.isnan(values[sample])], return_counts=True)
+        return cls(values, known, (np.cumsum(times) - 0.5 * times) / times.sum())
+
+    def ranks(self, rows: np.ndarray | slice) -> np.ndarray:
+        values = self.values[rows]
+        return np.where(np.isnan(values), -1.0, np.interp(values, self.known, self.rank))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What some columns say: how many rows asked have a gap, how wide it must be, and how far copies are at most."""
+
+    scales: list[_Scale]
+    count: int
+    gap: float
+    radius: float
+
+
 def _subsets(width: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """All columns, or as many as a search can use, and then random halves."""
     yield np.sort(rng.permutation(width)[:MOST_COLUMNS])
@@ -95,23 +108,26 @@ def _subsets(width: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
             yield np.sort(rng.permutation(width)[:half])
 
 
-def _try(place: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> _Trial:
-    rows = place[:, columns]
-    if len(rows) > LARGEST_SLICE:
-        start = int(rng.integers(len(rows) - LARGEST_SLICE))
-        rows = rows[np.argpartition(rows[:, 0], (start, start + LARGEST_SLICE))[start : start + LARGEST_SLICE]]
-    asked = rows[rng.permutation(len(rows))[:QUERIES]]
-    distance = cKDTree(rows).query(asked, k=FAR + 1)[0][:, 1:]
+def _try(scales: list[_Scale], rng: np.random.Generator) -> _Trial:
+    rows: np.ndarray | slice = slice(None)
+    size = scales[0].values.size
+    if size > LARGEST_SLICE:
+        start = int(rng.integers(size - LARGEST_SLICE))
+        ends = (start, start + LARGEST_SLICE)
+        rows = np.argpartition(scales[0].values, ends)[start : start + LARGEST_SLICE]
+    place = np.column_stack([scale.ranks(rows) for scale in scales])
+    asked = place[rng.permutation(len(place))[:QUERIES]]
+    distance = cKDTree(place).query(asked, k=FAR + 1)[0][:, 1:]
     spread = distance[distance[:, MOST_COPIES - 1] > 0.0]
     if len(spread) < 0.5 * len(asked):
-        return _Trial(columns, 0, 0.0, 0.0)
+        return _Trial(scales, 0, 0.0, 0.0)
     dimension = _LOG_RATIO / np.log(spread[:, FAR - 1] / spread[:, MOST_COPIES - 1]).mean()
     gap = min(WIDEST_GAP, CHANCE ** (1.0 / dimension))
     copies = _copies(distance, gap)
     has = copies > 0
     # A gap by chance may have far neighbours; copies are hardly farther than twice what most of them are.
     radius = 2.0 * float(np.quantile(distance[has, copies[has] - 1], 0.9)) if has.any() else 0.0
-    return _Trial(columns, int(has.sum()), gap, radius)
+    return _Trial(scales, int(has.sum()), gap, radius)
 
 
 def _copies(distance: np.ndarray, gap: float, radius: float = np.inf) -> np.ndarray:
@@ -121,12 +137,13 @@ def _copies(distance: np.ndarray, gap: float, radius: float = np.inf) -> np.ndar
     return np.where(is_gap.any(axis=1), MOST_COPIES - is_gap[:, ::-1].argmax(axis=1), 0)
 
 
-def _sets(rows: np.ndarray, trial: _Trial) -> np.ndarray:
+def _sets(trial: _Trial) -> np.ndarray:
     """Rows that are each other's neighbours before a gap, joined.
 
     Copies are there beyond chance, so half of the gap is enough for a single row: a copy that is missed does harm, and
     two rows that are joined by mistake do none.
     """
+    rows = np.column_stack([scale.ranks(slice(None)) for scale in trial.scales])
     gap = 2.0 * trial.gap
     reach = max(trial.radius / gap, 1e-9)
     distance, neighbour = cKDTree(rows).query(rows, k=MOST_COPIES + 2, distance_upper_bound=reach)
