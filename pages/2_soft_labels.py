@@ -11,7 +11,7 @@ from pages.ui.soft_label_checks import show_checks
 from pages.ui.soft_label_editor import edit_draft, inviting_column, rule_columns
 from pages.ui.soft_label_files import choose_rule_set, show_versions
 from pages.ui.soft_label_headline import show_headline
-from pages.ui.soft_label_preview import save_draft, show_changes, show_preview
+from pages.ui.soft_label_preview import save_draft, show_changes, show_preview, warn_of_few_levels
 from pages.ui.soft_label_rules import show_rules
 from pages.ui.soft_label_state import keep_in_address, open_book, open_desk
 
@@ -37,6 +37,7 @@ with open_page("Soft labels", "Drag across a histogram, say how sure you are, an
                 show_preview(preview, is_drafted=draft.is_complete, is_sample=is_sampled(dataset, table))
             with right:
                 show_rules(book, desk, columns)
+            warn_of_few_levels(book)
             with cards.belief:
                 save_draft(book, desk, draft, preview)
             keep_in_address(draft)

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.ui import cached
 from pages.ui.data_folder import is_sampled
-from pages.ui.show import meaning, show_chart, theme
+from pages.ui.show import meaning, show_chart, show_findings, theme
 from pages.ui.soft_label_draft import AS_IT_IS, Draft
 from pages.ui.soft_label_state import Book, Desk
 from pages.ui.text import count, figure, plain, share
@@ -51,6 +51,13 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
         # Few suspects beside thousands of others are invisible on an even scale.
         chart = soft_label_chart(preview, log_rows=preview.share_suspected < 0.1, theme=theme())  # type: ignore[arg-type]
         show_chart(chart, key="soft_preview", height="stretch")
+
+
+def warn_of_few_levels(book: Book) -> None:
+    """Where the saved rules give S so few values that the best AUC_SPU proves little (Theorem 3)."""
+    if len(book.usable.active):
+        audit = cached.soft_label_audit(book.page.workspace, book.dataset, book.text, None)
+        show_findings(finding for finding in audit.findings if finding.code == "few_levels")
 
 
 def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:
