@@ -115,7 +115,8 @@ def report(
     best = next(bundle for bundle in bundles if bundle.name == best_model(comparison).name)
     data = report_html(comparison, best, title=title).encode()
     write_output(data, output)
-    value = {"output": output, "bytes": len(data), "best": best.name, "verdict": comparison.verdict.sentence}
+    winner = None if best.name in comparison.below_chance else best.name
+    value = {"output": output, "bytes": len(data), "best": winner, "verdict": comparison.verdict.sentence}
     print_result(value, output, as_json, beside=output)
 
 

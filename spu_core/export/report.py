@@ -61,12 +61,14 @@ def _candidates(comparison: Comparison, finished: list[Run]) -> tuple[Block, ...
     intervals = {name: found.auc_spu for name, found in metrics.items()}
     ceiling = next(iter(metrics.values())).ceiling
     shares = {name: found.share_of_ceiling for name, found in metrics.items()}
-    notes = Bullets((str(comparison.verdict), *comparison.disagreements, *comparison.notes))
+    headline = () if comparison.headline is None else (comparison.headline,)
+    notes = [note for note in comparison.notes if note not in headline]
+    words = Bullets((str(comparison.verdict), *comparison.disagreements, *notes))
     figures = (
         leaderboard_chart(intervals, ceiling=ceiling),
         share_of_ceiling_chart(shares),
     )
-    return (*map(_chart, figures), leaderboard_grid(comparison), notes)
+    return (*headline, *map(_chart, figures), leaderboard_grid(comparison), words)
 
 
 def _roc(finished: list[Run], bundle: Bundle | None) -> tuple[Block, ...]:

@@ -7,9 +7,12 @@ nothing is wrong with that. So sets of equal rows count as copies only where cha
 - A set with more than a tenth of all rows is an ordinary combination of values ("nothing filled in"), not a copy.
 - There are more pairs of equal rows than pairs that differ in exactly one column. By chance it is the other way round.
 - There are more than twice as many pairs of equal rows as independent columns would give.
+- Rows that are equal to three digits are often equal to six: columns that follow from one another are equal by chance
+  to three digits only.
 
-Not found: copies that differ in two columns or more, or whose numbers differ by more than rounding, and copies in
-tables whose rows are often equal anyway.
+Copies whose numbers differ by more than that, or that differ in several columns, are looked for by their distance
+(`near_repeats`). Not found: such copies in tables with fewer than three columns of many different numbers, and copies
+in tables whose rows are often equal anyway.
 """
 
 from __future__ import annotations
@@ -22,12 +25,17 @@ import numpy as np
 import pandas as pd
 
 from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.near_repeats import find_near_repeats
 
 FEWEST_ROWS = 20
 LARGEST_SET = 0.1
 BEYOND_CHANCE = 2.0
+# Near copies are told only where they are clearly more than the exact ones, which are easier to understand.
+FAR_MORE = 1.5
 # Ten bits of the mantissa are kept: whole numbers up to 2,048 stay apart, others to one part in two thousand.
-_DROPPED_BITS = np.uint64(42)
+_DROPPED_BITS = 42
+_DROPPED_OF_FINE = 32
+OFTEN_FINE = 0.1
 _STREAM = 0x9E3779B97F4A7C15
 
 
@@ -36,12 +44,14 @@ class RepeatedRows:
     """Rows of one set share a number in `code`; a row that repeats no other has a number of its own.
 
     `column` is the one feature in which the rows of a set may differ (None: in none); `rounded` says that some numbers
-    are equal only to about three digits.
+    are equal only to about three digits; `is_near` that rows are not equal, but far nearer to each other than to other
+    rows.
     """
 
     code: np.ndarray
     column: str | None = None
     rounded: bool = False
+    is_near: bool = False
 
     @property
     def repeated(self) -> int:
@@ -50,9 +60,12 @@ class RepeatedRows:
 
     def as_finding(self) -> Finding:
         """What was found, and what is done about it."""
+        count = f"{self.repeated:,} of {self.code.size:,} rows"
         where = "all features" if self.column is None else f"all features but {self.column!r}"
         how = ", numbers rounded to three digits" if self.rounded else ""
-        text = f"{self.repeated:,} of {self.code.size:,} rows repeat an earlier row in {where}{how}."
+        text = f"{count} repeat an earlier row in {where}{how}."
+        if self.is_near:
+            text = f"{count} nearly repeat an earlier row: they differ far less from it than from all other rows."
         advice = (
             "Remove them if they are copies. Rows that repeat each other stay in one fold, so that no model is judged "
             "on a row that it has learnt."
@@ -72,16 +85,31 @@ def find_repeats(frame: pd.DataFrame) -> RepeatedRows | None:
     """
     if len(frame) < FEWEST_ROWS or frame.shape[1] < 2:
         return None
-    near, exact = _Rows(frame, rounded=True), _Rows(frame, rounded=False)
+    equal, near = _equal_rows(frame), find_near_repeats(frame)
+    if near is None:
+        return equal
+    found = RepeatedRows(_of_moderate_size(near), is_near=True)
+    return found if found.repeated > FAR_MORE * (0 if equal is None else equal.repeated) else equal
+
+
+def _equal_rows(frame: pd.DataFrame) -> RepeatedRows | None:
+    """Sets of rows that are equal, apart from rounding and one column at most."""
+    near, exact = _Rows(frame, _DROPPED_BITS), _Rows(frame)
     varying = max(near.apart_in, key=near.apart_in.__getitem__)
     if near.apart_in[varying]:
         rest = frame.drop(columns=varying)
-        near_rest = _Rows(rest, rounded=True)
-        if near_rest.are_copies:
-            return RepeatedRows(near_rest.sets, varying, near_rest.pairs > _Rows(rest, rounded=False).pairs)
-    if near.are_copies:
+        near_rest, exact_rest = _Rows(rest, _DROPPED_BITS), _Rows(rest)
+        if near_rest.are_copies and _are_fine(near_rest, exact_rest):
+            return RepeatedRows(near_rest.sets, varying, near_rest.pairs > exact_rest.pairs)
+    if near.are_copies and _are_fine(near, exact):
         return RepeatedRows(near.sets, rounded=near.pairs > exact.pairs)
     return RepeatedRows(exact.sets) if near.pairs and exact.are_copies else None
+
+
+def _are_fine(near: _Rows, exact: _Rows) -> bool:
+    """Whether rows that are equal to three digits are often equal to six digits, or exactly."""
+    enough = OFTEN_FINE * near.pairs
+    return exact.pairs >= enough or _Rows(near.frame, _DROPPED_OF_FINE).pairs >= enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +117,7 @@ class _Rows:
     """Rows as one number each, the sum of the numbers of their cells: equal rows have equal numbers."""
 
     frame: pd.DataFrame
-    rounded: bool
+    dropped_bits: int = 0
 
     @cached_property
     def number(self) -> np.ndarray:
@@ -112,10 +140,7 @@ class _Rows:
     @property
     def sets(self) -> np.ndarray:
         """A number for each set of equal rows; rows of a set that is too large get a number each."""
-        _, code, size = np.unique(self.number, return_inverse=True, return_counts=True)
-        large = size[code] > LARGEST_SET * code.size
-        code[large] = size.size + np.arange(int(large.sum()))
-        return code
+        return _of_moderate_size(self.number)
 
     @property
     def are_copies(self) -> bool:
@@ -130,10 +155,10 @@ class _Rows:
     def _columns(self) -> Iterator[np.ndarray]:
         """The numbers of the cells, column by column; equal values in two columns have different numbers."""
         for place, name in enumerate(self.frame.columns):
-            yield pd.util.hash_array(_bits(self.frame[name], self.rounded) + np.uint64(_STREAM * place % 2**64))
+            yield pd.util.hash_array(_bits(self.frame[name], self.dropped_bits) + np.uint64(_STREAM * place % 2**64))
 
 
-def _bits(values: pd.Series, rounded: bool) -> np.ndarray:
+def _bits(values: pd.Series, dropped_bits: int) -> np.ndarray:
     """64 bits for each value: equal for equal values, and for numbers that round to the same one."""
     if not pd.api.types.is_numeric_dtype(values.dtype):
         codes, _ = pd.factorize(values)
@@ -141,11 +166,19 @@ def _bits(values: pd.Series, rounded: bool) -> np.ndarray:
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0  # no minus zero
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(np.uint64)
-    if not rounded:
+    if not dropped_bits:
         return bits
-    half = np.uint64(1) << (_DROPPED_BITS - np.uint64(1))
-    kept = ((bits + half) >> _DROPPED_BITS) << _DROPPED_BITS
+    dropped, half = np.uint64(dropped_bits), np.uint64(1 << (dropped_bits - 1))
+    kept = ((bits + half) >> dropped) << dropped
     return np.where(np.isfinite(numbers), kept, bits)
+
+
+def _of_moderate_size(number: np.ndarray) -> np.ndarray:
+    """The sets as numbers from 0 on; rows of a set that is too large get a number each."""
+    _, code, size = np.unique(number, return_inverse=True, return_counts=True)
+    large = size[code] > LARGEST_SET * code.size
+    code[large] = size.size + np.arange(int(large.sum()))
+    return code
 
 
 def _pairs(number: np.ndarray) -> int:

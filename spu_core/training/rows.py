@@ -257,7 +257,8 @@ def _repeat_notes(table: Table, split: FoldAssignment) -> tuple[str, ...]:
     """What repeated rows mean for the figures."""
     if table.repeats is None:
         return ()
-    copies, repeated = table.repeats.code, f"{table.repeats.repeated:,} of {len(table):,} rows repeat an earlier row"
+    copies, nearly = table.repeats.code, "nearly " if table.repeats.is_near else ""
+    repeated = f"{table.repeats.repeated:,} of {len(table):,} rows {nearly}repeat an earlier row"
     homes = np.unique(np.column_stack([copies, split.fold]), axis=0)
     if len(homes) == np.unique(copies).size:
         return (f"{repeated}. Rows that repeat each other are in one fold and count as one group.",)

@@ -3,7 +3,7 @@
 import contextlib
 import runpy
 
-from pages.ui import shell
+from pages.ui.shared import shell
 
 DETAIL = "secret detail\n2030-01-01 INFO all is well\x1b[2J"
 
@@ -14,5 +14,5 @@ def fail(*_):
 
 if __name__ == "__main__":
     shell.marks_of = fail
-    shell.told_in_words = lambda title: contextlib.nullcontext()
+    shell.show_errors = lambda title: contextlib.nullcontext()
     runpy.run_module("pages.ui.launch", run_name="__main__")

@@ -117,3 +117,64 @@ def test_a_profile_tells_of_repeated_rows_and_looks_at_features_only() -> None:
     assert "1,200 of 1,600 rows repeat an earlier row in all features." in findings["repeated_rows"].message
     assert "stay in one fold" in findings["repeated_rows"].advice
     assert "repeated_rows" not in {each.code for each in Table.from_frame(noise()).profile().findings}
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e-3, 1e-2])
+def test_copies_whose_numbers_differ_a_little_are_found(size: float) -> None:
+    rng = np.random.default_rng(1)
+    frame = four_times(noise(columns=8))
+    found = find_repeats(frame + size * rng.normal(size=frame.shape))
+
+    assert found is not None
+    assert found.is_near
+    assert found.repeated == pytest.approx(1200, abs=20)
+    assert np.array_equal(found.code[:400] == found.code[0], found.code[400:800] == found.code[400])
+    assert "rows nearly repeat an earlier row" in found.as_finding().message
+
+
+def test_copies_that_differ_in_several_columns_are_found() -> None:
+    rng = np.random.default_rng(1)
+    frame = four_times(noise(columns=8)).assign(amount=rng.gamma(2, 100, 1600), visits=rng.poisson(5, 1600))
+    found = find_repeats(frame)
+
+    assert found is not None
+    assert found.is_near
+    assert found.repeated == pytest.approx(1200, abs=20)
+
+
+def test_a_few_near_copies_among_many_rows_are_found() -> None:
+    rng = np.random.default_rng(1)
+    frame = noise(2_000)
+    found = find_repeats(pd.concat([frame, frame.iloc[:200] + 1e-3 * rng.normal(size=(200, 5))], ignore_index=True))
+
+    assert found is not None
+    assert found.repeated == pytest.approx(200, abs=20)
+    assert (found.code[:200] == found.code[2_000:]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: rng.normal(size=(1_000, 6)),
+        lambda rng: 3.0 * rng.normal(size=(1_000, 1)) + rng.normal(size=(1_000, 6)),
+        lambda rng: np.exp(2.0 * rng.normal(size=(1_000, 4))),
+        lambda rng: rng.normal(size=(1_000, 5)).cumsum(axis=0),
+        lambda rng: np.sin(np.outer(np.arange(1_000) / 1_000, [7, 14, 21, 28])),
+        lambda rng: 5.0 * rng.normal(size=(20, 5))[rng.integers(0, 20, 1_000)] + 0.05 * rng.normal(size=(1_000, 5)),
+        lambda rng: rng.normal(size=(1_000, 1)) ** np.array([1, 2, 3]),
+        lambda rng: rng.gamma(1.0, 1.0, (1_000, 5)) * (rng.random((1_000, 5)) < 0.4),
+        lambda rng: np.where(rng.random((1_000, 6)) < 0.3, np.nan, rng.normal(size=(1_000, 6))),
+        lambda rng: rng.standard_t(2, (1_000, 4)).round(2),
+        lambda rng: rng.normal(size=(150, 6))[np.arange(1_200) // 8] + 0.15 * rng.normal(size=(1_200, 6)),
+        lambda rng: rng.normal(size=(60, 4)),
+    ],
+    ids=[
+        "independent", "correlated", "skewed", "random walk", "smooth in time", "clusters", "functions of one",
+        "many zeros", "gaps", "heavy tails", "visits of patients", "few rows",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_rows_that_are_near_by_nature_are_not_accused(make: object, seed: int) -> None:
+    frame = pd.DataFrame(make(np.random.default_rng(seed))).add_prefix("x")  # type: ignore[operator]
+
+    assert find_repeats(frame) is None

@@ -12,7 +12,7 @@ from spu_core.export import bundle_bytes, load_bundle
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
-from spu_core.training import (
+from spu_core.training import FoldAssignment, (
     Candidate,
     EvaluationData,
     FoldAssignment,
@@ -54,6 +54,23 @@ def test_copies_of_noise_do_not_make_a_model_look_good():
 
 def notes_of(run):
     return "\n".join(compare_runs([run]).notes)
+
+
+def test_near_copies_of_noise_stay_in_one_fold():
+    table, soft_labels = copied_noise()
+    rng = np.random.default_rng(1)
+    numbers = {name: table.frame[name] + 0.01 * rng.normal(size=600) for name in table.features}
+    near = Table.from_frame(table.frame.assign(**numbers))
+    forest = Candidate("labeled_vs_rest", {"rounds": 60})
+    [run] = cross_fit(near, soft_labels, [forest], QUICK)
+    apart = FoldAssignment(np.arange(len(table)) // 200)
+    [fooled] = cross_fit(near, soft_labels, [forest], QUICK, split=apart)
+
+    fold = make_split(near, soft_labels, QUICK).fold.reshape(4, 150)
+    assert (fold == fold[0]).mean() > 0.97
+    assert run.metrics.known_positive_auc.estimate < 0.65
+    assert fooled.metrics.known_positive_auc.estimate > 0.9
+    assert "rows nearly repeat an earlier row" in notes_of(run)
 
 
 def test_copies_stay_in_one_fold_and_labelled_rows_are_spread_evenly():
@@ -183,7 +200,20 @@ def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():
     assert "known-positive AUC 0." in comparison.headline
     assert comparison.among_best == ()
     assert comparison.verdict.answer == "unknown"
-    assert "worse than chance" in comparison.verdict.sentence
+    assert "not better than chance" in comparison.verdict.sentence
+
+
+def test_a_model_that_is_not_better_than_chance_wins_against_none_that_is_worse():
+    """'lightgbm' uses the rules and beats labels alone, but only because these are far below chance."""
+    run = drifted()
+    comparison = compare_runs([run("lightgbm", -0.08), run("labeled_vs_rest", -1.6)])
+    pair = comparison.verdict.pair
+
+    assert comparison.below_chance == ("labeled_vs_rest",)
+    assert pair.first == "lightgbm"
+    assert pair.can_be_told_apart
+    assert comparison.verdict.answer == "unknown"
+    assert "No other model is clearly better" in comparison.headline
 
 
 def test_the_truth_decides_who_is_below_chance_where_it_is_known():

@@ -50,7 +50,7 @@ from spu_core.trust.sensitivity import affordable_draws
 from spu_core.workspace import AuditRecord, DatasetRecord, QueueRecord, Workspace
 
 MOST_RUNS = 8
-Keys = dict[type, Callable[[Any], Any]]
+Keys = dict[str | type, Callable[[Any], Any]]
 BY_MODEL: Keys = {EvaluatedModel: lambda model: model.key}
 BY_THRESHOLD: Keys = {EvaluatedModel: lambda model: (*model.key, model.threshold)}
 BY_OUTCOMES: Keys = {EvaluatedModel: lambda model: (*model.key, model.workspace.queues.state())}
