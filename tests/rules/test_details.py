@@ -112,3 +112,35 @@ def test_a_stored_prior_may_exclude_some_chances_to_pass():
     belief = FittedRules.from_json(json.dumps(data)).apply(table.frame).belief[:, 0]
 
     assert belief.tolist() == [0.0, 0.25, 0.25, 0.0]
+
+
+def test_records_of_many_checks_are_read():
+    frame = pd.DataFrame({"checks": [1_000, 1_000, 30], "passes": [1_000, 10, 29]})
+    record = CheckRecord(checks_column="checks", passes_column="passes", penalty=0.01)
+
+    belief = RuleSet((Rule("record", record),)).fit(Table.from_frame(frame)).apply(frame).belief[:, 0]
+
+    assert belief[0] == 0.0
+    assert belief[1] > 0.9
+    assert belief[2] < 0.1
+
+
+def test_a_rule_set_knows_its_combiners():
+    with pytest.raises(RuleError, match="combine must be one of 'noisy_or'.*, got 'vote'"):
+        RuleSet(combine="vote")
+
+
+@pytest.mark.parametrize(("belief", "codes"), [(0.49, []), (0.5, ["rule_fires_always"])])
+def test_a_rule_that_always_fires_is_named_from_a_belief_of_one_half(belief, codes):
+    matrix = RuleMatrix.from_arrays(["a"], np.full((40, 1), belief))
+
+    assert [finding.code for finding in matrix.findings()] == codes
+
+
+@pytest.mark.parametrize("sign", ["in", "between"])
+def test_json_that_lacks_a_list_of_values_is_told_where(sign):
+    data = json.loads(RuleSet((Rule("a", 0.5, Compare("x", "=", 1)),)).to_json())
+    data["rules"][0]["when"]["operator"] = sign
+
+    with pytest.raises(RuleError, match=r"rules\[0\]\.when\.value must be a list, got 1\."):
+        RuleSet.from_json(json.dumps(data))
