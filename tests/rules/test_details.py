@@ -144,3 +144,14 @@ def test_json_that_lacks_a_list_of_values_is_told_where(sign):
 
     with pytest.raises(RuleError, match=r"rules\[0\]\.when\.value must be a list, got 1\."):
         RuleSet.from_json(json.dumps(data))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("how", ["share", "jaccard"])
+def test_the_overlap_with_rules_that_never_fire_is_undefined_without_a_warning(how):
+    matrix = RuleMatrix.from_arrays(["a", "never", "nowhere"], [[0.5, 0.0, 0.0], [0.5, 0.0, 0.0]])
+
+    overlaps = matrix.overlaps(how)
+
+    assert np.isnan(overlaps.loc["never", "nowhere"])
+    assert overlaps.loc["a", "never"] == 0.0
