@@ -18,6 +18,7 @@ from spu_core.rules import (
     RuleMatrix,
     RuleSet,
     column_choices,
+    parse_json,
 )
 from spu_core.tables import Table
 
@@ -59,12 +60,13 @@ def test_the_intervals_of_a_summary_are_those_of_95_percent_unless_said_otherwis
     assert not MATRIX.summary(is_labeled).equals(MATRIX.summary(is_labeled, level=0.5))
 
 
-def test_numbers_where_dates_were_are_refused():
+@pytest.mark.parametrize(("dtype", "found"), [("int64", "int64"), ("category", "float64")])
+def test_numbers_where_dates_were_are_refused(dtype, found):
     dates = pd.DataFrame({"day": pd.to_datetime(["2024-01-01", "2024-03-01"])})
     fitted = RuleSet((Rule("late", 0.5, Compare("day", ">", "2024-02-01")),)).fit(Table.from_frame(dates))
 
-    with pytest.raises(RuleError, match="Column 'day' held dates when the rules were fitted, but now holds int64"):
-        fitted.apply(pd.DataFrame({"day": [20240101, 20240301]}))
+    with pytest.raises(RuleError, match=f"'day' held dates when the rules were fitted, but now holds {found}"):
+        fitted.apply(pd.DataFrame({"day": pd.Series([20240101, 20240301], dtype=dtype)}))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_records_of_many_checks_are_read():
 
 
 def test_a_rule_set_knows_its_combiners():
-    with pytest.raises(RuleError, match="combine must be one of 'noisy_or'.*, got 'vote'"):
+    with pytest.raises(RuleError, match=r"combine must be one of 'noisy_or'.*, got 'vote'"):
         RuleSet(combine="vote")
 
 
@@ -155,3 +157,10 @@ def test_the_overlap_with_rules_that_never_fire_is_undefined_without_a_warning(h
 
     assert np.isnan(overlaps.loc["never", "nowhere"])
     assert overlaps.loc["a", "never"] == 0.0
+
+
+def test_a_text_may_be_as_long_as_the_limit_and_no_longer():
+    assert parse_json("[1]", max_bytes=3) == [1]
+
+    with pytest.raises(RuleError, match="has 3 bytes, more than the limit of 2"):
+        parse_json("[1]", max_bytes=2)

@@ -1,0 +1,119 @@
+"""Details that the other tests of soft labels pass over; each was found by breaking the code at random."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spu_core.errors import SpuError
+from spu_core.labels import (
+    SoftLabels,
+    assign_soft_labels,
+    audit_soft_labels,
+    check_ratio_labels,
+    leave_one_rule_out,
+    preview_base,
+    soft_labels_for,
+    suggest_belief,
+)
+from spu_core.rules import Compare, Ramp, Rule, RuleMatrix, RuleSet
+from spu_core.tables import Table, open_folder
+from tests.tables.folders import write_folder
+
+CHECKS = {
+    "user": ["a", "b", "c", "d", "e", "f"],
+    "rule": ["random", "random", "random", "aim", "aim", "aim"],
+    "outcome": ["pass", "pass", "skip", "fail", "fail", "admit"],
+}
+
+
+@pytest.mark.parametrize(
+    ("users", "severity", "message", "advice"),
+    [
+        (["a", "d"], "info", "4 of 6 checked users", "Their checks still count in the failure ratios."),
+        (["A", "D"], "warning", "6 of 6 checked users", "Compare how users are named in both."),
+    ],
+)
+def test_checked_users_who_are_not_labelled_are_counted(users, severity, message, advice):
+    findings = check_ratio_labels(CHECKS, random_rule="random", users=users).findings
+
+    [finding] = [finding for finding in findings if finding.code == "unlisted_users"]
+    assert (finding.severity, finding.advice) == (severity, advice)
+    assert finding.message.startswith(message)
+
+
+def test_labels_of_another_length_are_refused():
+    with pytest.raises(SpuError, match=r"is_labeled has 2 rows"):
+        suggest_belief([True, False, True], [True, False], prior=0.1)
+
+
+@pytest.mark.parametrize(("sign", "follows"), [("=", True), ("!=", False)])
+def test_labels_that_follow_several_rules_are_noticed_in_a_table_and_in_a_folder(tmp_path, sign, follows):
+    """Each confirmed positive is of kind a or b; rules that fire on other kinds too reach all rows."""
+    row = np.arange(200)
+    frame = pd.DataFrame({"row": row, "label": (row % 5 == 0).astype(int), "kind": np.where(row % 5, "c", "a")})
+    frame.loc[row % 10 == 0, "kind"] = "b"
+    rules = RuleSet(tuple(Rule(kind, 0.5, Compare("kind", sign, kind)) for kind in "ab"))
+    folder = open_folder(write_folder(frame, tmp_path / "f", [70, 130]), roles={"label": "label"})
+
+    for data in (Table.from_frame(frame, roles={"label": "label"}), folder):
+        findings = audit_soft_labels(soft_labels_for(data, rules)).findings
+        assert ("labels_follow_rules" in [finding.code for finding in findings]) is follows
+
+
+@pytest.mark.parametrize(("hits", "is_warned"), [(4, True), (5, False)])
+def test_a_rule_on_fewer_than_five_labelled_rows_has_a_wide_interval(hits, is_warned):
+    row = np.arange(400)
+
+    suggestion = suggest_belief(row < 100, (row >= 100 - hits) & (row < 150), prior=0.2)
+
+    assert bool(suggestion.warnings) is is_warned
+
+
+@pytest.mark.parametrize(("again", "severity"), [(1, "info"), (2, "warning")])
+def test_more_than_a_tenth_of_failed_users_checked_again_is_a_warning(again, severity):
+    users = [*range(20), *range(again)]
+    checks = {
+        "user": users,
+        "rule": ["aim"] * 10 + ["random"] * 10 + ["aim"] * again,
+        "outcome": ["fail"] * 10 + ["pass"] * (10 + again),
+    }
+
+    findings = check_ratio_labels(checks, random_rule="random").findings
+
+    assert [finding.severity for finding in findings if finding.code == "repeated_checks"] == [severity]
+
+
+def test_a_preview_with_very_many_different_values_is_what_saving_would_give():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.random(50_000), "y": rng.random(50_000)})
+    frame["label"] = (np.arange(50_000) % 50 == 0).astype(int)
+    table = Table.from_frame(frame, roles={"label": "label"})
+    saved = RuleSet((Rule("x", Ramp(column="x", start=0, end=1, at_end=0.6)),))
+    draft = Rule("y", Ramp(column="y", start=0, end=1, at_end=0.6))
+
+    preview = preview_base(table, saved).preview(draft)
+
+    audit = audit_soft_labels(soft_labels_for(table, saved.add(draft)))
+    assert preview.ceiling == pytest.approx(audit.ceiling, abs=1e-3)
+    assert preview.mean == pytest.approx(audit.mean, abs=1e-3)
+
+
+def test_what_a_rule_changes_does_not_depend_on_how_often_the_same_rows_occur():
+    """More than 100,000 rows are counted on a grid, fewer exactly; here no row is confirmed or certain."""
+    belief = np.array([[0.5, 0.0], [0.0, 0.3], [0.2, 0.2], [0.0, 0.0]])
+    few, many = (RuleMatrix.from_arrays(["a", "b"], np.tile(belief, (times, 1))) for times in (25, 25_001))
+
+    exact, counted = (leave_one_rule_out(matrix, np.zeros(len(matrix), dtype=bool)) for matrix in (few, many))
+
+    np.testing.assert_allclose(counted, exact, atol=1e-4)
+
+
+def test_soft_labels_name_the_combiner_and_the_floor_they_were_made_with():
+    labels = assign_soft_labels(RuleMatrix.from_arrays(["a"], [[0.5], [0.0]]), [False, False], "strongest", 0.1)
+
+    assert (labels.combine, labels.floor, labels.value.tolist()) == ("strongest", 0.1, [0.5, 0.1])
+
+
+def test_the_first_confirmed_positive_that_is_not_1_is_named():
+    with pytest.raises(SpuError, match=r"Row 2 is a confirmed positive, so its soft label must be 1, got 0\.4"):
+        SoftLabels([1.0, 0.3, 0.4], [0.1, 0.3, 0.4], [True, False, True])
