@@ -10,6 +10,7 @@ from spu_core.labels import (
     assign_soft_labels,
     audit_soft_labels,
     check_ratio_labels,
+    check_record_labels,
     leave_one_rule_out,
     preview_base,
     soft_labels_for,
@@ -85,7 +86,8 @@ def test_more_than_a_tenth_of_failed_users_checked_again_is_a_warning(again, sev
 
 def test_a_preview_with_very_many_different_values_is_what_saving_would_give():
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"x": rng.random(50_000), "y": rng.random(50_000)})
+    frame = pd.DataFrame(rng.random((50_000, 2)), columns=["x", "y"])
+    frame.loc[:15_000] = 0.9
     frame["label"] = (np.arange(50_000) % 50 == 0).astype(int)
     table = Table.from_frame(frame, roles={"label": "label"})
     saved = RuleSet((Rule("x", Ramp(column="x", start=0, end=1, at_end=0.6)),))
@@ -117,3 +119,41 @@ def test_soft_labels_name_the_combiner_and_the_floor_they_were_made_with():
 def test_the_first_confirmed_positive_that_is_not_1_is_named():
     with pytest.raises(SpuError, match=r"Row 2 is a confirmed positive, so its soft label must be 1, got 0\.4"):
         SoftLabels([1.0, 0.3, 0.4], [0.1, 0.3, 0.4], [True, False, True])
+
+
+@pytest.mark.parametrize(("mean", "is_far"), [(0.24, True), (0.25, False), (1.0, False)])
+def test_a_mean_within_a_factor_of_two_of_the_prior_is_near_enough(mean, is_far):
+    audit = audit_soft_labels(SoftLabels.from_values([mean] * 4, [False] * 4), prior=0.5)
+
+    assert ("mean_far_from_prior" in [finding.code for finding in audit.findings]) is is_far
+
+
+def test_few_confirmed_positives_are_never_said_to_follow_the_rules():
+    row = np.arange(400)
+    matrix = RuleMatrix.from_arrays(["a"], np.where(row < 40, 0.5, 0.0)[:, None])
+
+    for count, follows in ((19, False), (20, True)):
+        findings = audit_soft_labels(assign_soft_labels(matrix, row < count)).findings
+        assert ("labels_follow_rules" in [finding.code for finding in findings]) is follows
+
+
+def test_a_preview_counts_rows_between_0_and_1_and_rows_above_the_floor():
+    frame = pd.DataFrame({"x": [1, 2, 3, 4, 5], "label": [0, 0, 0, 0, 1]})
+    saved = RuleSet((Rule("sure", 1.0, Compare("x", "=", 4)),), floor=0.1)
+
+    preview = preview_base(Table.from_frame(frame), saved).preview(Rule("draft", 0.5, Compare("x", "=", 3)))
+
+    assert (preview.share_between, preview.share_suspected) == (0.6, 0.6)
+
+
+def test_soft_labels_from_records_know_their_floor():
+    labels = check_record_labels([4, 4, 0], [4, 1, 0], penalty=0.1, floor=0.2).labels
+
+    assert (labels.floor, labels.value[0], labels.value[2]) == (0.2, 0.2, 0.2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_order_of_rows_that_are_all_alike_is_undefined_without_a_warning():
+    table = leave_one_rule_out(RuleMatrix.from_arrays(["a"], [[0.5], [0.0]]), [0, 0])
+
+    assert np.isnan(table.loc["a", "rank_correlation"])
