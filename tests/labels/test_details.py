@@ -157,3 +157,13 @@ def test_the_order_of_rows_that_are_all_alike_is_undefined_without_a_warning():
     table = leave_one_rule_out(RuleMatrix.from_arrays(["a"], [[0.5], [0.0]]), [0, 0])
 
     assert np.isnan(table.loc["a", "rank_correlation"])
+
+
+@pytest.mark.parametrize(("unsuspected", "is_found"), [(9, False), (10, True)])
+def test_half_of_the_confirmed_positives_without_a_rule_are_a_finding(unsuspected, is_found):
+    row = np.arange(100)
+    matrix = RuleMatrix.from_arrays(["a"], np.where((row >= unsuspected) & (row < 60), 0.5, 0.0)[:, None])
+
+    audit = audit_soft_labels(assign_soft_labels(matrix, row < 20))
+
+    assert ("unsuspected_labeled" in [finding.code for finding in audit.findings]) is is_found
