@@ -167,3 +167,37 @@ def test_half_of_the_confirmed_positives_without_a_rule_are_a_finding(unsuspecte
     audit = audit_soft_labels(assign_soft_labels(matrix, row < 20))
 
     assert ("unsuspected_labeled" in [finding.code for finding in audit.findings]) is is_found
+
+
+def test_confirmed_positives_follow_the_rules_if_they_surely_carry_them_twice_as_often():
+    """96 of 100 confirmed positives carry the rule; the lift is above 2, its lower limit only with fewer other rows."""
+    row = np.arange(1_000)
+    for carry, follows in ((450, False), (400, True)):
+        matrix = RuleMatrix.from_arrays(["a"], np.where((row >= 4) & (row < carry + 4), 0.5, 0.0)[:, None])
+        findings = audit_soft_labels(assign_soft_labels(matrix, row < 100)).findings
+        assert ("labels_follow_rules" in [finding.code for finding in findings]) is follows
+
+
+def test_some_rows_of_soft_labels_keep_their_explanations():
+    labels = assign_soft_labels(RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.0, 0.3]]), [False, False])
+    ready_made = SoftLabels.from_values([0.2, 0.7], [False, False])
+
+    assert labels.take([1]).explain(0).fired == labels.explain(1).fired
+    assert ready_made.take([1]).explain(0).ready_made == 0.7
+
+
+def test_a_rule_without_which_two_rows_change_places_has_a_correlation_of_minus_1():
+    matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.0, 0.2]])
+
+    assert leave_one_rule_out(matrix, [False, False]).loc["a", "rank_correlation"] == pytest.approx(-1)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+def test_a_preview_of_an_empty_table_counts_nothing():
+    empty = Table.from_frame(
+        pd.DataFrame({"x": np.zeros(0), "label": np.zeros(0, dtype=int)}), roles={"label": "label"}
+    )
+
+    preview = preview_base(empty, RuleSet((Rule("saved", 0.5),))).preview(Rule("draft", 0.5))
+
+    assert (preview.n_rows, preview.rows, preview.bin_rows.sum()) == (0, 0, 0)
