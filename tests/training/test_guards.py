@@ -12,7 +12,7 @@ from spu_core.export import bundle_bytes, load_bundle
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
-from spu_core.training import FoldAssignment, (
+from spu_core.training import (
     Candidate,
     EvaluationData,
     FoldAssignment,
