@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import spu_core
+from tests import structure
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = ROOT / "spu_core"
@@ -86,6 +87,27 @@ def test_pages_hold_no_arithmetic_on_arrays():
         assert not {"numpy", "sklearn", "lightgbm"} & {name.split(".")[0] for name in imported_by(path)}, path
 
 
+def test_no_modules_import_each_other_in_a_circle():
+    found = structure.modules()
+
+    assert structure.cycles({name: module.imports(set(found)) for name, module in found.items()}) == []
+
+
+def test_our_own_modules_are_imported_at_the_top_of_a_file():
+    """An import inside a function hides a cycle. Heavy libraries may be imported where they are used."""
+    found = {name: lines for name, module in structure.modules().items() if (lines := module.local_imports())}
+
+    assert found == {}
+
+
+def test_a_class_name_is_defined_once():
+    assert structure.twice([name for module in structure.modules().values() for name in module.classes]) == []
+
+
+def test_public_names_describe_their_parameters():
+    assert structure.without_parameters() == []
+
+
 def test_importing_the_engine_loads_neither_streamlit_nor_anything_heavy():
     code = f"import sys, spu_core; print([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
@@ -94,10 +116,11 @@ def test_importing_the_engine_loads_neither_streamlit_nor_anything_heavy():
 
 
 def test_every_public_name_has_exactly_one_home():
-    homes = [name for names in spu_core._HOMES.values() for name in names]
+    [block] = [node for node in ast.parse((ENGINE / "__init__.py").read_text()).body if isinstance(node, ast.If)]
+    for_type_checkers = {alias.name: node.module for node in block.body for alias in node.names}
 
-    assert sorted(homes) == sorted(spu_core.__all__)
-    assert set(spu_core.__all__) <= set(dir(spu_core))
+    assert spu_core._HOME_OF == for_type_checkers
+    assert dir(spu_core) == sorted([*spu_core.__all__, "__version__"])
     with pytest.raises(AttributeError, match="no attribute 'auc'"):
         _ = spu_core.auc
 

@@ -49,9 +49,40 @@ class Sample:
         return f"{self.name}.rules.json"
 
 
+def sample_names() -> tuple[str, ...]:
+    """Names of the samples that this package ships.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> "breast_cancer" in sample_names()
+    True
+    """
+    return tuple(SAMPLES)
+
+
 def load_sample(name: str) -> Table:
     """A sample as a table, with its roles set.
 
+    Parameters
+    ----------
+    name : str
+        One of `sample_names()`.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        If there is no sample of this name.
+
+    Examples
+    --------
     >>> table = load_sample("breast_cancer")
     >>> len(table), table.column_with("truth")
     (569, 'malignant')
@@ -63,7 +94,24 @@ def load_sample(name: str) -> Table:
 
 
 def load_sample_rules(name: str) -> str:
-    """The suggested rule set of a sample, as JSON text for `RuleSet.from_json`."""
+    """The suggested rule set of a sample, as JSON text.
+
+    Parameters
+    ----------
+    name : str
+        One of `sample_names()`.
+
+    Returns
+    -------
+    str
+        Text for `RuleSet.from_json`.
+
+    Examples
+    --------
+    >>> from spu_core.rules import RuleSet
+    >>> RuleSet.from_json(load_sample_rules("breast_cancer")).names
+    ('Large worst radius', 'Rough worst texture')
+    """
     return _path(_sample(name).rules_file).read_text(encoding="utf-8")
 
 
