@@ -22,7 +22,14 @@ from spu_core.tables import ColumnType, Role, TableFolder
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import HELD_OUT, Split, latest_rows
 from spu_core.training.hash_folds import hash_folds
-from spu_core.training.rows import TrainingRows, check_lengths, check_split, time_notes
+from spu_core.training.rows import (
+    TrainingRows,
+    check_lengths,
+    check_split,
+    joined_groups,
+    repeat_notes,
+    time_notes,
+)
 
 Encode: TypeAlias = Callable[[TableFolder], tuple[FittedEncoder, Features]]
 
@@ -56,7 +63,7 @@ def prepare_folder(
         groups=None if groups is None else check_groups(groups, len(folder)),
         rule_columns=tuple(soft_labels.rule_columns),
     )
-    checked, notes = _random_checks(folder, config), time_notes(folder, config)
+    checked, notes = _random_checks(folder, config), (*repeat_notes(folder, split), *time_notes(folder, config))
     return TrainingRows(evidence, encoder, split, checked, lambda: folder.fingerprint, notes)
 
 
@@ -107,7 +114,12 @@ def _row_ids(folder: TableFolder) -> Any:
 
 
 def _groups(folder: TableFolder, config: TrainConfig) -> np.ndarray | None:
-    return folder.groups if config.group_column is None else _named(folder, config.group_column, "group_column")
+    """The group of each row; rows that repeat each other are a group. None where there are no groups."""
+    groups = folder.groups if config.group_column is None else _named(folder, config.group_column, "group_column")
+    if folder.repeats is None:
+        return groups
+    sets = folder.repeats.code
+    return sets if groups is None else joined_groups(check_groups(groups, len(folder)), sets)
 
 
 def _random_checks(folder: TableFolder, config: TrainConfig) -> np.ndarray | None:

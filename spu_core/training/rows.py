@@ -70,7 +70,7 @@ def prepare_rows(
         rule_columns=tuple(soft_labels.rule_columns),
     )
     split = make_split(table, soft_labels, config) if split is None else check_split(split, len(table))
-    checked, notes = _random_checks(table, config), (*_repeat_notes(table, split), *time_notes(table, config))
+    checked, notes = _random_checks(table, config), (*repeat_notes(table, split), *time_notes(table, config))
     return TrainingRows(evidence, encoder, split, checked, lambda: table.fingerprint, notes)
 
 
@@ -103,10 +103,10 @@ def group_codes(table: Table, config: TrainConfig) -> np.ndarray | None:
     if groups is None:
         return None if sets is None else check_groups(sets, len(table))
     groups = check_groups(groups, len(table))
-    return groups if sets is None else _joined(groups, sets)
+    return groups if sets is None else joined_groups(groups, sets)
 
 
-def _joined(groups: np.ndarray, sets: np.ndarray) -> np.ndarray:
+def joined_groups(groups: np.ndarray, sets: np.ndarray) -> np.ndarray:
     """Groups that share repeated rows become one; where that makes one too large for a fold, groups stay as given."""
     first = int(groups.max()) + 1
     size = first + int(sets.max()) + 1
@@ -127,7 +127,7 @@ def time_notes(table: Table | TableFolder, config: TrainConfig) -> tuple[str, ..
     )
 
 
-def _repeat_notes(table: Table, split: Split) -> tuple[str, ...]:
+def repeat_notes(table: Table | TableFolder, split: Split) -> tuple[str, ...]:
     """What repeated rows mean for the figures."""
     if table.repeats is None:
         return ()
