@@ -119,7 +119,7 @@ def test_every_public_name_has_exactly_one_home():
     [block] = [node for node in ast.parse((ENGINE / "__init__.py").read_text()).body if isinstance(node, ast.If)]
     for_type_checkers = {alias.name: node.module for node in block.body for alias in node.names}
 
-    assert spu_core._HOME_OF == for_type_checkers
+    assert for_type_checkers == spu_core._HOME_OF
     assert dir(spu_core) == sorted([*spu_core.__all__, "__version__"])
     with pytest.raises(AttributeError, match="no attribute 'auc'"):
         _ = spu_core.auc

@@ -26,11 +26,16 @@ from spu_core.tables.findings import Finding
 from spu_core.tables.fingerprints import column_bits, kind_of_values
 from spu_core.tables.folder_files import BATCH_ROWS, FolderFile, batches_of, files_below
 from spu_core.tables.positives import check_positive_values
+from spu_core.tables.repeats import RepeatedRows, repeats_in_parts
 from spu_core.tables.roles import Role
 from spu_core.tables.table import Table
 
 if TYPE_CHECKING:
     from spu_core.tables.profiles import TableProfile
+
+
+# Copies are looked for in a sample of this size before all rows are numbered.
+REPEAT_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -226,6 +231,17 @@ class TableFolder:
             inside = chosen[np.searchsorted(chosen, frame.index[0]) : np.searchsorted(chosen, frame.index[-1] + 1)]
             picked.append(frame.iloc[inside - frame.index[0]])
         return self._table(pd.concat(picked, ignore_index=True), TablePart)
+
+    @cached_property
+    def repeats(self) -> RepeatedRows | None:
+        """Rows that repeat other rows in their features, looked for in a sample first; None where there are none.
+
+        Near copies are found only where the sample holds all rows.
+        """
+        found = self.sample(REPEAT_ROWS).repeats
+        if found is None or len(self) <= REPEAT_ROWS:
+            return found
+        return repeats_in_parts(found, self.frames(list(self.features)))
 
     def profile(self) -> TableProfile:
         """What each column holds, column by column in a few megabytes; equal to the profile of the table in memory."""

@@ -1,7 +1,7 @@
 """The profile of a folder: that of the same table in memory, one column at a time and only parts of it in memory.
 
 Quantiles come from exact selection, histograms and levels from counts that add up. Two things rest on less than all
-rows: the distinct values beyond 32,768 (an estimate), and leaks, which are looked for in a sample as in memory.
+rows: the distinct values beyond 32,768 (an estimate), and leaks, repeats and roles, which are looked for in a sample.
 """
 
 from __future__ import annotations
@@ -28,22 +28,31 @@ from spu_core.tables.profiles import (
     edges_between,
     label_findings,
     missing_findings,
+    repeat_findings,
     stretched,
     top_levels,
 )
+from spu_core.tables.role_proposals import propose_roles
 from spu_core.tables.roles import Role
 from spu_core.tables.selection import quantile_ranks, select
 
-LEAK_ROWS = 200_000
+SAMPLE_ROWS = 200_000
 # Levels of a column of texts are counted one by one up to here; ids have no frequent levels to show.
 MOST_LEVELS = 32_768
 
 
 def profile_folder(folder: TableFolder, on_progress: Callable[[float], None] | None = None) -> TableProfile:
-    """Profile every column, and look for leaks and for labels that are too few."""
+    """Profile every column, and look for labels that are too few and, in a sample, for leaks, repeats and roles."""
     columns = tuple(_profile_columns(folder, on_progress))
-    leaks = tuple(leak.as_finding() for leak in find_leaks(folder.sample(LEAK_ROWS)))
-    own = (*label_findings(folder), *missing_findings(columns), *leaks)
+    sample = folder.sample(SAMPLE_ROWS)
+    leaks = tuple(leak.as_finding() for leak in find_leaks(sample))
+    own = (
+        *label_findings(folder),
+        *missing_findings(columns),
+        *leaks,
+        *repeat_findings(sample),
+        *propose_roles(sample),
+    )
     return TableProfile(len(folder), int(folder.is_labeled.sum()), columns, (*folder.findings, *own))
 
 

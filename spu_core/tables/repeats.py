@@ -17,8 +17,8 @@ in tables whose rows are often equal anyway.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -92,6 +92,16 @@ def find_repeats(frame: pd.DataFrame) -> RepeatedRows | None:
     return found if found.repeated > FAR_MORE * (0 if equal is None else equal.repeated) else equal
 
 
+def repeats_in_parts(found: RepeatedRows, parts: Iterable[pd.DataFrame]) -> RepeatedRows | None:
+    """What was found in a sample, over all rows of the parts; None for near copies, which need all rows at once."""
+    if found.is_near:
+        return None
+    left_out = [] if found.column is None else [found.column]
+    bits = _DROPPED_BITS if found.rounded else 0
+    numbers = np.concatenate([_Rows(part.drop(columns=left_out), bits).number for part in parts])
+    return replace(found, code=_of_moderate_size(numbers))
+
+
 def _equal_rows(frame: pd.DataFrame) -> RepeatedRows | None:
     """Sets of rows that are equal, apart from rounding and one column at most."""
     near, exact = _Rows(frame, _DROPPED_BITS), _Rows(frame)
@@ -159,10 +169,9 @@ class _Rows:
 
 
 def _bits(values: pd.Series, dropped_bits: int) -> np.ndarray:
-    """64 bits for each value: equal for equal values, and for numbers that round to the same one."""
+    """64 bits for each value: equal for equal values, in other tables too, and for numbers that round to the same."""
     if not pd.api.types.is_numeric_dtype(values.dtype):
-        codes, _ = pd.factorize(values)
-        return codes.astype(np.int64).view(np.uint64)
+        return pd.util.hash_pandas_object(values, index=False).to_numpy()
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0  # no minus zero
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(np.uint64)
