@@ -196,7 +196,7 @@ def _joined(groups: np.ndarray, copies: np.ndarray) -> np.ndarray:
 
 
 def _folder_groups(folder: TableFolder, config: TrainConfig) -> np.ndarray | None:
-    """The group of each row as it is written: a hash of it decides the fold. Rows that repeat each other are a group."""
+    """The group of each row as it is written, whose hash decides the fold. Rows that repeat each other are a group."""
     groups = (
         folder.groups if config.group_column is None else _column(folder, config.group_column, "group_column", None)
     )
