@@ -1,4 +1,7 @@
-"""The paper's tables and theorems, reproduced: experiments by name, and the results shipped with the program."""
+"""The paper's tables and theorems, reproduced: the experiments by name, and their stored results.
+
+`runners` holds the code that computes them; it is imported only when an experiment is run.
+"""
 
 from spu_core.experiments.registry import EXPERIMENTS, Experiment, ExperimentSettings, experiment, stored_result
 from spu_core.experiments.result import Claim, ExperimentResult, Provenance, ResultTable

@@ -1,4 +1,4 @@
-"""What an experiment gives: tables, what they say about the paper's claims, and where they come from."""
+"""The result of an experiment: tables, verdicts on the paper's claims, and provenance; as JSON, text and Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows of plain cells under named columns; None means that there is no such figure.
+    """A table of plain cells; None means that there is no such figure.
 
     >>> table = ResultTable("auc", "True AUC", ("data", "ours"), (("adult", 0.863), ("bank", None)))
     >>> table.column("ours")
@@ -60,7 +60,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, whether our figures agree, and which figures."""
+    """A claim of the paper (`text`), the verdict, and the figures behind it (`words`)."""
 
     text: str
     verdict: Verdict
@@ -73,7 +73,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where figures come from: `commit` of the program, `versions` of libraries, `settings`, time and day."""
+    """Where a result comes from: commit of the program, versions of libraries, settings, time and day."""
 
     commit: str
     versions: Mapping[str, str]
@@ -82,7 +82,7 @@ class Provenance:
     made_on: str
 
     def describe(self) -> str:
-        """One line, for the foot of a page."""
+        """One line of text."""
         size = ", ".join(f"{name} {value}" for name, value in self.settings.items() if value is not None)
         by = self.commit if " " in self.commit else f"commit {self.commit[:12]}"
         return f"Made on {self.made_on} by {by} in {self.seconds / 60:.1f} minutes ({size})."
@@ -90,8 +90,8 @@ class Provenance:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """Everything one experiment found. `choices` say what was chosen by looking at printed figures, and what not;
-    `series` holds plain lists for charts.
+    """All results of one experiment. `choices` say what was chosen after looking at the printed figures and what was
+    not; `series` holds plain lists for charts.
     """
 
     name: str
@@ -117,7 +117,7 @@ class ExperimentResult:
 
     @classmethod
     def from_json(cls, source: str | bytes) -> ExperimentResult:
-        """Read what `to_json` wrote; anything else is refused in a sentence."""
+        """Read what `to_json` wrote; anything else is refused with a `WorkspaceError`."""
 
         return from_json(source)
 
@@ -210,7 +210,7 @@ def _refuse(words: str) -> NoReturn:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """Lists, dictionaries, text and finite numbers; numpy's numbers become Python's."""
+    """JSON values; numbers of NumPy become Python's, and numbers that are not finite are refused."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, f"{where}.{name}") for name, inner in value.items()}
     if hasattr(value, "tolist"):
@@ -225,7 +225,7 @@ def _plain(value: Any, where: str) -> Any:
 
 
 def _indented(value: Any, depth: int = 0) -> str:
-    """JSON whose lists of plain values stay on one line, so that a table reads as a table."""
+    """Indented JSON with lists of plain values on one line, so that tables stay readable."""
     inside, outside = "  " * (depth + 1), "  " * depth
     if isinstance(value, dict) and value:
         lines = [f"{inside}{json.dumps(name)}: {_indented(inner, depth + 1)}" for name, inner in value.items()]
@@ -243,7 +243,7 @@ WIDTH = 110
 
 
 def to_text(result: ExperimentResult) -> str:
-    """Title, tables, claims, choices and provenance, no line wider than a terminal except in wide tables."""
+    """Title, tables, claims, choices and provenance, wrapped for a terminal; wide tables are not wrapped."""
     parts = [result.title, "=" * len(result.title)]
     for table in result.tables:
         parts += ["", table.title, text_table(table)]
@@ -290,7 +290,7 @@ def markdown_table(table: ResultTable) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell as people read it: a standard error keeps a digit more than an AUC.
+    """A cell as text; small numbers such as standard errors get one digit more than an AUC.
 
     >>> [cell_text(cell) for cell in (0.8632, 0.00241, 1e-12, 1234, "adult", None)]
     ['0.863', '0.0024', '1.0e-12', '1,234', 'adult', '–']
@@ -317,19 +317,19 @@ def _wrapped(text: str, mark: str = "") -> str:
     return fill(text, WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark))
 
 
-# Columns that say how large a run was, not what it found.
+# Columns that hold sizes of the run, not results.
 SIZES = ("seeds", "worlds", "count", "scores tried", "rows")
 
 
 def compare_verdicts(stored: ExperimentResult, fresh: ExperimentResult) -> ResultTable:
-    """Every claim of the fresh result with both verdicts."""
+    """Every claim of the new result with both verdicts."""
     before = {claim.text: claim.verdict for claim in stored.claims}
     rows = tuple((claim.text, before.get(claim.text), claim.verdict) for claim in fresh.claims)
     return ResultTable("verdicts", "Verdicts", ("claim", "stored", "now"), rows)
 
 
 def compare_figures(stored: ExperimentResult, fresh: ExperimentResult) -> ResultTable:
-    """Every number that both results have, in the order of the fresh one.
+    """Every number that both results have, in the order of the new one.
 
     >>> from dataclasses import replace
     >>> from spu_core.experiments.result import Provenance
