@@ -6,7 +6,7 @@ import streamlit as st
 
 from spu_core.errors import WorkspaceError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, stored_result
-from spu_core.experiments.registry import result_of
+from spu_core.experiments.catalog import result_of
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)

@@ -12,7 +12,7 @@ from pages.ui.shell import Page, told_in_words
 from pages.ui.text import plain
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, start_worker
 from spu_core.experiments import Experiment, ExperimentResult
-from spu_core.experiments.registry import KIND
+from spu_core.experiments.catalog import KIND
 from spu_core.experiments.result import compare_figures, compare_verdicts
 from spu_core.workspace import JobRecord, JobStatus
 

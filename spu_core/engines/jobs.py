@@ -15,7 +15,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 # The only functions that a job may name. A new kind of job is a new line here.
 JOBS: dict[str, str] = {
     "echo": "spu_core.engines.echo:echo",
-    "experiment": "spu_core.experiments.registry:run_experiment",
+    "experiment": "spu_core.experiments.catalog:run_experiment",
     "read": "spu_core.engines.read:read",
     "register": "spu_core.engines.register:register",
     "score": "spu_core.engines.score:score",

@@ -3,7 +3,7 @@
 `runners` holds the code that computes them; it is imported only when an experiment is run.
 """
 
-from spu_core.experiments.registry import EXPERIMENTS, Experiment, ExperimentSettings, experiment, stored_result
+from spu_core.experiments.catalog import EXPERIMENTS, Experiment, ExperimentSettings, experiment, stored_result
 from spu_core.experiments.result import Claim, ExperimentResult, Provenance, ResultTable
 
 __all__ = [

@@ -111,59 +111,58 @@ class ExperimentResult:
         raise SpuError(f"Experiment {self.name!r} has no table {name!r}; it has {names}.")
 
     def to_json(self) -> str:
-        """The result as JSON text that `from_json` reads back to an equal value."""
-
-        return to_json(self)
+        """The result as indented JSON, one table row per line; `from_json` reads it back to an equal value."""
+        value = {"schema": SCHEMA, **_plain(asdict(self), "result")}
+        return _indented(value) + "\n"
 
     @classmethod
     def from_json(cls, source: str | bytes) -> ExperimentResult:
         """Read what `to_json` wrote; anything else is refused with a `WorkspaceError`."""
-
-        return from_json(source)
+        value = _fields(
+            parse_json(source, what=WHAT, error=WorkspaceError, max_bytes=MAX_BYTES),
+            "result",
+            {"schema": int, "name": str, "title": str, "tables": list, "claims": list, "choices": list}
+            | {"provenance": dict, "series": dict},
+        )
+        if value["schema"] != SCHEMA:
+            _refuse(f"has schema {value['schema']}, but this version reads schema {SCHEMA}; store it again")
+        return cls(
+            name=value["name"],
+            title=value["title"],
+            tables=tuple(map(_table, value["tables"])),
+            claims=tuple(Claim(**_fields(each, "claim", dict.fromkeys(CLAIM, str))) for each in value["claims"]),
+            choices=tuple(_texts(value["choices"], "choices")),
+            provenance=Provenance(**_fields(value["provenance"], "provenance", PROVENANCE)),
+            series=value["series"],
+        )
 
     def to_text(self) -> str:
-        """Tables, claims, choices and provenance for a terminal."""
-
-        return to_text(self)
+        """Title, tables, claims, choices and provenance, wrapped for a terminal; wide tables are not wrapped."""
+        parts = [self.title, "=" * len(self.title)]
+        for table in self.tables:
+            parts += ["", table.title, text_table(table)]
+            parts += [_wrapped(table.note)] if table.note else []
+        parts += ["", "What the paper claims, and what we found"]
+        parts += [_wrapped(f"[{each.verdict}] {each.text} {each.words}", "- ") for each in self.claims]
+        parts += ["", "Choices"]
+        parts += [_wrapped(choice, "- ") for choice in self.choices]
+        return "\n".join([*parts, "", _wrapped(self.provenance.describe())])
 
     def to_markdown(self) -> str:
         """The same as Markdown."""
-
-        return to_markdown(self)
+        parts = [f"## {self.title}"]
+        for table in self.tables:
+            parts += [f"### {table.title}", markdown_table(table)]
+            parts += [table.note] if table.note else []
+        parts += ["### What the paper claims, and what we found"]
+        parts += ["\n".join(f"- **{each.verdict}**: {each.text} {each.words}" for each in self.claims)]
+        parts += ["### Choices", "\n".join(f"- {choice}" for choice in self.choices)]
+        return "\n\n".join([*parts, f"*{self.provenance.describe()}*"]) + "\n"
 
 
 SCHEMA = 1
 WHAT = "The stored experiment"
 MAX_BYTES = 20_000_000
-
-
-def to_json(result: ExperimentResult) -> str:
-    """The result as indented JSON, one table row a line."""
-    value = {"schema": SCHEMA, **_plain(asdict(result), "result")}
-    return _indented(value) + "\n"
-
-
-def from_json(source: str | bytes) -> ExperimentResult:
-    """The result that the text describes; missing, unknown or wrongly typed fields are refused."""
-    value = _fields(
-        parse_json(source, what=WHAT, error=WorkspaceError, max_bytes=MAX_BYTES),
-        "result",
-        {"schema": int, "name": str, "title": str, "tables": list, "claims": list, "choices": list}
-        | {"provenance": dict, "series": dict},
-    )
-    if value["schema"] != SCHEMA:
-        _refuse(f"has schema {value['schema']}, but this version reads schema {SCHEMA}; store it again")
-    return ExperimentResult(
-        name=value["name"],
-        title=value["title"],
-        tables=tuple(map(_table, value["tables"])),
-        claims=tuple(Claim(**_fields(each, "claim", dict.fromkeys(CLAIM, str))) for each in value["claims"]),
-        choices=tuple(_texts(value["choices"], "choices")),
-        provenance=Provenance(**_fields(value["provenance"], "provenance", PROVENANCE)),
-        series=value["series"],
-    )
-
-
 CLAIM = ("text", "verdict", "words")
 PROVENANCE: dict[str, Any] = {
     "commit": str, "versions": dict, "settings": dict, "seconds": (int, float), "made_on": str,
@@ -240,31 +239,6 @@ def _is_long(value: Any) -> bool:
 
 
 WIDTH = 110
-
-
-def to_text(result: ExperimentResult) -> str:
-    """Title, tables, claims, choices and provenance, wrapped for a terminal; wide tables are not wrapped."""
-    parts = [result.title, "=" * len(result.title)]
-    for table in result.tables:
-        parts += ["", table.title, text_table(table)]
-        parts += [_wrapped(table.note)] if table.note else []
-    parts += ["", "What the paper claims, and what we found"]
-    parts += [_wrapped(f"[{each.verdict}] {each.text} {each.words}", "- ") for each in result.claims]
-    parts += ["", "Choices"]
-    parts += [_wrapped(choice, "- ") for choice in result.choices]
-    return "\n".join([*parts, "", _wrapped(result.provenance.describe())])
-
-
-def to_markdown(result: ExperimentResult) -> str:
-    """The same with Markdown's tables and headings."""
-    parts = [f"## {result.title}"]
-    for table in result.tables:
-        parts += [f"### {table.title}", markdown_table(table)]
-        parts += [table.note] if table.note else []
-    parts += ["### What the paper claims, and what we found"]
-    parts += ["\n".join(f"- **{each.verdict}**: {each.text} {each.words}" for each in result.claims)]
-    parts += ["### Choices", "\n".join(f"- {choice}" for choice in result.choices)]
-    return "\n\n".join([*parts, f"*{result.provenance.describe()}*"]) + "\n"
 
 
 def text_table(table: ResultTable) -> str:

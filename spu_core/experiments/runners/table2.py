@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
 from spu_core.experiments.runners.averages import (
     DIRECTIONS,

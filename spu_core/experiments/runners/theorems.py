@@ -17,7 +17,7 @@ import pandas as pd
 from scipy.special import expit
 
 from spu_core.checks import check_choice
-from spu_core.experiments.registry import EXPERIMENTS, ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import EXPERIMENTS, ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
 from spu_core.experiments.runners.averages import average
 from spu_core.experiments.runners.images import PaperSoftLabels

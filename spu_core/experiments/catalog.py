@@ -164,7 +164,7 @@ _ALL = (
         "selection",
         "Model selection without truth",
         "Does choosing by AUC_SPU pick the model with the best true AUC?",
-        "selection",
+        "model_selection",
         ("diabetes130", "adult", "bank_full"),
         False,
         15.0,
