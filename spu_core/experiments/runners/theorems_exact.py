@@ -53,7 +53,6 @@ LINKS: dict[str, tuple[Link, str]] = {
     "one rule: .6 where η > .9": (lambda eta: 0.6 * (eta > 0.9), FLAT),
     "not monotone: 1 − 4 (η − ½)²": (lambda eta: np.clip(1 - 4 * (eta - 0.5) ** 2, 0.0, 1.0), NOT),
 }
-LINEAR = next(iter(LINKS))
 TIE = 1e-9
 SHOWN = 250
 
