@@ -4,40 +4,33 @@ Every chart is a function `…_chart(result, *, theme=LIGHT)`. It changes nothin
 users and has an alternative text: `alt_text(figure)`. Backgrounds are transparent, so a figure fits on any page.
 """
 
-from spu_core.charts.brush import RuleBand, brush_chart, category_chart, selected_levels, selected_range
+from spu_core.charts.brush_charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.charts.canvas import alt_text
-from spu_core.charts.columns import label_rate_chart, missing_chart, soft_label_chart
-from spu_core.charts.leaderboard import (
+from spu_core.charts.column_charts import label_rate_chart, missing_chart, soft_label_chart
+from spu_core.charts.comparison_charts import (
     difference_chart,
     leaderboard_chart,
     learning_curve_chart,
     segment_chart,
     share_of_ceiling_chart,
 )
-from spu_core.charts.outcomes import (
+from spu_core.charts.outcome_charts import (
     check_prior_chart,
     failure_ratio_chart,
     label_delay_chart,
     outcome_ratio_chart,
     outcome_time_chart,
 )
-from spu_core.charts.paper_tables import (
+from spu_core.charts.paper_charts import (
     PrintedFigure,
     check_flow_chart,
     reproduction_chart,
     roc_loss_chart,
     winner_map_chart,
 )
-from spu_core.charts.paper_theorems import (
-    ceiling_noise_chart,
-    convergence_chart,
-    noisy_link_chart,
-    ordering_chart,
-    scar_line_chart,
-)
-from spu_core.charts.roc import clicked_threshold, roc_chart
-from spu_core.charts.rule_analysis import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart
-from spu_core.charts.scores import (
+from spu_core.charts.roc_charts import clicked_threshold, roc_chart
+from spu_core.charts.rule_charts import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart
+from spu_core.charts.score_charts import (
     ReviewCosts,
     calibration_chart,
     cost_chart,
@@ -47,7 +40,14 @@ from spu_core.charts.scores import (
     score_chart,
 )
 from spu_core.charts.theme import DARK, LIGHT, Theme
-from spu_core.charts.trust import (
+from spu_core.charts.theorem_charts import (
+    ceiling_noise_chart,
+    convergence_chart,
+    noisy_link_chart,
+    ordering_chart,
+    scar_line_chart,
+)
+from spu_core.charts.trust_charts import (
     audit_chart,
     bias_chart,
     echo_chart,
@@ -57,7 +57,7 @@ from spu_core.charts.trust import (
     sensitivity_chart,
     strata_chart,
 )
-from spu_core.charts.what_if import what_if_chart
+from spu_core.charts.what_if_charts import what_if_chart
 
 __all__ = [
     "DARK",

@@ -1,4 +1,4 @@
-"""The figures of each experiment, drawn from its stored or fresh result alone."""
+"""The figures of each experiment, drawn from its stored or new result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DrawFigure = Callable[[ExperimentResult, str, Theme], go.Figure]
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure with its title and what to look for; `choices` are views of it, such as one link or one prior."""
+    """A figure with its title and caption; `choices` are its views, such as one link or one prior."""
 
     title: str
     caption: str
@@ -27,11 +27,11 @@ class PaperFigure:
     start: str = ""
 
     def of(self, result: ExperimentResult, choice: str | None = None, *, theme: Theme = LIGHT) -> go.Figure:
-        """The figure of this result; without a choice the view it starts with."""
+        """The figure of this result; by default its first view."""
         return self.draw(result, choice or self.first_view(result), theme)
 
     def first_view(self, result: ExperimentResult) -> str:
-        """The view with the most to see, where there are several."""
+        """The view that is shown first; empty where there is only one."""
         views = self.choices(result)
         return self.start if self.start in views else views[0] if views else ""
 
@@ -63,7 +63,7 @@ def _ordering(result: ExperimentResult, link: str, theme: Theme) -> go.Figure:
 
 
 def _links(result: ExperimentResult) -> tuple[str, ...]:
-    """Those with a warning first: the caveat is the point."""
+    """The links, those with a warning first."""
     links = result.series["theorem3"]["links"]
     return tuple(sorted(links, key=lambda link: not links[link]["pair"]))
 

@@ -1,4 +1,4 @@
-"""What an experiment gives: tables, what they say about the paper's claims, and where they come from."""
+"""The result of an experiment: tables, verdicts on the paper's claims, and provenance; as JSON, text and Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERDICTS: tuple[str, ...] = get_args(Verdict)
 
 @dataclass(frozen=True)
 class ResultTable:
-    """Rows of plain cells under named columns; None means that there is no such figure.
+    """A table of plain cells; None means that there is no such figure.
 
     >>> table = ResultTable("auc", "True AUC", ("data", "ours"), (("adult", 0.863), ("bank", None)))
     >>> table.column("ours")
@@ -60,7 +60,7 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, whether our figures agree, and which figures."""
+    """A claim of the paper (`text`), the verdict, and the figures behind it (`words`)."""
 
     text: str
     verdict: Verdict
@@ -73,7 +73,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where figures come from: `commit` of the program, `versions` of libraries, `settings`, time and day."""
+    """Where a result comes from: commit of the program, versions of libraries, settings, time and day."""
 
     commit: str
     versions: Mapping[str, str]
@@ -82,7 +82,7 @@ class Provenance:
     made_on: str
 
     def describe(self) -> str:
-        """One line, for the foot of a page."""
+        """One line of text."""
         size = ", ".join(f"{name} {value}" for name, value in self.settings.items() if value is not None)
         by = self.commit if " " in self.commit else f"commit {self.commit[:12]}"
         return f"Made on {self.made_on} by {by} in {self.seconds / 60:.1f} minutes ({size})."
@@ -90,8 +90,8 @@ class Provenance:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """Everything one experiment found. `choices` say what was chosen by looking at printed figures, and what not;
-    `series` holds plain lists for charts.
+    """All results of one experiment. `choices` say what was chosen after looking at the printed figures and what was
+    not; `series` holds plain lists for charts.
     """
 
     name: str
@@ -111,59 +111,58 @@ class ExperimentResult:
         raise SpuError(f"Experiment {self.name!r} has no table {name!r}; it has {names}.")
 
     def to_json(self) -> str:
-        """The result as JSON text that `from_json` reads back to an equal value."""
-
-        return to_json(self)
+        """The result as indented JSON, one table row per line; `from_json` reads it back to an equal value."""
+        value = {"schema": SCHEMA, **_plain(asdict(self), "result")}
+        return _indented(value) + "\n"
 
     @classmethod
     def from_json(cls, source: str | bytes) -> ExperimentResult:
-        """Read what `to_json` wrote; anything else is refused in a sentence."""
-
-        return from_json(source)
+        """Read what `to_json` wrote; anything else is refused with a `WorkspaceError`."""
+        value = _fields(
+            parse_json(source, what=WHAT, error=WorkspaceError, max_bytes=MAX_BYTES),
+            "result",
+            {"schema": int, "name": str, "title": str, "tables": list, "claims": list, "choices": list}
+            | {"provenance": dict, "series": dict},
+        )
+        if value["schema"] != SCHEMA:
+            _refuse(f"has schema {value['schema']}, but this version reads schema {SCHEMA}; store it again")
+        return cls(
+            name=value["name"],
+            title=value["title"],
+            tables=tuple(map(_table, value["tables"])),
+            claims=tuple(Claim(**_fields(each, "claim", dict.fromkeys(CLAIM, str))) for each in value["claims"]),
+            choices=tuple(_texts(value["choices"], "choices")),
+            provenance=Provenance(**_fields(value["provenance"], "provenance", PROVENANCE)),
+            series=value["series"],
+        )
 
     def to_text(self) -> str:
-        """Tables, claims, choices and provenance for a terminal."""
-
-        return to_text(self)
+        """Title, tables, claims, choices and provenance, wrapped for a terminal; wide tables are not wrapped."""
+        parts = [self.title, "=" * len(self.title)]
+        for table in self.tables:
+            parts += ["", table.title, text_table(table)]
+            parts += [_wrapped(table.note)] if table.note else []
+        parts += ["", "What the paper claims, and what we found"]
+        parts += [_wrapped(f"[{each.verdict}] {each.text} {each.words}", "- ") for each in self.claims]
+        parts += ["", "Choices"]
+        parts += [_wrapped(choice, "- ") for choice in self.choices]
+        return "\n".join([*parts, "", _wrapped(self.provenance.describe())])
 
     def to_markdown(self) -> str:
         """The same as Markdown."""
-
-        return to_markdown(self)
+        parts = [f"## {self.title}"]
+        for table in self.tables:
+            parts += [f"### {table.title}", markdown_table(table)]
+            parts += [table.note] if table.note else []
+        parts += ["### What the paper claims, and what we found"]
+        parts += ["\n".join(f"- **{each.verdict}**: {each.text} {each.words}" for each in self.claims)]
+        parts += ["### Choices", "\n".join(f"- {choice}" for choice in self.choices)]
+        return "\n\n".join([*parts, f"*{self.provenance.describe()}*"]) + "\n"
 
 
 SCHEMA = 1
 WHAT = "The stored experiment"
 MAX_BYTES = 20_000_000
-
-
-def to_json(result: ExperimentResult) -> str:
-    """The result as indented JSON, one table row a line."""
-    value = {"schema": SCHEMA, **_plain(asdict(result), "result")}
-    return _indented(value) + "\n"
-
-
-def from_json(source: str | bytes) -> ExperimentResult:
-    """The result that the text describes; missing, unknown or wrongly typed fields are refused."""
-    value = _fields(
-        parse_json(source, what=WHAT, error=WorkspaceError, max_bytes=MAX_BYTES),
-        "result",
-        {"schema": int, "name": str, "title": str, "tables": list, "claims": list, "choices": list}
-        | {"provenance": dict, "series": dict},
-    )
-    if value["schema"] != SCHEMA:
-        _refuse(f"has schema {value['schema']}, but this version reads schema {SCHEMA}; store it again")
-    return ExperimentResult(
-        name=value["name"],
-        title=value["title"],
-        tables=tuple(map(_table, value["tables"])),
-        claims=tuple(Claim(**_fields(each, "claim", dict.fromkeys(CLAIM, str))) for each in value["claims"]),
-        choices=tuple(_texts(value["choices"], "choices")),
-        provenance=Provenance(**_fields(value["provenance"], "provenance", PROVENANCE)),
-        series=value["series"],
-    )
-
-
 CLAIM = ("text", "verdict", "words")
 PROVENANCE: dict[str, Any] = {
     "commit": str, "versions": dict, "settings": dict, "seconds": (int, float), "made_on": str,
@@ -210,7 +209,7 @@ def _refuse(words: str) -> NoReturn:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """Lists, dictionaries, text and finite numbers; numpy's numbers become Python's."""
+    """JSON values; numbers of NumPy become Python's, and numbers that are not finite are refused."""
     if isinstance(value, Mapping):
         return {str(name): _plain(inner, f"{where}.{name}") for name, inner in value.items()}
     if hasattr(value, "tolist"):
@@ -225,7 +224,7 @@ def _plain(value: Any, where: str) -> Any:
 
 
 def _indented(value: Any, depth: int = 0) -> str:
-    """JSON whose lists of plain values stay on one line, so that a table reads as a table."""
+    """Indented JSON with lists of plain values on one line, so that tables stay readable."""
     inside, outside = "  " * (depth + 1), "  " * depth
     if isinstance(value, dict) and value:
         lines = [f"{inside}{json.dumps(name)}: {_indented(inner, depth + 1)}" for name, inner in value.items()]
@@ -240,31 +239,6 @@ def _is_long(value: Any) -> bool:
 
 
 WIDTH = 110
-
-
-def to_text(result: ExperimentResult) -> str:
-    """Title, tables, claims, choices and provenance, no line wider than a terminal except in wide tables."""
-    parts = [result.title, "=" * len(result.title)]
-    for table in result.tables:
-        parts += ["", table.title, text_table(table)]
-        parts += [_wrapped(table.note)] if table.note else []
-    parts += ["", "What the paper claims, and what we found"]
-    parts += [_wrapped(f"[{each.verdict}] {each.text} {each.words}", "- ") for each in result.claims]
-    parts += ["", "Choices"]
-    parts += [_wrapped(choice, "- ") for choice in result.choices]
-    return "\n".join([*parts, "", _wrapped(result.provenance.describe())])
-
-
-def to_markdown(result: ExperimentResult) -> str:
-    """The same with Markdown's tables and headings."""
-    parts = [f"## {result.title}"]
-    for table in result.tables:
-        parts += [f"### {table.title}", markdown_table(table)]
-        parts += [table.note] if table.note else []
-    parts += ["### What the paper claims, and what we found"]
-    parts += ["\n".join(f"- **{each.verdict}**: {each.text} {each.words}" for each in result.claims)]
-    parts += ["### Choices", "\n".join(f"- {choice}" for choice in result.choices)]
-    return "\n\n".join([*parts, f"*{result.provenance.describe()}*"]) + "\n"
 
 
 def text_table(table: ResultTable) -> str:
@@ -290,7 +264,7 @@ def markdown_table(table: ResultTable) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell as people read it: a standard error keeps a digit more than an AUC.
+    """A cell as text; small numbers such as standard errors get one digit more than an AUC.
 
     >>> [cell_text(cell) for cell in (0.8632, 0.00241, 1e-12, 1234, "adult", None)]
     ['0.863', '0.0024', '1.0e-12', '1,234', 'adult', '–']
@@ -317,19 +291,19 @@ def _wrapped(text: str, mark: str = "") -> str:
     return fill(text, WIDTH, initial_indent=mark, subsequent_indent=" " * len(mark))
 
 
-# Columns that say how large a run was, not what it found.
+# Columns that hold sizes of the run, not results.
 SIZES = ("seeds", "worlds", "count", "scores tried", "rows")
 
 
 def compare_verdicts(stored: ExperimentResult, fresh: ExperimentResult) -> ResultTable:
-    """Every claim of the fresh result with both verdicts."""
+    """Every claim of the new result with both verdicts."""
     before = {claim.text: claim.verdict for claim in stored.claims}
     rows = tuple((claim.text, before.get(claim.text), claim.verdict) for claim in fresh.claims)
     return ResultTable("verdicts", "Verdicts", ("claim", "stored", "now"), rows)
 
 
 def compare_figures(stored: ExperimentResult, fresh: ExperimentResult) -> ResultTable:
-    """Every number that both results have, in the order of the fresh one.
+    """Every number that both results have, in the order of the new one.
 
     >>> from dataclasses import replace
     >>> from spu_core.experiments.result import Provenance

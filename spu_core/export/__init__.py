@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from spu_core.export.archive import BundleLimits
     from spu_core.export.bundle import Bundle
     from spu_core.export.bundle_parts import FlagPoint, LabelRules, ModelDetails, label_rules_of
+    from spu_core.export.bundle_storage import bundle_bytes, load_bundle, save_bundle
     from spu_core.export.card import model_card, model_card_html
     from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
     from spu_core.export.onnx_export import OnnxModel, export_onnx, onnx_inputs
     from spu_core.export.publishing import log_to_mlflow, standalone_script, write_folder
     from spu_core.export.report import report_html
     from spu_core.export.score_report import ScoreProgress, ScoreReport, ScoreTable, Scoring
-    from spu_core.export.storage import bundle_bytes, load_bundle, save_bundle
     from spu_core.tables.spreadsheet import safe_frame, to_csv
 
 __all__ = [
@@ -53,13 +53,13 @@ _HOMES = {
     "archive": ("BundleLimits",),
     "bundle": ("Bundle",),
     "bundle_parts": ("FlagPoint", "LabelRules", "ModelDetails", "label_rules_of"),
+    "bundle_storage": ("bundle_bytes", "load_bundle", "save_bundle"),
     "card": ("model_card", "model_card_html"),
     "drift": ("ColumnDrift", "DriftReport", "ScoreDrift"),
     "onnx_export": ("OnnxModel", "export_onnx", "onnx_inputs"),
     "publishing": ("log_to_mlflow", "standalone_script", "write_folder"),
     "report": ("report_html",),
     "score_report": ("ScoreProgress", "ScoreReport", "ScoreTable", "Scoring"),
-    "storage": ("bundle_bytes", "load_bundle", "save_bundle"),
 }
 
 

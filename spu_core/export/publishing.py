@@ -18,9 +18,9 @@ import pandas as pd
 from spu_core.errors import BundleError
 from spu_core.export.archive import BundleLimits
 from spu_core.export.bundle import Bundle
+from spu_core.export.bundle_storage import bundle_bytes, open_members, save_bundle
 from spu_core.export.card import model_card, model_card_html
 from spu_core.export.onnx_export import export_onnx
-from spu_core.export.storage import bundle_bytes, open_members, save_bundle
 from spu_core.metrics import roc_spu
 
 _README = """This folder is an exported run of SPU Studio.

@@ -14,9 +14,9 @@ from typing import Any
 from spu_core.errors import BundleError, SpuError, words_of_system
 from spu_core.export.archive import BundleLimits
 from spu_core.export.bundle import Bundle
+from spu_core.export.bundle_storage import bundle_of, open_members
 from spu_core.export.model_checks import check_loaded
 from spu_core.export.score_report import Scoring
-from spu_core.export.storage import bundle_of, open_members
 from spu_core.export.trial import MARK
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from spu_core import charts
 from spu_core.charts import DARK, LIGHT, alt_text
-from spu_core.charts.columns import Bars
+from spu_core.charts.column_charts import Bars
 from spu_core.errors import SpuError
 from spu_core.metrics import Difference, Interval, roc_spu, roc_spu_band
 from spu_core.tables import Histogram

@@ -9,15 +9,15 @@ import pytest
 from spu_core.charts import DARK, alt_text, check_flow_chart
 from spu_core.engines import Job, run_here
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, registry, stored_result
+from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, catalog, stored_result
+from spu_core.experiments.catalog import KIND, result_of
 from spu_core.experiments.figures import FIGURES, figures_of
-from spu_core.experiments.registry import KIND, result_of
 from spu_core.experiments.result import compare_figures, compare_verdicts
 from spu_core.experiments.runners.theorems import run
 from spu_core.workspace import JobStatus, Workspace
 
 STORED = [
-    name for name in EXPERIMENTS if (registry.files("spu_core.experiments") / "results" / f"{name}.json").is_file()
+    name for name in EXPERIMENTS if (catalog.files("spu_core.experiments") / "results" / f"{name}.json").is_file()
 ]
 
 

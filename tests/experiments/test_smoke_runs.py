@@ -9,7 +9,7 @@ from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettin
 from spu_core.experiments.runners import discussion as discussion_module
 from spu_core.experiments.runners import table1 as table1_module
 from spu_core.experiments.runners.discussion import uneven_labels
-from spu_core.experiments.runners.selection import CONFIGURATIONS, rank_correlation, regret
+from spu_core.experiments.runners.model_selection import CONFIGURATIONS, rank_correlation, regret
 from spu_core.experiments.runners.table3 import METHODS, judge_flagged
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
 from tests.experiments.tables import load_small

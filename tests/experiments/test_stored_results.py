@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.experiments import EXPERIMENTS, registry, stored_result
+from spu_core.experiments import EXPERIMENTS, catalog, stored_result
 from spu_core.experiments.result import ResultTable, markdown_table
 
 RESULTS = files("spu_core.experiments") / "results"
@@ -142,6 +142,6 @@ def test_means_in_table_1_are_those_of_its_seeds():
 def test_an_unknown_experiment_and_a_missing_result_say_the_way_out(monkeypatch, tmp_path):
     with pytest.raises(SpuError, match=r"There is no experiment 'table4'\. Did you mean"):
         stored_result("table4")
-    monkeypatch.setattr(registry, "files", lambda package: tmp_path)
+    monkeypatch.setattr(catalog, "files", lambda package: tmp_path)
     with pytest.raises(WorkspaceError, match=r"No result of 'table1' is stored .* spu paper table1 --run"):
         stored_result("table1")

@@ -221,7 +221,7 @@ def bundle_file(tmp_path, monkeypatch):
     def refuse(data):
         raise BundleError("It was tried.")
 
-    monkeypatch.setattr("spu_core.export.storage.try_in_child", refuse)
+    monkeypatch.setattr("spu_core.export.bundle_storage.try_in_child", refuse)
     make_frame(30).to_csv(tmp_path / "new.csv", index=False)
     path = tmp_path / "foreign.spu"
     path.write_bytes(good())

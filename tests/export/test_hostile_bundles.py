@@ -18,7 +18,7 @@ from tests.export.hostile import Canary, good, members_of, resealed, zip_of
 @pytest.fixture
 def no_child(monkeypatch):
     """These files must be refused before anything reaches a native library, even in a child."""
-    import spu_core.export.storage as storage
+    import spu_core.export.bundle_storage as storage
 
     monkeypatch.setattr(storage, "try_in_child", lambda data: pytest.fail("the file reached the trial"))
 

@@ -10,7 +10,7 @@ from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.text import plain
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, start_worker
 from spu_core.experiments import Experiment, ExperimentResult
-from spu_core.experiments.registry import KIND, result_of
+from spu_core.experiments.catalog import KIND, result_of
 from spu_core.experiments.result import compare_figures, compare_verdicts
 from spu_core.workspace import JobRecord, JobStatus, Workspace
 

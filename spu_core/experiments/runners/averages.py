@@ -1,7 +1,7 @@
 """Means over seeds with their standard errors, and paired differences.
 
-Seeds split, label and train anew, but on the same data: their spread says nothing about other rows. `corrected` adds
-what they share by the formula of Nadeau and Bengio (Machine Learning 52, 2003).
+Each seed splits, labels and trains again, but on the same data, so the spread over seeds does not cover other rows.
+`corrected` accounts for the shared rows with the formula of Nadeau and Bengio (Machine Learning 52, 2003).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from scipy.special import stdtrit
 from spu_core.experiments.result import Verdict
 
 LEVEL = 0.95
-"""A mean differs from 0, over seeds and on these rows, where Student's interval of this level leaves 0 out."""
-SO = {1: "better", 0: "no clear difference", -1: "worse"}
+"""A mean differs from 0 where its Student interval over seeds, of this level, does not contain 0."""
+DIRECTIONS = {1: "better", 0: "no clear difference", -1: "worse"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class SeedAverage:
 
 
 def student(count: int) -> float:
-    """How many standard errors the interval of `LEVEL` reaches to each side, for a mean of so many seeds.
+    """The factor of the standard error in an interval of `LEVEL`, for a mean of so many seeds.
 
     >>> [round(student(count), 2) for count in (2, 5, 10)]
     [12.71, 2.78, 2.26]
@@ -79,10 +79,10 @@ def corrected(mean: SeedAverage, test_per_train: float) -> SeedAverage:
     return replace(mean, error=None if mean.error is None else mean.error * (1.0 + mean.count * test_per_train) ** 0.5)
 
 
-def counted(signs: Sequence[int], after_correction: Sequence[int]) -> str:
-    """How many comparisons speak for and against a claim over seeds, and what is left of them after the correction.
+def comparison_counts(signs: Sequence[int], after_correction: Sequence[int]) -> str:
+    """A sentence with the comparisons for and against a claim, over seeds and after the correction.
 
-    >>> counted([1, 1, -1], [1, 0, 0])
+    >>> comparison_counts([1, 1, -1], [1, 0, 0])
     'Over seeds, on these rows: 2 of 3 for it, 1 against it. With Nadeau–Bengio correction: 1 and 0 (holds partly).'
     """
     over_seeds = f"{signs.count(1)} of {len(signs)} for it, {signs.count(-1)} against it"
@@ -91,7 +91,7 @@ def counted(signs: Sequence[int], after_correction: Sequence[int]) -> str:
 
 
 def verdict_of(signs: Sequence[int]) -> Verdict:
-    """A claim about several comparisons, each won (1), lost (−1) or undecided (0).
+    """The verdict on a claim from several comparisons, each won (1), lost (−1) or undecided (0).
 
     >>> [verdict_of(signs) for signs in ([1, 1], [1, -1], [0, -1], [0, 0])]
     ['holds', 'holds partly', 'does not hold', 'not shown']

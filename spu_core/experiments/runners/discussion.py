@@ -1,4 +1,4 @@
-"""Discussion 7.2: soft label as target against soft label as feature, as labels get few and uneven."""
+"""Discussion 7.2: soft label as target against soft label as feature, for few and for uneven labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.runners.averages import SeedAverage, average, corrected, counted, paired, verdict_of
+from spu_core.experiments.runners.averages import SeedAverage, average, comparison_counts, corrected, paired, verdict_of
 from spu_core.experiments.runners.uci_data import data_folder, load_uci
 from spu_core.experiments.runners.uci_trials import Trial, draw_with_labels, fit_method, known_settings, make_trial
 from spu_core.rules import AllOf, Compare, Rule, RuleSet
@@ -92,7 +92,7 @@ def _without_rounds(method: str, wanted: Mapping[str, Any]) -> dict[str, Any]:
 def uneven_labels(
     positive: np.ndarray, age: np.ndarray, count: int, bias: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """`count` labels among the positives, the younger the likelier where `bias` is above 0."""
+    """Draw `count` labels among the positives; with `bias` above 0, younger people are more likely."""
     rows = np.flatnonzero(positive)
     tilt = np.exp(-bias * (age[rows] - age[rows].mean()) / age[rows].std())
     labeled = np.zeros(positive.size, dtype=bool)
@@ -131,7 +131,7 @@ def _map_table(found: Mapping[tuple[str, int, float], Mapping[str, list[float]]]
 
 
 def claims(tables: Mapping[str, ResultTable]) -> tuple[Claim, ...]:
-    """Verdicts from the map: few or uneven labels, many even ones, and a word for the analyst."""
+    """Verdicts from the map: few labels, uneven labels, many even labels, and fused against the better use."""
     rows = tables["map"].records()
     counts = sorted({row["labels"] for row in rows})
     few = [row for row in rows if row["labels"] == counts[0]]
@@ -147,19 +147,19 @@ def claims(tables: Mapping[str, ResultTable]) -> tuple[Claim, ...]:
 
 def _claim(text: str, rows: list[dict[str, Any]], wanted: int) -> Claim:
     signs, after = ([wanted * sign for sign in _signs(rows, error=name)] for name in ("SE", "corrected SE"))
-    told = "; ".join(f"{_place(row)} {row['target − feature']:+.3f}{_error(row)}" for row in rows)
-    return Claim(text, verdict_of(signs), f"Target minus feature: {told}. {counted(signs, after)}")
+    listed = "; ".join(f"{_place(row)} {row['target − feature']:+.3f}{_error(row)}" for row in rows)
+    return Claim(text, verdict_of(signs), f"Target minus feature: {listed}. {comparison_counts(signs, after)}")
 
 
 def _advice(rows: list[dict[str, Any]]) -> Claim:
-    """Where each wins, in words, and whether fused spares the choice."""
+    """Where each use wins, and whether fused is as good as the better one."""
     wins = {name: [row for row in rows if row["winner"] == name] for name in ("target", "feature", "undecided")}
-    told = "; ".join(f"{name}: {', '.join(map(_place, found)) or 'nowhere'}" for name, found in wins.items())
+    listed = "; ".join(f"{name}: {', '.join(map(_place, found)) or 'nowhere'}" for name, found in wins.items())
     signs, after = (_signs(rows, "fused − better use", name) for name in ("SE of it", "corrected SE of it"))
     return Claim(
         "Not a claim of the paper: who has both uses at hand need not choose (fused).",
         verdict_of(signs),
-        f"Winners on the map, over seeds: {told}. Fused against the better use. {counted(signs, after)}",
+        f"Winners on the map, over seeds: {listed}. Fused against the better use. {comparison_counts(signs, after)}",
     )
 
 

@@ -1,4 +1,9 @@
-"""Soft labels of the paper's image experiment: generalized SCAR, so the picture says nothing about S beyond Y."""
+"""The image experiment of Table 2: its soft labels, the image sets, and the training of the networks.
+
+Soft labels follow generalized SCAR: given the class, S does not depend on the image. Images come from a folder of files
+or from OpenML, and must have the checksum that the stored results were made with. Each trained network can be written
+to a file at once, so that an interrupted run can continue.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ import numpy as np
 
 from spu_core.checks import check_flags
 from spu_core.errors import AssumptionError, TableError, nearest_hint
-from spu_core.experiments.registry import OnProgress, quiet
+from spu_core.experiments.catalog import OnProgress, quiet
 from spu_core.experiments.runners.uci_data import fetch_openml_frame
 from spu_core.metrics import auc_spu_ceiling, auc_spu_interval, known_positive_auc_score
 from spu_core.models import Features, SoftCnn
@@ -24,14 +29,14 @@ from spu_core.theory import ScarLink
 
 LEVELS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 LARGEST_PRIOR = 15 / 28
-"""From here on the probabilities of the negatives would sum to more than 1."""
+"""For larger priors the probabilities of the negatives would sum to more than 1."""
 
 
 @dataclass(frozen=True)
 class PaperSoftLabels:
     """P(S = k/4) is 1/5 for each k in positives, and π(4−k) / (5k(1−π)) for k = 1, 2, 3 in negatives (else S = 0).
 
-    Then P(Y=1|S=s) = s for s = ¼, ½, ¾, and S = 1 in positives only. S = 0 is no sure negative: `positive_at_zero`.
+    Then P(Y=1|S=s) = s for s = ¼, ½, ¾, and S = 1 in positives only. S = 0 can be positive: see `positive_at_zero`.
 
     >>> labels = PaperSoftLabels(prior=0.1)
     >>> labels.negative.round(4).tolist()
@@ -73,12 +78,12 @@ class PaperSoftLabels:
 
     @property
     def link(self) -> ScarLink:
-        """Theorem 2's map for these soft labels, exact: π, S_P and S_N are known by construction."""
+        """The link of Theorem 2 for these soft labels; π, S_P and S_N are known exactly."""
         return ScarLink(self.prior, float(self.positive @ LEVELS), float(self.negative @ LEVELS))
 
     @property
     def ceiling(self) -> float:
-        """Theorem 1's ceiling of the distribution: reached only by a score that sees S."""
+        """The ceiling of Theorem 1; only a score that knows S reaches it."""
         share = self.prior * self.positive + (1 - self.prior) * self.negative
         mean = float(share @ LEVELS)
         gap = float(share @ np.abs(LEVELS[:, None] - LEVELS) @ share)
@@ -92,7 +97,7 @@ class PaperSoftLabels:
         return soft_label
 
 
-# What each method takes for its target: the paper's method, and its two baselines.
+# The target of each method: the paper's method and its two baselines.
 TARGETS = {
     "RESULT": lambda soft_label: soft_label,
     "BL0": lambda soft_label: (soft_label == 1.0).astype(np.float64),
@@ -162,7 +167,7 @@ def read_cifar10(folder: Path) -> ImageSet:
 
 
 def channels_last(rows: np.ndarray) -> np.ndarray:
-    """Colour planes one after the other become colours pixel by pixel.
+    """Reorder colour planes to colours pixel by pixel.
 
     >>> channels_last(np.arange(3072)[None])[0, :3].tolist()
     [0, 1024, 2048]
@@ -181,7 +186,7 @@ def _from_batches(folder: Path) -> ImageSet:
 def _images_from_openml(origin: ImageOrigin, fetch: Callable[[int], Any]) -> ImageSet:
     try:
         return origin.from_frame(fetch(origin.openml))
-    # scikit-learn lets network, archive and checksum problems through as they are.
+    # scikit-learn does not wrap network, archive and checksum errors.
     except (OSError, ValueError) as problem:
         raise TableError(
             f"{origin.title} is not shipped with this program, and OpenML could not be asked for data set "
@@ -261,7 +266,7 @@ class NetworkSetup:
         return self.network if self.epochs is None else {**self.network, "rounds": self.epochs}
 
 
-# Fixed before the runs that are stored: the same for all three methods, and nothing was stopped early.
+# Fixed before the stored runs; the same for all three methods, without early stopping.
 SETUPS = {
     "fashion-mnist": NetworkSetup({"rounds": 4, "first_stride": 2}),
     "cifar10": NetworkSetup({"rounds": 6, "first_stride": 1, "flip": True}),
@@ -291,7 +296,7 @@ TASKS = (
 
 @dataclass(frozen=True)
 class CellRow:
-    """One trained network: true AUC on test images, and what validation images with soft labels say about it.
+    """One trained network: its true AUC on test images, and metrics on validation images with soft labels.
 
     `predicted_auc` is the true AUC that Theorem 2 implies from `auc_spu`; `validation_auc` is the truth that it
     should meet, on the same images. `train_images` is None where all but the held-out ones were used, `epochs` where
@@ -318,7 +323,7 @@ class CellRow:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class ImageCell:
     """The images of one task with soft labels drawn by one seed, split by class into training and validation."""
 
     task: ImageTask
@@ -366,7 +371,7 @@ class Cell:
 
 
 def split_by_class(classes: np.ndarray, setup: NetworkSetup, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """(training, validation) positions, each class in its exact share: π would move otherwise."""
+    """(training, validation) positions, stratified by class, so that π stays the same."""
     order = rng.permutation(classes.size)
     shares = [order[classes[order] == each] for each in np.unique(classes)]
     held_out = setup.validation // len(shares)
@@ -377,7 +382,7 @@ def split_by_class(classes: np.ndarray, setup: NetworkSetup, rng: np.random.Gene
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Give torch this many threads, and put its own number back after."""
+    """Set the number of torch threads, and restore it afterwards."""
     import torch
 
     before = torch.get_num_threads()
@@ -415,7 +420,7 @@ class ImagePlan:
         return (row.train_images, row.epochs) == (self.train, self.epochs)
 
     def cells(self) -> Iterator[tuple[int, ImageTask]]:
-        """Seeds outermost: a run that is cut has whole seeds behind it."""
+        """Seeds are the outer loop, so that an interrupted run has complete seeds."""
         return ((seed, task) for seed in range(self.seeds) for task in self.tasks)
 
 
@@ -433,7 +438,7 @@ def run_images(
             continue
         on_progress(place / total, f"seed {seed}: {task.images}, positive {task.classes}")
         loaded.setdefault(task.images, load_images(task.images, folder))
-        for row in Cell(task, loaded[task.images], seed, plan.setup(task.images)).rows(plan.threads):
+        for row in ImageCell(task, loaded[task.images], seed, plan.setup(task.images)).rows(plan.threads):
             rows.append(row)
             if keep is not None:
                 append_row(keep, row)
@@ -447,7 +452,7 @@ def append_row(path: Path, row: CellRow) -> None:
 
 
 def read_rows(path: Path) -> list[CellRow]:
-    """The rows that were appended so far; a last line that was cut is left out."""
+    """The rows that were written so far; an incomplete last line is left out."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     return [CellRow(**json.loads(line)) for line in lines if line.endswith("\n")]
 

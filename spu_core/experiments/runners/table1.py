@@ -1,4 +1,4 @@
-"""What the figures of Table 1 say about the paper's claims, and what was chosen how."""
+"""Table 1: soft labels against labels only on UCI data, in the paper's setting and in an honest one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable, Verdict
-from spu_core.experiments.runners.averages import SO, SeedAverage, average, corrected, counted, paired, verdict_of
+from spu_core.experiments.runners.averages import (
+    DIRECTIONS,
+    SeedAverage,
+    average,
+    comparison_counts,
+    corrected,
+    paired,
+    verdict_of,
+)
 from spu_core.experiments.runners.uci_data import data_folder, load_uci
 from spu_core.experiments.runners.uci_trials import (
     CHANCE,
@@ -61,11 +69,12 @@ def claims(tables: Mapping[str, ResultTable]) -> tuple[Claim, ...]:
 def _wins(table: ResultTable) -> Claim:
     rows = table.records()
     signs = _signs(rows, "gain", "SE of gain")
+    counts = comparison_counts(signs, _signs(rows, "gain", "corrected SE"))
     words = "; ".join(f"{row['data']} {row['model']} {_signed(row['gain'], row['SE of gain'])}" for row in rows)
     return Claim(
         "In all six cells the soft-label method beats the baseline.",
         verdict_of(signs),
-        f"Gain over the baseline in paper mode: {words}. {counted(signs, _signs(rows, 'gain', 'corrected SE'))}",
+        f"Gain over the baseline in paper mode: {words}. {counts}",
     )
 
 
@@ -89,23 +98,23 @@ def _readings(table: ResultTable) -> Claim:
     won = [
         f"{row['data']} {row['model']} ({row['reading']})" for row, sign in zip(rows, signs, strict=True) if sign > 0
     ]
-    told = counted(signs, _signs(rows, "gain", "corrected SE"))
+    counts = comparison_counts(signs, _signs(rows, "gain", "corrected SE"))
     return Claim(
         "The gain does not depend on how open details are filled in.",
         verdict_of(signs),
-        f"{len(rows)} cells of other readings. {told} Better over seeds: {', '.join(won) or 'none'}.",
+        f"{len(rows)} cells of other readings. {counts} Better over seeds: {', '.join(won) or 'none'}.",
     )
 
 
 def _honest(table: ResultTable) -> Claim:
     rows = [row for row in table.records() if row["method"] == "Soft labels, LightGBM"]
     signs = _signs(rows, "against labels only", "SE of it")
-    told = counted(signs, _signs(rows, "against labels only", "corrected SE"))
+    counts = comparison_counts(signs, _signs(rows, "against labels only", "corrected SE"))
     words = "; ".join(f"{row['data']} {_signed(row['against labels only'], row['SE of it'])}" for row in rows)
     return Claim(
         "Soft labels help beyond what labels alone give.",
         verdict_of(signs),
-        f"With u left out of X, the paper's method (LightGBM) against labels only: {words}. {told}",
+        f"With u left out of X, the paper's method (LightGBM) against labels only: {words}. {counts}",
     )
 
 
@@ -118,13 +127,13 @@ def _fused(table: ResultTable) -> Claim:
         best.append((fused["data"], fused["AUC"], fused["SE"], top["method"], top["AUC"]))
     rows = [row for row in table.records() if row["method"] == "Fused"]
     signs = _signs(rows, "against labels only", "SE of it")
-    told = counted(signs, _signs(rows, "against labels only", "corrected SE"))
+    counts = comparison_counts(signs, _signs(rows, "against labels only", "corrected SE"))
     words = "; ".join(f"{data}: fused {_plus(auc, se)}, best {top} {at:.3f}" for data, auc, se, top, at in best)
     return Claim(
         "Not a claim of the paper: labels and rules together (fused) beat labels alone.",
         verdict_of(signs),
-        f"{words}. {told} The best is picked after seeing the figures, and the constants of fused were chosen on Adult "
-        "and Bank.",
+        f"{words}. {counts} The best is picked after seeing the figures, and the constants of fused were chosen on "
+        "Adult and Bank.",
     )
 
 
@@ -140,7 +149,7 @@ def _plus(value: float, error: float | None) -> str:
     return f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
 
 
-# The paper names no settings, so these are the libraries' own defaults.
+# The paper gives no settings, so these are the defaults of the libraries.
 LIBRARY_DEFAULTS: dict[str, dict[str, Any]] = {
     "xgboost": {"rounds": 100, "learning_rate": 0.3, "max_depth": 6, "min_child_weight": 1.0, "reg_lambda": 1.0},
     "lightgbm": {
@@ -157,7 +166,7 @@ MIDDLE_CHANCE = 0.25
 
 @dataclass(frozen=True)
 class PaperVariant:
-    """One way to fill in what the paper leaves open."""
+    """One way to fill in the details that the paper leaves open."""
 
     trial: str
     words: str
@@ -166,7 +175,7 @@ class PaperVariant:
     train_share: float | None = None
 
     def make(self, tables: Tables) -> Trial:
-        """The trial that this reading describes."""
+        """The trial of this variant."""
         trial = make_trial(self.trial, tables)
         trial = trial.with_codes() if self.codes else trial
         return trial if self.train_share is None else replace(trial, train_share=self.train_share)
@@ -198,11 +207,11 @@ def _level_auc(fit: FittedDraw) -> float:
     return fit.auc(fit.frame[fit.draw.test].assign(**{CHANCE: MIDDLE_CHANCE}))
 
 
-# Whatever the registry calls a baseline or ours, and the paper's method with its two learners. Learners are LightGBM
-# unless the method brings its own; the oracle and the paper's baseline come with both.
+# All methods of the groups "baseline" and "ours", and the paper's method with both learners. The learner is LightGBM
+# unless the method has its own; the oracle and the paper's baseline run with both.
 OWN_LEARNER = {"nnpu": None, "sar_em": "logistic", "rule_score": None, "fused": None}
 TWICE = ("labeled_vs_rest", "oracle")
-# Fifty turns on tens of thousands of rows would take as long as all other methods together.
+# Fifty EM steps on so many rows would take as long as all other methods together.
 FEWER = {"em_steps": 10}
 
 
@@ -256,7 +265,7 @@ OTHER = (
 HONEST = ("diabetes_diagnosis", "diabetes_closest", "adult", "breast_cancer", "breast_cancer_few")
 LEARNERS = ("xgboost", "lightgbm")
 SMOKE_ROWS = 600
-# What two cores finish in minutes; the closest reading always uses all rows.
+# So that two cores finish in minutes; the closest variant always uses all rows.
 READING_ROWS, HONEST_ROWS = 40_000, 12_000
 
 
@@ -286,7 +295,7 @@ def run(settings: ExperimentSettings, on_progress: OnProgress = quiet) -> Experi
 
 
 class _Table1Runs:
-    """Runs cells seed by seed and says how far it is."""
+    """Runs the cells seed by seed and reports progress."""
 
     def __init__(self, settings: ExperimentSettings, tables: Tables, on_progress: OnProgress) -> None:
         self.settings, self.tables, self.on_progress = settings, tables, on_progress
@@ -332,8 +341,8 @@ class _Table1Runs:
                     gap.error,
                     wide.error,
                     mean.count,
-                    SO[gap.sign],
-                    SO[wide.sign],
+                    DIRECTIONS[gap.sign],
+                    DIRECTIONS[wide.sign],
                 )
                 rows.append((name, trial.title, honest_title(method, learner), METHODS[method].group, *cells))
                 series[f"{name}, {honest_title(method, learner)}"] = aucs
@@ -393,7 +402,9 @@ def _record(reading: PaperVariant, trial: Trial, learner: str, pairs: list[Paper
         "gain": gain.mean,
         "SE of gain": gain.error,
         **level,
-        **dict(zip(VERDICT_COLUMNS, (wide.error, gain.count, SO[gain.sign], SO[wide.sign]), strict=True)),
+        **dict(
+            zip(VERDICT_COLUMNS, (wide.error, gain.count, DIRECTIONS[gain.sign], DIRECTIONS[wide.sign]), strict=True)
+        ),
     }
 
 

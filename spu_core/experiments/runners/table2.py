@@ -1,4 +1,4 @@
-"""What the paper prints in Table 2, what we chose, and what our figures say about its claims."""
+"""Table 2: soft labels against both baselines on images, and how well AUC_SPU predicts the true AUC there."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.runners.averages import SO, SeedAverage, average, corrected, counted, paired, verdict_of
+from spu_core.experiments.runners.averages import (
+    DIRECTIONS,
+    SeedAverage,
+    average,
+    comparison_counts,
+    corrected,
+    paired,
+    verdict_of,
+)
 from spu_core.experiments.runners.images import TARGETS, CellRow, ImagePlan, complete_cells, run_images
 from spu_core.experiments.runners.uci_data import data_folder
 
@@ -73,7 +81,7 @@ def _wins(size: str, rows: Sequence[Mapping[str, Any]]) -> Claim:
 
 
 def _signs(rows: Sequence[Mapping[str, Any]], verdict: str) -> list[int]:
-    return [next((sign for sign, words in SO.items() if words == row[verdict]), 0) for row in rows]
+    return [next((sign for sign, words in DIRECTIONS.items() if words == row[verdict]), 0) for row in rows]
 
 
 def _counts(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -83,7 +91,7 @@ def _counts(rows: Sequence[Mapping[str, Any]]) -> str:
     return (
         f"on average in {sum(gain > 0 for gain in ours)} of {len(rows)} comparisons; gains from {min(ours):+.4f} to "
         f"{max(ours):+.4f}, printed {min(printed):+.3f} to {max(printed):+.3f}. "
-        f"{counted(_signs(rows, 'over seeds'), _signs(rows, 'corrected'))}{few}"
+        f"{comparison_counts(_signs(rows, 'over seeds'), _signs(rows, 'corrected'))}{few}"
     )
 
 
@@ -113,15 +121,15 @@ NAMES = {"fashion-mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
 # Images for training where all but the held-out ones are used; both sets have 10,000 test images.
 TRAINED, TESTED = {"fashion-mnist": 55_000, "cifar10": 45_000}, 10_000
 PAIRS = (("RESULT", "BL0"), ("RESULT", "BL1"), ("BL1", "BL0"))
-# A short training: the smoke version, and beside the whole one the case where networks are far from done.
+# A short training: for the smoke scale, and as a case in which the networks are far from converged.
 SHORT_IMAGES, SHORT_EPOCHS = 8_000, 2
 _VALIDATION = ("auc_spu", "ceiling", "perfect_level", "predicted_auc", "validation_auc")
 
 
 def run(settings: ExperimentSettings, on_progress: OnProgress = quiet, *, keep: Path | None = None) -> ExperimentResult:
-    """Train all cells, shortly and then wholly; a full run takes about 17 CPU-minutes a seed.
+    """Train all cells, first with the short and then with the full training; about 17 CPU minutes per seed.
 
-    With `keep` each network is written to that file when it is ready, and a run that was cut goes on from there.
+    With `keep`, the figures of each network are written to that file at once, and an interrupted run continues there.
     """
     started = perf_counter()
     rows: list[CellRow] = []
@@ -136,14 +144,14 @@ def run(settings: ExperimentSettings, on_progress: OnProgress = quiet, *, keep: 
 
 
 def plans_of(settings: ExperimentSettings) -> tuple[ImagePlan, ...]:
-    """A smoke run trains one seed shortly; a full run three seeds, shortly and wholly."""
+    """A smoke run is one seed of the short training; a full run is three seeds of both trainings."""
     plan = ImagePlan(settings.count_of_seeds(smoke=1, full=3), threads=settings.threads)
     short = replace(plan, train=SHORT_IMAGES, epochs=SHORT_EPOCHS)
     return (short,) if settings.is_smoke else (short, plan)
 
 
 def result_of(rows: Sequence[CellRow], settings: ExperimentSettings, seconds: float) -> ExperimentResult:
-    """Rows of whole cells as a result; cells that are not complete are left out."""
+    """The result of all complete cells."""
     rows = complete_cells(rows)
     tables = (_auc_table(rows), _difference_table(rows), _validation_table(rows))
     seeds = {_size(row): len({each.seed for each in rows if _size(each) == _size(row)}) for row in rows}
@@ -183,7 +191,7 @@ def _difference_table(rows: Sequence[CellRow]) -> ResultTable:
             wins = sum(one > other for one, other in zip(aucs[first], aucs[second], strict=True))
             wide = corrected(ours, TESTED / (cell[0].train_images or TRAINED[images]))
             compared = (printed[first] - printed[second], ours.mean, ours.error, wide.error)
-            verdicts = (wins, ours.count, _words(ours), _words(wide))
+            verdicts = (wins, ours.count, _direction(ours), _direction(wide))
             found.append((size, NAMES[images], positive, f"{first} − {second}", *compared, *verdicts))
     columns = ("training images", "images", "positive classes", "difference", "paper", "ours", "SE", "corrected SE")
     return ResultTable(
@@ -236,5 +244,5 @@ def _by_method(cell: Sequence[CellRow], name: str) -> dict[str, list[float]]:
     return {method: [float(getattr(row, name)) for row in ordered if row.method == method] for method in TARGETS}
 
 
-def _words(difference: SeedAverage) -> str:
-    return "one seed" if difference.error is None else SO[difference.sign]
+def _direction(difference: SeedAverage) -> str:
+    return "one seed" if difference.error is None else DIRECTIONS[difference.sign]

@@ -1,4 +1,7 @@
-"""One simulated world of Table 3: train on a season of checks, flag fresh players, and see how their checks end."""
+"""Table 3: the anti-cheat game. Soft labels from checks against labels only, in many simulated worlds.
+
+In each world, a network is trained on a season of checks and flags new players, whose checks are then evaluated.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
 from spu_core.experiments.runners.averages import SeedAverage, average, paired, verdict_of
 from spu_core.labels import check_ratio_labels, check_record_labels
@@ -22,13 +25,13 @@ from spu_core.tables.simulators.anti_cheat import RANDOM_RULE
 
 METHODS = ("method 1", "method 2", "baseline", "oracle")
 FLAGGED_SHARE = 0.05
-# Fresh players must not be those of another world's season, whose seeds count from 0.
+# Seeds of new players must differ from those of seasons, which count from 0.
 FRESH = 100_000
 
 
 @dataclass(frozen=True)
 class Flagged:
-    """What checks of the flagged bring: shares that admit and pass, and how well the scores rank cheaters."""
+    """Outcome of checking the flagged players: shares that admit and pass, and the AUC of the scores."""
 
     surrender: float
     passed: float
@@ -36,7 +39,7 @@ class Flagged:
 
 
 def play_world(config: AntiCheatConfig, fresh_players: int) -> dict[str, Flagged]:
-    """All four ways to train the same network, judged on the same fresh players."""
+    """The same network trained with four targets, evaluated on the same new players."""
     world = AntiCheatWorld(config)
     season = world.simulate()
     features, truth = _features(season.players), season.players.truth
@@ -50,7 +53,7 @@ def play_world(config: AntiCheatConfig, fresh_players: int) -> dict[str, Flagged
 
 
 def judge_flagged(fresh: Players, score: np.ndarray, share: float = FLAGGED_SHARE) -> Flagged:
-    """Expected outcomes when the highest `share` of scores are checked: no coin is flipped, so worlds vary less."""
+    """Expected outcomes of checking the highest `share` of scores; expectations vary less than simulated checks."""
     flagged = np.argsort(-score, kind="stable")[: max(1, round(share * score.size))]
     return Flagged(
         float(fresh.admit_chance[flagged].mean()),
@@ -71,7 +74,7 @@ def _targets(season: AntiCheatSeason, truth: np.ndarray) -> dict[str, np.ndarray
 
 
 def _features(table: Table) -> pd.DataFrame:
-    """What a network may see of a player; a fresh player has no record yet."""
+    """The features of a player; new players have no check records yet."""
     return table.frame[list(table.features)]
 
 
@@ -187,8 +190,8 @@ def _only(rows: list[dict[str, Any]], figure: str) -> list[dict[str, Any]]:
 
 
 def _claim(text: str, rows: list[dict[str, Any]]) -> Claim:
-    told = "; ".join(f"tilt {row['admission tilt']:g}, {row['first']}: {_gap(row)}" for row in rows)
-    return Claim(text, verdict_of([_goodness(row) for row in rows]), f"In points of per cent, {told}.")
+    listed = "; ".join(f"tilt {row['admission tilt']:g}, {row['first']}: {_gap(row)}" for row in rows)
+    return Claim(text, verdict_of([_goodness(row) for row in rows]), f"In points of per cent, {listed}.")
 
 
 def _sensitivity(rows: list[dict[str, Any]]) -> Claim:

@@ -1,4 +1,8 @@
-"""Theorem 1: no score has a larger AUC_SPU than S itself, and that is the printed integral."""
+"""Theorems 1 to 5 and the paper's figures, each checked by a small computation.
+
+Theorems 1, 2 and 5 and Figure 2 are checked here by simulation. Theorems 3 and 4 are in `theorems_exact`, since they
+are computed without sampling.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import pandas as pd
 from scipy.special import expit
 
 from spu_core.checks import check_choice
-from spu_core.experiments.registry import EXPERIMENTS, ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import EXPERIMENTS, ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
 from spu_core.experiments.runners.averages import average
 from spu_core.experiments.runners.images import PaperSoftLabels
@@ -41,7 +45,7 @@ from spu_core.theory import ScarLink
 
 NOISE = np.concatenate([[0.0], np.geomspace(0.01, 3.0, 24)])
 CEILING_ROUNDING = 1e-9
-"""Larger differences than this are not rounding."""
+"""Differences up to this are rounding errors."""
 
 
 def _image_labels(rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -114,7 +118,7 @@ def printed_ceiling(soft_label: np.ndarray) -> float:
 
 
 def other_scores(soft_label: np.ndarray, repeats: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Scores that know S in part, wholly or not at all."""
+    """Scores that depend on S fully, partly or not at all."""
     rows = soft_label.size
     yield -soft_label
     yield np.sqrt(soft_label)
@@ -123,7 +127,7 @@ def other_scores(soft_label: np.ndarray, repeats: int, rng: np.random.Generator)
     for _ in range(repeats):
         yield rng.random(rows)
         yield soft_label + rng.normal(size=rows) * rng.choice(NOISE)
-        # A few swapped pairs stay near the ceiling, where an error of the theorem would show first.
+        # A few swapped pairs stay close to the ceiling, where a violation would appear first.
         swapped, pair = soft_label.copy(), rng.integers(rows, size=(2, 3))
         swapped[pair[0]], swapped[pair[1]] = soft_label[pair[1]], soft_label[pair[0]]
         yield swapped
@@ -202,7 +206,7 @@ def claim_theorem2(tables: Mapping[str, ResultTable]) -> Claim:
 
 
 def _measure(world: World, rng: np.random.Generator) -> np.ndarray:
-    """For each strength: true AUC, AUC_SPU, and how far TPR_SPU lies from its line."""
+    """For each strength: true AUC, AUC_SPU, and the distance of the rates from their lines."""
     truth, soft_label, noise = world.draw(rng)
     columns = []
     for strength in STRENGTHS:
@@ -262,7 +266,7 @@ TOO_POOR = "logistic regression"
 
 
 def soft_mean(matrix: np.ndarray) -> np.ndarray:
-    """E[S|X]: bent and with an interaction, so that no straight line orders the rows."""
+    """E[S|X]: nonlinear and with an interaction, so that no linear score has the right order."""
     bent = 2.0 * np.sin(2.0 * matrix[:, 0]) + matrix[:, 1] * matrix[:, 2] - 1.0
     return 0.02 + 0.9 * expit(bent)
 
@@ -310,11 +314,13 @@ def claim_theorem5(tables: Mapping[str, ResultTable]) -> Claim:
         gaps.setdefault(row["learner"], []).append(row["gap"])
     rows = tables["theorem5"].column("rows")
     falling = [name for name, values in gaps.items() if name != TOO_POOR and values[-1] < 0.5 * values[0]]
-    told = ", ".join(f"{name} {values[0]:.3f} → {values[-1]:.4f}" for name, values in gaps.items() if name != TOO_POOR)
+    listed = ", ".join(
+        f"{name} {values[0]:.3f} → {values[-1]:.4f}" for name, values in gaps.items() if name != TOO_POOR
+    )
     return Claim(
         "Theorem 5: thresholding E[S|X] is optimal, and minimising soft cross-entropy comes to it as N grows.",
         "holds" if len(falling) == len(gaps) - 1 else "holds partly" if falling else "does not hold",
-        f"From {rows[0]:,} to {rows[-1]:,} rows the gap to the best AUC_SPU falls ({told}). It needs a model that is "
+        f"From {rows[0]:,} to {rows[-1]:,} rows the gap to the best AUC_SPU falls ({listed}). It needs a model that is "
         f"rich enough: {TOO_POOR} stays {gaps[TOO_POOR][-1]:.3f} below, however many rows it gets.",
     )
 
@@ -344,14 +350,14 @@ FOLLOWS = (
 
 
 def check_figure2(players: int, seed: int = 0) -> TheoremCheck:
-    """Play a season and count players along every path of the procedure."""
+    """Simulate a season and count players on every path of the procedure."""
     config = AntiCheatConfig(players=players, seed=seed)
     world = AntiCheatWorld(config)
     population = world.draw()
     flows = count_flows(world.season(population), population.truth)
     table = ResultTable(
         "figure2",
-        "Figure 2: check and punishment, counted",
+        "Figure 2: check and punishment, comparison_counts",
         ("from", "to", "players", "cheaters among them"),
         tuple((flow["from"], flow["to"], flow["players"], flow["cheaters"]) for flow in flows),
         f"One simulated season: {players:,} players, {config.days} days. Who cheats is known to the simulator only.",
@@ -384,7 +390,7 @@ def _flows(source: np.ndarray, target: np.ndarray, truth: np.ndarray) -> list[di
 
 @dataclass(frozen=True)
 class TheoremSizes:
-    """How large each check is; the smoke size takes seconds and shows the same things with larger errors."""
+    """The size of each check; the smoke size takes seconds and has larger errors."""
 
     rows: int = 20_000
     repeats: int = 20
@@ -452,5 +458,5 @@ def run(
 
 
 def claims(tables: Mapping[str, ResultTable]) -> tuple[Claim, ...]:
-    """One claim per theorem whose table is there."""
+    """One claim for each theorem that has a table."""
     return tuple(claim(tables) for name, claim in CLAIMS.items() if name in tables)

@@ -1,4 +1,14 @@
-"""What the check of one theorem gives: tables to read and plain lists to draw."""
+"""Theorems 3 and 4, computed exactly.
+
+Theorem 3: under a strictly increasing link the best order by AUC_SPU is the best order. Where the link is flat, as with
+rules that fire or not, ROC_SPU does not depend on the order of the rows; and a higher AUC_SPU that is not the best
+proves nothing. X takes finitely many values, so AUC and AUC_SPU are sums.
+
+Theorem 4: if E[S|X] follows P(Y=1|X) up to ε, the AUC lost is of order ε²; the printed bound fails for large π. η =
+P(Y=1|X) is spread evenly around π, E[S|X] is constant on blocks of width 2ε, and the score reverses the rows of each
+block. ROC_SPU does not depend on their order, so this score has the best ROC_SPU. It attains the sharp TPR and FPR
+bounds, and two thirds of the sharp AUC bound.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +27,14 @@ from spu_core.theory.monotone_bound import Version
 
 @dataclass(frozen=True)
 class TheoremCheck:
-    """Tables and series of one theorem; `series` belongs under the theorem's own name."""
+    """The result of checking one theorem: tables, and series for charts."""
 
     tables: tuple[ResultTable, ...]
     series: Mapping[str, Any] = field(default_factory=dict)
 
 
 def rounded(values: Any, digits: int = 5) -> list[float]:
-    """Numbers to store for a chart: more digits than a screen has pixels, few bytes.
+    """Numbers to store for a chart, with as many digits as a screen can show.
 
     >>> rounded([0.123456789, 1.0])
     [0.12346, 1.0]
@@ -43,7 +53,6 @@ LINKS: dict[str, tuple[Link, str]] = {
     "one rule: .6 where η > .9": (lambda eta: 0.6 * (eta > 0.9), FLAT),
     "not monotone: 1 − 4 (η − ½)²": (lambda eta: np.clip(1 - 4 * (eta - 0.5) ** 2, 0.0, 1.0), NOT),
 }
-LINEAR = next(iter(LINKS))
 TIE = 1e-9
 SHOWN = 250
 
@@ -138,7 +147,7 @@ def score_all(eta: np.ndarray, soft_mean: np.ndarray, tried: list[np.ndarray]) -
 
 
 def best_by_spu(soft_mean: np.ndarray, ties: np.ndarray) -> np.ndarray:
-    """A score with the best ROC_SPU: the order of E[S|X]; among equal rows, which ROC_SPU cannot see, that of `ties`.
+    """A score with the best ROC_SPU: the order of E[S|X]; among equal rows that of `ties`.
 
     >>> best_by_spu(np.array([0.0, 0.0, 0.6, 0.6]), ties=np.array([4, 3, 2, 1]))
     array([1., 0., 3., 2.])
@@ -149,7 +158,7 @@ def best_by_spu(soft_mean: np.ndarray, ties: np.ndarray) -> np.ndarray:
 
 
 def imperfect_scores(eta: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """The best order, disturbed in a random part of the range: models err in different places."""
+    """The best order with noise in a random part of the range."""
     return [_disturbed(eta, rng) for _ in range(count)]
 
 
@@ -163,7 +172,7 @@ PRIORS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.85, 0.9, 0.93, 0.95, 0.98)
 BLOCKS = (100, 70, 50, 35, 25, 18, 12, 8, 6, 5, 4, 3)
 SHOWN_BLOCKS = 10
 ROUNDING = 1e-9
-"""A ratio above 1 by less than this is rounding."""
+"""A ratio that exceeds 1 by less than this is a rounding error."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +205,7 @@ class ReversedBlocks:
 
     @property
     def loss(self) -> float:
-        """The true AUC that this score gives away."""
+        """The true AUC that this score loses."""
         return auc_spu_score(self.eta, self.eta) - auc_spu_score(self.eta, self.score)
 
     def rate_losses(self) -> tuple[float, float]:

@@ -1,4 +1,9 @@
-"""How the files of Adult, Diabetes and Bank are read, and brought to the column names that their authors use."""
+"""The UCI tables of the experiments: from a folder of files with known checksums, or from OpenML.
+
+The folder is given by `--data` or by the environment variable SPU_DATA. Files are the parquet copies or the original
+UCI files; a file with another checksum is refused, since its results could not be compared. Files of OpenML are
+checked by scikit-learn against OpenML's checksums, and here by their rows, columns and classes.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +88,7 @@ Fetch = Callable[[int], pd.DataFrame]
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A table as its authors published it; `source` says in words where it was read from."""
+    """A table as its authors published it; `source` describes where it was read from."""
 
     name: str
     frame: pd.DataFrame
@@ -92,7 +97,7 @@ class DataSet:
 
 @dataclass(frozen=True)
 class FileSet:
-    """One form in which a data set may lie in a folder: its files with their sha256, and how they are read."""
+    """The files of a data set in one format, with their sha256, and the function that reads them."""
 
     files: tuple[tuple[str, str], ...]
     read: Reader
@@ -117,8 +122,8 @@ def data_folder(given: Path | None = None) -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        told = "--data" if given is not None else "SPU_DATA"
-        raise TableError(f"The data folder {str(named)!r}, given by {told}, does not exist; name an existing folder.")
+        option = "--data" if given is not None else "SPU_DATA"
+        raise TableError(f"The data folder {str(named)!r}, given by {option}, does not exist; name an existing folder.")
     return folder
 
 
@@ -148,7 +153,7 @@ def _from_openml(name: str, fetch: Fetch) -> DataSet:
     origin = ORIGINS[name]
     try:
         frame = fetch(origin.openml)
-    # scikit-learn lets network, archive and checksum problems through as they are.
+    # scikit-learn does not wrap network, archive and checksum errors.
     except (OSError, ValueError) as problem:
         raise TableError(
             f"{origin.title} is not shipped with this program, and OpenML could not be asked for data set "
@@ -167,7 +172,7 @@ def fetch_openml_frame(number: int) -> pd.DataFrame:
 
 
 def check_digest(path: Path, digest: str) -> None:
-    """Refuse a file whose content is not the one the stored figures were made with."""
+    """Refuse a file that differs from the one that the stored results were made with."""
     found = sha256(path.read_bytes()).hexdigest()
     if found != digest:
         raise TableError(

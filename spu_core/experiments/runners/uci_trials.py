@@ -1,4 +1,4 @@
-"""What is predicted from what in the UCI experiments: target, columns, rules and groups of each trial."""
+"""The trials on UCI data: target, columns, rules and groups of each, and the random draw of one seed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def make_trial(name: str, tables: Tables) -> Trial:
 
 
 def adult(tables: Tables) -> Trial:
-    """Income above 50K; whoever has a capital gain or loss is believed in with ½."""
+    """Income above 50K; a capital gain or loss gives a belief of ½."""
     frame = tables["adult"]
     invests = AnyOf((Compare("capital-gain", ">", 0), Compare("capital-loss", ">", 0)))
     truth = frame["income"].eq(">50K").to_numpy()
@@ -164,7 +164,9 @@ LARGEST_CHANCE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """A trial after the dice: `chance` is u, drawn for test rows as well; labels of test rows are never used."""
+    """One random draw of a trial: split, labels and soft labels.
+
+    `chance` is u, drawn for test rows as well; labels of test rows are never used."""
 
     trial: Trial
     train: np.ndarray
@@ -185,7 +187,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class FittedDraw:
-    """A fitted method with the view of the table it was given."""
+    """A fitted method with the columns that it was trained on."""
 
     draw: Draw
     model: SoftLabelClassifier
@@ -213,7 +215,7 @@ def draw_trial(trial: Trial, seed: int, *, grouped: bool = False) -> Draw:
 
 
 def draw_with_labels(trial: Trial, train: np.ndarray, is_labeled: np.ndarray, chance: np.ndarray) -> Draw:
-    """The same with labels that are given; ramps of rules learn their quantiles from the training rows."""
+    """A draw with given labels; quantiles of ramps are fitted on the training rows."""
     seen = trial.frame[list(rule_columns(trial))]
     table = Table.from_frame(seen[train].assign(labeled=is_labeled[train].astype(int)), roles={"labeled": "label"})
     fitted = trial.rules.fit(table)
@@ -246,7 +248,7 @@ def fit_method(
 
 
 def known_settings(method: str, learner: str | None, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the wanted settings that the method has with this learner, and the learner itself."""
+    """The wanted settings that the method has with this learner, and the learner itself."""
     names = {setting.name for setting in METHODS[method].settings(learner)}
     chosen = {"learner": learner} if learner is not None and "learner" in names else {}
     return {**chosen, **{name: value for name, value in wanted.items() if name in names}}

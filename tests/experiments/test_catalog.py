@@ -10,8 +10,8 @@ import pytest
 
 from spu_core.errors import SpuError
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
-from spu_core.experiments import registry as module
-from spu_core.experiments.registry import commit_of_program, provenance
+from spu_core.experiments import catalog as module
+from spu_core.experiments.catalog import commit_of_program, provenance
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from spu_core.charts.text_format import (
     wrapped,
 )
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
-from spu_core.charts.what_if import map_color_bar
+from spu_core.charts.what_if_charts import map_color_bar
 from spu_core.metrics.intervals import p_value_words
 
 if TYPE_CHECKING:

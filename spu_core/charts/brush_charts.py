@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothing_to_show, top_legend
-from spu_core.charts.columns import Bars, rows_axis, set_value_axis
+from spu_core.charts.column_charts import Bars, rows_axis, set_value_axis
 from spu_core.charts.text_format import count, one_line, percent, plain, wrapped
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.tables import Histogram

@@ -1,4 +1,4 @@
-"""One seed of model selection: many candidates, three figures that need no truth, and the truth on other rows."""
+"""Model selection: does choosing by AUC_SPU, without truth, pick the model with the best true AUC?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from spu_core.experiments.registry import ExperimentSettings, OnProgress, provenance, quiet
+from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
 from spu_core.experiments.runners.averages import SeedAverage, average, paired, verdict_of
 from spu_core.experiments.runners.uci_data import data_folder, load_uci
@@ -95,7 +95,7 @@ TRAIN, VALID, TEST, UNUSED = range(4)
 
 
 def _parts(rows: int, sizes: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-    """Who trains, who validates (as many), who tests; small tables are cut into thirds."""
+    """The part of each row: training, validation (as many rows) or test; small tables are cut into thirds."""
     train, test = (min(size, rows // 3) for size in sizes)
     part = np.full(rows, UNUSED)
     order = rng.permutation(rows)
@@ -173,7 +173,7 @@ def run(settings: ExperimentSettings, on_progress: OnProgress = quiet) -> Experi
 
 
 def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's; 0 where all values of one are equal, since such a figure cannot rank.
+    """Spearman's rank correlation; 0 where all values of one argument are equal.
 
     >>> rank_correlation(np.array([0.1, 0.2, 0.4]), np.array([3.0, 5.0, 9.0]))
     1.0
@@ -185,7 +185,7 @@ def rank_correlation(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def regret(criterion: np.ndarray, truth: np.ndarray) -> float:
-    """What the choice by this figure costs in true AUC.
+    """The true AUC that is lost by choosing with this criterion.
 
     >>> round(regret(np.array([0.7, 0.9]), np.array([0.8, 0.75])), 3)
     0.05
@@ -258,18 +258,18 @@ def claims(tables: Mapping[str, ResultTable]) -> tuple[Claim, ...]:
 def _follows(rows: list[dict[str, Any]], pool: str, text: str) -> Claim:
     chosen = [row for row in rows if row["chosen by"] == "AUC_SPU" and row["candidates"] == pool]
     signs = [SeedAverage(row["rank correlation"], row["SE"], row["seeds"]).sign for row in chosen]
-    told = "; ".join(
+    listed = "; ".join(
         f"{row['data']} {_with_error(row['rank correlation'], row['SE'], 2)}, regret {row['regret']:.3f}"
         for row in chosen
     )
-    return Claim(text, verdict_of(signs), f"Rank correlation with true AUC: {told}.")
+    return Claim(text, verdict_of(signs), f"Rank correlation with true AUC: {listed}.")
 
 
 def _beats(rows: list[dict[str, Any]], figure: str, pool: str, text: str) -> Claim:
     chosen = [row for row in rows if row["figure"] == figure and row["candidates"] == pool]
     signs = [SeedAverage(row["rank correlation"], row["SE"], row["seeds"]).sign for row in chosen]
-    told = "; ".join(f"{row['data']} {_with_error(row['rank correlation'], row['SE'], 2, '+')}" for row in chosen)
-    return Claim(text, verdict_of(signs), f"Difference in rank correlation: {told}.")
+    listed = "; ".join(f"{row['data']} {_with_error(row['rank correlation'], row['SE'], 2, '+')}" for row in chosen)
+    return Claim(text, verdict_of(signs), f"Difference in rank correlation: {listed}.")
 
 
 def _with_error(value: float, error: float | None, digits: int, sign: str = "") -> str:

@@ -32,8 +32,18 @@ OnProgress = Callable[[float, str], None]
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentSettings:
-    """`seeds` None takes the experiment's own number; `scale` is "full" as stored or "smoke" in seconds;
-    `data` is a folder of data files, None looks at SPU_DATA and then asks OpenML.
+    """How large an experiment runs, and where it finds its data.
+
+    Parameters
+    ----------
+    seeds : int, optional
+        Number of seeds; by default that of the experiment.
+    scale : {"full", "smoke"}
+        "full" as in the stored results, or "smoke", which takes seconds.
+    data : Path, optional
+        Folder of data files; by default the folder of SPU_DATA, then OpenML.
+    threads : int
+        Processor threads.
 
     >>> ExperimentSettings(scale="smoke").count_of_seeds(smoke=2, full=10)
     2
@@ -154,7 +164,7 @@ _ALL = (
         "selection",
         "Model selection without truth",
         "Does choosing by AUC_SPU pick the model with the best true AUC?",
-        "selection",
+        "model_selection",
         ("diabetes130", "adult", "bank_full"),
         False,
         15.0,
@@ -208,8 +218,8 @@ def result_of(outcome: dict[str, Any]) -> ExperimentResult:
 
 
 def provenance(settings: ExperimentSettings, seconds: float, **more: Any) -> Provenance:
-    """Where figures made now come from; `more` are sizes that the experiment chose, such as its seeds."""
-    # The folder is a fact about one computer, not about the figures.
+    """The provenance of results made now; `more` are sizes that the experiment chose, such as its seeds."""
+    # The data folder belongs to one computer, so it is left out.
     chosen = {name: value for name, value in asdict(settings).items() if name != "data"}
     today = datetime.now(UTC).date().isoformat()
     return Provenance(commit_of_program(), library_versions(), {**chosen, **more}, round(seconds, 1), today)
@@ -227,7 +237,7 @@ def commit_of_program() -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git answers, or None where it refuses or is not installed."""
+    """The output of git, or None where it fails or is not installed."""
     try:
         done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
