@@ -38,7 +38,7 @@ from spu_core.rules import RuleSet
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import Comparison, make_split
 from spu_core.workspace import ExportRecord, RuleSetVersion, RunRecord, Workspace
-from spu_core.workspace.values import clean_name
+from spu_core.workspace.records import clean_name
 
 MOST_COMPARED = 12
 # An exported ONNX model is compared with the native one on at most this many rows.

@@ -21,11 +21,10 @@ from spu_core.tables import Table
 from spu_core.tables.simulators import AntiCheatWorld
 from spu_core.tables.simulators.anti_cheat_players import Players
 from spu_core.training import Candidate, TrainConfig, TrainPlan
-from spu_core.trust.feedback import Feedback, FeedbackPlan, feed_back
-from spu_core.trust.holdout import HoldoutReport, measure_on_holdout
-from spu_core.trust.outcomes import RANDOM
-from spu_core.trust.outcomes_file import OutcomeLine
-from spu_core.trust.outcomes_time import LabelDelay, label_delay
+from spu_core.trust.outcomes.arms import HoldoutReport, measure_on_holdout
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan, feed_back
+from spu_core.trust.outcomes.outcome_file import OutcomeLine
+from spu_core.trust.outcomes.ratios import RANDOM, LabelDelay, label_delay
 from spu_core.workspace import DatasetRecord, FeedbackRecord, RuleSetVersion, RunRecord, Workspace
 
 TOP = 0.05

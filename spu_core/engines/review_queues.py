@@ -22,13 +22,11 @@ from spu_core.export.parts import reads_rule_score
 from spu_core.export.reasons import contributions, top_reasons
 from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table, read_table
-from spu_core.trust.feedback_columns import RowChecks
-from spu_core.trust.holdout import SplitBalance, assign_arms, hash_shares, split_balance
-from spu_core.trust.outcomes import RANDOM, Checks
-from spu_core.trust.outcomes_file import OutcomeFile, OutcomeLine, read_outcomes
-from spu_core.trust.outcomes_time import LabelDelay, label_delay
-from spu_core.trust.queue import Queue, QueuePlan, fill_queue
-from spu_core.trust.queue_disagreement import Disagreement, disagreement
+from spu_core.trust.outcomes.arms import SplitBalance, assign_arms, hash_shares, split_balance
+from spu_core.trust.outcomes.check_history import RowChecks
+from spu_core.trust.outcomes.outcome_file import OutcomeFile, OutcomeLine, read_outcomes
+from spu_core.trust.outcomes.ratios import RANDOM, Checks, LabelDelay, label_delay
+from spu_core.trust.outcomes.review_queue import Disagreement, Queue, QueuePlan, disagreement, fill_queue
 from spu_core.workspace import CheckOutcome, DatasetRecord, OutcomeRecord, QueueEntry, QueueRecord, RunRecord, Workspace
 
 # Reasons shown for each row, and the number of rows of each model that get reasons.

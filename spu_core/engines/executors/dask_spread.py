@@ -19,13 +19,7 @@ from spu_core.engines.executors.dask_boosters import Chunk, Schema, can_fit_toge
 from spu_core.engines.executors.dask_cluster import Cluster
 from spu_core.errors import EngineError, TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.labels.folder_labels import (
-    FolderSoftLabels,
-    PartLabels,
-    columns_for,
-    join_labels,
-    soft_labels_of_part,
-)
+from spu_core.labels.soft_labels import FolderSoftLabels, PartLabels, columns_for, join_labels, soft_labels_of_part
 from spu_core.models import LEARNERS, Encoder, EncoderStatistics, Evidence, Features, FittedEncoder, Model
 from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import ColumnType, Table, TableFolder, TablePart

@@ -14,8 +14,8 @@ from spu_core.engines.processes.job_queue import JobQueue, drop_void_tickets, st
 from spu_core.engines.processes.os_processes import end_tree, find_process, this_process, wait_until
 from spu_core.errors import EngineError, SpuError, traceback_for_log
 from spu_core.workspace import Attempt, JobRecord, JobStatus, QueueFullError, Workspace, in_bytes
-from spu_core.workspace.locks import locked
-from spu_core.workspace.values import new_id
+from spu_core.workspace.disk import locked
+from spu_core.workspace.records import new_id
 
 # A supervisor ends its processes within about a second; after this time we end them from here.
 CANCEL_SECONDS = 1.4
