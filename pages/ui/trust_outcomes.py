@@ -14,7 +14,7 @@ from pages.ui.trust_outcomes_learn import show_learn
 from pages.ui.trust_outcomes_ratios import show_ratios
 from pages.ui.trust_outcomes_record import show_record
 from pages.ui.trust_sections import choose_by_address
-from spu_core.engines.review_queues import LoopChecks
+from spu_core.engines.outcome_loop import LoopChecks
 from spu_core.metrics import Interval
 from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 

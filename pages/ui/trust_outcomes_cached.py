@@ -6,16 +6,16 @@ from dataclasses import astuple
 
 import pandas as pd
 import streamlit as st
-from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
-from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
 
 from pages.ui.trust_case import TrustCase
 from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
 from spu_core.engines.outcome_learning import what_changed as changed_between
-from spu_core.engines.review_queues import LoopChecks, QueueCandidates, checks_in_loop, checks_of, loop_queues
-from spu_core.engines.review_queues import populations as populations_of
+from spu_core.engines.outcome_loop import LoopChecks, QueueCandidates, checks_in_loop, checks_of, loop_queues
+from spu_core.engines.outcome_loop import populations as populations_of
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
+from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
 from spu_core.workspace import DatasetRecord, QueueRecord, RuleSetVersion, Workspace
 
 

@@ -11,7 +11,7 @@ from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_flag import today
 from spu_core.charts import label_delay_chart
 from spu_core.engines.outcome_learning import confirmation_delay, leave_out_young_rows
-from spu_core.engines.review_queues import LoopChecks, answer_delay
+from spu_core.engines.outcome_loop import LoopChecks, answer_delay
 from spu_core.errors import SpuError
 
 

@@ -14,7 +14,7 @@ from pages.ui.text import count, plain, share
 from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import dataset_names, disagreements, population, populations, preview, queues
 from spu_core.engines.export_files import file_stem
-from spu_core.engines.review_queues import QueueRequest, make_disagreement_queue, make_queue, queue_csv
+from spu_core.engines.outcome_loop import QueueRequest, make_disagreement_queue, make_queue, queue_csv
 from spu_core.trust.outcomes.arms import detectable_difference
 from spu_core.trust.outcomes.ratios import RANDOM
 from spu_core.trust.outcomes.review_queue import Queue, QueuePlan

@@ -17,7 +17,7 @@ from pages.ui.trust_outcomes_delay import show_delay
 from pages.ui.trust_outcomes_flag import today
 from spu_core.charts import outcome_ratio_chart, outcome_time_chart
 from spu_core.engines.outcome_learning import holdout_report, random_checks
-from spu_core.engines.review_queues import LoopChecks, old_enough
+from spu_core.engines.outcome_loop import LoopChecks, old_enough
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
 from spu_core.trust.outcomes.arms import ArmComparison, compare_arms

@@ -14,7 +14,7 @@ from pages.ui.trust_case import TrustCase
 from pages.ui.trust_outcomes_cached import players_behind, queues
 from pages.ui.trust_outcomes_flag import today
 from spu_core.engines.outcome_learning import simulated_csv, simulated_outcomes
-from spu_core.engines.review_queues import queue_table, read_outcome_file, record_outcomes
+from spu_core.engines.outcome_loop import queue_table, read_outcome_file, record_outcomes
 from spu_core.trust.outcomes.outcome_file import OutcomeFile
 from spu_core.workspace import QueueRecord
 
