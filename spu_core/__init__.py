@@ -60,8 +60,8 @@ _HOMES = {
     "export": "Bundle load_bundle save_bundle",
     "labels": "SoftLabels assign_soft_labels check_ratio_labels check_record_labels soft_labels_for",
     "metrics": "Difference Interval RocSpu ScoreHistogram auc_spu_ceiling auc_spu_interval auc_spu_score "
-    "compare_auc_spu fpr_spu_score known_positive_auc_interval known_positive_auc_score roc_spu roc_spu_band roc_spu_ceiling "
-    "tpr_spu_score",
+    "compare_auc_spu fpr_spu_score known_positive_auc_interval known_positive_auc_score roc_spu roc_spu_band "
+    "roc_spu_ceiling tpr_spu_score",
     "models": "METHODS SoftLabelClassifier",
     "rules": "AllOf AnyOf Compare FittedRules Not Ramp ReadyMade Rule RuleMatrix RuleSet",
     "tables": "Table TableFolder convert_table open_folder read_table",

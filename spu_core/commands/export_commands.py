@@ -161,7 +161,8 @@ def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None)
 def _onnx(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
     if rows is None:
         raise BundleError(
-            "An ONNX model is compared with the native one before it is written; name rows for that with --rows FILE."
+            "An ONNX model is compared with the native one on real rows before it is written; name them with "
+            "--rows FILE."
         )
     made = export_onnx(bundle, rows)
     return ExportedFile(made.data, made.note)

@@ -21,7 +21,7 @@ from spu_core.commands.command_io import (
 )
 from spu_core.engines import run_here
 from spu_core.engines.outcome_learning import learn_from_outcomes, propose_feedback, retraining_job, what_changed
-from spu_core.engines.review_queues import (
+from spu_core.engines.outcome_loop import (
     QueueRequest,
     checks_in_loop,
     loop_queues,

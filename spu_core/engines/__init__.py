@@ -7,7 +7,7 @@
 | `executors` | where fits run: this process, or a Dask cluster |
 | `study` | everything that decides a training, as one value |
 | `stored_runs`, `export_files` | stored runs: load, compare, import, export |
-| `audit_results`, `review_queues`, `outcome_learning` | audits, and outcomes of checks |
+| `audit_results`, `outcome_loop`, `outcome_learning` | audits, and outcomes of checks |
 | `training_cost` | time and memory of a training before it starts |
 
 The supervisor process imports this package, so it imports neither training nor the modules of stored runs.

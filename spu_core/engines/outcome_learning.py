@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.engines.jobs import Job, JobLimits
-from spu_core.engines.review_queues import LoopChecks, arm_names, checks_of
+from spu_core.engines.outcome_loop import LoopChecks, arm_names, checks_of
 from spu_core.engines.stored_runs import left_out_of, soft_labels_by, stored_runs
 from spu_core.errors import WorkspaceError
 from spu_core.labels.check_log import ADMITTED

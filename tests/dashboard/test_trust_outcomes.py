@@ -15,7 +15,7 @@ from spu_core.engines.outcome_learning import (
     simulated_csv,
     simulated_outcomes,
 )
-from spu_core.engines.review_queues import QueueRequest, make_queue, queue_table, read_outcome_file, record_outcomes
+from spu_core.engines.outcome_loop import QueueRequest, make_queue, queue_table, read_outcome_file, record_outcomes
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.tables.simulators import AntiCheatWorld

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spu_core.engines import review_queues
-from spu_core.engines.review_queues import QueueCandidates, QueueRequest, make_disagreement_queue, make_queue
+from spu_core.engines import outcome_loop
+from spu_core.engines.outcome_loop import QueueCandidates, QueueRequest, make_disagreement_queue, make_queue
 from spu_core.engines.stored_runs import keep_as_run, stored_bundle, stored_runs
 from spu_core.export import Bundle, bundle_bytes
 from spu_core.tables import Table
@@ -48,7 +48,7 @@ def fresh(workspace, game):
 def here_it_fails(monkeypatch):
     """Neither scores nor reasons of a model may be made in this process; a child has the true ones."""
     monkeypatch.setattr(Bundle, "score_features", lambda *_: pytest.fail("the model scored in this process"))
-    monkeypatch.setattr(review_queues, "contributions", lambda *_: pytest.fail("the model explained in this process"))
+    monkeypatch.setattr(outcome_loop, "contributions", lambda *_: pytest.fail("the model explained in this process"))
 
 
 def test_a_run_from_elsewhere_scores_other_tables_in_a_process_apart(workspace, game, brought, fresh, here_it_fails):

@@ -18,7 +18,7 @@ from spu_core.engines.outcome_learning import (
     simulated_outcomes,
     what_changed,
 )
-from spu_core.engines.review_queues import (
+from spu_core.engines.outcome_loop import (
     DISAGREEMENT,
     QueueCandidates,
     QueueRequest,

@@ -17,7 +17,7 @@ from pages.ui.trust.model import EvaluatedModel
 from spu_core.engines.audit_results import AuditResult, audit_result, audits_of, truth_of
 from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
 from spu_core.engines.outcome_learning import what_changed as changed_between
-from spu_core.engines.review_queues import (
+from spu_core.engines.outcome_loop import (
     LoopChecks,
     QueueCandidates,
     checks_in_loop,

@@ -12,7 +12,7 @@ from pages.ui.trust.outcomes_learn import show_learn
 from pages.ui.trust.outcomes_queue import show_flag
 from pages.ui.trust.outcomes_ratios import show_ratios
 from pages.ui.trust.outcomes_record import show_record
-from spu_core.engines.review_queues import LoopChecks
+from spu_core.engines.outcome_loop import LoopChecks
 from spu_core.metrics import Interval
 from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, JobContext, run_here
 from spu_core.engines.jobs.train import TrainingView, add_loss, train, training_jobs
 from spu_core.labels import SoftLabels
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, cross_fit
-from spu_core.workspace import JobStatus, Workspace
+from spu_core.workspace import Attempt, JobStatus, Workspace
 
 PLAN = TrainPlan(TrainConfig(), (Candidate("lightgbm"), Candidate("logistic"), Candidate("oracle")))
 
@@ -104,6 +104,13 @@ def test_boosted_trees_tell_their_training_loss_and_learn_the_same_to_the_bit():
     assert not any(run.learning_curve for run in watched), "what is stored with a run is held out"
 
 
+class SecondTry(JobContext):
+    """A context that does not mind that its job is over."""
+
+    def progress(self, share, message, detail=None):
+        pass
+
+
 def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_path):
     with Workspace.open(tmp_path) as workspace:
         dataset = workspace.datasets.save(load_sample("breast_cancer"))
@@ -113,9 +120,7 @@ def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_pat
         done = run_here(workspace, Job(kind="train", parameters=parameters))
         assert [len(fit) for fit in TrainingView.of(done).losses["labeled_vs_rest"]] == [5, 5]
 
-        again = train(
-            SimpleNamespace(workspace=workspace, job=done.id, parameters=parameters, progress=lambda *_: None)
-        )
+        again = train(SecondTry(workspace, done, Attempt(done.id, done.attempt)))
 
         assert again["runs"] == done.result["runs"]
         assert len(workspace.runs.list()) == 2
