@@ -19,7 +19,7 @@ with open_page("Export", "Take the chosen model to production, and score new fil
         bring_from_elsewhere(page)
         with top:
             page.need_dataset()
-            page.say_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
+            page.show_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
     chosen = choose_model(page)
     show_card(chosen)
     take, score, bring = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")

@@ -131,7 +131,7 @@ def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
 
 def show_leaderboard(choice: Choice) -> None:
     """The most important figures; the details hold all of them."""
-    with st.container(horizontal=True):  # as high as the title of the curves beside it
+    with st.container(horizontal=True):  # the same height as the title of the curves beside it
         st.subheader("Leaderboard", anchor=False, width="content")
     board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
     known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]

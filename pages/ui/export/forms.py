@@ -1,4 +1,4 @@
-"""The files that a run can become: each is prepared on a click, kept with the run, and then downloaded."""
+"""The files that a run can be exported as: each is prepared on a click, kept with the run, and then downloaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spu_core.workspace import ExportRecord
 
 @dataclass(frozen=True)
 class Card:
-    """One thing to take away, in one or more forms (what the choice is called → form)."""
+    """One kind of file, in one or more forms (title of the choice → form)."""
 
     title: str
     icon: str
@@ -127,7 +127,7 @@ def _offer_preparing(chosen: ExportChoice, form: str) -> None:
 
 
 def _offer_unkept(chosen: ExportChoice, form: str) -> None:
-    """Where nothing can be kept, the file is made when it is asked for."""
+    """In a read-only workspace the file is made when it is downloaded."""
     st.download_button(
         "Download",
         lambda: FORMS[form].make(chosen.stored).data,

@@ -36,7 +36,7 @@ SUSPECTED = "Rows whose soft label lies above the floor."
 
 
 def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
-    """What the draft touches and changes, in figures."""
+    """Figures with the draft included, and how they differ from those of the saved rules."""
     rule = draft.rule() if draft.is_complete else None
     saved = rule_preview(opened.workspace, opened.dataset, opened.text, None, None)
     shown, problem = saved, draft.problem
@@ -53,7 +53,7 @@ def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
 
 
 def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:
-    """How S is spread, with the unsaved rule in it."""
+    """The distribution of soft labels, with the unsaved rule included."""
     with st.container(border=True, height="stretch"):
         title, mark = st.columns([3, 2], vertical_alignment="center")
         whose = "the sample" if is_sample else "all rows"
@@ -184,10 +184,10 @@ def show_headline(opened: OpenRuleSet) -> None:
         st.metric("Mean soft label", figure(preview.mean), help=meaning("mean soft label"), width=HEADLINE_WIDTH)
         st.metric("Ceiling", figure(preview.ceiling), help=meaning("ceiling"), width=HEADLINE_WIDTH)
         with st.container(width=180, gap="xsmall"):
-            _show_way_on(opened, is_ready=active > 0 and preview.ceiling == preview.ceiling)
+            _show_next_step(opened, is_ready=active > 0 and preview.ceiling == preview.ceiling)
 
 
-def _show_way_on(opened: OpenRuleSet, *, is_ready: bool) -> None:
+def _show_next_step(opened: OpenRuleSet, *, is_ready: bool) -> None:
     if not is_ready:
         st.badge("No rule in use yet", icon=":material/hourglass_empty:", color="gray")
         return
@@ -197,7 +197,7 @@ def _show_way_on(opened: OpenRuleSet, *, is_ready: bool) -> None:
 
 
 def _show_problems(opened: OpenRuleSet) -> None:
-    """Rules that do not fit this table are left out of every figure, and said so."""
+    """Name the rules that do not fit this table and are therefore left out of every figure."""
     broken = [rule for rule in opened.rules if rule.on and rule.id in opened.problems]
     if not broken:
         return
