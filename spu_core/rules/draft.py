@@ -11,10 +11,9 @@ from typing import Any
 from spu_core.errors import RuleError
 from spu_core.rules.beliefs import Belief, Constant, Ramp
 from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
-from spu_core.rules.operators import OPERATORS
+from spu_core.rules.operators import LIMIT, OPERATORS
 from spu_core.rules.rule import Rule
 from spu_core.rules.rule_set import RuleSet
-from spu_core.rules.values import LIMIT
 
 FLAT, RAMP_UP, RAMP_DOWN, AS_IT_IS = "Flat", "Ramp up", "Ramp down", "As it is"
 RANGE, LEVELS = "between", "in"

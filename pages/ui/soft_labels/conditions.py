@@ -12,7 +12,7 @@ from pages.ui.soft_labels.cached import column_choices
 from pages.ui.soft_labels.state import EditorState, OpenRuleSet
 from spu_core.rules import OPERATORS, ColumnChoices, Kind, Rule
 from spu_core.rules.draft import DraftCondition, RuleDraft, draft_of, moment_of
-from spu_core.rules.values import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
+from spu_core.rules.operators import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
 
 SAFE_WHOLE = 2**53 - 1
 

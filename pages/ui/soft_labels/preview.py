@@ -16,7 +16,7 @@ from pages.ui.soft_labels.state import EditorState, OpenRuleSet
 from spu_core.charts import soft_label_chart
 from spu_core.errors import SpuError
 from spu_core.labels import RuleLift, RulePreview, ranked
-from spu_core.labels.beliefs import Prior
+from spu_core.labels.belief_suggestions import Prior
 from spu_core.rules.draft import AS_IT_IS, RuleDraft, save_draft
 from spu_core.theory.prior import PriorEstimate
 

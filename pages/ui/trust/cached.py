@@ -39,9 +39,9 @@ from spu_core.trust import (
     rule_influence,
     selection_bias,
 )
-from spu_core.trust.audit_outlook import quick_outlook
-from spu_core.trust.feedback import Feedback, FeedbackPlan
-from spu_core.trust.queue import Queue, QueuePlan, fill_queue
+from spu_core.trust.audit.outlook import quick_outlook
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
+from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
 from spu_core.trust.sensitivity import affordable_draws
 from spu_core.workspace import AuditRecord, DatasetRecord, QueueRecord, Workspace
 

@@ -14,7 +14,7 @@ from pages.ui.trust.outcomes_ratios import show_ratios
 from pages.ui.trust.outcomes_record import show_record
 from spu_core.engines.outcomes_record import LoopChecks
 from spu_core.metrics import Interval
-from spu_core.trust.outcomes import ArmRatios, outcome_ratios
+from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 
 STEPS = {
     "flag": ("1 Whom to check", show_flag),

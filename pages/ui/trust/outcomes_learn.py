@@ -17,7 +17,7 @@ from spu_core.engines import TrainingView, jobs_now, start_worker, training_jobs
 from spu_core.engines.outcomes_learn import WhatChanged, learn_from_outcomes, retraining_job
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
-from spu_core.trust.feedback import Feedback, FeedbackPlan
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
 from spu_core.workspace import DatasetRecord, FeedbackRecord, JobStatus
 
 POLL_SECONDS = 1.0

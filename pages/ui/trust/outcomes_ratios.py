@@ -19,9 +19,8 @@ from spu_core.engines.outcomes_record import LoopChecks, answer_delay, old_enoug
 from spu_core.errors import SpuError
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
-from spu_core.trust.outcomes import RANDOM, ArmRatios, outcome_ratios, ratio_table
-from spu_core.trust.outcomes_compare import ArmComparison, compare_arms
-from spu_core.trust.outcomes_time import PERIODS, ratios_over_time
+from spu_core.trust.outcomes.arms import ArmComparison, compare_arms
+from spu_core.trust.outcomes.ratios import PERIODS, RANDOM, ArmRatios, outcome_ratios, ratio_table, ratios_over_time
 
 WHOSE_MODEL = (
     "come from the users whom it ranked highest within its own random part of the users, so they hold for those and "

@@ -13,7 +13,7 @@ from pages.ui.trust.model import EvaluatedModel
 from pages.ui.trust.outcomes_queue import today
 from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
 from spu_core.engines.outcomes_sample import simulated_csv, simulated_outcomes
-from spu_core.trust.outcomes_file import OutcomeFile
+from spu_core.trust.outcomes.outcome_file import OutcomeFile
 from spu_core.workspace import QueueRecord
 
 OUTCOMES = ["", "admitted", "failed", "passed"]
