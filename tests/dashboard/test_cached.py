@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -68,10 +69,10 @@ def test_a_preview_follows_the_draft_and_the_prior(workspace):
 
 def test_two_workspaces_share_no_table_and_a_new_version_is_loaded_anew(workspace, tmp_path):
     dataset = workspace.datasets.save(some_table(), "people")
-    with Workspace.open(tmp_path / "other") as other:
-        same = other.datasets.save(some_table(), "people")
+    copytree(workspace.folder, tmp_path / "copy")
+    with Workspace.open(tmp_path / "copy") as copy:
         assert load_table(workspace, dataset) is load_table(workspace, dataset)
-        assert load_table(workspace, dataset) is not load_table(other, same)
+        assert load_table(workspace, dataset) is not load_table(copy, copy.datasets.get(dataset.id))
 
     changed = load_table(workspace, dataset).with_roles({"gain": "ignore"})
     newer = workspace.datasets.save_roles(changed, dataset)
