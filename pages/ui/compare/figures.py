@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui.compare.cached import run_band
 from pages.ui.compare.choice import Choice
-from pages.ui.compare.point import ChosenPoint, take_click
+from pages.ui.compare.point import ChosenPoint, apply_click
 from pages.ui.shared.show import (
     BadgeColor,
     in_percent,
@@ -120,7 +120,7 @@ def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
     show_chart(
         chart,
         key="compare_roc",
-        on_select=lambda: take_click(choice, chart),
+        on_select=lambda: apply_click(choice, chart),
         selection_mode="points",
     )
     st.caption(":material/ads_click: Click a curve to flag the rows above that point.")

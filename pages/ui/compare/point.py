@@ -73,7 +73,7 @@ def choose_point(choice: Choice) -> ChosenPoint:
     return chosen
 
 
-def take_click(choice: Choice, chart: go.Figure) -> None:
+def apply_click(choice: Choice, chart: go.Figure) -> None:
     """Save the threshold of a clicked point for the run whose curve it lies on."""
     state: Any = st.session_state.get("compare_roc")
     points = state["selection"]["points"] if state else []

@@ -130,7 +130,7 @@ def _place(record: DatasetRecord) -> str:
     return sized(record.size) if record.folder is None else "in a folder"
 
 
-def take_sample(page: Page) -> None:
+def choose_sample(page: Page) -> None:
     """A button for each sample; it comes with rules that fit it."""
     with st.container(border=True):
         st.subheader("Or a sample", anchor=False)

@@ -96,7 +96,7 @@ def _show_form(chosen: ExportChoice, card: Card) -> None:
     made = made_before(chosen.stored, form)
     st.space("stretch")
     if made is None and chosen.page.workspace.is_read_only:
-        _offer_unkept(chosen, form)
+        _offer_direct_download(chosen, form)
     elif made is None:
         _offer_preparing(chosen, form)
     else:
@@ -126,7 +126,7 @@ def _offer_preparing(chosen: ExportChoice, form: str) -> None:
     st.rerun()
 
 
-def _offer_unkept(chosen: ExportChoice, form: str) -> None:
+def _offer_direct_download(chosen: ExportChoice, form: str) -> None:
     """In a read-only workspace the file is made when it is downloaded."""
     st.download_button(
         "Download",

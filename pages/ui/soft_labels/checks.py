@@ -78,7 +78,7 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
     if ratios.weaker_than_random:
         named = ", ".join(map(plain, ratios.weaker_than_random))
         st.caption(f":material/warning: Checks of {named} fail less often than random ones, so they get 0.")
-    _offer(opened, "Failed the latest check", belief, "soft_a1_add")
+    _offer_rule(opened, "Failed the latest check", belief, "soft_a1_add")
 
 
 def _ask_records(opened: OpenRuleSet, table: Table) -> None:
@@ -99,10 +99,10 @@ def _ask_records(opened: OpenRuleSet, table: Table) -> None:
         "S = 1 − E[θ | k of n passed] for rows that failed or skipped a check: the chance to fail the next check, not "
         "a proven probability of being positive. Both wizards weigh the same checks, so use one of them."
     )
-    _offer(opened, "Record of checks", belief, "soft_a2_add")
+    _offer_rule(opened, "Record of checks", belief, "soft_a2_add")
 
 
-def _offer(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> None:
+def _offer_rule(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> None:
     # A second rule on the same checks would count the same evidence twice.
     same = [rule for rule in opened.rules if (rule.belief.kind, rule.belief.needs) == (belief.kind, belief.needs)]
     if same:

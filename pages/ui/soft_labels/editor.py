@@ -111,12 +111,12 @@ def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> N
         is_date = choices.kind is Kind.DATE
         bands = bands_of(opened.usable, choices.name)
         figure = brush_chart(choices.histogram, choices.name, rules=bands, dates=is_date, theme=theme())
-        take: Callable[..., None] = take_brush
+        take: Callable[..., None] = apply_brush
         mode = "box"
         advice = "Drag across the bars to choose a range; double-click to clear it."
     elif choices.levels:
         figure = category_chart(choices.levels, choices.positives, choices.rest, choices.name, theme=theme())
-        take, mode = take_click, "points"
+        take, mode = apply_click, "points"
         advice = "Click a bar to choose it; hold Shift to choose several."
     else:
         st.info("This column holds no values.", icon=":material/info:")
@@ -134,7 +134,7 @@ def _counted_rows(opened: OpenRuleSet, choices: ColumnChoices) -> str:
     return f" Bars: {whose} {count(choices.rows)} rows."
 
 
-def take_brush(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
+def apply_brush(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
     """The dragged range becomes the range of the row; clearing the brush clears it."""
     assert choices.histogram is not None
     found = selected_range(_selection(state, chart), choices.histogram)
@@ -159,7 +159,7 @@ def _inner_ends(histogram: Histogram) -> tuple[float, float]:
     return first + margin, last - margin
 
 
-def take_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
+def apply_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
     """The clicked bars become the levels of the row."""
     state[keys("operator")] = LEVELS
     state[keys("levels")] = selected_levels(_selection(state, chart), choices.levels)

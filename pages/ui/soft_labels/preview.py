@@ -120,7 +120,9 @@ def _show_suggestion(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft,
         # A suggestion from a single share of positives can be used; one from a range gives no single number.
         if not isinstance(found.prior, tuple) and found.is_known and draft.shape != AS_IT_IS:
             best = round(found.estimate, 2)
-            st.button(f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_take, args=(editor, best))
+            st.button(
+                f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_use_suggestion, args=(editor, best)
+            )
     for warning in found.warnings:
         st.caption(f":material/warning: {plain(warning)}")
 
@@ -145,7 +147,7 @@ def _show_rank(opened: OpenRuleSet, draft: RuleDraft, preview: RulePreview) -> N
     st.caption(f":material/leaderboard: Rules by lift: {' · '.join(shown)}", help=RANKING)
 
 
-def _take(editor: EditorState, belief: float) -> None:
+def _use_suggestion(editor: EditorState, belief: float) -> None:
     st.session_state[editor.key("belief")] = belief
 
 

@@ -159,8 +159,8 @@ def _show_queues(model: EvaluatedModel) -> None:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"queue_{queue.id}"):
             st.markdown(f"**{plain(queue.name)}**", width="content")
             st.caption(_words(model, queue), width="stretch")
-            _offer(model, queue, blind=False)
-            _offer(model, queue, blind=True)
+            _offer_csv(model, queue, blind=False)
+            _offer_csv(model, queue, blind=True)
 
 
 def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
@@ -171,7 +171,7 @@ def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
     return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users{where} ({arms}) · {count(done)} outcomes"
 
 
-def _offer(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
+def _offer_csv(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
     st.download_button(
         "Blind CSV" if blind else "CSV",
         lambda: queue_csv(model.workspace, queue.id, blind=blind),

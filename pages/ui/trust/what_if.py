@@ -116,12 +116,12 @@ def _offer_markers(what_if: WhatIf, state: str, markers: tuple[Marker, ...]) -> 
                 key=f"trust_take_{marker.name}",
                 type="tertiary",
                 icon=":material/my_location:",
-                on_click=_take,
+                on_click=_use_marker,
                 args=(what_if, state, marker),
             )
 
 
-def _take(what_if: WhatIf, state: str, marker: Marker) -> None:
+def _use_marker(what_if: WhatIf, state: str, marker: Marker) -> None:
     st.session_state[state] = what_if.default((marker,))
 
 
