@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.ui.data.folder import folder_profile, register_folder, show_folder
 from pages.ui.data.table_view import edit_roles, show_profile, show_reading
-from pages.ui.data.upload import choose_dataset, show_readings, take_sample, upload_file
+from pages.ui.data.upload import choose_dataset, choose_sample, show_readings, upload_file
 from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
@@ -15,7 +15,7 @@ with open_page("Data", "Drop a file or take a sample; check what was read, and s
         show_readings(page)
     register_folder(page)
     choose_dataset(page)
-    take_sample(page)
+    choose_sample(page)
 
     if page.dataset is not None:
         table = load_table(page.workspace, page.dataset)

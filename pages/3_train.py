@@ -1,4 +1,4 @@
-"""Train candidates in the background: choose them, see what it will cost, watch them learn."""
+"""Train candidates in the background: choose them, see the cost, follow the progress."""
 
 import streamlit as st
 
@@ -17,7 +17,7 @@ with open_page("Train", PROMISE) as page:
     top = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
-    # Drawn last, shown first: one click trains the set that is chosen already, and its progress appears below it.
+    # Shown first, but drawn last, since it needs the choices below.
     with top:
         start_training(page, table, options)
         show_training(page)

@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.ui.export.choice import choose_model, edit_words, show_card, stored_models
-from pages.ui.export.foreign import bring_from_elsewhere
+from pages.ui.export.foreign import import_from_elsewhere
 from pages.ui.export.forms import show_forms
 from pages.ui.export.scoring import score_file, score_new_file
 from pages.ui.shared.shell import open_page
@@ -16,10 +16,10 @@ PARTS = ("Take it away", "Score a new file", "Bring from elsewhere")
 with open_page("Export", "Take the chosen model to production, and score new files with it.") as page:
     if not stored_models(page):
         top = st.container()
-        bring_from_elsewhere(page)
+        import_from_elsewhere(page)
         with top:
             page.need_dataset()
-            page.say_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
+            page.show_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
     chosen = choose_model(page)
     show_card(chosen)
     take, score, bring = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
@@ -33,5 +33,5 @@ with open_page("Export", "Take the chosen model to production, and score new fil
             score_new_file(page, bundle, "export", score_now, run)
     if bring.open:
         with bring:
-            bring_from_elsewhere(page)
+            import_from_elsewhere(page)
     explain_words("AUC_SPU", "ceiling", "share of ceiling", "known-positive AUC", "threshold", "soft label")

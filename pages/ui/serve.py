@@ -31,12 +31,12 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-# It names the cached functions of the program, and nobody here needs it.
+# Streamlit's metrics name the cached functions of the program; nobody here needs them.
 CLOSED = "/_stcore/metrics"
 
 
 class Guarded:
-    """Adds the headers to every answer, and closes what nobody needs."""
+    """Middleware that adds the headers to every response, and closes an address that nobody needs."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

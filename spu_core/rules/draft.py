@@ -1,7 +1,4 @@
-"""A draft of a rule, as the editor shows it: rows of conditions joined by and / or, a shape and a belief.
-
-Plain values and functions without a page around them, so that every step of the editor can be tested.
-"""
+"""The draft of a rule in the visual editor: rows of conditions joined by and / or, a shape, and a belief."""
 
 from __future__ import annotations
 
@@ -52,7 +49,7 @@ class DraftCondition:
 
 @dataclass(frozen=True)
 class RuleDraft:
-    """A rule in the making. What the editor cannot show in rows (`kept_when`, `kept_belief`) is kept as it is."""
+    """An unsaved rule; a condition or belief that rows cannot show (`kept_when`, `kept_belief`) is kept as it is."""
 
     conditions: tuple[DraftCondition, ...] = ()
     belief: float = 0.5
@@ -72,7 +69,7 @@ class RuleDraft:
 
     @property
     def problem(self) -> str:
-        """Why these rows cannot be a rule, in words; empty when they can."""
+        """Why these rows cannot be a rule; empty when they can."""
         try:
             self.when  # noqa: B018
         except RuleError as problem:
@@ -150,7 +147,7 @@ def joined_rows(conditions: Iterable[DraftCondition]) -> Condition | None:
 
 
 def rows_of(condition: Condition | None) -> tuple[DraftCondition, ...] | None:
-    """A condition as rows, or None where rows cannot say it."""
+    """A condition as rows; None where rows cannot express it."""
     if condition is None:
         return ()
     groups = condition.parts if isinstance(condition, AnyOf) else (condition,)
@@ -174,7 +171,7 @@ def automatic_name(draft: RuleDraft) -> str:
 
 
 def rounded_range(low: float, high: float, ends: tuple[float, float], is_whole: bool) -> tuple[Any, Any]:
-    """What a brush meant: whole numbers where the column has only those, else few digits; None beyond an end.
+    """The range that was dragged: whole numbers where the column has only those, else few digits; None beyond an end.
 
     >>> rounded_range(28.958, 46.083, (17.0, 90.0), True), rounded_range(0.12345, 9.0, (0.0, 9.0), False)
     ((29, 46), (0.12, None))
@@ -193,7 +190,7 @@ def rounded_range(low: float, high: float, ends: tuple[float, float], is_whole: 
 
 
 def moment_of(nanoseconds: float) -> date:
-    """The day of a moment, as date widgets want it."""
+    """The day (UTC) of a time in nanoseconds, as date widgets need it."""
     return datetime.fromtimestamp(nanoseconds / 1e9, UTC).date()
 
 
@@ -250,7 +247,7 @@ def _ramp_ends(row: DraftCondition, ends: tuple[float, float]) -> tuple[float, f
 
 
 def _ramp_fits(belief: Ramp, row: DraftCondition) -> bool:
-    """Whether the ramp runs along the range of the first row, from or to nothing."""
+    """Whether the ramp runs along the range of the first row and begins or ends at 0."""
     if belief.scale != "value" or belief.column != row.column or row.operator != RANGE or row.negated:
         return False
     low, high = row.value

@@ -10,7 +10,7 @@ import pytest
 
 from pages.ui.soft_labels.analysis import row_with
 from pages.ui.soft_labels.conditions import editable, operators_of
-from pages.ui.soft_labels.editor import bands_of, take_brush, take_click
+from pages.ui.soft_labels.editor import apply_brush, apply_click, bands_of
 from spu_core.errors import TableError
 from spu_core.rules import Compare, Rule, column_choices
 from spu_core.tables import Table
@@ -56,11 +56,11 @@ def test_dragging_fills_the_range_and_clearing_empties_it():
     choices, state = column_choices(some_table(), "age"), {}
     state["chart"] = {"selection": {"box": [{"x": [46.2, 28.9]}]}}
 
-    take_brush(state, "chart", str, choices)
+    apply_brush(state, "chart", str, choices)
     assert (state["operator"], state["low"], state["high"]) == ("between", 29, 46)
 
     state["chart"] = {"selection": {"box": []}}
-    take_brush(state, "chart", str, choices)
+    apply_brush(state, "chart", str, choices)
     assert (state["low"], state["high"]) == (None, None)
 
 
@@ -69,7 +69,7 @@ def test_dragging_to_the_edge_means_everything_beyond():
     edge = choices.histogram.edge
     state["chart"] = {"selection": {"box": [{"x": [edge[20], edge[-2] + 0.95 * (edge[2] - edge[1])]}]}}
 
-    take_brush(state, "chart", str, choices)
+    apply_brush(state, "chart", str, choices)
 
     assert state["low"] == pytest.approx(edge[20], abs=1)
     assert state["high"] is None
@@ -79,7 +79,7 @@ def test_dragging_over_dates_gives_days():
     choices, state = column_choices(some_table(), "joined"), {}
     state["chart"] = {"selection": {"box": [{"x": ["2024-03-01 10:00:00", "2024-04-01"]}]}}
 
-    take_brush(state, "chart", str, choices)
+    apply_brush(state, "chart", str, choices)
 
     assert (state["low"], state["high"]) == (date(2024, 3, 1), date(2024, 4, 1))
 
@@ -88,7 +88,7 @@ def test_clicking_bars_chooses_their_levels():
     choices, state = column_choices(some_table(), "city"), {}
     state["chart"] = {"selection": {"points": [{"customdata": 1}, {"customdata": [1]}, {"customdata": 0}]}}
 
-    take_click(state, "chart", str, choices)
+    apply_click(state, "chart", str, choices)
 
     assert state["levels"] == list(choices.levels[:2])
 

@@ -56,7 +56,7 @@ def choose_runs(page: Page) -> Choice:
     dataset = page.need_dataset()
     records = page.workspace.runs.list(dataset.id)
     if not records:
-        page.say_empty("No models yet.", "Train some candidates first; on a sample it takes about a minute.", "Train")
+        page.show_empty("No models yet.", "Train some candidates first; on a sample it takes about a minute.", "Train")
     with st.container(horizontal=True, vertical_alignment="center", key="compare_choice"):
         with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
             chosen = _ask_runs(records, page)

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, tree_gains
 from pages.ui.compare.choice import Choice
-from pages.ui.compare.point import ChosenPoint, keep
+from pages.ui.compare.point import ChosenPoint, save_point
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain, share
@@ -105,7 +105,7 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
     best = costs.cheapest(chosen.curve)
     words = f"Flag {share(best.flagged_share)} of rows, the cheapest point"
     if st.button(words, icon=":material/savings:", key="compare_cheapest"):
-        keep(choice, chosen.name, best, "the lowest expected cost")
+        save_point(choice, chosen.name, best, "the lowest expected cost")
         st.rerun()
 
 

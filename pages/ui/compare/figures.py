@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.ui.compare.cached import run_band
 from pages.ui.compare.choice import Choice
-from pages.ui.compare.point import ChosenPoint, take_click
+from pages.ui.compare.point import ChosenPoint, apply_click
 from pages.ui.shared.show import (
     BadgeColor,
     in_percent,
@@ -120,7 +120,7 @@ def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
     show_chart(
         chart,
         key="compare_roc",
-        on_select=lambda: take_click(choice, chart),
+        on_select=lambda: apply_click(choice, chart),
         selection_mode="points",
     )
     st.caption(":material/ads_click: Click a curve to flag the rows above that point.")
@@ -131,7 +131,7 @@ def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
 
 def show_leaderboard(choice: Choice) -> None:
     """The most important figures; the details hold all of them."""
-    with st.container(horizontal=True):  # as high as the title of the curves beside it
+    with st.container(horizontal=True):  # the same height as the title of the curves beside it
         st.subheader("Leaderboard", anchor=False, width="content")
     board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
     known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]

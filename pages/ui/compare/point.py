@@ -73,8 +73,8 @@ def choose_point(choice: Choice) -> ChosenPoint:
     return chosen
 
 
-def take_click(choice: Choice, chart: go.Figure) -> None:
-    """Keep the threshold of a clicked point, as that of the run whose curve it lies on."""
+def apply_click(choice: Choice, chart: go.Figure) -> None:
+    """Save the threshold of a clicked point for the run whose curve it lies on."""
     state: Any = st.session_state.get("compare_roc")
     points = state["selection"]["points"] if state else []
     for point in points:
@@ -82,10 +82,10 @@ def take_click(choice: Choice, chart: go.Figure) -> None:
         name = _clicked_run(choice, chart, point)
         if threshold is not None and name is not None:
             st.session_state["compare_run"] = name
-            keep(choice, name, choice.views.whole[name].at_threshold(threshold), "a click on the curve")
+            save_point(choice, name, choice.views.whole[name].at_threshold(threshold), "a click on the curve")
 
 
-def keep(choice: Choice, name: str, point: OperatingPoint, by: str) -> None:
+def save_point(choice: Choice, name: str, point: OperatingPoint, by: str) -> None:
     """Store the operating point of a run; also called before the page runs, so it shows its own errors."""
     with show_errors("Compare"):
         point = finite_point(choice.views.whole[name], point)
@@ -143,11 +143,11 @@ def _current(choice: Choice, name: str, curve: RocSpu) -> float:
 
 
 def _keep_threshold(choice: Choice, name: str, curve: RocSpu) -> None:
-    keep(choice, name, curve.at_threshold(float(st.session_state["compare_threshold"])), "a threshold")
+    save_point(choice, name, curve.at_threshold(float(st.session_state["compare_threshold"])), "a threshold")
 
 
 def _keep_budget(choice: Choice, name: str, curve: RocSpu) -> None:
-    keep(choice, name, curve.at_budget(int(st.session_state["compare_rows"])), "a review budget")
+    save_point(choice, name, curve.at_budget(int(st.session_state["compare_rows"])), "a review budget")
 
 
 def _threshold(point: OperatingPoint) -> Threshold:

@@ -23,7 +23,7 @@ STOPPED = {
 def upload_file(page: Page) -> None:
     """Copy an uploaded file into the workspace at once, and start a job that reads it."""
     st.subheader("Your file", anchor=False)
-    # A new key empties the uploader, and with it the memory that the file took.
+    # A new key empties the uploader and frees the memory of the file.
     number = st.session_state.get("data_uploads", 0)
     uploaded = st.file_uploader(
         "CSV, TSV, Parquet or Excel, also gzipped. What is in the file decides, not its name.",
@@ -117,7 +117,7 @@ def choose_dataset(page: Page) -> None:
             ids,
             index=current,
             format_func=names.__getitem__,
-            key=f"data_earlier_{ids[current]}",  # another open dataset is another first choice
+            key=f"data_earlier_{ids[current]}",  # opening another dataset changes the default
         )
         is_open = page.dataset is not None and chosen == page.dataset.id
         if open_it.button("Open", width="stretch", disabled=is_open, key="data_open"):
@@ -130,7 +130,7 @@ def _place(record: DatasetRecord) -> str:
     return sized(record.size) if record.folder is None else "in a folder"
 
 
-def take_sample(page: Page) -> None:
+def choose_sample(page: Page) -> None:
     """A button for each sample; it comes with rules that fit it."""
     with st.container(border=True):
         st.subheader("Or a sample", anchor=False)

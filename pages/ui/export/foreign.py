@@ -21,7 +21,7 @@ from spu_core.rules import RuleSet
 from spu_core.workspace import DatasetRecord, Workspace
 
 
-def bring_from_elsewhere(page: Page) -> None:
+def import_from_elsewhere(page: Page) -> None:
     """A bundle or a rule set from a file; what it can be used for is offered once it has passed the checks."""
     st.subheader("A bundle or a rule set from elsewhere", anchor=False)
     uploaded = st.file_uploader(

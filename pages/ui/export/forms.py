@@ -1,4 +1,4 @@
-"""The files that a run can become: each is prepared on a click, kept with the run, and then downloaded."""
+"""The files that a run can be exported as: each is prepared on a click, kept with the run, and then downloaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spu_core.workspace import ExportRecord
 
 @dataclass(frozen=True)
 class Card:
-    """One thing to take away, in one or more forms (what the choice is called → form)."""
+    """One kind of file, in one or more forms (title of the choice → form)."""
 
     title: str
     icon: str
@@ -95,7 +95,7 @@ def _show_form(chosen: ExportChoice, card: Card) -> None:
     made = made_before(chosen.stored, form)
     st.space("stretch")
     if made is None and chosen.page.workspace.is_read_only:
-        _offer_unkept(chosen, form)
+        _offer_direct_download(chosen, form)
     elif made is None:
         _offer_preparing(chosen, form)
     else:
@@ -125,8 +125,8 @@ def _offer_preparing(chosen: ExportChoice, form: str) -> None:
     st.rerun()
 
 
-def _offer_unkept(chosen: ExportChoice, form: str) -> None:
-    """Where nothing can be kept, the file is made when it is asked for."""
+def _offer_direct_download(chosen: ExportChoice, form: str) -> None:
+    """In a read-only workspace the file is made when it is downloaded."""
     st.download_button(
         "Download",
         lambda: EXPORT_FORMS[form].make(chosen.stored).data,

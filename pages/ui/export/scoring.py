@@ -72,7 +72,7 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
         else:
             asked = f"{uploaded.file_id} {flag_by} {run.id} {bundle.point}"
             _score_in_background(page, run.id, uploaded, asked, flag_by)
-            _watch(page, run.id, key)
+            _show_job(page, run.id, key)
 
 
 # Scored rows lie in a temporary file, which is deleted with the entry.
@@ -105,7 +105,7 @@ def _show_earlier(page: Page, run: str | None, key: str) -> None:
     if run is None:
         return
     if _job(page, run) is not None:
-        _watch(page, run, key)
+        _show_job(page, run, key)
         return
     known = scored_before(page.workspace, run)[:SHOWN_EARLIER]
     names = {record.id: f"{record.name} · {record.made:%Y-%m-%d %H:%M} UTC" for record in known}
@@ -132,7 +132,7 @@ def _job(page: Page, run: str) -> JobRecord | None:
     return next((job for job in found if job.parameters.get("run") == run), None)
 
 
-def _watch(page: Page, run: str, key: str) -> None:
+def _show_job(page: Page, run: str, key: str) -> None:
     job = _job(page, run)
     if job is None:
         return

@@ -42,7 +42,7 @@ IMAGES = ("svg", "png")
 
 @cache_result(1)
 def stored_results() -> dict[str, ExperimentResult | None]:
-    """Every experiment with its stored result; None where this version ships none. They come with the program."""
+    """Every experiment with its stored result; None where this version ships none."""
     return {name: _stored(name) for name in EXPERIMENTS}
 
 

@@ -8,7 +8,7 @@ key. Results are shared between reruns (`st.cache_resource`), so nobody may chan
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import pandas as pd
 import streamlit as st
@@ -23,9 +23,10 @@ from spu_core.workspace.datasets import refuse_changes
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Keys: TypeAlias = dict[str | type, Callable[[Any], Any]]
 # Streamlit looks these up by the exact class. Without them it hashes the fields of a dataclass and leaves the classes
 # of nested values out, so that "a and b" and "a or b" would share an entry.
-KEYS: dict[str | type, Callable[[Any], Any]] = {
+KEYS: Keys = {
     Workspace: lambda workspace: str(workspace.folder),
     DatasetRecord: lambda dataset: (dataset.id, dataset.version, dataset.fingerprint),
     RuleSetVersion: lambda version: version.sha256,
@@ -43,13 +44,13 @@ def cache_result(
     spinner: str | bool = False,
     *,
     ttl: float | None = None,
-    keys: Mapping[str | type, Callable[[Any], Any]] | None = None,
+    keys: Keys | None = None,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Cache what a function returns, by its arguments; those whose names begin with _ are not part of the key.
 
     `keys` says how to name classes of arguments that only one page has.
     """
-    hash_funcs: dict[str | type, Callable[[Any], Any]] = {**KEYS, **(keys or {})}
+    hash_funcs = KEYS | (keys or {})
     return st.cache_resource(max_entries=max_entries, show_spinner=spinner, ttl=ttl, hash_funcs=hash_funcs)
 
 

@@ -1,7 +1,7 @@
-"""Who is here: one home without login, a home for each person where `[auth]` is configured.
+"""Login: one workspace without it, a workspace for each person where `[auth]` is configured.
 
-Login fails closed. Whatever is wrong with it, or wherever other computers could reach a dashboard without one, no page
-shows anything but a sentence to its operator.
+Login fails closed: if it is misconfigured, or if other computers could reach a dashboard without login, every page
+shows nothing but a sentence to its operator.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _HELP = "See “Login” in docs/dashboard.md."
 
 
 class ClosedError(SpuError):
-    """This dashboard shows nothing until its operator has put the login in order."""
+    """The dashboard shows nothing until its operator has configured the login."""
 
 
 def login_is_configured() -> bool:
-    """Whether people log in here; raises `ClosedError` where they must and cannot."""
+    """Whether people log in here; raises `ClosedError` if they must but cannot."""
     if server_has_login():
         return True
-    if not _asked_from_here():
+    if not _is_local_request():
         raise ClosedError(
             f"This dashboard is closed: it was reached from another computer, and no login is configured. {_HELP}"
         )
@@ -41,7 +41,7 @@ def login_is_configured() -> bool:
 
 
 def server_has_login() -> bool:
-    """The same for the server as a whole, before anybody asks it for a page."""
+    """Whether the server has a login; also asked before it starts to listen."""
     section = _auth_section()
     if section is not None:
         _refuse_incomplete(section)
@@ -84,7 +84,7 @@ def workspace_of_this_person() -> Workspace:
     home = str(Home.default().folder)
     workspace = _workspace(home, *person)
     if workspace.is_read_only:
-        _workspace.clear(home, *person)  # perhaps it can be written at the next look
+        _workspace.clear(home, *person)  # it may be writable at the next rerun
     return workspace
 
 
@@ -94,7 +94,7 @@ def identity() -> tuple[str, str]:
 
 
 def _auth_section() -> Mapping[str, Any] | None:
-    """What the secrets say about login; None where there are no secrets, or none about login."""
+    """The `[auth]` section of the secrets; None where there is none."""
     try:
         secrets = dict(st.secrets)
     except StreamlitSecretNotFoundError as problem:
@@ -128,8 +128,8 @@ def _refuse_incomplete(section: Mapping[str, Any]) -> None:
         raise ClosedError("This dashboard is closed: login needs Authlib; run pip install 'spu-studio[auth]'.")
 
 
-def _asked_from_here() -> bool:
-    """Whether the browser asked for this computer by a name of its own, and not through a proxy for others."""
+def _is_local_request() -> bool:
+    """Whether the request names this computer, and did not come through a proxy from another one."""
     headers = st.context.headers
     host = urlsplit(f"//{headers.get('Host', 'localhost')}").hostname
     passed_on = [part.strip() for part in headers.get("X-Forwarded-For", "").split(",") if part.strip()]

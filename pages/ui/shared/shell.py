@@ -38,7 +38,7 @@ ICON = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 48" height="4
 
 @dataclass(frozen=True)
 class Page:
-    """The open page: whose workspace it shows, and what its address chose."""
+    """The open page: its workspace, and the dataset and rule set that its address names."""
 
     title: str
     workspace: Workspace
@@ -47,14 +47,14 @@ class Page:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """What a link to another page must carry along."""
+        """The part of the address that links to other pages must keep."""
         chosen = {"dataset": self.dataset, "rules": self.rules}
         return {key: record.id for key, record in chosen.items() if record is not None}
 
     def need_dataset(self) -> DatasetRecord:
         """The chosen dataset; without one the page says what to do and ends."""
         if self.dataset is None:
-            self.say_empty("No data yet.", "Bring a file or take a sample; it takes a minute.", "Data")
+            self.show_empty("No data yet.", "Bring a file or take a sample; it takes a minute.", "Data")
         assert self.dataset is not None
         return self.dataset
 
@@ -62,11 +62,11 @@ class Page:
         """The chosen rule set; without one the page says what to do and ends."""
         self.need_dataset()
         if self.rules is None:
-            self.say_empty("No soft labels yet.", "Say what you know about your rows first.", "Soft labels")
+            self.show_empty("No soft labels yet.", "Say what you know about your rows first.", "Soft labels")
         assert self.rules is not None
         return self.rules
 
-    def say_empty(self, what: str, advice: str, step: str) -> None:
+    def show_empty(self, what: str, advice: str, step: str) -> None:
         """Show what is missing, what to do, and the link there; ends the page."""
         target = step_named(step)
         with st.container(border=True):

@@ -32,7 +32,7 @@ _CONFIG = {
     "modeBarButtonsToRemove": ["lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d", "zoom2d", "select2d"],
     "toImageButtonOptions": _IMAGE,
 }
-MOST_CELLS = 200_000  # with more of them, Streamlit shows cells only as they are
+MOST_CELLS = 200_000  # Streamlit does not style larger tables
 
 
 def theme() -> Theme:
@@ -59,18 +59,18 @@ def show_findings(findings: Iterable[Finding]) -> None:
 
 
 def show_figure(card: DeltaGenerator, title: str, value: str, note: str, *, about: str | None = None) -> None:
-    """A figure in a card of its own: the note stands below it without an arrow, `about` is a word of the glossary."""
+    """A figure in a card with a note below it; `about` is the word of the glossary that explains it."""
     words = None if about is None else meaning(about)
     card.metric(title, value, note, help=words, delta_color="off", delta_arrow="off", border=True)
 
 
 def meaning(word: str) -> str:
-    """What a technical word means, for the `help=` of whatever shows it."""
+    """What a technical word means, for the `help=` of a widget."""
     return GLOSSARY[word].words
 
 
 def explain_words(*words: str) -> None:
-    """The meaning of the words of a page, with their formulas one click away."""
+    """A popover with the meaning of the words of a page and their formulas."""
     with st.popover("What do these words mean?", icon=":material/help:"):
         for word in words:
             entry = GLOSSARY[word]

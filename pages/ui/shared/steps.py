@@ -1,4 +1,4 @@
-"""The steps of the pipeline, as the analyst sees them; the shell draws the navigation from here."""
+"""The pages in the order of the work: their titles, links, and which of them are done or stale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data is always text: what people typed never becomes Markdown, LaTeX, HTML or an icon on a page."""
+"""Text for pages: user text without Markdown, LaTeX, HTML or icons in it, and numbers in words."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 
 from spu_core.workspace import Home
 
-# Every ASCII punctuation mark may be escaped in Markdown; those that Streamlit gives a meaning are among them.
-# What the browser would turn into a link: an address of the web up to its colon, www, a name before the @ of mail.
+# What the browser would turn into a link: a web address up to its colon, www, the name before the @ of a mail address.
 _LINK = re.compile(r"\b(https?|ftp|mailto|xmpp|www)(?=[:.])|[\w.+-](?=@[\w-])", re.IGNORECASE)
 _SERVER_FOLDER = re.compile(r"SPU_HOME/users/[0-9a-f]{64}")
+# Any ASCII punctuation can be escaped in Markdown; these are the marks to which Streamlit gives a meaning.
 _MARKS = re.compile(r"([\\`*_{}\[\]()<>#+\-.!|$:~^=&\"'@/])")
 
 
 def plain(text: object) -> str:
     """User text for places that render Markdown (titles, captions, labels, messages).
 
-    Addresses of the web and of mail stay text, broken by a joiner without width; the folder of the server is not told.
+    Web and mail addresses stay text, broken by a word joiner; the folder of the server is replaced by SPU_HOME.
 
     >>> plain("a*b* $x$ :red[hi] <b>")
     'a\\\\*b\\\\* \\\\$x\\\\$ \\\\:red\\\\[hi\\\\] \\\\<b\\\\>'

@@ -78,7 +78,7 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
     if ratios.weaker_than_random:
         named = ", ".join(map(plain, ratios.weaker_than_random))
         st.caption(f":material/warning: Checks of {named} fail less often than random ones, so they get 0.")
-    _offer(opened, "Failed the latest check", belief, "soft_a1_add")
+    _offer_rule(opened, "Failed the latest check", belief, "soft_a1_add")
 
 
 def _ask_records(opened: OpenRuleSet, table: Table) -> None:
@@ -99,11 +99,11 @@ def _ask_records(opened: OpenRuleSet, table: Table) -> None:
         "S = 1 − E[θ | k of n passed] for rows that failed or skipped a check: the chance to fail the next check, not "
         "a proven probability of being positive. Both wizards weigh the same checks, so use one of them."
     )
-    _offer(opened, "Record of checks", belief, "soft_a2_add")
+    _offer_rule(opened, "Record of checks", belief, "soft_a2_add")
 
 
-def _offer(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> None:
-    # The same checks in a second rule would be the same evidence twice.
+def _offer_rule(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> None:
+    # A second rule on the same checks would count the same evidence twice.
     same = [rule for rule in opened.rules if (rule.belief.kind, rule.belief.needs) == (belief.kind, belief.needs)]
     if same:
         st.caption(f":material/check: Rule {plain(same[0].name)} says this{'' if same[0].on else '; it is off'}.")
@@ -114,7 +114,7 @@ def _offer(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> None:
 
 
 def _pick(label: str, options: list[str], words: tuple[str, ...], key: str) -> str:
-    """A choice whose first guess is the option that holds one of the words."""
+    """A choice whose default is the first option that contains one of the words."""
     guess = next((place for place, name in enumerate(options) if any(word in name.lower() for word in words)), 0)
     return st.selectbox(label, options, index=guess, key=key)
 
@@ -142,13 +142,13 @@ def _can_count(opened: OpenRuleSet, table: Table, name: str) -> bool:
 
 
 def ask_log(opened: OpenRuleSet, table: Table) -> None:
-    """A file of checks, what its columns are, and what comes of it."""
+    """Upload a log of checks, choose its columns, and show the soft labels from it."""
     with st.expander("From a log of checks in a file", icon=":material/receipt_long:"):
         column = table.column_with(Role.ID)
         if column is None:
             st.caption("The log names users, so this table needs a column with the role *id*; set it on the Data page.")
             return
-        log = _bring_log(opened)
+        log = _upload_log(opened)
         if log is None:
             return
         named = {what: _guess_column(what, list(log.columns), words) for what, words in NEEDED.items()}
@@ -168,7 +168,7 @@ def ask_log(opened: OpenRuleSet, table: Table) -> None:
         _show_result(opened, table, result)
 
 
-def _bring_log(opened: OpenRuleSet) -> Any:
+def _upload_log(opened: OpenRuleSet) -> Any:
     uploaded = st.file_uploader("One line per check: user, rule, outcome, day", key="soft_log_file")
     if uploaded is not None:
         try:
@@ -193,7 +193,7 @@ def _show_result(opened: OpenRuleSet, table: Table, result: CheckRatioLabels) ->
     st.caption(plain(result.reading))
     show_findings(result.findings)
     if st.button("Add to the data and as a rule", icon=":material/add:", type="primary", key="soft_log_add"):
-        # The rule score, not S: who admitted is a label, and rules must not know labels.
+        # The rule score, not S: in S an admission is a label, and rules must not read labels.
         bigger, column = with_column(table, result.labels.rule_score)
         rule = Rule("Failed a check of the log", ReadyMade(column))
         dataset = opened.workspace.datasets.save(bigger, opened.dataset.name)
@@ -204,7 +204,7 @@ def _show_result(opened: OpenRuleSet, table: Table, result: CheckRatioLabels) ->
 
 
 def with_column(table: Table, values: Any) -> tuple[Table, str]:
-    """The table with one more column, of soft labels, under a name that is free."""
+    """The table with a column of soft labels added, under a name that is not taken."""
     name, place = COLUMN, 2
     while name in table.frame.columns:
         name, place = f"{COLUMN}_{place}", place + 1

@@ -1,4 +1,4 @@
-"""Rows of native widgets: one condition each, of a column, a comparison and its values."""
+"""The conditions of a draft as rows of widgets: each a column, a comparison and its values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAFE_WHOLE = 2**53 - 1
 
 
 class RowKeys:
-    """Keys of the widgets of one row; the column is part of them, since its values are of another kind."""
+    """Keys of the widgets of one row; they name the column, since another column has values of another kind."""
 
     def __init__(self, editor: EditorState, row: int, column: int) -> None:
         self._editor, self._row, self._column = editor, row, column
@@ -59,7 +59,7 @@ def _edit_row(opened: OpenRuleSet, editor: EditorState, columns: list[str], plac
 
 
 def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> None:
-    """First values of a row's widgets; what the analyst or a brush has set since stays."""
+    """Default values of the widgets of a row; values that are set already stay."""
     same = row.column == choices.name
     operators = operators_of(choices)
     operator = row.operator if same and row.operator in operators else operators[0]
@@ -73,7 +73,7 @@ def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> 
 
 
 def editable(opened: OpenRuleSet, rule: Rule, columns: list[str]) -> RuleDraft:
-    """The draft of a saved rule. Questions that the rows of its columns do not offer are kept as they are."""
+    """The draft of a saved rule; a condition that the rows cannot show is kept as it is."""
     draft, rows = draft_of(rule), []
     for row in draft.conditions:
         if row.column not in columns:
@@ -86,7 +86,7 @@ def editable(opened: OpenRuleSet, rule: Rule, columns: list[str]) -> RuleDraft:
 
 
 def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
-    """What can be asked of a column of this kind."""
+    """The comparisons that a column of this kind offers."""
     return tuple(
         sign
         for sign, operator in OPERATORS.items()
@@ -116,7 +116,7 @@ def _ask_limits(keys: RowKeys, choices: ColumnChoices) -> Any:
 
 
 def _ask_levels(keys: RowKeys, choices: ColumnChoices) -> Any:
-    # A rule may name levels that are too rare to be listed; they must not get lost.
+    # A rule may name levels that are too rare to be listed; they are offered too.
     options = list(dict.fromkeys([*choices.levels, *st.session_state[keys("levels")]]))
     return tuple(st.multiselect("Values", options, format_func=str, key=keys("levels")))
 
@@ -138,7 +138,7 @@ def _step(choices: ColumnChoices) -> float:
 
 
 def as_number(value: Any, choices: ColumnChoices) -> Any:
-    """A limit in the type that its widget wants: whole numbers and others do not mix there."""
+    """A limit in the type that its widget needs: a number input does not mix integers and floats."""
     if value is None or isinstance(value, bool) or choices.kind is not Kind.NUMBER:
         return value
     is_whole = choices.is_whole and float(value).is_integer() and abs(value) <= SAFE_WHOLE
@@ -147,7 +147,7 @@ def as_number(value: Any, choices: ColumnChoices) -> Any:
 
 @dataclass(frozen=True)
 class ValueInput:
-    """How a row asks for values of one shape: of which columns, with which first values, by which widgets."""
+    """How a row asks for values of one shape: for which columns, with which defaults, by which widgets."""
 
     suits: Callable[[ColumnChoices], bool]
     start: Callable[[Any, ColumnChoices], dict[str, Any]]

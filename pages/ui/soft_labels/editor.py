@@ -40,25 +40,25 @@ SHAPE_WORDS = (
 
 
 def rule_columns(table: Table) -> list[str]:
-    """The columns that rules may be made of; the truth and the label are for other ends."""
+    """The columns that rules may use: not the truth, the label, ids or weights."""
     return [name for name in table.frame.columns if table.roles[name] not in HIDDEN]
 
 
 def default_column(table: Table, columns: list[str]) -> str:
-    """The column to open first: one of numbers, since a histogram invites to drag."""
+    """The column to open first: the first one of numbers, since it has a histogram."""
     return next((name for name in columns if table.types[name] is ColumnType.NUMBER), columns[0])
 
 
 @dataclass(frozen=True)
 class Cards:
-    """Both cards of the editor: under the chart go the figures, under the belief goes the saving."""
+    """Both cards of the editor; the figures go below the chart, the buttons below the belief."""
 
     chart: DeltaGenerator
     belief: DeltaGenerator
 
 
 def edit_draft(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> tuple[RuleDraft, Cards]:
-    """The editor; returns the draft as its widgets show it, and the cards for what follows from it."""
+    """The editor; returns the draft as its widgets show it, and the cards, to which the page adds more."""
     left, right = st.columns([3, 2], gap="small")
     cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
     first: DraftCondition | None = None
@@ -85,7 +85,7 @@ def _show_kept_condition(editor: EditorState) -> None:
 def _edit_first_row(
     opened: OpenRuleSet, editor: EditorState, columns: list[str], beside: DeltaGenerator
 ) -> DraftCondition | None:
-    """The chart to drag across or to click on; the same as numbers, for the keyboard, goes beside it."""
+    """The chart to drag across or to click on, and beside it the same as inputs, for the keyboard."""
     head, choice = st.columns([2, 3], vertical_alignment="center")
     head.subheader("Where?", anchor=False)
     if not editor.rows:
@@ -111,31 +111,31 @@ def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> N
         is_date = choices.kind is Kind.DATE
         bands = bands_of(opened.usable, choices.name)
         figure = brush_chart(choices.histogram, choices.name, rules=bands, dates=is_date, theme=theme())
-        take: Callable[..., None] = take_brush
+        take: Callable[..., None] = apply_brush
         mode = "box"
         advice = "Drag across the bars to choose a range; double-click to clear it."
     elif choices.levels:
         figure = category_chart(choices.levels, choices.positives, choices.rest, choices.name, theme=theme())
-        take, mode = take_click, "points"
+        take, mode = apply_click, "points"
         advice = "Click a bar to choose it; hold Shift to choose several."
     else:
         st.info("This column holds no values.", icon=":material/info:")
         return
     chart = keys("chart")
-    st.caption(f":material/mouse: {advice}{_whose_bars(opened, choices)}")
+    st.caption(f":material/mouse: {advice}{_counted_rows(opened, choices)}")
     show_chart(figure, chart, on_select=lambda: take(st.session_state, chart, keys, choices), selection_mode=mode)
 
 
-def _whose_bars(opened: OpenRuleSet, choices: ColumnChoices) -> str:
-    """Which rows the bars count, where the page looks at a sample."""
+def _counted_rows(opened: OpenRuleSet, choices: ColumnChoices) -> str:
+    """Which rows the bars count, where the page shows a sample."""
     if opened.dataset.folder is None:
         return ""
     whose = "all" if choices.rows == opened.dataset.n_rows else "the sample's"
     return f" Bars: {whose} {count(choices.rows)} rows."
 
 
-def take_brush(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
-    """What was dragged across becomes the range of the row; a cleared brush clears it."""
+def apply_brush(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
+    """The dragged range becomes the range of the row; clearing the brush clears it."""
     assert choices.histogram is not None
     found = selected_range(_selection(state, chart), choices.histogram)
     low, high = None, None
@@ -143,23 +143,23 @@ def take_brush(state: Any, chart: str, keys: Callable[[str], str], choices: Colu
         if choices.kind is Kind.DATE:
             low, high = (moment_of(end) for end in found)
         else:
-            low, high = rounded_range(*found, _nearly_ends(choices.histogram), choices.is_whole)
+            low, high = rounded_range(*found, _inner_ends(choices.histogram), choices.is_whole)
     state[keys("operator")] = RANGE
     state[keys("low")], state[keys("high")] = as_number(low, choices), as_number(high, choices)
 
 
-def _nearly_ends(histogram: Histogram) -> tuple[float, float]:
-    """The ends of the drawn axis, a hair inside: who drags to the edge means everything beyond it."""
+def _inner_ends(histogram: Histogram) -> tuple[float, float]:
+    """Slightly inside the ends of the drawn axis: dragging to the edge means everything beyond it."""
     edge = histogram.edge
     first, last = float(edge[0]), float(edge[-1])
     if len(edge) > 3:
         width = float(edge[2] - edge[1])
         first, last = max(first, float(edge[1]) - width), min(last, float(edge[-2]) + width)
-    hair = 0.01 * (last - first)
-    return first + hair, last - hair
+    margin = 0.01 * (last - first)
+    return first + margin, last - margin
 
 
-def take_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
+def apply_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
     """The clicked bars become the levels of the row."""
     state[keys("operator")] = LEVELS
     state[keys("levels")] = selected_levels(_selection(state, chart), choices.levels)

@@ -36,7 +36,7 @@ SUSPECTED = "Rows whose soft label lies above the floor."
 
 
 def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
-    """What the draft touches and changes, in figures."""
+    """Figures with the draft included, and how they differ from those of the saved rules."""
     rule = draft.rule() if draft.is_complete else None
     saved = rule_preview(opened.workspace, opened.dataset, opened.text, None, None)
     shown, problem = saved, draft.problem
@@ -53,7 +53,7 @@ def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
 
 
 def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:
-    """How S is spread, with the unsaved rule in it."""
+    """The distribution of soft labels, with the unsaved rule included."""
     with st.container(border=True, height="stretch"):
         title, mark = st.columns([3, 2], vertical_alignment="center")
         whose = "the sample" if is_sample else "all rows"
@@ -127,7 +127,9 @@ def _show_suggestion(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft,
         # A suggestion from a single share of positives can be used; one from a range gives no single number.
         if not isinstance(found.prior, tuple) and found.is_known and draft.shape != AS_IT_IS:
             best = round(found.estimate, 2)
-            st.button(f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_take, args=(editor, best))
+            st.button(
+                f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_use_suggestion, args=(editor, best)
+            )
     for warning in found.warnings:
         st.caption(f":material/warning: {plain(warning)}")
 
@@ -152,7 +154,7 @@ def _show_rank(opened: OpenRuleSet, draft: RuleDraft, preview: RulePreview) -> N
     st.caption(f":material/leaderboard: Rules by lift: {' · '.join(shown)}", help=RANKING)
 
 
-def _take(editor: EditorState, belief: float) -> None:
+def _use_suggestion(editor: EditorState, belief: float) -> None:
     st.session_state[editor.key("belief")] = belief
 
 
@@ -191,10 +193,10 @@ def show_headline(opened: OpenRuleSet) -> None:
         st.metric("Mean soft label", figure(preview.mean), help=meaning("mean soft label"), width=HEADLINE_WIDTH)
         st.metric("Ceiling", figure(preview.ceiling), help=meaning("ceiling"), width=HEADLINE_WIDTH)
         with st.container(width=180, gap="xsmall"):
-            _show_way_on(opened, is_ready=active > 0 and preview.ceiling == preview.ceiling)
+            _show_next_step(opened, is_ready=active > 0 and preview.ceiling == preview.ceiling)
 
 
-def _show_way_on(opened: OpenRuleSet, *, is_ready: bool) -> None:
+def _show_next_step(opened: OpenRuleSet, *, is_ready: bool) -> None:
     if not is_ready:
         st.badge("No rule in use yet", icon=":material/hourglass_empty:", color="gray")
         return
@@ -204,7 +206,7 @@ def _show_way_on(opened: OpenRuleSet, *, is_ready: bool) -> None:
 
 
 def _show_problems(opened: OpenRuleSet) -> None:
-    """Rules that do not fit this table are left out of every figure, and said so."""
+    """Name the rules that do not fit this table and are therefore left out of every figure."""
     broken = [rule for rule in opened.rules if rule.on and rule.id in opened.problems]
     if not broken:
         return

@@ -83,7 +83,7 @@ class OpenRuleSet:
 
 
 def open_rule_set(page: Page, dataset: DatasetRecord) -> OpenRuleSet:
-    """The rules of the page's address; none yet is an empty set."""
+    """The rule set of the page; an empty one before the first is saved."""
     if page.rules is None:
         return OpenRuleSet(page, dataset, RuleSet(), {}, None)
     rules = parse_rules(page.rules.text)
@@ -94,7 +94,7 @@ def open_rule_set(page: Page, dataset: DatasetRecord) -> OpenRuleSet:
 
 
 def remember_version(rule_set: str, number: int) -> None:
-    """The analyst has this version on the screen."""
+    """Remember which version is on the screen, so that a stale edit is noticed."""
     st.session_state["soft_seen"] = {rule_set: number}
 
 

@@ -19,7 +19,7 @@ from spu_core.engines.training_cost import estimate_training, plan_memory, plan_
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.workspace import JobStatus, RunRecord
 
-# How much of the rows one click holds back, in %.
+# The share of rows, in %, that the button judges on.
 LATEST = 20
 POLL_SECONDS = 1.0
 ICONS = {
@@ -44,11 +44,11 @@ CURVE_WORDS = {
 
 
 def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
-    """Whether anything is believed about unlabelled rows; a table without beliefs and labels ends the page."""
+    """Whether there are soft labels; a table without soft labels and without labels ends the page."""
     has_beliefs = page.rules is not None or table.column_with(Role.SOFT_LABEL) is not None
     if table.is_labeled.all():
         check = "Nothing is left to find. Check which values of the label mean a confirmed positive."
-        page.say_empty("Every row is a confirmed positive.", check, "Data")
+        page.show_empty("Every row is a confirmed positive.", check, "Data")
     if not has_beliefs and not table.is_labeled.any():
         page.need_rules()
     if not has_beliefs:
@@ -263,6 +263,6 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
 
 
 def _records(page: Page, view: TrainingView) -> list[RunRecord]:
-    """The runs of this job that are still there: one may have been deleted since."""
+    """The runs of this job that were not deleted since."""
     assert page.dataset is not None
     return [record for record in page.workspace.runs.list(page.dataset.id) if record.id in view.runs]

@@ -1,4 +1,5 @@
-"""Prior: what every source says about the share of positives, and why they may differ."""
+"""What the figures of a model rest on: the share of positives, the beliefs of the rules (sensitivity), whether the
+model only repeats the rules (echo), and whether confirmed positives are typical (selection bias)."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def show_prior(model: EvaluatedModel) -> None:
             for source in report.sources:
                 title = TITLES.get(source.name, source.name)
                 st.metric(plain(title), source.text, help=WORDS[source.name], width="content")
-        _say(report)
+        _show_sentences(report)
         show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
     st.caption(
         "The thick lines are ranges, no confidence intervals: the true share can lie anywhere in them. The line of an "
@@ -62,7 +63,7 @@ def show_prior(model: EvaluatedModel) -> None:
     )
 
 
-def _say(report: PriorReport) -> None:
+def _show_sentences(report: PriorReport) -> None:
     box = st.success if report.agrees else st.warning
     icon = ":material/check_circle:" if report.agrees else ":material/warning:"
     box("  \n".join(plain(sentence) for sentence in report.sentences), icon=icon)
@@ -129,7 +130,7 @@ def _show_echo(model: EvaluatedModel) -> None:
     asked = echo_job(model.record, model.dataset, model.rules)
     job = latest_echo(model.workspace, asked)
     if job is not None and not job.status.is_over:
-        st.fragment(_watch, run_every=POLL_SECONDS)(model.page, job.id)
+        st.fragment(_show_echo_progress, run_every=POLL_SECONDS)(model.page, job.id)
         return
     if job is not None and job.status is JobStatus.FINISHED:
         _show_report(echo_result(job))
@@ -143,7 +144,7 @@ def _show_echo(model: EvaluatedModel) -> None:
     st.caption("It runs in the background: you can go on with other work, close this tab, and come back.")
 
 
-def _watch(page: Page, token: str) -> None:
+def _show_echo_progress(page: Page, token: str) -> None:
     with show_errors(page.title):
         job = next((each for each in jobs_now(page.workspace) if each.id == token), None)
         if job is None or job.status.is_over:

@@ -1,4 +1,4 @@
-"""The audit planner: what n checks will be worth before anybody spends them."""
+"""The Audit section: choose an audit or plan a new one, and the bounds to expect from a number of checks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def show_planner(model: EvaluatedModel) -> None:
             st.number_input("Seed", 0, 2**31 - 1, 0, key="trust_seed", help="The same seed draws the same rows again.")
         )
         table = audit_outlook(model, target, prior)
-        _show_promise(model, checks, target, prior)
+        _show_expected(model, checks, target, prior)
         if st.button("Draw these rows", type="primary", key="trust_draw", icon=":material/casino:"):
             plan = draw_audit(model, checks, target, prior, seed)
             audit = save_audit(model.workspace, model.record, plan, model.rules)
@@ -87,7 +87,7 @@ def _ask_prior() -> float | None:
     return float(value) or None
 
 
-def _show_promise(model: EvaluatedModel, checks: int, target: str, prior: float | None) -> None:
+def _show_expected(model: EvaluatedModel, checks: int, target: str, prior: float | None) -> None:
     expected, (low, high) = expected_audit(model, checks, target, prior)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.metric(
@@ -134,14 +134,14 @@ def show_audit(model: EvaluatedModel) -> None:
 
 
 def _choose(model: EvaluatedModel) -> AuditRecord | None:
-    """An audit of this model and this S, or a new one; the address keeps the choice."""
+    """An audit of this model and these soft labels, or None for a new one; the address keeps the choice."""
     audits = {audit.id: audit for audit in audits_of(model.workspace, model.record, model.rules)}
-    _say_others(model, len(audits))
+    _show_others(model, len(audits))
     if not audits:
         return None
     wanted = st.query_params.get("audit", next(iter(audits)))
     options = [*audits, NEW]
-    # The key carries the number of audits, so that a new one is chosen as soon as it is drawn.
+    # The key contains the number of audits, so that a new audit is chosen as soon as it is drawn.
     chosen = st.selectbox(
         "Audit",
         options,
@@ -159,7 +159,7 @@ def _title(audit: AuditRecord) -> str:
     return f"{audit.name} · {audit.made:%d %b %H:%M}"
 
 
-def _say_others(model: EvaluatedModel, count: int) -> None:
+def _show_others(model: EvaluatedModel, count: int) -> None:
     others = len(model.workspace.audits.list(model.record.id)) - count
     if others:
         st.caption(

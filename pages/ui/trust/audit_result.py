@@ -1,4 +1,4 @@
-"""What the verdicts of an audit say: figures with bounds, and the paper's assumptions."""
+"""The review list of an audit, its verdicts (uploaded or entered), and what they say: figures and assumptions."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def show_verdicts(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) ->
 
 
 def _upload(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
-    # After a save the uploader starts anew: what was kept is in the workspace now.
+    # After a save the uploader gets a new key and is empty; the verdicts are in the workspace.
     turn = st.session_state.get("trust_upload_turn", 0)
     given = st.file_uploader(
         "The filled list",

@@ -6,13 +6,10 @@ the model flags or how many outcomes were recorded so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pandas as pd
 
 from pages.ui.compare.cached import compare_stored_runs
-from pages.ui.shared.cached import cache_result, load_table
+from pages.ui.shared.cached import Keys, cache_result, load_table
 from pages.ui.trust.model import EvaluatedModel
 from spu_core.engines.audit_results import AuditResult, audit_result, audits_of, truth_of
 from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
@@ -50,7 +47,6 @@ from spu_core.trust.sensitivity import affordable_draws
 from spu_core.workspace import AuditRecord, DatasetRecord, QueueRecord, Workspace
 
 MOST_RUNS = 8
-Keys = dict[str | type, Callable[[Any], Any]]
 BY_MODEL: Keys = {EvaluatedModel: lambda model: model.key}
 BY_THRESHOLD: Keys = {EvaluatedModel: lambda model: (*model.key, model.threshold)}
 BY_OUTCOMES: Keys = {EvaluatedModel: lambda model: (*model.key, model.workspace.queues.state())}

@@ -74,9 +74,9 @@ def choose_model(page: Page) -> EvaluatedModel:
     dataset = page.need_dataset()
     records = _runs(page, dataset)
     if not records:
-        page.say_empty("No models yet.", "Trust is about a model; train some candidates first.", "Train")
+        page.show_empty("No models yet.", "Trust is about a model; train some candidates first.", "Train")
     if dataset.folder is not None:
-        page.say_empty(
+        page.show_empty(
             "These rows stay in a folder.",
             "This page looks at single rows again and again, so it needs them in memory. Bring a sample of the rows as "
             "a file, train on it, and ask here about that model.",

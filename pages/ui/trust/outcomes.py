@@ -1,4 +1,4 @@
-"""Check outcomes: whom to check, what came of it, how good each model is, and what the next training learns."""
+"""The Check outcomes section: its four steps, and the main figures above them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS = ("surrender ratio", "pass ratio", "random holdout", "arm", "review queue
 
 
 def show_outcomes(model: EvaluatedModel) -> None:
-    """The loop of checks: one step at a time, with what is known so far above it."""
+    """One step at a time: whom to check, record outcomes, ratios of each model, what the next training learns."""
     chosen = choose_by_address("loop", {token: title for token, (title, _) in STEPS.items()})
     _show_headline(model, all_checks(model))
     STEPS[chosen][1](model)

@@ -1,4 +1,4 @@
-"""Step 4: what the outcomes change (labels, failure ratios, records, rules), the next training, and what came of it."""
+"""Step 4: what the outcomes change (labels, failure ratios, rules), the next training, and a comparison with before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ POLL_SECONDS = 1.0
 
 
 def show_learn(model: EvaluatedModel) -> None:
-    """The proposal, the button, and the lineage of what was learnt before."""
+    """What the outcomes would change, the button that applies it, and what was learnt before."""
     if all_checks(model) is None:
         st.info("No outcome was recorded yet, so there is nothing to learn from.", icon=":material/info:")
         return
@@ -47,7 +47,7 @@ def show_learn(model: EvaluatedModel) -> None:
 
 
 def _ask_rows(model: EvaluatedModel) -> DatasetRecord:
-    """The table that learns: outcomes belong to the rows that were flagged, at hand or in another population."""
+    """The table that learns: this one or another one whose rows were checked."""
     there = {each.id: each for each in model.workspace.datasets.list()}
     checked = [each.dataset for each in queues(model) if each.dataset in there]
     others = [token for token in dict.fromkeys(checked) if own_checks(model, token) is not None]
@@ -93,39 +93,39 @@ def _ask_plan() -> FeedbackPlan:
 
 
 def _show_proposal(found: Feedback) -> None:
-    told = found.summary
+    summary = found.summary
     cards = st.columns(4, gap="small")
     show_figure(
         cards[0],
         "Confirmed positives",
-        count(told["labelled_after"]),
-        f"{count(told['labelled_before'])} before",
+        count(summary["labelled_after"]),
+        f"{count(summary['labelled_before'])} before",
         about="label",
     )
     show_figure(
         cards[1],
         "Kept for measuring",
-        count(told["withheld"]),
+        count(summary["withheld"]),
         "by chance, unlabelled",
         about="random holdout",
     )
     show_figure(
         cards[2],
         "Mean soft label",
-        figure(told["mean_after"]),
-        f"{figure(told['mean_before'])} before",
+        figure(summary["mean_after"]),
+        f"{figure(summary['mean_before'])} before",
         about="mean soft label",
     )
     show_figure(
         cards[3],
         "Ceiling",
-        figure(told["ceiling_after"]),
-        f"{figure(told['ceiling_before'])} before",
+        figure(summary["ceiling_after"]),
+        f"{figure(summary['ceiling_before'])} before",
         about="ceiling",
     )
 
-    rows = count(told["changed_rows"])
-    st.caption(f":material/edit_note: {count(told['checks'])} checks change the soft label of {rows} rows.")
+    rows = count(summary["changed_rows"])
+    st.caption(f":material/edit_note: {count(summary['checks'])} checks change the soft label of {rows} rows.")
 
 
 def _show_ratios(found: Feedback) -> None:
@@ -181,7 +181,7 @@ def _show_rules(found: Feedback) -> None:
 
 
 def _show_lineage(model: EvaluatedModel, rows: DatasetRecord) -> None:
-    """What was learnt from these rows or led to them, the newest first, with its next training."""
+    """Earlier feedback from or into these rows, the newest first, with the next training."""
     family = model.workspace.feedbacks.family(rows.id)
     records = [
         record
@@ -194,22 +194,23 @@ def _show_lineage(model: EvaluatedModel, rows: DatasetRecord) -> None:
     there = {record.id: record for record in model.workspace.datasets.list()}
     for record in records:
         with st.container(border=True, key=f"learnt_{record.id}"):
-            _say_lineage(record, {token: found.name for token, found in there.items()})
+            _show_feedback(record, {token: found.name for token, found in there.items()})
             if record.target in there:
                 query = {**model.page.query, "dataset": record.target}
                 show_next_training(model, record)
                 link_to(step_named("Data"), "Open the new data", query)
 
 
-def _say_lineage(record: FeedbackRecord, names: dict[str, str]) -> None:
-    told = record.detail
+def _show_feedback(record: FeedbackRecord, names: dict[str, str]) -> None:
+    summary = record.detail
     source, target = (plain(names.get(token, "a deleted dataset")) for token in (record.source, record.target))
     st.markdown(f"**{source} → {target}** · {record.made:%d %b %Y, %H:%M}")
-    rules = told.get("rules_after")
+    rules = summary.get("rules_after")
+    made = len(summary["queues"])
     st.caption(
-        f"{count(told['checks'])} checks of {count(len(told['queues']))} queue{'s' * (len(told['queues']) != 1)} · "
-        f"{count(told['confirmed'])} new positives, {count(told['withheld'])} kept for measuring · rules version "
-        f"{rules[1] if rules else '–'} · mean S {share(told['mean_before'])} → {share(told['mean_after'])}"
+        f"{count(summary['checks'])} checks of {count(made)} queue{'s' * (made != 1)} · "
+        f"{count(summary['confirmed'])} new positives, {count(summary['withheld'])} kept for measuring · rules version "
+        f"{rules[1] if rules else '–'} · mean S {share(summary['mean_before'])} → {share(summary['mean_after'])}"
     )
 
 
@@ -219,18 +220,18 @@ def show_next_training(model: EvaluatedModel, record: FeedbackRecord) -> None:
     active = [view for view in views if view.is_active]
     runs = model.workspace.runs.list(record.target)
     if active:
-        st.fragment(_watch, run_every=POLL_SECONDS)(model, record)
+        st.fragment(_show_training_progress, run_every=POLL_SECONDS)(model, record)
     elif runs:
         _compare(model, runs[0].id)
     else:
-        _say_failure(views)
+        _show_failure(views)
         label = f"Train {plain(model.record.name)} again on it"
         if st.button(label, icon=":material/play_arrow:", key=f"retrain_{record.id}", type="primary"):
             start_worker(model.workspace, retraining_job(model.workspace, model.record.id, record))
             st.rerun()
 
 
-def _watch(model: EvaluatedModel, record: FeedbackRecord) -> None:
+def _show_training_progress(model: EvaluatedModel, record: FeedbackRecord) -> None:
     with show_errors("Trust"):
         views = training_jobs(jobs_now(model.workspace), record.target)
         active = [view for view in views if view.is_active]
@@ -239,13 +240,13 @@ def _watch(model: EvaluatedModel, record: FeedbackRecord) -> None:
         st.progress(active[0].job.share, text=plain(active[0].job.message or "Waiting for its turn"))
 
 
-def _say_failure(views: tuple[TrainingView, ...]) -> None:
+def _show_failure(views: tuple[TrainingView, ...]) -> None:
     if views and views[0].job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED, JobStatus.CANCELLED):
         st.warning(f"The last training did not finish. {plain(views[0].job.error)}", icon=":material/error:")
 
 
 def _compare(model: EvaluatedModel, new: str) -> None:
-    """Against the model that was chosen above, or, where that is the new one, against its parent's."""
+    """Compare the new run with the chosen model, or, if that is the new run, with the same candidate trained before."""
     workspace = model.workspace
     target = workspace.runs.get(new).dataset
     family = workspace.feedbacks.family(target)[1:]

@@ -1,4 +1,4 @@
-"""Step 1: spend a budget of checks on the top of one or two models, on chance, or where model and rules disagree."""
+"""Step 1: make a review queue from the top of one or two models, at random, or where model and rules disagree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the
 
 
 def show_flag(model: EvaluatedModel) -> None:
-    """Ask for the budget, show who would be checked, make the queue, and hand it out."""
+    """Ask for the budget, show who would be checked, make the queue, and offer it as CSV."""
     with st.container(border=True):
         _ask_top(model)
     with st.container(border=True):
@@ -39,7 +39,7 @@ def _ask_top(model: EvaluatedModel) -> None:
         runs, plan, again = _ask_plan(model, rows)
     chosen, balance = preview_queue(model, rows, runs, plan, again)
     with says:
-        _say_plan(chosen, balance, plan.random_share > 0)
+        _show_plan(chosen, balance, plan.random_share > 0)
         if st.button("Make this queue", type="primary", icon=":material/playlist_add_check:", key="queue_make"):
             request = QueueRequest(dataset=rows.id, runs=runs, plan=plan, again=again)
             st.query_params["queue"] = make_queue(model.workspace, request).id
@@ -47,7 +47,7 @@ def _ask_top(model: EvaluatedModel) -> None:
 
 
 def _ask_population(model: EvaluatedModel) -> DatasetRecord:
-    """The rows at hand, or another stored table that the model can score: the users of next week."""
+    """The rows of this dataset, or another stored table that the model can score, such as new users."""
     known = {each.id: each for each in tables_to_flag(model)}
     chosen = st.selectbox(
         "Flag from",
@@ -82,7 +82,7 @@ def _ask_plan(model: EvaluatedModel, rows: DatasetRecord) -> tuple[tuple[str, ..
     return runs, QueuePlan(budget=int(budget), random_share=chance / 100, seed=int(seed), turn=turn), again
 
 
-def _say_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
+def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
     lines = [
         {"arm": each.arm, "users open to it": each.users, "checks": each.checks, "share": 100 * each.chance}
         for each in chosen.plans
@@ -158,8 +158,8 @@ def _show_queues(model: EvaluatedModel) -> None:
         with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"queue_{queue.id}"):
             st.markdown(f"**{plain(queue.name)}**", width="content")
             st.caption(_words(model, queue), width="stretch")
-            _offer(model, queue, blind=False)
-            _offer(model, queue, blind=True)
+            _offer_csv(model, queue, blind=False)
+            _offer_csv(model, queue, blind=True)
 
 
 def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
@@ -170,7 +170,7 @@ def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
     return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users{where} ({arms}) · {count(done)} outcomes"
 
 
-def _offer(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
+def _offer_csv(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
     st.download_button(
         "Blind CSV" if blind else "CSV",
         lambda: queue_csv(model.workspace, queue.id, blind=blind),
@@ -188,5 +188,5 @@ def _share(model: EvaluatedModel) -> float:
 
 
 def today() -> str:
-    """The day of looking."""
+    """The current day (UTC)."""
     return datetime.now(UTC).date().isoformat()

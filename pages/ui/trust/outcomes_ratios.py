@@ -1,4 +1,4 @@
-"""Step 3: surrender and pass ratio of each arm, two models against each other, over time, and without feedback bias."""
+"""Step 3: surrender and pass ratio of each arm, compared, over time, without feedback bias; and label delay."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHOSE_MODEL = (
 
 
 def show_ratios(model: EvaluatedModel) -> None:
-    """The ratios with their intervals, and what they rest on."""
+    """The ratios with their intervals, and the checks behind them."""
     found = all_checks(model)
     if found is None:
         st.info("No outcome was recorded yet: hand a queue out, and record what comes back.", icon=":material/info:")
@@ -48,7 +48,7 @@ def show_ratios(model: EvaluatedModel) -> None:
         st.subheader("Pass ratio", anchor=False, help=meaning("pass ratio"))
         show_chart(outcome_ratio_chart(ratios, which="pass_", theme=theme()), key="ratio_pass")
     _show_ratio_table(ratios, found)
-    _say_populations(model, found)
+    _show_populations(model, found)
     _compare(found)
     _over_time(found)
     _show_holdout(model, days)
@@ -56,7 +56,7 @@ def show_ratios(model: EvaluatedModel) -> None:
 
 
 def _ask_age(found: LoopChecks) -> int:
-    """Checks that were asked for lately may still be open, and the open ones are not like the others."""
+    """How old checks must be: recent ones may still be open, and open checks can differ from finished ones."""
     waiting = sum(found.open.values())
     with st.container(horizontal=True, vertical_alignment="center", key="ratio_cut_row"):
         days = st.number_input(
@@ -99,8 +99,8 @@ def _show_ratio_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
         st.caption(f":material/warning: {plain(warning)}")
 
 
-def _say_populations(model: EvaluatedModel, found: LoopChecks) -> None:
-    """Where users of several tables were checked, the ratios speak of the mixture."""
+def _show_populations(model: EvaluatedModel, found: LoopChecks) -> None:
+    """Name the tables where users of several tables were checked: the ratios are about all of them together."""
     names, seen = dataset_names(model), set(found.queue.tolist())
     tables = dict.fromkeys(
         plain(names.get(each.dataset, "a deleted table")) for each in queues(model) if each.id in seen

@@ -1,4 +1,4 @@
-"""Step 2: record what the checks found, from a file or in a table; corrections stand beside what they correct."""
+"""Step 2: record the outcomes of checks, from a file or in a table; a correction keeps what it corrects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show_record(model: EvaluatedModel) -> None:
     by_file, by_hand = st.columns([2, 3], gap="medium")
     with by_file, st.container(border=True):
         _record_file(model, queue)
-        _offer_game(model, queue)
+        _offer_simulated_outcomes(model, queue)
     with by_hand, st.container(border=True):
         _record_by_hand(model, queue)
     _show_history(model, queue)
@@ -66,14 +66,14 @@ def _record_file(model: EvaluatedModel, queue: QueueRecord) -> None:
     if uploaded is None:
         return
     found = read_outcome_file(model.workspace, queue.id, read_upload(uploaded))
-    _say_file(found)
+    _show_file(found)
     if found.lines and st.button(
         f"Record {count(len(found.lines))} outcomes", type="primary", icon=":material/save:", key="record_save_file"
     ):
-        _keep(model, queue, found, uploaded.name)
+        _save(model, queue, found, uploaded.name)
 
 
-def _say_file(found: OutcomeFile) -> None:
+def _show_file(found: OutcomeFile) -> None:
     st.markdown(f":material/description: {plain(found.sentence)}")
     if found.unknown:
         shown = ", ".join(plain(name) for name in found.unknown[:20])
@@ -83,14 +83,14 @@ def _say_file(found: OutcomeFile) -> None:
         )
 
 
-def _keep(model: EvaluatedModel, queue: QueueRecord, found: OutcomeFile, source: str) -> None:
+def _save(model: EvaluatedModel, queue: QueueRecord, found: OutcomeFile, source: str) -> None:
     many = record_outcomes(model.workspace, queue.id, found.lines, source=source)
     st.toast(f"{count(many)} new outcomes recorded.", icon=":material/check:")
     st.rerun()
 
 
-def _offer_game(model: EvaluatedModel, queue: QueueRecord) -> None:
-    """The sample has no reviewers, but the game that it was drawn from can answer."""
+def _offer_simulated_outcomes(model: EvaluatedModel, queue: QueueRecord) -> None:
+    """Outcomes for the sample, from the simulated game that it was drawn from."""
     players = simulated_players(model.workspace, model.dataset)
     if players is None or queue.dataset not in model.workspace.feedbacks.family(model.dataset.id):
         return
@@ -133,7 +133,7 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
     )
     if st.button(label, icon=":material/save:", key="record_save_table", disabled=changed.empty):
         filled = changed.assign(day=[day or today() for day in changed["day"].fillna("")])
-        _keep(model, queue, read_outcome_file(model.workspace, queue.id, filled), "table")
+        _save(model, queue, read_outcome_file(model.workspace, queue.id, filled), "table")
 
 
 def _show_history(model: EvaluatedModel, queue: QueueRecord) -> None:

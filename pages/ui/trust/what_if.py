@@ -1,4 +1,4 @@
-"""What if: what AUC_SPU would say about the true AUC, if Theorem 2 held."""
+"""The What if section: what AUC_SPU would imply about the true AUC, if Theorem 2 held."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUANTITIES: dict[Quantity, str] = {"true_auc": "True AUC", "tpr": "TPR", "fpr": 
 
 
 def show_what_if(model: EvaluatedModel) -> None:
-    """Three numbers that E[S] ties together, and what they would imply."""
+    """Three numbers, of which E[S] fixes one, and what they would imply."""
     what_if = implied_figures(model)
     audit = newest_audit(model)
     _show_status(audit)
@@ -53,7 +53,7 @@ def show_what_if(model: EvaluatedModel) -> None:
 
 
 def _show_status(audit: AuditResult | None) -> None:
-    """How far the assumption may be believed; only an audit has tested it."""
+    """Whether the assumption was tested by an audit, and with which result."""
     if audit is None:
         st.info(
             "**A what-if, not an estimate.** It holds only if S does not depend on the score within each true class. "
@@ -116,12 +116,12 @@ def _offer_markers(what_if: WhatIf, state: str, markers: tuple[Marker, ...]) -> 
                 key=f"trust_take_{marker.name}",
                 type="tertiary",
                 icon=":material/my_location:",
-                on_click=_take,
+                on_click=_use_marker,
                 args=(what_if, state, marker),
             )
 
 
-def _take(what_if: WhatIf, state: str, marker: Marker) -> None:
+def _use_marker(what_if: WhatIf, state: str, marker: Marker) -> None:
     st.session_state[state] = what_if.default((marker,))
 
 
@@ -146,7 +146,7 @@ def _help(found: Interval) -> str:
 
 
 def _known_markers(model: EvaluatedModel, audit: AuditResult | None) -> tuple[Marker, ...]:
-    """The audit first, then the truth."""
+    """Known values: from the newest audit, and from the truth column."""
     found = [] if audit is None else [audit.marker]
     truth = true_figures(model)
     if truth:
@@ -155,7 +155,7 @@ def _known_markers(model: EvaluatedModel, audit: AuditResult | None) -> tuple[Ma
 
 
 def _upper_limit(model: EvaluatedModel) -> tuple[Marker, ...]:
-    """The upper estimate of π where it was asked for: a limit on the map, never a value to take over."""
+    """The upper estimate of π, if asked for: a limit on the map, not a value to use."""
     asked = st.toggle(
         "Mark the upper estimate of π",
         key="trust_bbe",
