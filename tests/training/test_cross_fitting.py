@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from dataclasses import replace
 
+import lightgbm
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
@@ -50,6 +53,48 @@ def test_equal_configs_give_equal_bits_in_any_company(world, quick):
 
     np.testing.assert_array_equal(alone.score, together.score)
     np.testing.assert_array_equal(alone.fit_all().score(table.frame), together.fit_all().score(table.frame))
+
+
+def test_at_most_seven_functions_of_ours_lie_between_cross_fit_and_the_library(world, quick, monkeypatch):
+    table, soft_labels = world
+    ours: list[str] = []
+
+    def train(*args, **options):
+        names = [
+            frame.f_code.co_name for frame, _ in traceback.walk_stack(None) if "/spu_core/" in frame.f_code.co_filename
+        ]
+        ours[:] = names[: names.index("cross_fit") + 1]
+        return library(*args, **options)
+
+    library = lightgbm.train
+    monkeypatch.setattr(lightgbm, "train", train)
+    cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)
+
+    assert 1 < len(ours) <= 7, ours
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"table": pd.DataFrame({"a": [1.0]})},
+            r"table must be a Table or TableFolder, got DataFrame; use Table.from_f",
+        ),
+        ({"table": np.zeros((3, 2))}, "table must be a Table or TableFolder, got ndarray"),
+        (
+            {"soft_labels": np.zeros(3)},
+            r"soft labels must be SoftLabels, got ndarray; use soft_labels_for\(table, rules\)",
+        ),
+        ({"config": {"folds": 3}}, "config must be a TrainConfig, got dict"),
+        ({"split": np.zeros(3)}, "split must be a FoldAssignment, got ndarray"),
+        ({"candidates": [3]}, "A candidate must be a Candidate or the key of a method, got 3"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_a_hint(world, quick, change, sentence):
+    given = {"table": world[0], "soft_labels": world[1], "candidates": ["lightgbm"], "config": quick, **change}
+
+    with pytest.raises(TrainingError, match=sentence):
+        cross_fit(**given)
 
 
 def test_another_seed_gives_other_folds(world, quick):

@@ -100,7 +100,7 @@ def test_out_of_time_learns_from_the_past_only():
 def test_no_part_has_a_group_on_both_sides_even_out_of_time():
     table, soft_labels = make_world(300, house="group")
     for config in (TrainConfig(folds=3, hold_out=0.2), TrainConfig(folds=3), TrainConfig(folds=3, out_of_time=0.05)):
-        for part in make_split(table, soft_labels, config).parts():
+        for part in make_split(table, soft_labels, config).folds():
             assert not set(table.groups[part.train]) & set(table.groups[part.score])
             assert not (part.train & part.score).any()
 
@@ -108,7 +108,7 @@ def test_no_part_has_a_group_on_both_sides_even_out_of_time():
 def test_every_row_is_scored_exactly_once():
     table, soft_labels = make_world(300)
     for config in (TrainConfig(), TrainConfig(hold_out=0.25), TrainConfig(out_of_time=0.25)):
-        scored = sum(part.score.astype(int) for part in make_split(table, soft_labels, config).parts())
+        scored = sum(part.score.astype(int) for part in make_split(table, soft_labels, config).folds())
         assert (scored == 1).all()
 
 
