@@ -119,15 +119,44 @@ def p_value_words(value: float | None) -> str:
 def auc_spu_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """AUC_SPU with a confidence interval on the logit scale; rows of one group are taken as dependent.
+    """AUC_SPU with a confidence interval.
 
+    The interval is Student's t on the logit scale. It treats the soft labels and the score as given, and the rows (or
+    groups of rows) as independent.
+
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score : array-like of float
+        Model output; higher means more suspicious.
+    level : float, default 0.95
+        Confidence level.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row (customer, patient). Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    Interval
+        `.estimate`, `.low`, `.high`, `.standard_error`, and `.warning` where there are too few positives for a reliable
+        interval.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> interval = auc_spu_interval([1, 0.7, 0.4, 0, 0.1, 0], [5, 4, 1, 2, 3, 0])
     >>> interval.low < interval.estimate < interval.high
     True
     >>> interval.warning
     'The effective number of positives is 2.9; below 10 such intervals tend to be too narrow.'
     """
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     return rows.on_logit(influence_of(rows.masses, rows.score))
 
 
@@ -143,7 +172,7 @@ def auc_spu_ceiling_interval(
     soft_label: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """The ceiling with a confidence interval; exactly 1 without uncertainty where every soft label is 0 or 1."""
-    rows = _Rows.check(soft_label, soft_label, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, soft_label, level, sample_weight, groups)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     if ceiling.auc >= 1.0:
         return Interval(1.0, 1.0, 1.0, 0.0, rows.level, rows.warning)
@@ -154,7 +183,7 @@ def ceiling_gap_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """How far AUC_SPU stays below the ceiling; never negative."""
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     return rows.on_logit(ceiling - reached)
@@ -164,7 +193,7 @@ def ceiling_share_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½), in [−1, 1]."""
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     room = ceiling.auc - 0.5
@@ -183,15 +212,40 @@ def compare_auc_spu(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Difference:
-    """AUC_SPU of `score_a` minus that of `score_b`, paired on the same rows.
+    """Paired difference in AUC_SPU of two scores on the same rows.
 
-    The p-value concerns these two fitted scores and takes the soft labels as given.
+    The p-value is about these two scores as they are, and treats the soft labels as given.
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score_a, score_b : array-like of float
+        Scores of the two models for the same rows.
+    level : float, default 0.95
+        Confidence level.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row (customer, patient). Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    Difference
+        AUC_SPU of `score_a` minus that of `score_b`, with `.low`, `.high` and `.p_value`.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> difference = compare_auc_spu([1, 0.7, 0.4, 0, 0.1, 0], [5, 4, 1, 2, 3, 0], [5, 4, 1, 2, 3, 0])
     >>> difference.estimate, difference.p_value, difference.can_be_told_apart
     (0.0, 1.0, False)
     """
-    rows = _Rows.check(soft_label, score_a, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score_a, level, sample_weight, groups)
     first = influence_of(rows.masses, rows.score)
     second = influence_of(rows.masses, check_score(score_b, rows.score.size, "score_b"))
     spread = spread_of(first - second, rows.masses, rows.groups)
@@ -201,7 +255,7 @@ def compare_auc_spu(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CheckedRows:
     """Checked input of one interval."""
 
     masses: Masses
@@ -210,7 +264,7 @@ class _Rows:
     level: float
 
     @classmethod
-    def check(cls, soft_label: Any, score: Any, level: float, sample_weight: Any, groups: Any) -> _Rows:
+    def check(cls, soft_label: Any, score: Any, level: float, sample_weight: Any, groups: Any) -> _CheckedRows:
         masses, score = check_rows(soft_label, score, sample_weight)
         level = check_share(level, "level", ScoreError)
         return cls(masses, score, check_optional_groups(groups, score.size), level)
