@@ -39,7 +39,7 @@ class Setting:
 
     @property
     def law(self) -> str:
-        """What values are allowed, in words."""
+        """Which values are allowed."""
         words = {
             "flag": "true or false",
             "choice": f"one of {', '.join(map(repr, self.choices))}",
@@ -50,7 +50,7 @@ class Setting:
         return f"{words}, or None" if self.optional else words
 
     def check(self, value: Any) -> Any:
-        """The value itself, or an error that states the law."""
+        """The value itself, or an error that says what is allowed."""
         if not ((value is None and self.optional) or self._allows(value)):
             raise TrainingError(f"{self.name} must be {self.law}, got {value!r}.")
         return value
@@ -131,7 +131,7 @@ SUBSAMPLE = Setting(
     help="Share of rows each tree sees.",
 )
 
-# Below this many rows the threads of a booster wait for each other longer than they work.
+# With fewer rows, the threads of a booster wait for each other longer than they work.
 ROWS_WORTH_A_THREAD = 10_000
 
 

@@ -23,7 +23,7 @@ class SoftCnn(SoftLearner):
     """Three convolutions with batch norm for square images whose pixels are the columns (row by row, channels last).
 
     AdamW with a one-cycle rate on mini-batches of soft cross-entropy. Grey images of 28×28 have 784 columns,
-    colour images of 32×32 have 3,072; a number of columns that fits neither is refused in words.
+    colour images of 32×32 have 3,072; other numbers of columns are refused.
     """
 
     key = "cnn"
@@ -75,7 +75,7 @@ class SoftCnn(SoftLearner):
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         torch = _torch()
         self.shape_ = image_shape(features.active.size)
-        # Random numbers of torch are global: they are put back, so that training leaves no trace in the caller.
+        # The random state of torch is global; it is restored after the fit.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             matrix = features.matrix

@@ -77,9 +77,9 @@ class SoftForest(SoftLearner):
         self.trees_["start"] = np.cumsum([0] + [tree.node_count for tree in trees])
 
     def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> Any:
-        """Grow as many trees at a time as take a moment, so that progress can be told and the fit cancelled.
+        """Grow the trees in steps that take a moment each, so that progress can be reported and the fit cancelled.
 
-        scikit-learn draws the seeds of all trees in one row, so the forest does not depend on the steps.
+        scikit-learn draws the seeds of all trees in one sequence, so the forest does not depend on the steps.
         """
         from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 

@@ -35,8 +35,8 @@ class SoftLightGBM(SoftLearner):
     True
     >>> SoftLightGBM(objective="binary").fit(X, np.linspace(0, 1, 40))
     Traceback (most recent call last):
-    spu_core.errors.TrainingError: LightGBM's objective 'binary' takes every soft label above 0 for a positive
-    without a word; use objective='cross_entropy', which equals it on hard labels.
+    spu_core.errors.TrainingError: LightGBM's objective 'binary' silently treats every soft label above 0 as a
+    positive; use objective='cross_entropy', which equals it on hard labels.
     """
 
     key = "lightgbm"
@@ -110,7 +110,7 @@ class SoftLightGBM(SoftLearner):
 
         if self.objective == "binary" and np.any((target != 0.0) & (target != 1.0)):
             raise TrainingError(
-                "LightGBM's objective 'binary' takes every soft label above 0 for a positive without a word; "
+                "LightGBM's objective 'binary' silently treats every soft label above 0 as a positive; "
                 "use objective='cross_entropy', which equals it on hard labels."
             )
         data = features.binned(self.max_bin, target, weight)

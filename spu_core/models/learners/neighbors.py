@@ -77,7 +77,7 @@ class SoftNeighbors(SoftLearner):
         return np.clip(np.concatenate(blocks), 0.0, 1.0)
 
     def _score_block(self, features: Features) -> np.ndarray:
-        """Every block has the same size: the search picks its way, and so breaks ties, by the number of rows."""
+        """Blocks have one size: the search algorithm, and so the order of ties, depends on the number of rows."""
         found = self.view_.transform_rows(features).astype(np.float32)
         query = np.zeros((BLOCK, max(found.shape[1], 1)), dtype=np.float32)
         query[: len(found), : found.shape[1]] = found

@@ -76,9 +76,9 @@ class SoftNetwork(SoftLearner):
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         with one_blas_thread():
-            self._descend(features, target, np.ones(target.size) if weight is None else weight, monitor)
+            self._train(features, target, np.ones(target.size) if weight is None else weight, monitor)
 
-    def _descend(self, features: Features, target: np.ndarray, weight: np.ndarray, monitor: FitMonitor) -> None:
+    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, monitor: FitMonitor) -> None:
         self.view_ = features.linear_view()
         rows = self.view_.transform_rows(features).astype(np.float32)
         rng = np.random.default_rng(self.seed)
@@ -89,7 +89,7 @@ class SoftNetwork(SoftLearner):
         best = BestRound(monitor.stop.patience if monitor.stop else 0)
         kept, report_batch = self.layers_, ThrottledReport(monitor, self.rounds)
         for done in range(1, self.rounds + 1):
-            # The rate falls to zero along a half cosine, so that the last steps settle instead of wandering.
+            # The rate falls to zero along a half cosine, so that the last steps converge.
             adam.rate = self.learning_rate * 0.5 * (1 + np.cos(np.pi * (done - 1) / self.rounds))
             for batch in self._batches(target, rng):
                 outputs = self.layers_.forward(rows[batch])
@@ -117,7 +117,7 @@ class SoftNetwork(SoftLearner):
         yield from np.array_split(order, max(1, target.size // self.batch_rows))
 
     def _score(self, features: Features) -> np.ndarray:
-        """In blocks of one size, the last one filled up: a BLAS product may round by the number of rows."""
+        """In blocks of one size: the rounding of a BLAS product may depend on the number of rows."""
         layers, score = self.layers_.as_double(), np.empty(len(features))
         for start in range(0, len(features), BLOCK):
             part = np.arange(start, min(start + BLOCK, len(features)))
@@ -216,7 +216,8 @@ class NonNegativePu:
     """nnPU risk π R_P⁺ + max(0, R_U⁻ − π R_P⁻) with the sigmoid loss; π is the prior among the *unlabelled* rows.
 
     Unlabelled rows here exclude the labelled ones, so the share of positives among them is
-    π_U = (π − ρ)/(1 − ρ) and not π. Where the negative part falls below 0, only that part is climbed back.
+    π_U = (π − ρ)/(1 − ρ) and not π. Where the negative part falls below 0, the step goes
+    against the gradient of that part only.
     """
 
     unlabeled_prior: float
@@ -278,7 +279,7 @@ class Layers:
         return self.weights + self.biases
 
     def as_double(self) -> Layers:
-        """For scoring: rounding then stays far below what anyone compares."""
+        """The same network in double precision, for scoring."""
         return Layers([w.astype(np.float64) for w in self.weights], [b.astype(np.float64) for b in self.biases])
 
     def copy(self) -> Layers:

@@ -165,7 +165,7 @@ class SoftXGBoost(SoftLearner):
 
 
 def _hook(monitor: FitMonitor, rounds: int, held_out: Any, training_loss: Callable[[Any], float]) -> Any:
-    """A callback that reports each round and stops by the watched loss; made here so that xgboost loads late."""
+    """A callback that reports each round and stops early; a local class, so that xgboost is imported only here."""
     import xgboost as xgb
 
     class Hook(xgb.callback.TrainingCallback):
