@@ -1,8 +1,8 @@
 """Folds: which model scores which rows.
 
 Rows of a table are dealt to folds evenly: seeded, stratified by (is_labeled, bin of S), groups kept together. That
-needs all rows at once. Rows of a folder go by a seeded hash of their id, so that the same row lands in the same fold however
-the rows are partitioned; the sizes of such folds differ by about √N.
+needs all rows at once. The fold of a row of a folder is a seeded hash of its id, so that the same row lands in the same
+fold however the rows are partitioned; the sizes of such folds differ by about √N.
 """
 
 from __future__ import annotations

@@ -13,9 +13,10 @@ import pandas as pd
 import psutil
 import pytest
 
-from spu_core.errors import TrainingError
+from spu_core.errors import AssumptionError, TrainingError
 from spu_core.metrics import auc_spu_score
 from spu_core.models import METHODS, Encoder, TrainingRows
+from spu_core.tables import Role, Table
 from spu_core.training import (
     Candidate,
     EarlyStopping,
@@ -23,6 +24,7 @@ from spu_core.training import (
     TrainingCancelled,
     compare_runs,
     cross_fit,
+    estimate_class_prior,
     iter_cross_fit,
 )
 from spu_core.training.cross_fitting import _reason
@@ -328,3 +330,29 @@ def test_weights_and_groups_of_the_table_are_used(quick):
     assert not np.array_equal(plain.score, run.score)
     for house in np.unique(table.groups):
         assert np.unique(run.fold[table.groups == house]).size == 1
+
+
+def people(rows: int, chance: float) -> Table:
+    rng = np.random.default_rng(0)
+    truth = rng.random(rows) < 0.2
+    frame = pd.DataFrame({"x": rng.normal(4.0 * truth), "z": rng.normal(size=rows)})
+    frame["label"] = (truth & (rng.random(rows) < chance)).astype(int)
+    return Table.from_frame(frame, roles={"label": Role.LABEL}, positive_values=[1])
+
+
+def test_the_estimate_is_near_the_truth_and_repeats_itself():
+    table = people(3_000, 0.4)
+
+    found = estimate_class_prior(table, most_rows=2_000)
+
+    # BBE errs high; well separated classes leave it little room.
+    assert 0.17 < found.prior < 0.30
+    assert estimate_class_prior(table, most_rows=2_000) == found
+
+
+def test_without_labelled_rows_there_is_nothing_to_estimate_from():
+    table = people(300, 0.4)
+    nobody = table.with_roles({"label": Role.IGNORE})
+
+    with pytest.raises(AssumptionError, match="some rows must be confirmed and some not; 0 of 300 are confirmed"):
+        estimate_class_prior(nobody)
