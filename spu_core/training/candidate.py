@@ -241,17 +241,6 @@ def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str |
     return None
 
 
-def shortlist(table: Table | TableFolder, *, has_beliefs: bool) -> tuple[Candidate, ...]:
-    """The candidates to begin with: those of SHORTLIST that this table allows, and fused once more without rules.
-
-    The same method with and without rules shows best what the rules are worth.
-    """
-    chosen = [Candidate(key) for key in SHORTLIST if why_not(key, table, has_beliefs=has_beliefs) is None]
-    if has_beliefs and any(candidate.method == "fused" for candidate in chosen):
-        chosen.insert(1, Candidate("fused", without_rules=True))
-    return tuple(chosen)
-
-
 def methods_by_group() -> dict[str, tuple[str, ...]]:
     """All methods by group, those of SHORTLIST first.
 

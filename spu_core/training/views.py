@@ -10,7 +10,6 @@ import pandas as pd
 
 from spu_core.errors import AssumptionError
 from spu_core.metrics import (
-    Gains,
     Interval,
     OperatingPoint,
     RocBand,
@@ -119,11 +118,6 @@ def run_band(run: Run) -> RocBand:
         sample_weight=data.judged_weight,
         groups=data.judged_groups,
     )
-
-
-def run_gains(run: Run) -> Gains:
-    """Gains and lift of reviewing rows by descending score."""
-    return Gains(run_curve(run))
 
 
 def run_calibration(run: Run) -> pd.DataFrame | None:

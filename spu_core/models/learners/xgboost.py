@@ -104,7 +104,7 @@ class SoftXGBoost(SoftLearner):
     def gains(self) -> dict[int, float]:
         """Total gain of the splits by position of the column in the encoded matrix."""
         by_name = self.booster_.get_score(importance_type="total_gain")
-        return {int(place): float(by_name.get(f"f{place}", 0.0)) for place in self.active_}
+        return {int(place): float(by_name.get(f"f{place}", 0.0)) for place in self.active_}  # type: ignore[arg-type]
 
     def _score(self, features: Features) -> np.ndarray:
         return self.booster_.predict(self._data(features)).astype(np.float64)
