@@ -68,13 +68,21 @@ class Setting:
         return self.low <= value <= self.high  # type: ignore[operator]
 
 
+def setting(shared: Setting | None = None, **fields: Any) -> Any:
+    """A setting as a class attribute of a learner, which gets the name of the attribute; `shared` serves several.
+
+    `SoftLearner` collects these attributes, and makes the constructor from them.
+    """
+    return Setting(name="", **fields) if shared is None else shared
+
+
 def complete(settings: Iterable[Setting], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Every setting with its given or default value; an unknown name is refused with the nearest known one."""
-    known = {setting.name: setting for setting in settings}
+    known = {each.name: each for each in settings}
     for name in given:
         if name not in known:
             raise TrainingError(f"{owner} has no setting {name!r}. {nearest_hint(name, known)}")
-    return {name: setting.check(given.get(name, setting.default)) for name, setting in known.items()}
+    return {name: each.check(given.get(name, each.default)) for name, each in known.items()}
 
 
 def _kind(setting: Setting) -> str:

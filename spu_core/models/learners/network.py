@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -14,7 +14,7 @@ from spu_core.models.features import Features, LinearView
 from spu_core.models.fit_inputs import BestRound, FitMonitor, ThrottledReport
 from spu_core.models.learners.base import SoftLearner, one_blas_thread
 from spu_core.models.model import Blob, State
-from spu_core.models.settings import SEED, Setting
+from spu_core.models.settings import SEED, setting
 
 BLOCK = 4096
 
@@ -25,54 +25,15 @@ class SoftNetwork(SoftLearner):
     key = "neural_net"
     title = "Neural network"
     stops_early = True
-    settings: ClassVar[tuple[Setting, ...]] = (
-        Setting(name="rounds", default=30, low=1, high=10_000, log=True, help="Passes over the rows."),
-        Setting(
-            name="hidden",
-            default=64,
-            low=1,
-            high=4096,
-            log=True,
-            tunable=True,
-            help="Units of each hidden layer.",
-        ),
-        Setting(
-            name="learning_rate",
-            default=0.002,
-            low=1e-6,
-            high=1.0,
-            log=True,
-            tunable=True,
-            help="Step of Adam.",
-        ),
-        Setting(
-            name="weight_decay",
-            default=0.01,
-            low=0.0,
-            high=100.0,
-            tunable=True,
-            help="Pull of the weights towards 0.",
-        ),
-        Setting(name="batch_rows", default=256, low=1, high=1_000_000, log=True, help="Rows per step."),
-        SEED,
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 30,
-        hidden: int = 64,
-        learning_rate: float = 0.002,
-        weight_decay: float = 0.01,
-        batch_rows: int = 256,
-        seed: int = 0,
-    ) -> None:
-        self.rounds = rounds
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_rows = batch_rows
-        self.seed = seed
+    rounds: int = setting(default=30, low=1, high=10_000, log=True, help="Passes over the rows.")
+    hidden: int = setting(default=64, low=1, high=4096, log=True, tunable=True, help="Units of each hidden layer.")
+    learning_rate: float = setting(default=0.002, low=1e-6, high=1.0, log=True, tunable=True, help="Step of Adam.")
+    weight_decay: float = setting(
+        default=0.01, low=0.0, high=100.0, tunable=True, help="Pull of the weights towards 0."
+    )
+    batch_rows: int = setting(default=256, low=1, high=1_000_000, log=True, help="Rows per step.")
+    seed: int = setting(SEED)
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         with one_blas_thread():
@@ -149,37 +110,10 @@ class NnpuNetwork(SoftNetwork):
 
     key = "nnpu_net"
     title = "Neural network, nnPU risk"
-    settings = (
-        *SoftNetwork.settings,
-        Setting(
-            name="prior",
-            default=0.2,
-            low=1e-6,
-            high=1 - 1e-6,
-            help="Share of positives among all rows, labelled ones included.",
-        ),
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 30,
-        hidden: int = 64,
-        learning_rate: float = 0.002,
-        weight_decay: float = 0.01,
-        batch_rows: int = 256,
-        seed: int = 0,
-        prior: float = 0.2,
-    ) -> None:
-        super().__init__(
-            rounds=rounds,
-            hidden=hidden,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            batch_rows=batch_rows,
-            seed=seed,
-        )
-        self.prior = prior
+    prior: float = setting(
+        default=0.2, low=1e-6, high=1 - 1e-6, help="Share of positives among all rows, labelled ones included."
+    )
 
     def _loss(self, target: np.ndarray, weight: np.ndarray) -> Loss:
         labeled = float(np.average(target, weights=weight))
