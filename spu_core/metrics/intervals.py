@@ -181,7 +181,7 @@ def auc_spu_interval(
     >>> interval.warning
     'The effective number of positives is 2.9; below 10 such intervals tend to be too narrow.'
     """
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     return rows.on_logit(influence_of(rows.masses, rows.score))
 
 
@@ -221,7 +221,7 @@ def auc_spu_ceiling_interval(
     soft_label: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """The ceiling with a confidence interval; exactly 1 without uncertainty where every soft label is 0 or 1."""
-    rows = _Rows.check(soft_label, soft_label, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, soft_label, level, sample_weight, groups)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     if ceiling.auc >= 1.0:
         return Interval(1.0, 1.0, 1.0, 0.0, rows.level, rows.warning)
@@ -232,7 +232,7 @@ def ceiling_gap_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """How far AUC_SPU stays below the ceiling; never negative."""
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     return rows.on_logit(ceiling - reached)
@@ -242,7 +242,7 @@ def ceiling_share_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½), in [−1, 1]."""
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     room = ceiling.auc - 0.5
@@ -294,7 +294,7 @@ def compare_auc_spu(
     >>> difference.estimate, difference.p_value, difference.can_be_told_apart
     (0.0, 1.0, False)
     """
-    rows = _Rows.check(soft_label, score_a, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score_a, level, sample_weight, groups)
     first = influence_of(rows.masses, rows.score)
     second = influence_of(rows.masses, check_score(score_b, rows.score.size, "score_b"))
     spread = spread_of(first - second, rows.masses, rows.groups)
@@ -304,7 +304,7 @@ def compare_auc_spu(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CheckedRows:
     """Checked input of one interval."""
 
     masses: Masses
@@ -313,7 +313,7 @@ class _Rows:
     level: float
 
     @classmethod
-    def check(cls, soft_label: Any, score: Any, level: float, sample_weight: Any, groups: Any) -> _Rows:
+    def check(cls, soft_label: Any, score: Any, level: float, sample_weight: Any, groups: Any) -> _CheckedRows:
         masses, score = check_rows(soft_label, score, sample_weight)
         level = check_share(level, "level", ScoreError)
         return cls(masses, score, check_optional_groups(groups, score.size), level)

@@ -1,4 +1,8 @@
-"""Models: an encoder, learners that fit beliefs in [0, 1], and methods = target source × learner."""
+"""Models: an encoder, learners of soft labels, and methods (a target with a learner).
+
+Order of imports: `columns`, `matrix_file` → `features` → `encoder`, `model`, `fit_inputs` → `learners` → `method` →
+`methods`, which knows all of them and reads stored models → `classifier`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from spu_core.models.classifier import SoftLabelClassifier
 from spu_core.models.columns import EncoderStatistics
 from spu_core.models.encoder import Encoder, FittedEncoder
 from spu_core.models.features import Features
-from spu_core.models.fit_inputs import EarlyStop, FitMonitor, Progress, StopRule, TrainingRows, inner_folds
+from spu_core.models.fit_inputs import FitMonitor, Progress, StopRule, TrainingRows
 from spu_core.models.learners import (
     LEARNERS,
     SoftCnn,
@@ -20,13 +24,12 @@ from spu_core.models.learners import (
 )
 from spu_core.models.method import Method, Need
 from spu_core.models.methods import METHODS, method, model_from_state
-from spu_core.models.model import LabelSelection, Model, State
+from spu_core.models.model import LabelSelection, Model
 from spu_core.models.settings import Setting
 
 __all__ = [
     "LEARNERS",
     "METHODS",
-    "EarlyStop",
     "Encoder",
     "EncoderStatistics",
     "Features",
@@ -47,10 +50,8 @@ __all__ = [
     "SoftNeighbors",
     "SoftNetwork",
     "SoftXGBoost",
-    "State",
     "StopRule",
     "TrainingRows",
-    "inner_folds",
     "method",
     "model_from_state",
 ]

@@ -1,4 +1,9 @@
-"""One encoded column: where it comes from, which family of values it accepts, how its values become numbers."""
+"""Columns: which family of values they hold, how values become numbers, and the statistics that decide both.
+
+The statistics of parts merge to those of the whole. So one streaming pass, or one task per partition of a cluster,
+gathers them, and the encoder is fitted once for all. Levels that differ between partitions would otherwise get
+different codes, and a model would train on them without any error.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,9 @@ from spu_core.tables.moments import stamps
 
 LARGEST = float(np.finfo(np.float32).max)
 DAY_NS = 86_400 * 10**9
+# Texts that hardly ever repeat do not help to predict other rows.
+IDENTIFIER_SHARE = 0.9
+FEWEST_IDENTIFIERS = 50
 
 
 class Family(StrEnum):
@@ -34,7 +42,7 @@ class Column:
 
     `levels` holds the categories, the most frequent first: level k has code k + 1, so codes are also ranks of
     frequency, and code 0 stands for a level that is rare or was never seen. `offset` is subtracted from numbers far
-    from zero, so that float32 can still tell them apart.
+    from zero, so that float32 keeps them different.
     """
 
     name: str
@@ -125,9 +133,6 @@ _FAMILY_BY_CONTENT = {
 }
 
 
-# A text column in which nine of ten values are different says nothing about the next row.
-IDENTIFIER_SHARE = 0.9
-FEWEST_IDENTIFIERS = 50
 _NUMERIC = {Family.NUMBER, Family.BOOLEAN}
 
 
@@ -153,7 +158,7 @@ class ColumnStatistics:
         return cls(name, family, low, high)
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:
-        """The statistics of both parts together; an all-missing part says nothing."""
+        """The statistics of both parts together; an all-missing part changes nothing."""
         if other.family is Family.EMPTY and (self.family is not Family.EMPTY or self.levels is not None):
             return self
         if self.family is Family.EMPTY:

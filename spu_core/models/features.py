@@ -1,4 +1,7 @@
-"""Encoded rows, seen through a choice of rows and columns; costly forms of them (bins, linear view) are shared."""
+"""Encoded rows: views of a matrix by rows and columns, and the linear form that some learners need.
+
+What is costly to derive (histogram bins, the linear form) is computed once for all views of a matrix.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,12 @@ from scipy.special import ndtri
 from spu_core.errors import TrainingError
 from spu_core.models.columns import Column, Family
 from spu_core.models.matrix_file import MatrixFile, check_memory, row_sequence
+
+# Points of the interpolated normal scores, rows that are sampled to find them, fewest rows and share of a level.
+GRID = 257
+SAMPLE = 100_000
+FEWEST_ROWS = 5
+FEWEST_SHARE = 0.01
 
 
 class EncodedRows(Protocol):
@@ -190,12 +199,6 @@ class FeatureStore:
             category = np.array([self.columns[place].is_category for place in active], dtype=bool)
             self._views[key] = LinearView.fit(self.matrix, active, category)
         return self._views[key]
-
-
-GRID = 257
-SAMPLE = 100_000
-FEWEST_ROWS = 5
-FEWEST_SHARE = 0.01
 
 
 @dataclass(frozen=True, eq=False)

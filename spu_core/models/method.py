@@ -82,8 +82,38 @@ def inner_splits(rows: TrainingRows, folds: int, seed: int) -> Iterator[tuple[in
 class Method:
     """A target and a learner.
 
-    Exactly one of two functions is set. `target` gives a value in [0, 1] per row, which the learner then learns.
-    `source` does the whole fit, for methods that fit several models or none.
+    Exactly one of two functions is set: `target` or `source`.
+
+    Parameters
+    ----------
+    key, title : str
+        The name in code and on pages.
+    group : str
+        "ours", "soft label" or "baseline".
+    words : str
+        What the method does, in a sentence or two.
+    needs : tuple of Need
+        What it must be given.
+    keeps_rule_columns : bool
+        Whether it learns from the columns that rules read, unless the setting `keep_rule_columns` says otherwise.
+    learners : tuple of str
+        Keys of the learners that can be used; the first is the default.
+    target : callable, optional
+        Gives a value in [0, 1] per row, which the learner then learns.
+    source : callable, optional
+        Does the whole fit, for methods that fit several models or none.
+    own_settings : tuple of Setting
+        Settings besides those of the learner.
+    learner_defaults : tuple of pairs
+        Settings of the learner that have another default in this method.
+    scores_with_rules : bool
+        Whether rows must come with their rule score to be scored.
+
+    Examples
+    --------
+    >>> from spu_core.models import METHODS
+    >>> METHODS["lightgbm"].title, METHODS["lightgbm"].learners
+    ('Soft labels, LightGBM', ('lightgbm',))
     """
 
     key: str
@@ -149,7 +179,28 @@ class Method:
         monitor: FitMonitor | None = None,
         stop: StopRule | None = None,
     ) -> Model:
-        """Train on these rows; `given` are the settings that differ from the defaults."""
+        """Train on these rows.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            What to learn from.
+        given : mapping
+            The settings that differ from the defaults.
+        monitor : FitMonitor, optional
+            Whom to tell about progress.
+        stop : StopRule, optional
+            Held-out rows that end the fit early.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        TrainingError
+            If a setting is not allowed, the rows lack something that the method needs, or it cannot be stopped early.
+        """
         options, monitor = self.complete(given), monitor or FitMonitor()
         self._check_needs(rows)
         if not options["keep_rule_columns"]:

@@ -1,7 +1,7 @@
 """Fitted models: what they have in common, how they are stored, and those that are made of other models.
 
 A stored model is a state: a JSON-able description with its `kind`, and named blobs (bytes or number arrays), never
-pickle. `registry.model_from_state` reads it back.
+pickle. `methods.model_from_state` reads it back.
 """
 
 from __future__ import annotations

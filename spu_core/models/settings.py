@@ -39,7 +39,7 @@ class Setting:
 
     @property
     def law(self) -> str:
-        """What values are allowed, in words."""
+        """Which values are allowed."""
         words = {
             "flag": "true or false",
             "choice": f"one of {', '.join(map(repr, self.choices))}",
@@ -50,7 +50,7 @@ class Setting:
         return f"{words}, or None" if self.optional else words
 
     def check(self, value: Any) -> Any:
-        """The value itself, or an error that states the law."""
+        """The value itself, or an error that says what is allowed."""
         if not ((value is None and self.optional) or self._allows(value)):
             raise TrainingError(f"{self.name} must be {self.law}, got {value!r}.")
         return value
@@ -68,13 +68,21 @@ class Setting:
         return self.low <= value <= self.high  # type: ignore[operator]
 
 
+def setting(shared: Setting | None = None, **fields: Any) -> Any:
+    """A setting as a class attribute of a learner, which gets the name of the attribute; `shared` serves several.
+
+    `SoftLearner` collects these attributes, and makes the constructor from them.
+    """
+    return Setting(name="", **fields) if shared is None else shared
+
+
 def complete(settings: Iterable[Setting], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Every setting with its given or default value; an unknown name is refused with the nearest known one."""
-    known = {setting.name: setting for setting in settings}
+    known = {each.name: each for each in settings}
     for name in given:
         if name not in known:
             raise TrainingError(f"{owner} has no setting {name!r}. {nearest_hint(name, known)}")
-    return {name: setting.check(given.get(name, setting.default)) for name, setting in known.items()}
+    return {name: each.check(given.get(name, each.default)) for name, each in known.items()}
 
 
 def _kind(setting: Setting) -> str:
@@ -131,7 +139,7 @@ SUBSAMPLE = Setting(
     help="Share of rows each tree sees.",
 )
 
-# Below this many rows the threads of a booster wait for each other longer than they work.
+# With fewer rows, the threads of a booster wait for each other longer than they work.
 ROWS_WORTH_A_THREAD = 10_000
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, shortlist, why_not
+from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, why_not
 from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
 from spu_core.training.evaluation import EvaluationData
-from spu_core.training.figures import Figure, SoftLabelBenefit
-from spu_core.training.folds import Fold, FoldAssignment
+from spu_core.training.figures import SoftLabelBenefit
+from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
-from spu_core.training.pairs import PairedDifference
 from spu_core.training.progress import TrainingCancelled, TrainProgress
 from spu_core.training.refined import refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
@@ -28,7 +27,6 @@ from spu_core.training.views import (
     run_band,
     run_calibration,
     run_curve,
-    run_gains,
     segment_intervals,
     segment_table,
     segment_values,
@@ -44,12 +42,9 @@ __all__ = [
     "EarlyStopping",
     "EvaluationData",
     "Executor",
-    "Figure",
     "FittedCandidate",
-    "Fold",
     "FoldAssignment",
     "LocalExecutor",
-    "PairedDifference",
     "ReviewPoint",
     "Run",
     "RunMetrics",
@@ -78,13 +73,11 @@ __all__ = [
     "run_band",
     "run_calibration",
     "run_curve",
-    "run_gains",
     "runs_on",
     "segment_intervals",
     "segment_table",
     "segment_values",
     "shap_values",
-    "shortlist",
     "sketch",
     "soft_sum",
     "suggested_model",

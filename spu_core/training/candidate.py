@@ -1,4 +1,4 @@
-"""A candidate: a method with its settings, under a name; and the plan that trains several of them."""
+"""Candidates: a method with its settings under a name, plans of several, and which to begin with on a table."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Search the settings of a candidate anew inside every training part, so that no row is judged by a model that
-    was chosen on it.
+    """Search the settings of a candidate inside every training part, so that no row is judged by a model that was
+    chosen on it.
 
     `ranges` narrows or adds settings, e.g. `{"num_leaves": (4, 64)}`. `seconds` bounds each search; a search that
     it cut is marked, since it cannot be repeated to the bit.
@@ -42,7 +42,7 @@ class Tuning:
         object.__setattr__(self, "ranges", MappingProxyType(_check_ranges(self.ranges)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping cannot travel to a worker process; plain fields can.
+        # A read-only mapping cannot be pickled for a worker process; plain fields can.
         return from_fields, (Tuning, to_fields(self), "tuning")
 
     def __hash__(self) -> int:
@@ -51,11 +51,29 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method of METHODS with the settings that differ from its defaults.
+    """A method of `METHODS` with the settings that differ from its defaults.
 
-    `without_rules` hides the rules from it: the soft label of an unlabelled row is 0. The same candidate with and
-    without rules is the plainest evidence of what the rules are worth.
+    Parameters
+    ----------
+    method : str
+        Key of the method.
+    settings : mapping
+        Settings that differ from the defaults of the method.
+    name : str
+        Name in the leaderboard; made from the method if not given.
+    tuning : Tuning, optional
+        How to search for better settings; by default there is no search.
+    without_rules : bool, default False
+        Hide the rules from the candidate: the soft label of an unlabelled row is 0. The same candidate with and without
+        rules shows best what the rules are worth.
 
+    Raises
+    ------
+    TrainingError
+        If there is no such method, or a setting is not allowed.
+
+    Examples
+    --------
     >>> Candidate("lightgbm", {"rounds": 50})
     Candidate(method='lightgbm', settings={'rounds': 50}, name='lightgbm')
     >>> Candidate("lightgbn")
@@ -186,19 +204,19 @@ def _check_ranges(ranges: Any) -> dict[str, tuple[float, float]]:
     return checked
 
 
-# The recommended default, the paper's method beside it, and the baselines that keep both honest.
+# The recommended default, the paper's method, and baselines to compare both with.
 SHORTLIST = ("fused", "lightgbm", "labeled_vs_rest", "elkan_noto", "rule_score")
 
 _LACKING = {
     Need.LABELS: "It learns from confirmed positives, and this table has none: choose the label column on the data.",
-    Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: say what you know as rules.",
+    Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: define rules first.",
     Need.RULE_SCORE: "It uses what the rules say of each row, and there are no rules yet.",
     Need.TRUTH: "It learns from the truth, and this table has no column with that role.",
 }
 
 
 def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str | None:
-    """Why a method cannot be trained on this table, in words; None where it can.
+    """Why a method cannot be trained on this table; None where it can.
 
     `has_beliefs` says whether rules, or a column of soft labels, say anything about the unlabelled rows.
 
@@ -221,17 +239,6 @@ def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str |
     if key == "cnn" and find_spec("torch") is None:
         return "It needs PyTorch, which is not installed here: pip install 'spu-studio[vision]'."
     return None
-
-
-def shortlist(table: Table | TableFolder, *, has_beliefs: bool) -> tuple[Candidate, ...]:
-    """The candidates to begin with: those of SHORTLIST that this table allows, and fused once more without rules.
-
-    The same method with and without rules is the plainest evidence of what the rules are worth.
-    """
-    chosen = [Candidate(key) for key in SHORTLIST if why_not(key, table, has_beliefs=has_beliefs) is None]
-    if has_beliefs and any(candidate.method == "fused" for candidate in chosen):
-        chosen.insert(1, Candidate("fused", without_rules=True))
-    return tuple(chosen)
 
 
 def methods_by_group() -> dict[str, tuple[str, ...]]:

@@ -27,21 +27,21 @@ from spu_core.training.pairs import PairedDifference, among_best, simultaneous_i
 from spu_core.training.refined import with_refined
 from spu_core.training.run import Run
 
-# The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to choose.
+# The rules alone are best on the S that they made, and an oracle has seen the truth: neither is a model to choose.
 NOT_MODELS = ("rule_score", "oracle")
 PAIRS_NOTE = (
     "p-values concern these fitted models, take the soft labels as given, allow for training rows that folds share, "
     "and are corrected by Holm's method."
 )
 FOLD_MODELS_NOTE = (
-    "Figures and intervals speak of the models of the folds. The exported model is trained on all rows, and its own "
+    "Figures and intervals are about the models of the folds. The exported model is trained on all rows, and its own "
     "AUC_SPU on new rows can lie outside the interval more often than the level says."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What can be said about several runs that are judged by one S on the same rows.
+    """Several runs that are judged by one S on the same rows.
 
     `among_best` names the models that cannot be excluded from having the highest AUC_SPU, and `auc_spu` holds intervals
     that are valid for all models at once, so also for the best of them; the rules alone and an oracle are no models
@@ -74,7 +74,7 @@ class Comparison:
 
     @property
     def headline(self) -> str | None:
-        """What must be said before anything else: that models are worse than chance; None where none is."""
+        """The most important message: which models are worse than chance; None where none is."""
         return _headline(self.runs)
 
     @property
@@ -95,7 +95,42 @@ class Comparison:
 
 
 def compare_runs(runs: Sequence[Run], *, refined: SoftLabels | None = None) -> Comparison:
-    """Compare runs of one table; runs judged by different soft labels are refused (see `runs_on`)."""
+    """Compare runs of one table that are judged by the same soft labels.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs with different names; those that failed come last in the leaderboard.
+    refined : SoftLabels, optional
+        The result of `refine_soft_labels`, to add AUC_SPU on refined soft labels.
+
+    Returns
+    -------
+    Comparison
+        Leaderboard, paired differences, and whether the soft labels help.
+
+    Raises
+    ------
+    TrainingError
+        If there is no finished run, two runs have the same name, or runs have different rows, folds or soft labels;
+        `runs_on` judges such runs by one S.
+
+    Examples
+    --------
+    >>> from spu_core.training import Candidate, EvaluationData, TrainConfig
+    >>> rng = np.random.default_rng(0)
+    >>> score, belief = rng.random(300), rng.random(300)
+    >>> data = EvaluationData(belief, belief > 0.9, belief, np.arange(300) % 3, np.ones(300, dtype=bool))
+    >>> runs = [
+    ...     Run(key, Candidate(key), TrainConfig(), data, score=value).judged_by(data)
+    ...     for key, value in (("lightgbm", score + belief), ("logistic", score))
+    ... ]
+    >>> comparison = compare_runs(runs)
+    >>> comparison.best.name, comparison.among_best
+    ('lightgbm', ('lightgbm',))
+    >>> comparison.leaderboard[["name", "auc_spu"]].round(2).to_dict("list")
+    {'name': ['lightgbm', 'logistic'], 'auc_spu': [0.71, 0.51]}
+    """
     _check_comparable(runs)
     if refined is not None:
         runs = with_refined(runs, refined)
@@ -146,7 +181,7 @@ def _check_comparable(runs: Sequence[Run]) -> None:
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise TrainingError(f"Two runs are called {twice!r}; rename one, so that the table can tell them apart.")
+        raise TrainingError(f"Two runs are called {twice!r}; rename one.")
     first = runs[0]
     for run in runs[1:]:
         if run.fold.size != first.fold.size:

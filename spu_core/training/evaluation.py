@@ -118,7 +118,7 @@ class FoldedAuc:
 
     @property
     def shares_training(self) -> bool:
-        """Whether several models were judged, which learnt from each other's rows."""
+        """Whether several models were judged, each of which was trained on rows of the other folds."""
         return sum(auc is not None for auc in self.by_fold) > 1
 
     @property
@@ -129,7 +129,7 @@ class FoldedAuc:
 
     @property
     def warning(self) -> str | None:
-        """Says so where there are too few positives or negatives for a trustworthy interval."""
+        """A warning where there are too few positives or negatives for a reliable interval."""
         return few_units(*self.effective_numbers, grouped=self.groups is not None)
 
     def spread(self, influence: Influence) -> Spread:
@@ -193,7 +193,7 @@ def folded_interval(target: np.ndarray, score: np.ndarray, evaluation: Evaluatio
 
 
 def interval_of(folded: FoldedAuc, level: float, *, wider: float = 1.0) -> Interval:
-    """The interval of a mean over folds: it speaks of the models of these folds, not of one refitted on all rows.
+    """The interval of a mean over folds: it is about the models of these folds, not about one fitted on all rows.
 
     `wider` stretches it where it must hold for several candidates at once.
     """
@@ -223,7 +223,7 @@ def share_of(folded: FoldedAuc, level: float) -> Interval | None:
     share = (folded.value - 0.5) / room
     spread = folded.spread((folded.influence - share * ceiling) * (1.0 / room))
     error = spread.standard_error * _factor(folded, spread, share, level)
-    # Folds have ceilings of their own, which may lie a trifle above the common one.
+    # Folds have ceilings of their own, which may lie slightly above the common one.
     return Interval.on_logit(
         min(share, 1.0),
         error,
@@ -241,7 +241,7 @@ def _factor(folded: FoldedAuc, spread: Spread, distance: float, level: float, wi
 
 
 def shared_factor(folded: FoldedAuc) -> float:
-    """The factor for figures that may be nothing but noise, such as the difference of two equally good candidates."""
+    """The factor for figures that may be pure noise, such as the difference of two equally good candidates."""
     return float(np.sqrt(SHARED_TRAINING)) if folded.shares_training else 1.0
 
 

@@ -1,4 +1,4 @@
-"""The figures that candidates can be ranked by without truth, side by side, with words where they disagree."""
+"""The figures that candidates are ranked by: where they disagree, and whether they show that soft labels help."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ WORDS = {
 WITHOUT_TRUTH = ("auc_spu", "refined_auc_spu", "known_positive_auc")
 FOLLOWS = {
     "auc_spu": "AUC_SPU on your soft labels follows the rules, right or wrong",
-    "refined_auc_spu": "refined soft labels trust the rules only as far as the labels bear them out",
-    "known_positive_auc": "known-positive AUC listens to confirmed positives alone",
-    "true_auc": "true AUC is the truth on these rows",
+    "refined_auc_spu": "refined soft labels use the rules only as far as the labels confirm them",
+    "known_positive_auc": "known-positive AUC uses confirmed positives alone",
+    "true_auc": "true AUC uses the real classes of these rows",
 }
+QUESTION = "Do my soft labels help?"
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """One way to rank: `value` by name, best first, with paired differences.
+    """A figure to rank candidates by: `value` by name, best first, with paired differences.
 
     `too_few` is the sentence that replaces every comparison where too few positives are known; the differences then
     have intervals but no p-values.
@@ -64,7 +65,7 @@ def figure_of(key: str, runs: Sequence[Run], evaluation: EvaluationData) -> Figu
 
 
 def _too_few(key: str, aucs: Mapping[str, FoldedAuc]) -> str | None:
-    """Says so where there are too few confirmed positives, or true ones, to compare candidates by them."""
+    """A sentence where there are too few confirmed positives, or true ones, to compare candidates by them."""
     words = {"known_positive_auc": "confirmed cases", "true_auc": "true positives"}.get(key)
     if words is None or not aucs:
         return None
@@ -72,7 +73,7 @@ def _too_few(key: str, aucs: Mapping[str, FoldedAuc]) -> str | None:
     if fewest >= ENOUGH_TO_COMPARE:
         return None
     return (
-        f"Too few {words} to tell: they count as {fewest:.3g} independent ones, and at least "
+        f"Too few {words} to compare: they count as {fewest:.3g} independent ones, and at least "
         f"{ENOUGH_TO_COMPARE:g} are needed."
     )
 
@@ -100,10 +101,10 @@ def _disagreement(one: Figure, other: Figure) -> str | None:
         return f"{words}. {one.too_few or other.too_few}"
     sure = [figure for figure in (one, other) if _tells_apart(figure, first, second)]
     if not sure:
-        return f"{words}; neither tells the two apart."
+        return f"{words}; neither shows a clear difference between the two."
     if len(sure) == 1:
-        return f"{words}; only {WORDS[sure[0].key]} tells the two apart."
-    return f"{words}, and both tell them apart: {FOLLOWS[one.key]}, while {FOLLOWS[other.key]}."
+        return f"{words}; only {WORDS[sure[0].key]} shows a clear difference between the two."
+    return f"{words}, both with a clear difference: {FOLLOWS[one.key]}, while {FOLLOWS[other.key]}."
 
 
 def _tells_apart(figure: Figure, a: str, b: str) -> bool:
@@ -121,13 +122,13 @@ def _target(key: str, evaluation: EvaluationData) -> tuple[np.ndarray | None, np
     return None if evaluation.truth is None else evaluation.truth.astype(np.float64), evaluation.judged
 
 
-QUESTION = "Do my soft labels help?"
-
-
 @dataclass(frozen=True)
 class SoftLabelBenefit:
-    """`answer` is "yes", "no", "no difference seen" or "unknown"; `pair` compares the best candidate with soft labels
-    and the best one without, on `figure`; `evidence` and `caveats` are sentences."""
+    """Whether the soft labels help.
+
+    `answer` is "yes", "no", "no difference seen" or "unknown". `pair` compares the best candidate with soft labels and
+    the best one without, on `figure`. `evidence` and `caveats` are sentences.
+    """
 
     answer: str
     sentence: str
@@ -146,11 +147,11 @@ def soft_label_benefit(runs: Sequence[Run], figures: Mapping[str, Figure]) -> So
     without = [run for run in runs if uses_labels_only(run)]
     if not with_rules or not without:
         lacking = "with soft labels" if not with_rules else "without soft labels, such as 'labeled_vs_rest'"
-        return SoftLabelBenefit("unknown", f"It cannot be told: there is no finished candidate {lacking}.")
+        return SoftLabelBenefit("unknown", f"There is no answer yet: train a candidate {lacking}.")
     key = "true_auc" if figures["true_auc"].value else "known_positive_auc"
     if not figures[key].value:
         return SoftLabelBenefit(
-            "unknown", "It cannot be told: no judged row is a confirmed positive, and no truth is known."
+            "unknown", "There is no answer: no judged row is a confirmed positive, and no truth is known."
         )
     pair = _best_against_best(figures[key], [r.name for r in with_rules], [r.name for r in without])
     caveats = _caveats(key, runs, pair)
@@ -160,19 +161,19 @@ def soft_label_benefit(runs: Sequence[Run], figures: Mapping[str, Figure]) -> So
     if too_few:
         return SoftLabelBenefit("unknown", too_few, key, pair, evidence, caveats)
     if figures[key].value[pair.first] <= 0.5:
-        unfit = "It cannot be told, since even the better candidate is not better than chance on the judged rows."
+        unfit = "There is no answer, since even the better candidate is not better than chance on the judged rows."
         return SoftLabelBenefit(
             "unknown", unfit, key, pair, (sentence.removeprefix("Yes: ").removeprefix("No: "), *evidence), caveats
         )
     note = runs[0].evaluation.labels_note
     if key == "known_positive_auc" and note and runs[0].evaluation.randomly_checked is None:
-        unsure = "It cannot be told, since confirmed positives are not independent of the rules."
+        unsure = "There is no answer, since confirmed positives are not independent of the rules."
         return SoftLabelBenefit("unknown", unsure, key, pair, (sentence, *evidence), (note, *caveats))
     return SoftLabelBenefit(answer, sentence, key, pair, evidence, caveats)
 
 
 def uses_rules(run: Run) -> bool:
-    """Whether soft labels or rules had a say in the scores."""
+    """Whether the scores depend on soft labels or rules."""
     entry = run.candidate.entry
     soft = {Need.SOFT_LABELS, Need.RULE_SCORE} & set(entry.needs) or entry.group == "ours"
     return bool(soft) and not run.candidate.without_rules
@@ -183,7 +184,7 @@ def uses_labels_only(run: Run) -> bool:
 
 
 def _best_against_best(figure: Figure, with_rules: Sequence[str], without: Sequence[str]) -> PairedDifference:
-    """The pair of the two best; its p-value is corrected for every pair between the two camps."""
+    """The pair of the two best; its p-value is corrected for every pair of a candidate with and one without rules."""
     one = next(name for name in figure.value if name in with_rules)
     other = next(name for name in figure.value if name in without)
     between = [p for p in figure.pairs if (p.first in with_rules) != (p.second in with_rules)]
@@ -192,7 +193,7 @@ def _best_against_best(figure: Figure, with_rules: Sequence[str], without: Seque
     for pair, p in zip(between, corrected, strict=True):
         if {pair.first, pair.second} == {one, other}:
             return replace(pair, p_holm=p)
-    raise AssertionError("the two best are one of the pairs between the camps")
+    raise AssertionError("the two best are one of the compared pairs")
 
 
 def _answer(key: str, pair: PairedDifference, with_rules: Sequence[str]) -> tuple[str, str]:
@@ -202,23 +203,23 @@ def _answer(key: str, pair: PairedDifference, with_rules: Sequence[str]) -> tupl
     first, second = users if helps else (users[1], users[0])
     both = f"{pair.first!r}, {first}, and {pair.second!r}, {second}"
     if not pair.can_be_told_apart:
-        return "no difference seen", f"No difference can be seen between {both} ({gap})."
+        return "no difference seen", f"No clear difference between {both} ({gap})."
     better = f"{pair.first!r}, {first}, beats {pair.second!r}, {second} ({gap})."
     return ("yes", f"Yes: {better}") if helps else ("no", f"No: {better}")
 
 
 def _twins(figure: Figure, runs: Sequence[Run]) -> tuple[str, ...]:
-    """The same method with and without rules: the plainest evidence of what the rules add."""
+    """The same method with and without rules shows best what the rules add."""
     sentences = []
     for run in runs:
         for twin in runs:
             if _is_twin(run, twin) and (pair := figure.pair(run.name, twin.name)) is not None:
                 sign = 1.0 if pair.first == run.name else -1.0
-                told = "told apart" if pair.can_be_told_apart else "cannot be told apart"
+                clear = "clear" if pair.can_be_told_apart else "no clear difference"
                 change = sign * pair.difference.estimate
                 sentences.append(
                     f"{run.name!r} with the rules against the same without: "
-                    f"{change:+.3f} in {WORDS[figure.key]} ({told})."
+                    f"{change:+.3f} in {WORDS[figure.key]} ({clear})."
                 )
     return tuple(sentences)
 
@@ -230,13 +231,13 @@ def _is_twin(run: Run, twin: Run) -> bool:
 
 
 def _own_figure(figures: Mapping[str, Figure], pair: PairedDifference) -> tuple[str, ...]:
-    """What AUC_SPU says about the same two, since it is the figure the analyst watches."""
+    """The difference of the same two in AUC_SPU, which the analyst knows from the leaderboard."""
     own = figures["auc_spu"].pair(pair.first, pair.second)
     if own is None:
         return ()
-    told = "told apart" if own.can_be_told_apart else "cannot be told apart"
+    clear = "clear" if own.can_be_told_apart else "no clear difference"
     return (
-        f"On your soft labels {own.first!r} leads {own.second!r} by {own.difference.estimate:.3f} AUC_SPU ({told}).",
+        f"On your soft labels {own.first!r} leads {own.second!r} by {own.difference.estimate:.3f} AUC_SPU ({clear}).",
     )
 
 
@@ -245,7 +246,7 @@ def _caveats(key: str, runs: Sequence[Run], pair: PairedDifference) -> tuple[str
     if key == "known_positive_auc":
         caveats.append(
             "Known-positive AUC assumes that confirmed positives look like the hidden ones; "
-            "biased checking favours whatever was checked."
+            "biased checking favours models that find what was checked."
         )
     methods = {run.name: run.candidate for run in runs}
     winner = methods[pair.first]

@@ -1,4 +1,9 @@
-"""Who is scored by whom: folds that are seeded, stratified by (is_labeled, S bin) and keep groups together."""
+"""Folds: which model scores which rows.
+
+Rows of a table are dealt to folds evenly: seeded, stratified by (is_labeled, bin of S), groups kept together. That
+needs all rows at once. The fold of a row of a folder is a seeded hash of its id, so that the same row lands in the same
+fold however the rows are partitioned; the sizes of such folds differ by about √N.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +21,13 @@ from spu_core.training.config import TrainConfig
 
 HELD_OUT = -1
 S_BINS = 5
+# Hold-out and folds need different random numbers, or one of them would determine the other.
+_HOLD_OUT_STREAM = 1_000_003
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One fit: `train` and `score` are row flags; no row is in both, nor is any group."""
+    """The rows that a model learns from (`train`) and those it scores (`score`), as flags; no group is in both."""
 
     number: int
     train: np.ndarray
@@ -32,7 +39,7 @@ class FoldAssignment:
     """The fold of each row; −1 marks rows held out of all folds, at random or because they are the latest.
 
     >>> split = FoldAssignment(np.array([0, 1, 0, 1, -1]))
-    >>> [(part.number, part.train.sum(), part.score.sum()) for part in split.folds()]
+    >>> [(fold.number, fold.train.sum(), fold.score.sum()) for fold in split.folds()]
     [(0, np.int64(2), np.int64(2)), (1, np.int64(2), np.int64(2)), (-1, np.int64(4), np.int64(1))]
     """
 
@@ -58,7 +65,7 @@ class FoldAssignment:
         return self.fold == HELD_OUT
 
     def folds(self) -> Iterator[Fold]:
-        """Every fit that is needed until each row has its score."""
+        """All folds, and the held-out rows as the last one, so that each row is scored once."""
         inside = self.fold >= 0
         for number in np.unique(self.fold[inside]).tolist():
             yield Fold(number, inside & (self.fold != number), self.fold == number)
@@ -103,7 +110,7 @@ def assign_folds(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed
     shuffled = rng.permutation(strata.size)
     by_stratum = shuffled[np.argsort(strata[shuffled], kind="stable")]
     fold = np.empty(strata.size, dtype=np.int64)
-    # Dealing goes on from stratum to stratum, so that folds differ by one row at most.
+    # Dealing continues from stratum to stratum, so that the sizes of folds differ by one row at most.
     fold[by_stratum] = np.arange(strata.size) % folds
     return fold
 
@@ -169,10 +176,6 @@ def _random_part(strata: np.ndarray, groups: np.ndarray | None, config: TrainCon
     # Another stream than that of the folds, so that hold-out and folds are not the same shuffle.
     fold = assign_folds(strata, groups, min(fine, strata.size), config.seed + 1_000_003)
     return fold < max(1, round(config.hold_out * (int(fold.max()) + 1)))
-
-
-# Hold-out and folds must not be cut from the same stream, or one of them would be predictable from the other.
-_HOLD_OUT_STREAM = 1_000_003
 
 
 def hash_rows(row_id: Any, seed: int = 0) -> np.ndarray:

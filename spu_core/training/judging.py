@@ -1,4 +1,4 @@
-"""The figures every run is given."""
+"""The figures of a run: AUCs with intervals, rates at operating points, calibration to S."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spu_core.training.evaluation import EvaluationData, folded_auc, folded_inte
 
 NOT_REFINED = "Refined soft labels were not computed."
 BUILT_FROM_IT = "built from it"
-# What tells whether a model is worse than chance: the first of these that is known.
+# The first of these that is known decides whether a model is worse than chance.
 DECIDING = ("true_auc", "known_positive_auc", "auc_spu")
 NO_LABELS = "No judged row is a confirmed positive."
 
@@ -23,9 +23,9 @@ NO_LABELS = "No judged row is a confirmed positive."
 class RunMetrics:
     """The figures of one run on out-of-fold scores; None where a figure does not exist, with a note that says why.
 
-    AUCs are means over folds, since each fold has a model of its own; their intervals speak of these models, not of the
-    one that is refitted on all rows for export. `pooled_auc_spu` ranks all rows together, as the
-    drawn curve does; far below `auc_spu` it says that the folds differ in the level of their scores.
+    AUCs are means over folds, since each fold has a model of its own; their intervals are about these models, not about
+    the one that is fitted on all rows for export. `pooled_auc_spu` ranks all rows together, as the drawn curve does;
+    far below `auc_spu` it means that the folds differ in the level of their scores.
     `tpr_spu_at_1` and `tpr_spu_at_5` hold TPR_SPU where FPR_SPU stays within 1 % and 5 %; `tpr_spu_at_budget` where the
     review budget is spent. `self_claimed` is the AUC_SPU the scores would reach if they were E[S|X]; far above
     `auc_spu` means overfitted or not calibrated to S.
@@ -51,7 +51,7 @@ class RunMetrics:
 
     @property
     def deciding(self) -> tuple[str, Interval]:
-        """The figure that tells best what a model is worth, by its name: true AUC, else known positives, else S."""
+        """(name, interval) of the most reliable figure: true AUC, else known-positive AUC, else AUC_SPU."""
         return next((name, found) for name in DECIDING if (found := getattr(self, name)) is not None)
 
     @property

@@ -1,7 +1,7 @@
-"""Candidates against each other: paired differences with Holm's correction, and what holds for the best of several.
+"""Comparing candidates: paired differences with Holm's correction, and statements about the best of several.
 
-A difference of two candidates of equal quality is noise whatever signal both have found, so its standard error always
-carries the full factor for shared training rows (`folded.SHARED_TRAINING`). Tests concern these fitted models and take
+The difference of two equally good candidates is noise, whatever signal both have found, so its standard error always
+has the full factor for shared training rows (`evaluation.SHARED_TRAINING`). Tests concern these fitted models and take
 the soft labels as given.
 """
 

@@ -1,4 +1,4 @@
-"""What a judged run can show: curve, band, gains, agreement with S, segments, and what a threshold means."""
+"""What can be shown of a run: curve, band, gains, agreement with S, segments, and what a threshold means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from spu_core.errors import AssumptionError
 from spu_core.metrics import (
-    Gains,
     Interval,
     OperatingPoint,
     RocBand,
@@ -30,7 +29,7 @@ MOST_SEGMENTS = 12
 
 @dataclass(frozen=True, slots=True)
 class ReviewPoint:
-    """An operating point in the words of a reviewer: `soft_sum` is the sum of S among the flagged rows.
+    """An operating point for a reviewer: `soft_sum` is the sum of S among the flagged rows.
 
     `soft_sum` counts expected positives only if S is right on average; `mean_soft_label` is its share of the flagged.
     """
@@ -48,8 +47,8 @@ class ReviewPoint:
 def best_model(comparison: Comparison) -> Run:
     """The model with the highest AUC_SPU among those that are not worse than chance.
 
-    The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to use, so they
-    come last here. Where all models are worse than chance, `comparison.headline` says so.
+    The rules alone are best on the S that they made, and an oracle has seen the truth: neither is a model to use, so
+    they come last. Where all models are worse than chance, `comparison.headline` says so.
     """
     models = [run for run in comparison.runs if run.metrics is not None and run.candidate.method not in NOT_MODELS]
     fit = [run for run in models if run.name not in comparison.below_chance]
@@ -57,7 +56,7 @@ def best_model(comparison: Comparison) -> Run:
 
 
 def suggested_model(comparison: Comparison) -> Run:
-    """The model to look at first: the winner of the verdict, which the rules cannot flatter, else the best."""
+    """The model to look at first: the better one of `comparison.verdict`, else the one with the highest AUC_SPU."""
     pair = comparison.verdict.pair
     names = [] if pair is None or pair.first in comparison.below_chance else [pair.first]
     found = (run for run in comparison.runs if run.name in names and run.candidate.method not in NOT_MODELS)
@@ -121,11 +120,6 @@ def run_band(run: Run) -> RocBand:
     )
 
 
-def run_gains(run: Run) -> Gains:
-    """Gains and lift of reviewing rows by descending score."""
-    return Gains(run_curve(run))
-
-
 def run_calibration(run: Run) -> pd.DataFrame | None:
     """Mean score beside mean soft label in groups of equal size; None where scores are not between 0 and 1."""
     score = run.judged_score
@@ -146,7 +140,7 @@ def mean_soft_label(run: Run) -> float:
 
 
 def review_point(total: float, point: OperatingPoint) -> ReviewPoint:
-    """What a reviewer meets at this point of a curve; `total` is ΣS of its rows.
+    """How many expected positives a reviewer finds at this point of a curve; `total` is ΣS of its rows.
 
     >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
     >>> found = review_point(1.5, curve.at_budget(2))
@@ -169,7 +163,7 @@ def finite_point(curve: RocSpu, point: OperatingPoint) -> OperatingPoint:
 
 
 def segment_values(values: pd.Series) -> pd.Series:
-    """Names of the parts of a table by one of its columns: quarters of a number, the most frequent levels else.
+    """The segment of each row by one column: quarters of a number, else the most frequent levels.
 
     >>> segment_values(pd.Series([1.0, 2.0, 3.0, 4.0, None])).tolist()
     ['1 to 1.75', '1.75 to 2.5', '2.5 to 3.25', '3.25 to 4', 'missing']

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from spu_core.errors import AssumptionError
 from spu_core.labels import SoftLabels
+from spu_core.metrics.intervals import z_quantile
 from spu_core.tables import ColumnType, Table
 from spu_core.trust.assumptions import holm
 
@@ -135,7 +136,7 @@ def _cell(
     if expected < FEWEST_EXPECTED or variance <= 0.0:
         return (*counts, np.nan, np.nan, np.nan, np.nan)
     error = float(np.sqrt(variance))
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
+    reach = z_quantile(level) * error
     p_value = 2.0 * float(ndtr(-max(abs(found - expected) - 0.5, 0.0) / error))
     low, high = max(0.0, found - reach) / expected, (found + reach) / expected
     return (*counts, found / expected, low, high, min(p_value, 1.0))

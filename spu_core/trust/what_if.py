@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from spu_core.checks import check_choice
 from spu_core.errors import AssumptionError
 from spu_core.metrics import Interval, roc_spu
+from spu_core.metrics.intervals import z_quantile
 from spu_core.theory import AdmissibleRegion, ScarLink
 from spu_core.training import Run
 
@@ -184,7 +184,7 @@ def _rate_weights(link: ScarLink) -> tuple[tuple[float, float], tuple[float, flo
 
 
 def _interval(estimate: float, error: float, level: float) -> Interval:
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
+    reach = z_quantile(level) * error
     return Interval(float(estimate), float(estimate - reach), float(estimate + reach), error, level)
 
 

@@ -16,9 +16,8 @@ from spu_core.models import (
     SoftLabelClassifier,
     SoftLightGBM,
     TrainingRows,
-    inner_folds,
 )
-from spu_core.models.fit_inputs import FitMonitor
+from spu_core.models.fit_inputs import FitMonitor, inner_folds
 from spu_core.models.learners.network import NonNegativePu, soft_cross_entropy
 from spu_core.models.method import LearnerFitter
 from spu_core.models.methods.baselines import above_threshold, any_belief

@@ -135,11 +135,11 @@ def test_the_verdict_is_unknown_when_labels_follow_the_rules(evaluation):
 
 
 @pytest.mark.parametrize("method", ["lightgbm", "labeled_vs_rest"])
-def test_the_verdict_asks_for_the_other_camp(evaluation, method):
+def test_the_verdict_asks_for_a_candidate_of_the_other_kind(evaluation, method):
     verdict = compare_runs([stored_run(method, noisy(evaluation, 1.0, 1), evaluation)]).verdict
 
     assert verdict.answer == "unknown"
-    assert "there is no finished candidate" in verdict.sentence
+    assert "train a candidate with" in verdict.sentence
 
 
 def test_the_same_candidate_without_rules_is_the_plainest_evidence(evaluation):

@@ -82,7 +82,7 @@ def test_methods_without_one_booster_say_what_to_use_instead(runs, world):
     table, _ = world
     with pytest.raises(TrainingError, match="does not end in one booster"):
         shap_values(runs["fused"].fit_all(), table.frame)
-    with pytest.raises(TrainingError, match="no trees that could tell gains"):
+    with pytest.raises(TrainingError, match="has no boosted trees, so no gains"):
         gain_importance(runs["logistic"].fit_all())
     with pytest.raises(TrainingError, match="reads the rule score of each row"):
         shap_values(runs["soft_as_feature"].fit_all(), table.frame)

@@ -28,7 +28,6 @@ from spu_core.training import (
     segment_intervals,
     segment_table,
     segment_values,
-    shortlist,
     sketch,
     soft_sum,
     suggested_model,
@@ -148,12 +147,11 @@ def test_segments_are_quarters_of_numbers_and_levels_of_the_rest(run):
     assert table["flagged_share"].between(0, 1).all()
 
 
-def test_the_shortlist_is_what_a_table_allows():
+def test_a_table_allows_some_of_the_shortlist_and_says_why_not_the_others():
     table = load_sample("breast_cancer")
-    names = [candidate.name for candidate in shortlist(table, has_beliefs=True)]
 
-    assert names == ["fused", "fused without rules", *SHORTLIST[1:]]
-    assert [each.name for each in shortlist(table, has_beliefs=False)] == ["fused", "labeled_vs_rest", "elkan_noto"]
+    assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=True)] == []
+    assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=False)] == ["lightgbm", "rule_score"]
     assert "no column with that role" in why_not("oracle", table.with_roles({"malignant": "ignore"}), has_beliefs=True)
     unlabeled = table.with_roles({"labeled": "ignore"})
     assert "confirmed positives, and this table has none" in why_not("fused", unlabeled, has_beliefs=True)

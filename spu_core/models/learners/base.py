@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from spu_core.checks import check_sample_weight
-from spu_core.errors import SoftLabelError, TrainingError
+from spu_core.errors import SoftLabelError, TrainingError, nearest_hint
 from spu_core.models.encoder import Encoder
 from spu_core.models.features import Features
 from spu_core.models.fit_inputs import FitMonitor
@@ -22,6 +24,7 @@ from spu_core.models.model import Blob, LabelSelection, Model, State
 from spu_core.models.settings import Setting
 
 
+@dataclass_transform(kw_only_default=True)
 class SoftLearner(ClassifierMixin, BaseEstimator):
     """A classifier whose target may be any belief in [0, 1].
 
@@ -29,17 +32,28 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
     `fit_rows` is the same for rows that are already encoded; training uses it to share encoding and bins.
     `stops_early` says whether the learner grows in rounds that held-out rows can end; the trees of a forest do not
     build on each other, so a forest has no best round. `key` also names the learner in stored models.
+
+    A learner declares its settings once, as class attributes: `rounds: int = setting(default=200, …)`. The constructor,
+    forms, command-line help, checks and documentation are made from them.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
-    settings: ClassVar[tuple[Setting, ...]]
+    settings: ClassVar[tuple[Setting, ...]] = ()
     stops_early: ClassVar[bool] = False
 
     parts: ClassVar[tuple[Model, ...]] = ()
     selection: ClassVar[LabelSelection | None] = None
     refined_soft_label: ClassVar[np.ndarray | None] = None
-    rounds_: int | None = None
+    rounds_ = None  # type: int | None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = [replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Setting)]
+        for each in own:
+            delattr(cls, each.name)
+        cls.settings = (*cls.settings, *own)
+        cls.__init__ = _constructor(cls.settings)  # type: ignore[method-assign]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         frame = as_frame(self, X, reset=True)
@@ -84,8 +98,8 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
 
     def check_settings(self) -> None:
         """Refuse a setting whose value is not allowed."""
-        for setting in self.settings:
-            setting.check(getattr(self, setting.name))
+        for each in self.settings:
+            each.check(getattr(self, each.name))
 
     def describe(self) -> dict[str, Any]:
         """Kind and settings as plain values: the part of a state that every learner has."""
@@ -109,6 +123,23 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _constructor(settings: tuple[Setting, ...]) -> Any:
+    """The `__init__` of a learner with these settings as keyword arguments, which scikit-learn reads from it."""
+
+    def construct(self: SoftLearner, **given: Any) -> None:
+        for each in settings:
+            setattr(self, each.name, given.pop(each.name, each.default))
+        if given:
+            name = next(iter(given))
+            raise TypeError(f"{type(self).__name__} has no setting {name!r}. {nearest_hint(name, names)}")
+
+    names = [each.name for each in settings]
+    parameters = [Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default) for each in settings]
+    own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    construct.__signature__ = Signature([own, *parameters])  # type: ignore[attr-defined]
+    return construct
 
 
 def one_blas_thread() -> Any:

@@ -12,7 +12,7 @@ from spu_core.models.features import Features
 from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
 from spu_core.models.model import Blob, State
-from spu_core.models.settings import SEED, THREADS, Setting
+from spu_core.models.settings import SEED, THREADS, setting
 
 BLOCK = 16_384
 TREE_PARTS = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
@@ -23,51 +23,21 @@ class SoftForest(SoftLearner):
 
     key = "extra_trees"
     title = "Extra trees / random forest"
-    settings = (
-        Setting(name="rounds", default=200, low=1, high=5_000, log=True, help="Trees to grow."),
-        Setting(
-            name="splits",
-            default="random",
-            choices=("random", "best"),
-            help="Random thresholds (extra trees) or the best one on a bootstrap of rows (random forest).",
-        ),
-        Setting(
-            name="min_leaf_rows",
-            default=5,
-            low=1,
-            high=1_000_000,
-            log=True,
-            tunable=True,
-            help="Fewest rows in a leaf.",
-        ),
-        Setting(
-            name="column_share",
-            default=0.5,
-            low=0.01,
-            high=1.0,
-            tunable=True,
-            help="Share of columns tried at each split.",
-        ),
-        SEED,
-        THREADS,
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 200,
-        splits: str = "random",
-        min_leaf_rows: int = 5,
-        column_share: float = 0.5,
-        seed: int = 0,
-        threads: int = 2,
-    ) -> None:
-        self.rounds = rounds
-        self.splits = splits
-        self.min_leaf_rows = min_leaf_rows
-        self.column_share = column_share
-        self.seed = seed
-        self.threads = threads
+    rounds: int = setting(default=200, low=1, high=5_000, log=True, help="Trees to grow.")
+    splits: str = setting(
+        default="random",
+        choices=("random", "best"),
+        help="Random thresholds (extra trees) or the best one on a bootstrap of rows (random forest).",
+    )
+    min_leaf_rows: int = setting(
+        default=5, low=1, high=1_000_000, log=True, tunable=True, help="Fewest rows in a leaf."
+    )
+    column_share: float = setting(
+        default=0.5, low=0.01, high=1.0, tunable=True, help="Share of columns tried at each split."
+    )
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         forest = self._grow(features.matrix, target, weight, monitor)
@@ -77,9 +47,9 @@ class SoftForest(SoftLearner):
         self.trees_["start"] = np.cumsum([0] + [tree.node_count for tree in trees])
 
     def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> Any:
-        """Grow as many trees at a time as take a moment, so that progress can be told and the fit cancelled.
+        """Grow the trees in steps that take a moment each, so that progress can be reported and the fit cancelled.
 
-        scikit-learn draws the seeds of all trees in one row, so the forest does not depend on the steps.
+        scikit-learn draws the seeds of all trees in one sequence, so the forest does not depend on the steps.
         """
         from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 

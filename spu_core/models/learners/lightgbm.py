@@ -21,7 +21,7 @@ from spu_core.models.settings import (
     SEED,
     SUBSAMPLE,
     THREADS,
-    Setting,
+    setting,
     useful_threads,
 )
 
@@ -35,82 +35,44 @@ class SoftLightGBM(SoftLearner):
     True
     >>> SoftLightGBM(objective="binary").fit(X, np.linspace(0, 1, 40))
     Traceback (most recent call last):
-    spu_core.errors.TrainingError: LightGBM's objective 'binary' takes every soft label above 0 for a positive
-    without a word; use objective='cross_entropy', which equals it on hard labels.
+    spu_core.errors.TrainingError: LightGBM's objective 'binary' silently treats every soft label above 0 as a
+    positive; use objective='cross_entropy', which equals it on hard labels.
     """
 
     key = "lightgbm"
     title = "LightGBM"
     stops_early = True
-    settings = (
-        ROUNDS,
-        LEARNING_RATE,
-        Setting(
-            name="num_leaves",
-            default=31,
-            low=2,
-            high=4096,
-            log=True,
-            tunable=True,
-            help="Leaves per tree; fewer is smoother.",
-        ),
-        Setting(
-            name="min_child_samples",
-            default=None,
-            low=1,
-            high=1_000_000,
-            log=True,
-            optional=True,
-            tunable=True,
-            help="Fewest rows in a leaf; None takes 1/25 of the rows, from 3 to 20.",
-        ),
-        REG_LAMBDA,
-        COLSAMPLE_BYTREE,
-        SUBSAMPLE,
-        Setting(name="max_bin", default=255, low=2, high=65_535, help="Histogram bins per column."),
-        Setting(
-            name="objective",
-            default="cross_entropy",
-            choices=("cross_entropy", "binary"),
-            help="The loss; 'binary' serves hard labels only.",
-        ),
-        SEED,
-        THREADS,
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 200,
-        learning_rate: float = 0.05,
-        num_leaves: int = 31,
-        min_child_samples: int | None = None,
-        reg_lambda: float = 1.0,
-        colsample_bytree: float = 1.0,
-        subsample: float = 1.0,
-        max_bin: int = 255,
-        objective: str = "cross_entropy",
-        seed: int = 0,
-        threads: int = 2,
-    ) -> None:
-        self.rounds = rounds
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.reg_lambda = reg_lambda
-        self.colsample_bytree = colsample_bytree
-        self.subsample = subsample
-        self.max_bin = max_bin
-        self.objective = objective
-        self.seed = seed
-        self.threads = threads
+    rounds: int = setting(ROUNDS)
+    learning_rate: float = setting(LEARNING_RATE)
+    num_leaves: int = setting(
+        default=31, low=2, high=4096, log=True, tunable=True, help="Leaves per tree; fewer is smoother."
+    )
+    min_child_samples: int | None = setting(
+        default=None,
+        low=1,
+        high=1_000_000,
+        log=True,
+        optional=True,
+        tunable=True,
+        help="Fewest rows in a leaf; None takes 1/25 of the rows, from 3 to 20.",
+    )
+    reg_lambda: float = setting(REG_LAMBDA)
+    colsample_bytree: float = setting(COLSAMPLE_BYTREE)
+    subsample: float = setting(SUBSAMPLE)
+    max_bin: int = setting(default=255, low=2, high=65_535, help="Histogram bins per column.")
+    objective: str = setting(
+        default="cross_entropy", choices=("cross_entropy", "binary"), help="The loss; 'binary' serves hard labels only."
+    )
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         import lightgbm as lgb
 
         if self.objective == "binary" and np.any((target != 0.0) & (target != 1.0)):
             raise TrainingError(
-                "LightGBM's objective 'binary' takes every soft label above 0 for a positive without a word; "
+                "LightGBM's objective 'binary' silently treats every soft label above 0 as a positive; "
                 "use objective='cross_entropy', which equals it on hard labels."
             )
         data = features.binned(self.max_bin, target, weight)

@@ -13,7 +13,7 @@ from spu_core.models.features import Features, LinearView
 from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner, one_blas_thread
 from spu_core.models.model import Blob, State
-from spu_core.models.settings import Setting
+from spu_core.models.settings import setting
 
 
 class SoftLogistic(SoftLearner):
@@ -27,22 +27,11 @@ class SoftLogistic(SoftLearner):
 
     key = "logistic"
     title = "Logistic regression"
-    settings = (
-        Setting(
-            name="ridge",
-            default=1.0,
-            low=1e-8,
-            high=1e8,
-            log=True,
-            tunable=True,
-            help="Weight of ½‖w‖² beside the sum of losses.",
-        ),
-        Setting(name="max_iterations", default=200, low=1, high=10_000, help="Most steps of the optimiser."),
-    )
 
-    def __init__(self, *, ridge: float = 1.0, max_iterations: int = 200) -> None:
-        self.ridge = ridge
-        self.max_iterations = max_iterations
+    ridge: float = setting(
+        default=1.0, low=1e-8, high=1e8, log=True, tunable=True, help="Weight of ½‖w‖² beside the sum of losses."
+    )
+    max_iterations: int = setting(default=200, low=1, high=10_000, help="Most steps of the optimiser.")
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         self.view_ = features.linear_view()

@@ -11,7 +11,7 @@ from spu_core.models.features import Features, LinearView
 from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
 from spu_core.models.model import Blob, State
-from spu_core.models.settings import SEED, THREADS, Setting
+from spu_core.models.settings import SEED, THREADS, setting
 
 BLOCK = 1024
 
@@ -21,33 +21,15 @@ class SoftNeighbors(SoftLearner):
 
     key = "nearest_neighbors"
     title = "Nearest neighbours"
-    settings = (
-        Setting(
-            name="neighbors",
-            default=50,
-            low=1,
-            high=100_000,
-            log=True,
-            tunable=True,
-            help="Rows whose soft labels are averaged.",
-        ),
-        Setting(
-            name="max_rows",
-            default=50_000,
-            low=10,
-            high=10_000_000,
-            log=True,
-            help="Rows kept to compare with; larger tables are sampled.",
-        ),
-        SEED,
-        THREADS,
-    )
 
-    def __init__(self, *, neighbors: int = 50, max_rows: int = 50_000, seed: int = 0, threads: int = 2) -> None:
-        self.neighbors = neighbors
-        self.max_rows = max_rows
-        self.seed = seed
-        self.threads = threads
+    neighbors: int = setting(
+        default=50, low=1, high=100_000, log=True, tunable=True, help="Rows whose soft labels are averaged."
+    )
+    max_rows: int = setting(
+        default=50_000, low=10, high=10_000_000, log=True, help="Rows kept to compare with; larger tables are sampled."
+    )
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         weight = np.ones(target.size) if weight is None else weight
@@ -77,7 +59,7 @@ class SoftNeighbors(SoftLearner):
         return np.clip(np.concatenate(blocks), 0.0, 1.0)
 
     def _score_block(self, features: Features) -> np.ndarray:
-        """Every block has the same size: the search picks its way, and so breaks ties, by the number of rows."""
+        """Blocks have one size: the search algorithm, and so the order of ties, depends on the number of rows."""
         found = self.view_.transform_rows(features).astype(np.float32)
         query = np.zeros((BLOCK, max(found.shape[1], 1)), dtype=np.float32)
         query[: len(found), : found.shape[1]] = found

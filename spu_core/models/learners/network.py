@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -14,7 +14,7 @@ from spu_core.models.features import Features, LinearView
 from spu_core.models.fit_inputs import BestRound, FitMonitor, ThrottledReport
 from spu_core.models.learners.base import SoftLearner, one_blas_thread
 from spu_core.models.model import Blob, State
-from spu_core.models.settings import SEED, Setting
+from spu_core.models.settings import SEED, setting
 
 BLOCK = 4096
 
@@ -25,60 +25,21 @@ class SoftNetwork(SoftLearner):
     key = "neural_net"
     title = "Neural network"
     stops_early = True
-    settings: ClassVar[tuple[Setting, ...]] = (
-        Setting(name="rounds", default=30, low=1, high=10_000, log=True, help="Passes over the rows."),
-        Setting(
-            name="hidden",
-            default=64,
-            low=1,
-            high=4096,
-            log=True,
-            tunable=True,
-            help="Units of each hidden layer.",
-        ),
-        Setting(
-            name="learning_rate",
-            default=0.002,
-            low=1e-6,
-            high=1.0,
-            log=True,
-            tunable=True,
-            help="Step of Adam.",
-        ),
-        Setting(
-            name="weight_decay",
-            default=0.01,
-            low=0.0,
-            high=100.0,
-            tunable=True,
-            help="Pull of the weights towards 0.",
-        ),
-        Setting(name="batch_rows", default=256, low=1, high=1_000_000, log=True, help="Rows per step."),
-        SEED,
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 30,
-        hidden: int = 64,
-        learning_rate: float = 0.002,
-        weight_decay: float = 0.01,
-        batch_rows: int = 256,
-        seed: int = 0,
-    ) -> None:
-        self.rounds = rounds
-        self.hidden = hidden
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_rows = batch_rows
-        self.seed = seed
+    rounds: int = setting(default=30, low=1, high=10_000, log=True, help="Passes over the rows.")
+    hidden: int = setting(default=64, low=1, high=4096, log=True, tunable=True, help="Units of each hidden layer.")
+    learning_rate: float = setting(default=0.002, low=1e-6, high=1.0, log=True, tunable=True, help="Step of Adam.")
+    weight_decay: float = setting(
+        default=0.01, low=0.0, high=100.0, tunable=True, help="Pull of the weights towards 0."
+    )
+    batch_rows: int = setting(default=256, low=1, high=1_000_000, log=True, help="Rows per step.")
+    seed: int = setting(SEED)
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         with one_blas_thread():
-            self._descend(features, target, np.ones(target.size) if weight is None else weight, monitor)
+            self._train(features, target, np.ones(target.size) if weight is None else weight, monitor)
 
-    def _descend(self, features: Features, target: np.ndarray, weight: np.ndarray, monitor: FitMonitor) -> None:
+    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, monitor: FitMonitor) -> None:
         self.view_ = features.linear_view()
         rows = self.view_.transform_rows(features).astype(np.float32)
         rng = np.random.default_rng(self.seed)
@@ -89,7 +50,7 @@ class SoftNetwork(SoftLearner):
         best = BestRound(monitor.stop.patience if monitor.stop else 0)
         kept, report_batch = self.layers_, ThrottledReport(monitor, self.rounds)
         for done in range(1, self.rounds + 1):
-            # The rate falls to zero along a half cosine, so that the last steps settle instead of wandering.
+            # The rate falls to zero along a half cosine, so that the last steps converge.
             adam.rate = self.learning_rate * 0.5 * (1 + np.cos(np.pi * (done - 1) / self.rounds))
             for batch in self._batches(target, rng):
                 outputs = self.layers_.forward(rows[batch])
@@ -117,7 +78,7 @@ class SoftNetwork(SoftLearner):
         yield from np.array_split(order, max(1, target.size // self.batch_rows))
 
     def _score(self, features: Features) -> np.ndarray:
-        """In blocks of one size, the last one filled up: a BLAS product may round by the number of rows."""
+        """In blocks of one size: the rounding of a BLAS product may depend on the number of rows."""
         layers, score = self.layers_.as_double(), np.empty(len(features))
         for start in range(0, len(features), BLOCK):
             part = np.arange(start, min(start + BLOCK, len(features)))
@@ -149,37 +110,10 @@ class NnpuNetwork(SoftNetwork):
 
     key = "nnpu_net"
     title = "Neural network, nnPU risk"
-    settings = (
-        *SoftNetwork.settings,
-        Setting(
-            name="prior",
-            default=0.2,
-            low=1e-6,
-            high=1 - 1e-6,
-            help="Share of positives among all rows, labelled ones included.",
-        ),
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 30,
-        hidden: int = 64,
-        learning_rate: float = 0.002,
-        weight_decay: float = 0.01,
-        batch_rows: int = 256,
-        seed: int = 0,
-        prior: float = 0.2,
-    ) -> None:
-        super().__init__(
-            rounds=rounds,
-            hidden=hidden,
-            learning_rate=learning_rate,
-            weight_decay=weight_decay,
-            batch_rows=batch_rows,
-            seed=seed,
-        )
-        self.prior = prior
+    prior: float = setting(
+        default=0.2, low=1e-6, high=1 - 1e-6, help="Share of positives among all rows, labelled ones included."
+    )
 
     def _loss(self, target: np.ndarray, weight: np.ndarray) -> Loss:
         labeled = float(np.average(target, weights=weight))
@@ -216,7 +150,8 @@ class NonNegativePu:
     """nnPU risk π R_P⁺ + max(0, R_U⁻ − π R_P⁻) with the sigmoid loss; π is the prior among the *unlabelled* rows.
 
     Unlabelled rows here exclude the labelled ones, so the share of positives among them is
-    π_U = (π − ρ)/(1 − ρ) and not π. Where the negative part falls below 0, only that part is climbed back.
+    π_U = (π − ρ)/(1 − ρ) and not π. Where the negative part falls below 0, the step goes
+    against the gradient of that part only.
     """
 
     unlabeled_prior: float
@@ -278,7 +213,7 @@ class Layers:
         return self.weights + self.biases
 
     def as_double(self) -> Layers:
-        """For scoring: rounding then stays far below what anyone compares."""
+        """The same network in double precision, for scoring."""
         return Layers([w.astype(np.float64) for w in self.weights], [b.astype(np.float64) for b in self.biases])
 
     def copy(self) -> Layers:

@@ -21,7 +21,7 @@ from spu_core.models.settings import (
     SEED,
     SUBSAMPLE,
     THREADS,
-    Setting,
+    setting,
     useful_threads,
 )
 
@@ -32,50 +32,19 @@ class SoftXGBoost(SoftLearner):
     key = "xgboost"
     title = "XGBoost"
     stops_early = True
-    settings = (
-        ROUNDS,
-        LEARNING_RATE,
-        Setting(name="max_depth", default=5, low=1, high=30, tunable=True, help="Depth of each tree."),
-        Setting(
-            name="min_child_weight",
-            default=1.0,
-            low=0.0,
-            high=1e6,
-            tunable=True,
-            help="Fewest rows in a leaf, each counted by g(1−g).",
-        ),
-        REG_LAMBDA,
-        COLSAMPLE_BYTREE,
-        SUBSAMPLE,
-        Setting(name="max_bin", default=256, low=2, high=65_535, help="Histogram bins per column."),
-        SEED,
-        THREADS,
-    )
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 200,
-        learning_rate: float = 0.05,
-        max_depth: int = 5,
-        min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
-        colsample_bytree: float = 1.0,
-        subsample: float = 1.0,
-        max_bin: int = 256,
-        seed: int = 0,
-        threads: int = 2,
-    ) -> None:
-        self.rounds = rounds
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.colsample_bytree = colsample_bytree
-        self.subsample = subsample
-        self.max_bin = max_bin
-        self.seed = seed
-        self.threads = threads
+    rounds: int = setting(ROUNDS)
+    learning_rate: float = setting(LEARNING_RATE)
+    max_depth: int = setting(default=5, low=1, high=30, tunable=True, help="Depth of each tree.")
+    min_child_weight: float = setting(
+        default=1.0, low=0.0, high=1e6, tunable=True, help="Fewest rows in a leaf, each counted by g(1−g)."
+    )
+    reg_lambda: float = setting(REG_LAMBDA)
+    colsample_bytree: float = setting(COLSAMPLE_BYTREE)
+    subsample: float = setting(SUBSAMPLE)
+    max_bin: int = setting(default=256, low=2, high=65_535, help="Histogram bins per column.")
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
     def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         import xgboost as xgb
@@ -104,7 +73,7 @@ class SoftXGBoost(SoftLearner):
     def gains(self) -> dict[int, float]:
         """Total gain of the splits by position of the column in the encoded matrix."""
         by_name = self.booster_.get_score(importance_type="total_gain")
-        return {int(place): float(np.asarray(by_name.get(f"f{place}", 0.0))) for place in self.active_}
+        return {int(place): float(by_name.get(f"f{place}", 0.0)) for place in self.active_}  # type: ignore[arg-type]
 
     def _score(self, features: Features) -> np.ndarray:
         return self.booster_.predict(self._data(features)).astype(np.float64)
@@ -165,7 +134,7 @@ class SoftXGBoost(SoftLearner):
 
 
 def _hook(monitor: FitMonitor, rounds: int, held_out: Any, training_loss: Callable[[Any], float]) -> Any:
-    """A callback that reports each round and stops by the watched loss; made here so that xgboost loads late."""
+    """A callback that reports each round and stops early; a local class, so that xgboost is imported only here."""
     import xgboost as xgb
 
     class Hook(xgb.callback.TrainingCallback):

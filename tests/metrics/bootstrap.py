@@ -1,4 +1,4 @@
-"""A bootstrap interval for AUC_SPU: slow, assumption-light, kept as a cross-check of the influence method."""
+"""A bootstrap interval for AUC_SPU: slow and with few assumptions, to check the influence method."""
 
 from __future__ import annotations
 

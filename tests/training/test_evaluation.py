@@ -181,7 +181,7 @@ def test_below_ten_confirmed_positives_nothing_is_compared_by_them(labels, answe
 
     assert comparison.verdict.answer == answer
     if answer == "unknown":
-        assert comparison.verdict.sentence.startswith(f"Too few confirmed cases to tell: they count as {labels} indep")
+        assert comparison.verdict.sentence.startswith(f"Too few confirmed cases to compare: they count as {labels} ")
         assert not any(pair.can_be_told_apart for pair in comparison.figures["known_positive_auc"].pairs)
         assert np.isnan([pair.p_holm for pair in comparison.figures["known_positive_auc"].pairs]).all()
 
@@ -231,4 +231,4 @@ def named_segments():
 
 
 def test_every_interval_speaks_of_the_fold_models_and_says_so():
-    assert any("speak of the models of the folds" in note for note in few_labels(40).notes)
+    assert any("are about the models of the folds" in note for note in few_labels(40).notes)
