@@ -289,3 +289,23 @@ def test_records_that_would_fill_the_memory_are_refused_before_they_do(monkeypat
 
     with pytest.raises(AssumptionError, match="2 distinct records on 200 grid points need more memory"):
         fit_check_prior([3, 2], [1, 2])
+
+
+@pytest.mark.parametrize(("users", "is_chosen"), [(49, False), (50, True)])
+def test_a_penalty_is_chosen_from_fifty_users_on(users, is_chosen):
+    prior = fit_check_prior(np.full(users, 4), np.arange(users) % 5, grid_size=10)
+
+    assert bool(prior.trials) is is_chosen
+
+
+def test_the_record_of_one_user_is_enough():
+    assert 0 < fit_check_prior([4], [1], penalty=0.1).mean < 0.5
+
+
+def test_every_one_of_many_users_gets_a_chance():
+    prior = fit_check_prior([4, 4], [1, 3], penalty=0.1)
+
+    chance = prior.posterior_mean(np.full(20_003, 4), np.full(20_003, 2))
+
+    assert (chance == chance[0]).all()
+    assert 0 < chance[0] < 1

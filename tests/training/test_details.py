@@ -6,19 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.metrics import auc_spu_ceiling
+from spu_core.metrics import auc_spu_ceiling, roc_spu
 from spu_core.tables import Table
 from spu_core.training import (
     Candidate,
     TrainConfig,
     TrainEstimate,
     Tuning,
+    compare_runs,
     cross_fit,
     estimate_training,
     make_split,
     permutation_importance,
     segment_table,
     segment_values,
+    sketch,
     tune,
 )
 
@@ -172,3 +174,41 @@ def test_segments_keep_the_row_names_of_their_column():
 
 def test_configs_and_plans_are_written_with_a_line_for_each_field():
     assert '\n  "folds": 5,\n' in TrainConfig().to_json()
+
+
+def test_the_progress_of_a_search_never_falls(world):
+    shares = []
+    candidate = Candidate("logistic", tuning=Tuning(trials=3, folds=2))
+
+    tune(*world, candidate, TrainConfig(threads=1), on_progress=lambda progress: shares.append(progress.share))
+
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1.0)
+
+
+def test_a_candidate_without_rules_is_given_no_rule_score(world):
+    table, soft_labels = world
+    [run] = cross_fit(
+        table, soft_labels, [Candidate("rule_score", without_rules=True)], TrainConfig(folds=2, threads=1)
+    )
+
+    assert (run.score == run.score[0]).all()
+
+
+def test_notes_under_a_comparison_are_sentences(runs):
+    notes = compare_runs(runs).notes
+
+    assert notes
+    assert not [note for note in notes if "None" in note]
+
+
+def test_every_point_of_a_sketched_curve_is_one_of_the_whole_curve():
+    rng = np.random.default_rng(0)
+    whole = roc_spu(rng.random(30_000), rng.random(30_000))
+    threshold = dict(zip(whole.flagged[1:], whole.score, strict=True))
+
+    few = sketch(whole)
+
+    assert few.fpr.size < whole.fpr.size
+    assert (few.flagged[0], few.flagged[-1]) == (0, 30_000)
+    assert [threshold[flagged] for flagged in few.flagged[1:]] == few.score.tolist()
