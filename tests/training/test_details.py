@@ -10,6 +10,7 @@ from spu_core.metrics import auc_spu_ceiling, roc_spu
 from spu_core.tables import Table
 from spu_core.training import (
     Candidate,
+    Split,
     TrainConfig,
     TrainEstimate,
     Tuning,
@@ -212,3 +213,10 @@ def test_every_point_of_a_sketched_curve_is_one_of_the_whole_curve():
     assert few.fpr.size < whole.fpr.size
     assert (few.flagged[0], few.flagged[-1]) == (0, 30_000)
     assert [threshold[flagged] for flagged in few.flagged[1:]] == few.score.tolist()
+
+
+def test_folds_cannot_be_changed_afterwards():
+    split = Split(np.array([0, 1, 0, 1]))
+
+    with pytest.raises(ValueError, match="read-only"):
+        split.fold[0] = 1

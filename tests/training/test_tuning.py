@@ -153,7 +153,7 @@ def evidence_of(table, soft_labels, config, split):
 def test_the_time_left_is_foreseen_from_this_candidate_and_those_before(finished, share, left, monkeypatch):
     seen = []
     monkeypatch.setattr("time.monotonic", lambda: 100.0)
-    reporter = Reporter(list("abcd"), 1, seen.append, finished_seconds=list(finished))
+    reporter = Reporter(list("abcd"), 1, seen.append, finished_seconds=list(finished), started=100.0)
     reporter.begin(len(finished))
     monkeypatch.setattr("time.monotonic", lambda: 105.0)
 
