@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spu_core.errors import TrainingError
 from spu_core.metrics import auc_spu_ceiling, roc_spu
 from spu_core.tables import Table
 from spu_core.training import (
@@ -13,6 +14,7 @@ from spu_core.training import (
     Split,
     TrainConfig,
     TrainEstimate,
+    TrainPlan,
     Tuning,
     compare_runs,
     cross_fit,
@@ -220,3 +222,15 @@ def test_folds_cannot_be_changed_afterwards():
 
     with pytest.raises(ValueError, match="read-only"):
         split.fold[0] = 1
+
+
+def test_broken_json_is_told_by_what_it_should_be():
+    with pytest.raises(TrainingError, match="The training config is not valid JSON at line 1"):
+        TrainConfig.from_json("{")
+    with pytest.raises(TrainingError, match="The training plan is not valid JSON at line 1"):
+        TrainPlan.from_json("{")
+
+
+def test_ranges_of_a_search_are_named():
+    with pytest.raises(TrainingError, match=r"tuning.ranges must map settings to \(low, high\), got \[1, 2\]"):
+        Tuning(ranges=[1, 2])

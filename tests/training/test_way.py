@@ -54,3 +54,17 @@ def test_the_steps_of_fused_and_of_refined_soft_labels_are_counted_whoever_asks_
     )
 
     assert plain.from_files_bytes + 1e9 < refined.from_files_bytes == fused.from_files_bytes
+
+
+def test_the_memory_of_a_training_from_files_adds_up():
+    """Python and the parts being read, 230 bytes a row, 2 a cell (8 where a learner reads all rows), 130 for fused."""
+    size = (3_000_000, 16)
+    needed = {
+        key: training_way(*size, [Candidate(key)], TrainConfig(), free_bytes=8e9).from_files_bytes
+        for key in ("lightgbm", "logistic", "fused")
+    }
+
+    assert needed["lightgbm"] == 380e6 + 3e6 * (230 + 2 * 16)
+    assert needed["logistic"] == 380e6 + 3e6 * (230 + 8 * 16)
+    assert needed["fused"] == 380e6 + 3e6 * (230 + 2 * 16 + 130)
+    assert training_way(*size, *CHOICE, refine=True, free_bytes=8e9).from_files_bytes == needed["fused"]
