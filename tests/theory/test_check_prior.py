@@ -309,3 +309,11 @@ def test_every_one_of_many_users_gets_a_chance():
 
     assert (chance == chance[0]).all()
     assert 0 < chance[0] < 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_chances_that_the_prior_excludes_give_no_warning():
+    prior = fit_check_prior([4, 4, 4], [4, 4, 0], penalty=0.0, grid_size=20)
+
+    assert (prior.density == 0).any()
+    assert 0 < prior.posterior_mean([4], [2])[0] < 1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spu_core.theory import estimate_monotone_link, estimate_prior
+from spu_core.theory import AdmissibleRegion, estimate_monotone_link, estimate_prior
 
 
 def best_bin_estimate(is_labeled, score):
@@ -46,3 +46,8 @@ def test_the_density_of_a_link_is_the_largest_share_of_rows_in_a_window_over_its
     truth = np.repeat([0.2, 0.7], [50, 51])
 
     assert estimate_monotone_link(truth, truth).density == pytest.approx(51 / 101 / 0.02)
+
+
+@pytest.mark.parametrize(("positive_mean", "is_inside"), [(0.2, False), (0.21, True), (0.5, True), (0.51, False)])
+def test_positives_are_believed_more_than_the_mean_and_at_most_as_much_as_it_allows(positive_mean, is_inside):
+    assert AdmissibleRegion(mean=0.2).contains(0.4, positive_mean) is is_inside

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_ceiling, roc_spu
 from spu_core.tables import Table
 from spu_core.training import (
@@ -234,3 +235,19 @@ def test_broken_json_is_told_by_what_it_should_be():
 def test_ranges_of_a_search_are_named():
     with pytest.raises(TrainingError, match=r"tuning.ranges must map settings to \(low, high\), got \[1, 2\]"):
         Tuning(ranges=[1, 2])
+
+
+def test_a_search_can_go_by_confirmed_positives_alone():
+    """Column x finds the confirmed positives; beliefs of the other rows are noise, so AUC_SPU has a low ceiling."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    soft_labels = SoftLabels.from_values(0.6 * rng.random(300), x > 1.2)
+    frame = pd.DataFrame({"x": x, "y": rng.random(300), "label": (x > 1.2).astype(int)})
+    table = Table.from_frame(frame, roles={"label": "label"})
+    value = {}
+    for objective in ("auc_spu", "known_positive_auc"):
+        tuning = Tuning(trials=1, folds=2, objective=objective)
+        value[objective] = tune(table, soft_labels, Candidate("logistic", tuning=tuning)).value
+
+    assert value["auc_spu"] < auc_spu_ceiling(soft_labels.value) < 0.85
+    assert value["known_positive_auc"] > 0.9
