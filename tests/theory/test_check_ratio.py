@@ -160,3 +160,9 @@ def test_the_random_rule_has_no_soft_label_and_no_error_against_itself():
 
     assert (ratios.value_low[base], ratios.value[base], ratios.value_high[base]) == (0.0, 0.0, 0.0)
     assert ratios.value_high[1 - base] > 0.5
+
+
+def test_rules_without_a_check_have_no_ratio():
+    ratios = check_ratios_of_counts({"random": 40, "aim": 30, "wall": 0}, {"random": 8, "aim": 15}, {}, "random")
+
+    assert set(ratios.names) == {"random", "aim"}
