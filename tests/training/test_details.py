@@ -251,3 +251,9 @@ def test_a_search_can_go_by_confirmed_positives_alone():
 
     assert value["auc_spu"] < auc_spu_ceiling(soft_labels.value) < 0.85
     assert value["known_positive_auc"] > 0.9
+
+
+def test_a_search_prints_nothing(world, capfd):
+    tune(*world, Candidate("logistic", tuning=Tuning(trials=1, folds=2)), TrainConfig(threads=1))
+
+    assert capfd.readouterr() == ("", "")
