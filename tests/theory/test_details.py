@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spu_core.theory import AdmissibleRegion, estimate_monotone_link, estimate_prior
+from spu_core.theory import AdmissibleRegion, ScarLink, estimate_monotone_link, estimate_prior
 
 
 def best_bin_estimate(is_labeled, score):
@@ -51,3 +51,9 @@ def test_the_density_of_a_link_is_the_largest_share_of_rows_in_a_window_over_its
 @pytest.mark.parametrize(("positive_mean", "is_inside"), [(0.2, False), (0.21, True), (0.5, True), (0.51, False)])
 def test_positives_are_believed_more_than_the_mean_and_at_most_as_much_as_it_allows(positive_mean, is_inside):
     assert AdmissibleRegion(mean=0.2).contains(0.4, positive_mean) is is_inside
+
+
+def test_negatives_may_have_no_belief_and_positives_full_belief():
+    link = ScarLink(prior=0.2, positive_mean=1.0, negative_mean=0.0)
+
+    assert link.true_auc(0.9) == pytest.approx(0.9)
