@@ -115,6 +115,28 @@ def test_copies_that_would_join_all_groups_leave_the_groups_as_they_are():
         assert np.unique(split.fold[np.arange(600) % 7 == name]).size == 1
 
 
+def test_one_group_that_copies_would_make_too_large_leaves_all_groups_as_they_are():
+    """Copies of rows 0 to 99 stand in all of seven houses; those of the others have a house of their own."""
+    row = np.arange(600)
+    house = np.where(row % 150 < 100, row % 7, 1_000 + row % 150)
+    table, soft_labels = copied_noise(house=house)
+    split = make_split(table, soft_labels, QUICK)
+
+    assert np.unique(split.fold[house < 7]).size > 1
+    for name in np.unique(house):
+        assert np.unique(split.fold[house == name]).size == 1
+
+
+def test_copies_join_small_groups_beside_a_large_one():
+    """A fifth of the rows share a house, with all their copies; every other row has a house of its own."""
+    row = np.arange(600)
+    table, soft_labels = copied_noise(house=np.where(row % 150 < 30, 0, 1_000 + row))
+    split = make_split(table, soft_labels, QUICK)
+
+    fold = split.fold.reshape(4, 150)
+    assert (fold == fold[0]).all()
+
+
 def test_the_latest_rows_are_not_judged_by_models_of_their_copies():
     table, soft_labels = copied_noise()
     frame = table.frame.assign(day=pd.date_range("2024-01-01", periods=600, freq="h"))
