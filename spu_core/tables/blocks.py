@@ -93,6 +93,9 @@ class BlockReader:
         """Blocks of rows as text, with null for missing marks; lines without a single value are left out."""
         plan = self.plan
         plan.stream.seek(plan.start)
+        if plan.as_text and not plan.stream.read(1):
+            return
+        plan.stream.seek(plan.start)
         try:
             with arrow_csv.open_csv(Borrowed(plan.stream), **self._options()) as reader:
                 for block in reader:

@@ -1,8 +1,9 @@
 """Where the table stands in a text file: lines before it, its header, its column names and its first row.
 
-`layout_of` goes through these steps in order: find the first record as wide as the table; take in a header that is
-wider or narrower (`_uneven_header`); pass over title rows (`_title_rows`); ask whether the first record names columns
-(`headers.py`); join names that stand in two rows (`_group_row`); pass over further header rows (`_further_rows`).
+`layout_of` takes these steps in order: find the first record as wide as the table; accept a header that is wider,
+narrower or separated by another sign (`_uneven_header`); pass over title rows (`_title_rows`); ask whether the first
+record names columns (`headers.py`); join names that stand in two rows (`_group_row`); pass over further header rows
+(`_further_rows`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from spu_core.tables.findings import Finding, Severity
 from spu_core.tables.headers import kind_of, kind_of_column, names_columns
 from spu_core.tables.records import Record, read_records
-from spu_core.tables.sniffing import usual_width
+from spu_core.tables.sniffing import SEPARATORS, usual_width
 
 _LONGEST_PREAMBLE = 60
 _MOST_HEADER_ROWS = 4
@@ -154,14 +155,30 @@ def _uneven_header(draft: _Draft) -> _Draft:
     """
     if not draft.before or not draft.table:
         return draft
-    header, first = draft.before[-1], draft.table[0]
+    written, first = draft.before[-1], draft.table[0]
+    header = _other_separator(written, draft.width)
     names = _without_blank_end(header.cells, draft.width)
     if header.last_line + 1 != first.first_line or not _could_name(header, names, draft.width):
         return draft
     below = [record.cells for record in draft.table]
     if not _are_names_missing(names, below, draft.width):
         return draft
-    return replace(draft, before=draft.before[:-1], table=[header, *draft.table], is_header=True)
+    found = () if header is written else (_SHAPES["header_separator"],)
+    draft = replace(draft, before=draft.before[:-1], table=[header, *draft.table], is_header=True)
+    return draft.noting(*found)
+
+
+def _other_separator(header: Record, width: int) -> Record:
+    """A header whose names are separated by another sign than the rows: `a;b;c` over `1,2,3`.
+
+    >>> _other_separator(Record(("a;b c;d",), 1, 1), 3).cells
+    ('a', 'b c', 'd')
+    """
+    if len(header.cells) > 1 or width < 3:
+        return header
+    cuts = (tuple(map(str.strip, header.cells[0].split(sign))) for sign in SEPARATORS)
+    cells = next((cut for cut in cuts if len(cut) == width and all(cut)), header.cells)
+    return header if cells == header.cells else replace(header, cells=cells)
 
 
 def _without_blank_end(cells: Sequence[str], width: int) -> list[str]:
@@ -211,8 +228,8 @@ def _title_rows(draft: _Draft) -> _Draft:
     by the kinds of its columns that it is one.
     """
     table = draft.table
-    at = 0
-    while at < min(len(table) - 1, _LONGEST_PREAMBLE) and _is_title(table[at], draft.width):
+    most, at = min(len(table) - 1, _LONGEST_PREAMBLE), 0
+    while at < most and _is_title(table[at], draft.width) and not _fill_each_other(table[at], table[at + 1]):
         at += 1
     if not at or not _is_header_below_title(table[at], table[at + 1 :], draft.width):
         return draft
@@ -285,21 +302,44 @@ def _with_name_left_out(cells: list[str], width: int) -> tuple[list[str], list[F
 
 
 def _group_row(draft: _Draft) -> _Draft:
-    """Names that stand in two rows are joined: `,2023,,2024,` over `shop,north,south,north,south`."""
+    """Names that stand in two rows are joined: `,2023,,2024,` over `shop,north,south,north,south`.
+
+    Two rows may also fill each other's gaps: `name,amount,,` over `,,share,day`.
+    """
     table, top = draft.table, draft.top
-    if top is None or len(table) < 3 or not _are_groups(top, table[1]):
+    if top is None or len(table) < 3:
         return draft
-    if not names_columns(table[1].cells, [record.cells for record in table[2:]]):
+    below = [record.cells for record in table[2:]]
+    if _fill_each_other(top, table[1]):
+        groups = list(top.cells)
+        if not names_columns([*map("".join, zip(groups, table[1].cells, strict=True))], below):
+            return draft
+    elif _are_groups(top, table[1]) and names_columns(table[1].cells, below):
+        groups = _carried_on(top.cells)
+    else:
         return draft
-    groups: list[str] = []
-    for cell in top.cells:
-        groups.append(cell or (groups[-1] if groups else ""))
     names = [f"{group} {name}".strip() for group, name in zip(groups, table[1].cells, strict=True)]
     return replace(draft, names=names, last_header=table[1]).noting(_header_rows(top, table[1], names))
 
 
+def _carried_on(cells: Sequence[str]) -> list[str]:
+    """The cells with each gap filled by the cell to its left.
+
+    >>> _carried_on(["", "2023", "", "2024"])
+    ['', '2023', '2023', '2024']
+    """
+    return list(itertools.accumulate(cells, lambda left, cell: cell or left))
+
+
+def _fill_each_other(top: Record, names: Record) -> bool:
+    """Whether each place is filled in exactly one of the two rows, and each row fills at least two."""
+    if len(top.cells) != len(names.cells) or min(len(top.filled), len(names.filled)) < 2:
+        return False
+    return all(bool(upper) != bool(lower) for upper, lower in zip(top.cells, names.cells, strict=True))
+
+
 def _are_groups(top: Record, names: Record) -> bool:
-    """Whether the upper row has gaps between its cells, and the lower one a name in every place or in every gap."""
+    """Whether the upper row has gaps between its cells, and the lower one has a name in every place."""
     if len(top.cells) != len(names.cells) or len(top.filled) < 2 or not names.filled:
         return False
     gaps = [not cell for cell in top.cells]
@@ -351,6 +391,12 @@ _SHAPES = {
         "The header ends with separators that the rows do not have.",
         "They were left out.",
     ),
+    "header_separator": Finding(
+        "uneven_header",
+        Severity.WARNING,
+        "The header separates its names by another sign than the rows; it was cut by its own.",
+        "Check that the names stand over the right columns.",
+    ),
     "row_names": Finding(
         "row_names",
         Severity.WARNING,
@@ -383,7 +429,7 @@ def _open_quote(header: Record) -> Finding:
 
 
 def _header_rows(upper: Record, lower: Record, names: Sequence[str]) -> Finding:
-    example = next(name for name, cell in zip(names, lower.cells, strict=True) if name != cell)
+    example = next((name for name, cell in zip(names, lower.cells, strict=True) if cell not in ("", name)), names[0])
     return Finding(
         "header_rows",
         Severity.INFO,

@@ -32,6 +32,7 @@ def shape_findings(
             f"{first.reason}). Set the separator, or repair the file."
         )
     return [
+        *_no_rows(reader),
         *_ragged(rejected, reader.rejected),
         *_by_reason(rejected, "repeats the header", "repeated_header", "The header comes again among the rows"),
         *_by_reason(rejected, "sums up the rows above", "total_row", "The last row sums up the others"),
@@ -45,6 +46,12 @@ def shape_findings(
         *_one_column(plan),
         *_empty_lines(reader, lines),
     ]
+
+
+def _no_rows(reader: BlockReader) -> list[Finding]:
+    if reader.kept:
+        return []
+    return [Finding("no_rows", Severity.ERROR, "The file has a header and no rows.", "Check that it is complete.")]
 
 
 def _ragged(rejected: tuple[RejectedLine, ...], count: int) -> list[Finding]:

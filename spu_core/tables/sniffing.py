@@ -31,13 +31,16 @@ SAMPLE_RECORDS = 400
 class Cut:
     """One way of cutting the sample: separator, quote, the usual number of fields, and how well it fits in [0, 1].
 
-    The separator may be the same sign twice, such as `||`.
+    The separator may be the same sign twice, such as `||`. `first_width` counts the fields of the first line, and
+    `is_even` says that every line has the usual number.
     """
 
     separator: str
     quote: str
     width: int
     fit: float
+    first_width: int = 0
+    is_even: bool = False
 
 
 def sniff_cut(sample: str) -> Cut:
@@ -50,14 +53,27 @@ def sniff_cut(sample: str) -> Cut:
     1
     >>> sniff_cut("a||b\\n1||2\\n3||4\\n").separator
     '||'
+    >>> sniff_cut("id,tags\\n1,a;b;c\\n2,d;e;f\\n").separator
+    ','
     """
     head, quotes = _first_lines(sample), _quotes_in(sample)
     cuts = [cut_with(head, separator, quote) for separator in SEPARATORS for quote in quotes]
-    best = max(cuts, key=lambda cut: cut.fit)
+    best = _with_first_line(cuts, max(cuts, key=lambda cut: cut.fit))
     if best.fit > 0.0:
         return best
     # One column: a sign that the cells do not hold.
     return Cut(next((sign for sign in SEPARATORS if sign not in sample), ","), '"', 1, 0.0)
+
+
+def _with_first_line(cuts: Sequence[Cut], best: Cut) -> Cut:
+    """A separator that cuts all lines evenly is better than one that leaves the first line whole.
+
+    `id,tags` over `7,a;b;c`: the header shows that the comma separates and the semicolon makes lists.
+    """
+    if best.first_width > 1:
+        return best
+    others = [cut for cut in cuts if cut.is_even and cut.fit > 0.0 and cut.separator not in _DOUBTFUL]
+    return max(others, key=lambda cut: cut.fit, default=best)
 
 
 def cut_with(sample: str, separator: str, quote: str) -> Cut:
@@ -72,9 +88,10 @@ def cut_with(sample: str, separator: str, quote: str) -> Cut:
     fit = 1.0
     for judge in _FITS:
         fit *= judge(seen)
+    first, is_even = len(records[0].cells), len(seen.usual) == len(records) > 2
     if _is_doubled(seen):
-        return Cut(2 * separator[0], quote, (width + 1) // 2, fit)
-    return Cut(separator[0], quote, width, fit)
+        return Cut(2 * separator[0], quote, (width + 1) // 2, fit, first, is_even)
+    return Cut(separator[0], quote, width, fit, first, is_even)
 
 
 def _first_lines(sample: str) -> str:
@@ -244,10 +261,18 @@ def _is_one_value(line: str) -> bool:
 
 
 def _quotes_in(sample: str) -> list[str]:
-    """A single quote counts as a quote only where it opens cells; elsewhere it is an apostrophe."""
+    """A single quote counts as a quote only where it opens cells; elsewhere it is an apostrophe.
+
+    Where no double quote stands in the file and half of its lines hold a cell in single quotes, only these count.
+
+    >>> _quotes_in("a,b\\n1,it's\\n"), _quotes_in("a,b\\n" + "1,'x;y'\\n" * 5)
+    (['"'], ["'"])
+    """
     sample = sample[:20_000]
     opens = len(re.findall(r"(?:^|[,;\t|])'[^'\n]*'(?=[,;\t|\r\n])", sample, re.MULTILINE))
-    return ['"', "'"] if opens >= 3 and opens > sample.count('"') / 2 else ['"']
+    if opens < 3 or opens <= sample.count('"') / 2:
+        return ['"']
+    return ["'"] if '"' not in sample and 2 * opens >= len(re.split(r"[\r\n]+", sample)) else ['"', "'"]
 
 
 def _looks_like_value(cell: str) -> bool:

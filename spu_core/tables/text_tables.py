@@ -142,7 +142,7 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
         plan = replace(plan, shortcuts=without_whole_numbers(plan.shortcuts))
     parsed = _parse(plan, header_text, scan, types)
     reader, slots, faulty = parsed.reader, parsed.slots, parsed.faulty
-    if not reader.kept:
+    if not reader.kept and not (plan.as_text and plan.dialect.header and not reader.rejected):
         raise TableError(f"{plan.name!r} has no rows below its header{_rejected_words(reader)}.")
     columns = _finish(parsed.plan, slots, types)
     lines = _line_numbers(parsed.plan, reader, slots, reader.records == scan.lines)

@@ -27,6 +27,23 @@ def test_separators_inside_quotes_do_not_count() -> None:
     assert set(table.frame["tags"]) == {"a;b;c;d;e;f"}
 
 
+TWELVE = ";".join("abcdefghijkl")
+LISTS_OF_TWELVE = {
+    "in single quotes": ("id,tags", f"7,'{TWELVE}'"),
+    "in single quotes without a header": (f"x,'{TWELVE}'", f"7,'{TWELVE}'"),
+    "all in single quotes": ("'id','tags'", f"'7','{TWELVE}'"),
+    "without quotes": ("id,tags", f"7,{TWELVE}"),
+}
+
+
+@pytest.mark.parametrize(("first", "row"), LISTS_OF_TWELVE.values(), ids=LISTS_OF_TWELVE)
+def test_a_list_of_twelve_items_stays_in_its_column(first: str, row: str) -> None:
+    table = read_table("\n".join([first, *[row] * 20, ""]).encode(), types="text")
+
+    assert table.frame.shape[1] == 2
+    assert set(table.frame.iloc[:, 1]) == {TWELVE}
+
+
 @pytest.mark.parametrize("lines", ONE_COLUMN.values(), ids=ONE_COLUMN)
 def test_one_column_stays_one_column(lines: list[str]) -> None:
     table = read_table("\n".join([*lines, ""]).encode(), types="text")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from spu_core.tables import Table, read_table
+from spu_core.errors import TableError
+from spu_core.tables import Dialect, Table, read_table
 
 LANDS = (("Chad", "512", "88", "4071"), ("Peru", "71", "903", "22"), ("Togo", "640", "5", "318"))
 
@@ -93,6 +94,10 @@ AROUND = {
         ("name", "first amount", "first share", "last day"),
         "header_rows",
     ),
+    "names that fill each other's gaps": (("name,amount,,", ",,share,day", *ROWS), NAMES, "header_rows"),
+    "semicolons in the header only": (("name;amount;share;day", *ROWS), NAMES, "uneven_header"),
+    "tabs in the header only": (("name\tamount\tshare\tday", *ROWS), NAMES, "uneven_header"),
+    "blanks in the header only": (("name amount share day", *ROWS), NAMES, "uneven_header"),
     "units below names": ((",".join(NAMES), ",(EUR),(of 1),(UTC)", *ROWS), NAMES, "header_rows"),
     "codes below names": ((",".join(NAMES), "q1,q2,q3,q4", *ROWS), NAMES, "header_rows"),
 }
@@ -107,6 +112,23 @@ def test_names_are_kept_and_what_was_skipped_is_said(lines: tuple[str, ...], nam
     assert code in codes(table)
 
 
+def test_a_title_above_a_header_is_not_cut_into_names() -> None:
+    table = read_table(csv("Sales of the year", ",".join(NAMES), *ROWS), types="text")
+
+    assert tuple(table.frame.columns) == NAMES
+    assert table.reading.preamble == ("Sales of the year",)
+
+
+def test_a_header_without_rows_is_an_empty_table_as_text_only() -> None:
+    table = read_table(csv(",".join(NAMES)), types="text")
+
+    assert tuple(table.frame.columns) == NAMES
+    assert len(table) == 0
+    assert "no_rows" in codes(table)
+    with pytest.raises(TableError, match="no rows below its header"):
+        read_table(csv(",".join(NAMES)))
+
+
 def test_a_row_of_words_in_one_number_column_is_data() -> None:
     table = read_table(csv("name,amount", "Ann,much", *(f"x{n},{n}" for n in range(40))))
 
@@ -115,8 +137,6 @@ def test_a_row_of_words_in_one_number_column_is_data() -> None:
 
 
 def test_whoever_says_that_the_first_row_holds_names_is_believed() -> None:
-    from spu_core.tables import Dialect
-
     table = read_table(csv("a,b,c", "x,y,z", "1,2,3", "4,5,6"), dialect=Dialect(header=True), types="text")
 
     assert table.frame.iloc[0].tolist() == ["x", "y", "z"]
