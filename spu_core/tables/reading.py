@@ -132,8 +132,18 @@ def separator_name(separator: str) -> str:
     >>> separator_name("\\t"), separator_name("|")
     ('tab', 'pipe')
     """
-    names = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe", " ": "space", ":": "colon"}
-    return names.get(separator, repr(separator))
+    return _SEPARATOR_NAMES.get(separator, repr(separator))
+
+
+_SEPARATOR_NAMES = {
+    ",": "comma",
+    ";": "semicolon",
+    "\t": "tab",
+    "|": "pipe",
+    " ": "space",
+    ":": "colon",
+    ", ": "comma and blank",
+}
 
 
 _MARKS = {
@@ -161,7 +171,7 @@ def _check_mark(name: str, value: str | None, allowed: tuple[str, ...] | None) -
     if allowed is not None:
         return
     sign = value[:1]
-    if value not in (sign, 2 * sign) or not sign.isascii() or sign.isalnum() or sign in "\r\n\0":
+    if value not in (sign, 2 * sign, ", ") or not sign.isascii() or sign.isalnum() or sign in "\r\n\0":
         raise TableError(
-            f"{name} must be one character such as ',' ';' '|' a tab, or one of them twice, got {value!r}."
+            f"{name} must be one character such as ',' ';' '|' a tab, one of them twice, or ', ', got {value!r}."
         )

@@ -158,11 +158,11 @@ def ends_inside(line: str, inside: bool, separator: str, quote: str) -> bool:
 def closes_a_cell(line: str, separator: str, quote: str) -> bool:
     """Whether the first closing quote ends its cell; one with a word right after it opened another cell.
 
-    >>> closes_a_cell('end",5', ",", '"'), closes_a_cell('3,"word",5', ",", '"')
-    (True, False)
+    >>> closes_a_cell('end",5', ",", '"'), closes_a_cell('3,"word",5', ",", '"'), closes_a_cell('end" 5', " ", '"')
+    (True, False, True)
     """
     rest = line.replace(2 * quote, "").partition(quote)[2]
-    return rest.strip(" \r\n") == "" or rest.lstrip(" ").startswith(separator)
+    return rest.strip(" \r\n") == "" or rest.startswith(separator) or rest.lstrip(" ").startswith(separator)
 
 
 def is_whole_row(line: str, width: int, separator: str, quote: str) -> bool:

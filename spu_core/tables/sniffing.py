@@ -11,11 +11,13 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spu_core.tables.records import Record, read_records
 
 SEPARATORS = (",", ";", "\t", "|", ":", " ", "^", "~", "\x01", "\x1f")
+# Two signs that separate together, so that a comma alone may stand in a cell: `$1,500, 2 pieces`.
+COMMA_BLANK = ", "
 # Signs that also stand inside plain text, so that a cut by them must be clearly better to be believed.
 _DOUBTFUL = {":": 0.6, " ": 0.5, "^": 0.9, "~": 0.9}
 _NUMBER = re.compile(r"[+-]?[$€£]?(\d{1,3}([ \u00a0\u202f.,']\d{3})+|\d+)?([.,]\d*)?([eE][+-]?\d+)?\s?[%€$£]?")
@@ -31,8 +33,8 @@ SAMPLE_RECORDS = 400
 class Cut:
     """One way of cutting the sample: separator, quote, the usual number of fields, and how well it fits in [0, 1].
 
-    The separator may be the same sign twice, such as `||`. `first_width` counts the fields of the first line, and
-    `is_even` says that every line has the usual number.
+    The separator may be the same sign twice, such as `||`, or a comma with a blank. `first_width` counts the fields of
+    the first line, and `is_even` says that every line has the usual number.
     """
 
     separator: str
@@ -53,11 +55,13 @@ def sniff_cut(sample: str) -> Cut:
     1
     >>> sniff_cut("a||b\\n1||2\\n3||4\\n").separator
     '||'
+    >>> sniff_cut("price, who\\n$1,500, Ann\\n$20, Bob\\n").separator
+    ', '
     >>> sniff_cut("id,tags\\n1,a;b;c\\n2,d;e;f\\n").separator
     ','
     """
     head, quotes = _first_lines(sample), _quotes_in(sample)
-    cuts = [cut_with(head, separator, quote) for separator in SEPARATORS for quote in quotes]
+    cuts = [cut_with(head, separator, quote) for separator in (*SEPARATORS, COMMA_BLANK) for quote in quotes]
     best = _with_first_line(cuts, max(cuts, key=lambda cut: cut.fit))
     if best.fit > 0.0:
         return best
@@ -78,6 +82,8 @@ def _with_first_line(cuts: Sequence[Cut], best: Cut) -> Cut:
 
 def cut_with(sample: str, separator: str, quote: str) -> Cut:
     """How well one separator and quote fit the sample; nothing fits a separator that cuts no cells apart."""
+    if separator == COMMA_BLANK:
+        return replace(cut_with(sample.replace(COMMA_BLANK, "\x1f"), "\x1f", quote), separator=COMMA_BLANK)
     if separator[0] not in sample:
         return Cut(separator, quote, 1, 0.0)
     records = [record for record in read_records(sample, separator[0], quote, SAMPLE_RECORDS) if any(record.cells)]

@@ -57,6 +57,7 @@ NOTATIONS = {
     "comma and blank": 'n, w, q\n1, "a, b", "say ""hi"""\n2, c, plain\n3, d, "a ""b"" c"\n4, e, "two\nlines"\n',
     "backslash": 'n,w,q\n1,"a, b","say \\"hi\\""\n2,c,plain\n3,d,"a \\"b\\" c"\n4,e,"two\nlines"\n',
     "no escape": 'n,w,q\n1,"a, b","say "hi""\n2,c,plain\n3,d,"a "b" c"\n4,e,"two\nlines"\n',
+    "blanks": 'n w q\n1 "a, b" "say ""hi"""\n2 c plain\n3 d "a ""b"" c"\n4 e "two\nlines"\n',
     "two signs": 'n||w||q\n1||a, b||"say ""hi"""\n2||c||plain\n3||d||"a ""b"" c"\n4||e||"two\nlines"\n',
     "as the parser knows it": 'n,w,q\n1,"a, b","say ""hi"""\n2,c,plain\n3,d,"a ""b"" c"\n4,e,"two\nlines"\n',
 }
@@ -81,6 +82,22 @@ def test_a_separator_of_two_signs_can_be_given() -> None:
     table = read_table(b"a::b\n1:0::2\n", dialect=Dialect(separator="::"), types="text")
 
     assert table.frame.to_numpy().tolist() == [["1:0", "2"]]
+
+
+def test_a_comma_with_a_blank_leaves_commas_in_cells_alone() -> None:
+    table = read_table(b"price, who, n\n$1,500, Ann, 3\n$20, Bob, 4\n$1,000, Eve, 5\n", types="text")
+
+    assert table.frame["price"].tolist() == ["$1,500", "$20", "$1,000"]
+    assert table.reading.dialect.separator == ", "
+    assert read_table(b"a, b\n1,5, 2\n", dialect=Dialect(separator=", ")).frame.iloc[0].tolist() == [1.5, 2]
+
+
+def test_cells_with_line_breaks_may_stand_between_blanks() -> None:
+    row = '4 "two\nlines, ""or"" more" 5\n'
+    table = read_table(f'n text m\n1 "a b" 2\n{row * 3}'.encode(), types="text")
+
+    assert table.reading.rejected_rows == 0
+    assert table.frame["text"].iloc[1] == 'two\nlines, "or" more'
 
 
 def test_a_backslash_at_the_end_of_a_path_escapes_nothing() -> None:
