@@ -16,7 +16,7 @@ from spu_core.engines.outcomes_loop import populations as populations_of
 from spu_core.engines.outcomes_record import LoopChecks, checks_in_loop, checks_of
 from spu_core.engines.outcomes_sample import sample_players
 from spu_core.errors import SpuError
-from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.trust.feedback import Feedback, FeedbackPlan
 from spu_core.trust.queue import Queue, QueuePlan, fill_queue
 from spu_core.workspace import DatasetRecord, QueueRecord, RuleSetVersion, Workspace

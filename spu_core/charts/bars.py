@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from spu_core.charts.words import compact, label
 from spu_core.tables import Histogram
-from spu_core.tables.moments import day_of
+from spu_core.tables.reading.values import day_of
 
 NANOSECONDS_PER_MILLISECOND = 1e6
 

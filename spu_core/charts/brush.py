@@ -14,7 +14,7 @@ from spu_core.charts.canvas import canvas, light, lines_height, name_axis, nothi
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.charts.words import count, one_line, percent, plain, wrapped
 from spu_core.tables import Histogram
-from spu_core.tables.moments import stamp_of
+from spu_core.tables.reading.values import stamp_of
 
 MOST_LEVELS = 30
 # Names of neighbouring bands take turns on so many lines.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spu_core.errors import TableError
 from spu_core.tables import Table, TableProfile
-from spu_core.tables.stored_profiles import profile_from_json, profile_to_json
+from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.workspace import DatasetRecord, Workspace
 
 # The number changes when a profile says more than before, so that older ones are made again.

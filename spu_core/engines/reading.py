@@ -21,7 +21,7 @@ from spu_core.engines.launch import spawn, thread_variables
 from spu_core.engines.perform import run_here
 from spu_core.errors import SpuError, TableError, WorkspaceError
 from spu_core.tables import Dialect, ReadLimits, Table, read_table
-from spu_core.tables.sources import as_upload
+from spu_core.tables.reading.sources import as_upload
 from spu_core.workspace import JobRecord, Workspace, in_bytes
 from spu_core.workspace.uploads import READ
 

@@ -16,8 +16,8 @@ from spu_core.engines.profiles import keep_profile
 from spu_core.engines.reading import REGISTER
 from spu_core.errors import WorkspaceError
 from spu_core.tables import Reading, TableFolder, convert_table, open_folder
+from spu_core.tables.folder import profile_folder
 from spu_core.tables.folder_files import list_files
-from spu_core.tables.folder_profile import profile_folder
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace
 from spu_core.workspace.folder_roots import FolderOffer
 

@@ -1,17 +1,33 @@
-"""Columns that give the answer away: copies of the label or truth, and columns that predict it nearly perfectly."""
+"""What makes figures too good: columns that give the answer away, and rows that repeat other rows.
+
+A column gives the answer away if it is a copy of the label or the truth, or predicts it nearly perfectly.
+
+Rows are compared by their features, numbers to about three significant digits, and apart from one column at most (a
+counter or a time stamp that differs from copy to copy). In a table of few distinct values rows are equal by chance, and
+nothing is wrong with that. So sets of equal rows count as copies only where chance is no explanation:
+
+- A set with more than a tenth of all rows is an ordinary combination of values ("nothing filled in"), not a copy.
+- There are more pairs of equal rows than pairs that differ in exactly one column. By chance it is the other way round.
+- There are more than twice as many pairs of equal rows as independent columns would give.
+
+Not found: copies that differ in two columns or more, or whose numbers differ by more than rounding, and copies in
+tables whose rows are often equal anyway.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from spu_core.tables.column_types import ColumnType
-from spu_core.tables.copies import splits_like
-from spu_core.tables.findings import Finding, Severity
+from spu_core.errors import TableError
+from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.roles import Role
-from spu_core.tables.table import Table
 from spu_core.theory.check_ratio import wilson_interval
 
 # A single column that ranks positives this well is likelier a trace of the answer than a lucky feature.
@@ -28,6 +44,53 @@ HARDLY_ANY = 0.03
 FEWEST_LIFT = 2.0
 FEW_LEVELS = 20
 _LARGEST_SAMPLE = 200_000
+# With fewer rows on either side, two columns agree by chance.
+FEWEST_ROWS_A_SIDE = 5
+_FEW = 1_000
+FEWEST_ROWS = 20
+LARGEST_SET = 0.1
+BEYOND_CHANCE = 2.0
+# Ten bits of the mantissa are kept: whole numbers up to 2,048 stay apart, others to one part in two thousand.
+_DROPPED_BITS = np.uint64(42)
+_STREAM = 0x9E3779B97F4A7C15
+
+
+class LabeledRows(Protocol):
+    """Rows with a label, in memory or in files."""
+
+    @property
+    def is_labeled(self) -> np.ndarray:
+        """Whether each row is a confirmed positive."""
+
+    def column_with(self, role: Role | str) -> str | None:
+        """The (first) column with this role; None when there is none."""
+
+    def __len__(self) -> int: ...
+
+
+class TableLike(LabeledRows, Protocol):
+    """What leak checks and profiles ask of a table in memory."""
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def roles(self) -> Mapping[str, Role]: ...
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]: ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def truth(self) -> np.ndarray | None: ...
+
+    @property
+    def repeats(self) -> RepeatedRows | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +132,10 @@ _WORDS = {
 }
 
 
-def find_leaks(table: Table, columns: tuple[str, ...] | None = None) -> tuple[Leak, ...]:
+def find_leaks(table: TableLike, columns: tuple[str, ...] | None = None) -> tuple[Leak, ...]:
     """Columns (the features, if none are named) that give away the label or the truth, each by its strongest sign.
 
+    >>> from spu_core.tables import Table
     >>> frame = pd.DataFrame({"label": [0, 1] * 50, "banned": ["no", "yes"] * 50, "age": list(range(20, 45)) * 4})
     >>> [(leak.column, leak.kind) for leak in find_leaks(Table.from_frame(frame), columns=("banned", "age"))]
     [('banned', 'copy')]
@@ -223,3 +287,172 @@ def _sample(answer: np.ndarray) -> np.ndarray:
     if answer.size <= _LARGEST_SAMPLE:
         return np.arange(answer.size)
     return np.sort(np.random.default_rng(0).choice(answer.size, _LARGEST_SAMPLE, replace=False))
+
+
+def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
+    """Whether a column has two values (a missing one counts) that part the rows as the answer does.
+
+    With fewer than five rows on either side the answer is no: such agreement is no evidence.
+
+    >>> answer = np.array([False, True, False] * 5)
+    >>> splits_like(pd.Series(["no", "yes", "no"] * 5), answer), splits_like(pd.Series(range(15)), answer)
+    (True, False)
+    """
+    if min(int(answer.sum()), int((~answer).sum())) < FEWEST_ROWS_A_SIDE:
+        return False
+    # Most columns show their innocence in a few rows.
+    if len(values) > _FEW and values.iloc[:_FEW].nunique() > 2:
+        return False
+    codes, levels = pd.factorize(values)
+    if len(levels) > 2 or (len(levels) == 2 and codes.min() < 0):
+        return False
+    same = codes == codes[int(answer.argmax())]
+    return bool((same == answer).all())
+
+
+def copies_of(frame: pd.DataFrame, columns: Iterable[str], answers: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """Which of the columns are copies, each with the answer column that it repeats."""
+    found: dict[str, str] = {}
+    for name in columns:
+        for answer_name, answer in answers.items():
+            if splits_like(frame[name], answer):
+                found.setdefault(name, answer_name)
+    return found
+
+
+def refuse_copies(copies: Mapping[str, str], answer_roles: Mapping[str, str]) -> None:
+    """A copy of the label or truth is not accepted as a feature."""
+    for name, answer in copies.items():
+        raise TableError(
+            f"Column {name!r} splits the rows exactly as the {answer_roles[answer]} {answer!r} does, so it cannot "
+            "become a feature: a model would see the answer. Set it to 'ignore'."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedRows:
+    """Rows of one set share a number in `code`; a row that repeats no other has a number of its own.
+
+    `column` is the one feature in which the rows of a set may differ (None: in none); `rounded` says that some numbers
+    are equal only to about three digits.
+    """
+
+    code: np.ndarray
+    column: str | None = None
+    rounded: bool = False
+
+    @property
+    def repeated(self) -> int:
+        """How many rows repeat an earlier row."""
+        return int(self.code.size - np.unique(self.code).size)
+
+    def as_finding(self) -> Finding:
+        """What was found, and what is done about it."""
+        where = "all features" if self.column is None else f"all features but {self.column!r}"
+        how = ", numbers rounded to three digits" if self.rounded else ""
+        text = f"{self.repeated:,} of {self.code.size:,} rows repeat an earlier row in {where}{how}."
+        advice = (
+            "Remove them if they are copies. Rows that repeat each other stay in one fold, so that no model is judged "
+            "on a row that it has learnt."
+        )
+        return Finding("repeated_rows", Severity.WARNING, text, advice, self.column)
+
+
+def find_repeats(frame: pd.DataFrame) -> RepeatedRows | None:
+    """Sets of rows that are equal beyond chance; None where there are none.
+
+    >>> rng = np.random.default_rng(0)
+    >>> once = pd.DataFrame(rng.normal(size=(50, 3)), columns=list("abc"))
+    >>> find_repeats(once) is None, find_repeats(pd.concat([once, once])).repeated
+    (True, 50)
+    >>> find_repeats(pd.DataFrame(rng.integers(0, 2, (500, 3)), columns=list("abc"))) is None
+    True
+    """
+    if len(frame) < FEWEST_ROWS or frame.shape[1] < 2:
+        return None
+    near, exact = _RowHashes(frame, rounded=True), _RowHashes(frame, rounded=False)
+    varying = max(near.apart_in, key=near.apart_in.__getitem__)
+    if near.apart_in[varying]:
+        rest = frame.drop(columns=varying)
+        near_rest = _RowHashes(rest, rounded=True)
+        if near_rest.are_copies:
+            return RepeatedRows(near_rest.sets, varying, near_rest.pairs > _RowHashes(rest, rounded=False).pairs)
+    if near.are_copies:
+        return RepeatedRows(near.sets, rounded=near.pairs > exact.pairs)
+    return RepeatedRows(exact.sets) if near.pairs and exact.are_copies else None
+
+
+@dataclass(frozen=True, eq=False)
+class _RowHashes:
+    """Rows as one number each, the sum of the numbers of their cells: equal rows have equal numbers."""
+
+    frame: pd.DataFrame
+    rounded: bool
+
+    @cached_property
+    def number(self) -> np.ndarray:
+        total = np.zeros(len(self.frame), dtype=np.uint64)
+        for cells in self._columns():
+            total += cells
+        return total
+
+    @cached_property
+    def pairs(self) -> int:
+        """Pairs of equal rows."""
+        return _pairs(self.number)
+
+    @cached_property
+    def apart_in(self) -> dict[str, int]:
+        """For each column, the pairs of rows that differ in this column only."""
+        found = (_pairs(self.number - cells) - self.pairs for cells in self._columns())
+        return dict(zip(self.frame.columns, found, strict=True))
+
+    @property
+    def sets(self) -> np.ndarray:
+        """A number for each set of equal rows; rows of a set that is too large get a number each."""
+        _, code, size = np.unique(self.number, return_inverse=True, return_counts=True)
+        large = size[code] > LARGEST_SET * code.size
+        code[large] = size.size + np.arange(int(large.sum()))
+        return code
+
+    @property
+    def are_copies(self) -> bool:
+        """Whether there are more equal rows, in sets of moderate size, than chance would give."""
+        observed = _pairs(self.sets) if self.pairs else 0
+        if not observed or observed <= sum(self.apart_in.values()):
+            return False
+        possible = _all_pairs(len(self.frame))
+        by_chance = np.prod([_pairs(cells) / possible for cells in self._columns()]) * possible
+        return bool(observed > BEYOND_CHANCE * by_chance)
+
+    def _columns(self) -> Iterator[np.ndarray]:
+        """The numbers of the cells, column by column; equal values in two columns have different numbers."""
+        for place, name in enumerate(self.frame.columns):
+            yield pd.util.hash_array(_bits(self.frame[name], self.rounded) + np.uint64(_STREAM * place % 2**64))
+
+
+def _bits(values: pd.Series, rounded: bool) -> np.ndarray:
+    """64 bits for each value: equal for equal values, and for numbers that round to the same one."""
+    if not pd.api.types.is_numeric_dtype(values.dtype):
+        codes, _ = pd.factorize(values)
+        return codes.astype(np.int64).view(np.uint64)
+    numbers = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0  # no minus zero
+    numbers[np.isnan(numbers)] = np.nan
+    bits = numbers.view(np.uint64)
+    if not rounded:
+        return bits
+    half = np.uint64(1) << (_DROPPED_BITS - np.uint64(1))
+    kept = ((bits + half) >> _DROPPED_BITS) << _DROPPED_BITS
+    return np.where(np.isfinite(numbers), kept, bits)
+
+
+def _pairs(number: np.ndarray) -> int:
+    """How many pairs of rows have equal numbers."""
+    ordered = np.sort(number)
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    size = np.diff(np.append(starts, ordered.size))
+    return int((size * (size - 1) // 2).sum())
+
+
+def _all_pairs(rows: int) -> int:
+    return rows * (rows - 1) // 2

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TrainingError
-from spu_core.tables.moments import moment_bits
+from spu_core.tables.reading.values import moment_bits
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import HELD_OUT
 

@@ -17,7 +17,7 @@ from spu_core.errors import TrainingError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, Evidence, Features, FittedEncoder
 from spu_core.tables import ColumnType, Role, Table, TableFolder
-from spu_core.tables.repeats import LARGEST_SET
+from spu_core.tables.leakage import LARGEST_SET
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import Split, split_rows, strata_of
 

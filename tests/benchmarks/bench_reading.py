@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from spu_core.tables import Table, read_table
-from spu_core.tables.encodings import detect_legacy_encoding
-from spu_core.tables.sniffing import sniff_cut
+from spu_core.tables.reading.dialect import guess_dialect
+from spu_core.tables.reading.encoding import detect_legacy_encoding
 
 HERE = Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parent))
@@ -131,7 +131,7 @@ def _sniff_by_clevercsv(text: str) -> str | None:
 
 
 SNIFFERS: dict[str, Callable[[str], str | None]] = {
-    "ours": lambda text: sniff_cut(text).separator,
+    "ours": lambda text: guess_dialect(text).separator,
     "csv.Sniffer (also pandas sep=None)": lambda text: csv.Sniffer().sniff(text).delimiter,
     "clevercsv": _sniff_by_clevercsv,
 }

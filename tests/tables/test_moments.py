@@ -9,7 +9,7 @@ import pytest
 from spu_core import read_table
 from spu_core.models import Encoder
 from spu_core.rules import column_choices
-from spu_core.tables.moments import day_of, moment_bits, stamp_of, stamps
+from spu_core.tables.reading.values import day_of, moment_bits, stamp_of, stamps
 
 CSV = "id,until,amount,fraud\n" + "".join(
     f"{row},{'9999-12-31' if row % 5 == 0 else f'2024-01-{1 + row % 28:02d}'},{row % 7},{int(row % 9 == 0)}\n"

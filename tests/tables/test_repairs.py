@@ -10,9 +10,9 @@ import pytest
 
 from spu_core.errors import TableError
 from spu_core.tables import ReadLimits, read_table
-from spu_core.tables.blocks import TextPlan
-from spu_core.tables.reading import Dialect
-from spu_core.tables.repairs import faulty_lines, scan_rows, without_lines
+from spu_core.tables.reading.blocks import TextPlan
+from spu_core.tables.reading.repair import faulty_lines, scan_rows, without_lines
+from spu_core.tables.reading.report import Dialect
 
 
 def plan_of(content: bytes) -> TextPlan:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from spu_core.tables import Table
-from spu_core.tables.repeats import find_repeats
+from spu_core.tables.leakage import find_repeats
 
 
 def noise(rows: int = 400, columns: int = 5, seed: int = 0) -> pd.DataFrame:

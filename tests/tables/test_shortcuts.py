@@ -10,8 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spu_core.tables import Table, read_table, text_tables
-from spu_core.tables.code_cells import CodeCells
+from spu_core.tables import Table, read_table
+from spu_core.tables.reading import text_tables
+from spu_core.tables.reading.repair import CodeCells
 
 ROWS = 3_000
 LATE = {

@@ -1,4 +1,4 @@
-"""Text files (CSV, TSV and their kin) to typed columns: sniff, lay out, stream, type."""
+"""Text files (CSV, TSV and their kin) to typed columns: dialect, layout, rows, types."""
 
 from __future__ import annotations
 
@@ -12,18 +12,28 @@ import pandas as pd
 import pyarrow as pa
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.blocks import BlockReader, LongRecordError, ShortcutError, TextPlan
-from spu_core.tables.column_types import ColumnType
-from spu_core.tables.columns import AnyColumn, NumberColumn, RawColumn, TextColumn
-from spu_core.tables.encodings import TextSource
-from spu_core.tables.findings import Finding
-from spu_core.tables.finishing import TypedColumn, finish_number, finish_raw, finish_text
-from spu_core.tables.layout import Layout, layout_of
-from spu_core.tables.notation import find_notation, is_padded, rewritten
-from spu_core.tables.numbers import Marks, detect_marks
-from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
-from spu_core.tables.records import read_records
-from spu_core.tables.repairs import (
+from spu_core.tables.reading.blocks import (
+    BlockReader,
+    LongRecordError,
+    ShortcutError,
+    TextPlan,
+    find_shortcuts,
+    shape_findings,
+    without_whole_numbers,
+)
+from spu_core.tables.reading.columns import AnyColumn, NumberColumn, RawColumn, Scratch, TextColumn
+from spu_core.tables.reading.dialect import (
+    DialectGuess,
+    find_notation,
+    guess_dialect,
+    is_padded,
+    rate_dialect,
+    rewritten,
+)
+from spu_core.tables.reading.encoding import TextSource
+from spu_core.tables.reading.layout import Layout, layout_of
+from spu_core.tables.reading.records import read_records
+from spu_core.tables.reading.repair import (
     FaultyLines,
     Scan,
     faulty_lines,
@@ -32,11 +42,19 @@ from spu_core.tables.repairs import (
     scan_rows,
     without_lines,
 )
-from spu_core.tables.scratch import Scratch
-from spu_core.tables.shape_findings import shape_findings
-from spu_core.tables.shortcuts import find_shortcuts, without_whole_numbers
-from spu_core.tables.sniffing import Cut, cut_with, sniff_cut
-from spu_core.tables.written import NEEDS_TEXT, NOTATION_ROWS, Written, how_written, is_number
+from spu_core.tables.reading.report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine
+from spu_core.tables.reading.typed_columns import (
+    NEEDS_TEXT,
+    NOTATION_ROWS,
+    TypedColumn,
+    Written,
+    finish_number,
+    finish_raw,
+    finish_text,
+    how_written,
+    is_number,
+)
+from spu_core.tables.reading.values import ColumnType, Marks, detect_marks
 
 _SAMPLE = 1 << 18
 _LARGEST_SAMPLE = 1 << 22
@@ -323,15 +341,15 @@ def _sample(source: TextSource) -> str:
     return text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
 
 
-def _cut(sample: str, given: Dialect) -> Cut:
+def _cut(sample: str, given: Dialect) -> DialectGuess:
     if given.separator is None:
-        cut = sniff_cut(sample)
-        return cut if given.quote is None else cut_with(sample, cut.separator, given.quote)
-    cut = cut_with(sample, given.separator, '"' if given.quote is None else given.quote)
+        cut = guess_dialect(sample)
+        return cut if given.quote is None else rate_dialect(sample, cut.separator, given.quote)
+    cut = rate_dialect(sample, given.separator, '"' if given.quote is None else given.quote)
     return replace(cut, separator=given.separator)
 
 
-def _detected(rows: list[tuple[str, ...]], source: TextSource, cut: Cut, layout: Layout) -> Dialect:
+def _detected(rows: list[tuple[str, ...]], source: TextSource, cut: DialectGuess, layout: Layout) -> Dialect:
     marks = detect_marks((cell for row in rows[:500] for cell in row), cut.separator)
     return Dialect(
         encoding=source.encoding,

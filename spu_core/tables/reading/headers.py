@@ -11,8 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from spu_core.tables.numbers import MISSING_MARKS, SOFT_MARKS
-from spu_core.tables.sniffing import looks_like_date, looks_like_number, looks_like_time
+from spu_core.tables.reading.values import (
+    MISSING_MARKS,
+    SOFT_MARKS,
+    looks_like_date,
+    looks_like_number,
+    looks_like_time,
+)
 
 Cells = Sequence[str]
 # As many rows show what a column holds.
@@ -33,7 +38,7 @@ def names_columns(first: Cells, below: Sequence[Cells]) -> bool:
     """
     # A header that comes again among the rows must not hide what is below it.
     rows = [row for row in below[:_ROWS] if len(row) == len(first) and list(row) != list(first)]
-    seen = _Seen(tuple(first), tuple(map(tuple, rows)), came_again=len(rows) < len(below))
+    seen = _HeaderCandidate(tuple(first), tuple(map(tuple, rows)), came_again=len(rows) < len(below))
     return next(answer for rule in RULES if (answer := rule(seen)) is not None)
 
 
@@ -62,7 +67,7 @@ def kind_of_column(cells: Cells, share: float = _MOST) -> str:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _HeaderCandidate:
     """A first record and the rows below it that are as long as it is."""
 
     first: tuple[str, ...]
@@ -87,25 +92,25 @@ class _Seen:
         return kind_of_column(column, _NEARLY_ALL if self.has_figures else _MOST)
 
 
-def nothing_in_it(seen: _Seen) -> bool | None:
+def nothing_in_it(seen: _HeaderCandidate) -> bool | None:
     """A record of blanks and missing marks names nothing: `,,` · `NA,NA`."""
     return None if any(seen.kinds) else False
 
 
-def nothing_below(seen: _Seen) -> bool | None:
+def nothing_below(seen: _HeaderCandidate) -> bool | None:
     """A single line names columns if it holds words only: `name,amount` does, `Ann,5` does not."""
     if seen.rows:
         return None
     return not seen.came_again and not seen.has_figures
 
 
-def words_over_figures(seen: _Seen) -> bool | None:
+def words_over_figures(seen: _HeaderCandidate) -> bool | None:
     """A word above numbers, dates or times is a name: `country,2019,label` over `Chad,5,0`."""
     columns = (column for kind, column in zip(seen.kinds, seen.columns, strict=True) if kind == "word")
     return True if any(seen.kind_below(column) not in ("", "word") for column in columns) else None
 
 
-def other_notation(seen: _Seen) -> bool | None:
+def other_notation(seen: _HeaderCandidate) -> bool | None:
     """Shares, money, dates or years above another kind are names: `name,5%,95%` over `Ann,12,17` · `1999` over words.
 
     None of the figures may stand above its own kind, and one row below is not enough.
@@ -115,7 +120,7 @@ def other_notation(seen: _Seen) -> bool | None:
     return True if len(seen.rows) > 1 and other and all(other) else None
 
 
-def counted_columns(seen: _Seen) -> bool | None:
+def counted_columns(seen: _HeaderCandidate) -> bool | None:
     """Numbers that count columns are names: `,0,1,2,3` of pandas · `0,1,2,3` · `country,2019,2020`.
 
     Rows that count in the same way, or hold years themselves, show that the numbers are data.
@@ -127,19 +132,19 @@ def counted_columns(seen: _Seen) -> bool | None:
     return None if alike > 0.2 * len(seen.rows) else True
 
 
-def figures_over_figures(seen: _Seen) -> bool | None:
+def figures_over_figures(seen: _HeaderCandidate) -> bool | None:
     """Any other number, date or time in the first record is data: `Ann,5` over `Bob,7`."""
     return False if seen.has_figures else None
 
 
-def words_that_come_back(seen: _Seen) -> bool | None:
+def words_that_come_back(seen: _HeaderCandidate) -> bool | None:
     """Among words only, names differ from each other and do not come back below them: `rep,y,n,y` is data."""
     names = [name for name in seen.first if name]
     back = sum(name in column for name, column in zip(seen.first, seen.columns, strict=True) if name)
     return back < 0.5 * len(names) and len(set(names)) == len(names) and not _MISSING & set(names)
 
 
-RULES: tuple[Callable[[_Seen], bool | None], ...] = (
+RULES: tuple[Callable[[_HeaderCandidate], bool | None], ...] = (
     nothing_in_it,
     nothing_below,
     words_over_figures,

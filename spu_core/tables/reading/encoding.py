@@ -10,9 +10,8 @@ from typing import IO
 import numpy as np
 
 from spu_core.errors import TableError
-from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.sources import CHUNK, Upload
-from spu_core.tables.streams import text_of
+from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.sources import CHUNK, Upload, text_of
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

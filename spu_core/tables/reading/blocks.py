@@ -1,9 +1,14 @@
-"""The rows of a text file, block by block, with every line that does not fit kept with its number and reason."""
+"""The rows of a text file, block by block, with every line that does not fit kept with its number and reason.
+
+The sample shows which columns the parser itself may convert: plain numbers, short dates and few levels. After a pass,
+findings name the shape: ragged rows, stacked tables, a single column, rejected lines.
+"""
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -13,10 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from spu_core.errors import TableError
-from spu_core.tables.numbers import MISSING_MARKS
-from spu_core.tables.reading import LISTED_LINES, Dialect, ReadLimits, RejectedLine
-from spu_core.tables.scratch import Scratch
-from spu_core.tables.streams import Borrowed
+from spu_core.tables.reading.columns import AnyColumn, Scratch
+from spu_core.tables.reading.report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine, Severity
+from spu_core.tables.reading.sources import NonClosing
+from spu_core.tables.reading.values import MISSING_MARKS, ColumnType, looks_like_date, looks_like_number
 
 _SMALLEST_BLOCK = 4 << 20
 # Each blank line is passed over in Python, so that many of them would take minutes.
@@ -97,7 +102,7 @@ class BlockReader:
             return
         plan.stream.seek(plan.start)
         try:
-            with arrow_csv.open_csv(Borrowed(plan.stream), **self._options()) as reader:
+            with arrow_csv.open_csv(NonClosing(plan.stream), **self._options()) as reader:
                 for block in reader:
                     rows = self._without_empty(block)
                     self._seen += block.num_rows
@@ -237,3 +242,153 @@ def _in_words(error: pa.ArrowInvalid, plan: TextPlan) -> TableError:
     if "straddling" in str(error):
         return record_too_long(plan)
     return TableError(f"{plan.name!r} cannot be read as a table: {str(error).splitlines()[0][:200]}.")
+
+
+_WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
+# A long number without a fraction may be a code with more digits than a float holds.
+_FRACTIONS = {
+    mark: re.compile(rf"-?(0|[1-9]\d{{0,14}})({re.escape(mark)}\d+)?([eE][+-]?\d{{1,2}})?") for mark in (".", ",")
+}
+_LEVELS = pa.dictionary(pa.int32(), pa.string())
+_FEWEST_CELLS = 100
+_LONGEST_DAY = len("2024-01-31")
+
+
+def find_shortcuts(
+    rows: Sequence[tuple[str, ...]], plan: TextPlan, types: Mapping[str, ColumnType]
+) -> dict[str, pa.DataType]:
+    """The type to which the parser may convert each column, without columns in doubt or with a type asked for."""
+    missing = frozenset(plan.missing_marks)
+    columns = zip(*(row for row in rows if len(row) == len(plan.columns)), strict=True)
+    found = {}
+    for name, column in zip(plan.columns, columns, strict=False):
+        cells = [cell for cell in column if cell not in missing]
+        kind = _kind(cells, plan) if cells and name not in types else None
+        if kind is not None:
+            found[name] = kind
+    return found
+
+
+def without_whole_numbers(shortcuts: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """The shortcuts that remain when some cell may be a code such as 007.
+
+    >>> sorted(without_whole_numbers({"n": pa.int64(), "x": pa.float64()}))
+    ['x']
+    """
+    return {name: kind for name, kind in shortcuts.items() if not pa.types.is_integer(kind)}
+
+
+def _kind(cells: list[str], plan: TextPlan) -> pa.DataType | None:
+    if all(map(_WHOLE.fullmatch, cells)):
+        return pa.int64()
+    if not plan.dialect.thousands and all(map(_FRACTIONS[plan.dialect.decimal or "."].fullmatch, cells)):
+        return pa.float64()
+    if len(cells) < _FEWEST_CELLS or any(map(looks_like_number, cells)):
+        return None
+    return _LEVELS if len(set(cells)) < 0.1 * len(cells) or _are_days(cells) else None
+
+
+def _are_days(cells: list[str]) -> bool:
+    """Dates without a clock repeat in any long table."""
+    return all(len(cell) <= _LONGEST_DAY and looks_like_date(cell) for cell in cells)
+
+
+Slots = Mapping[str, AnyColumn]
+_NAMED_LINES = 20
+# With more of its lines rejected than this, a file was not understood at all.
+_MOST_REJECTED = 0.5
+
+
+def shape_findings(
+    plan: TextPlan,
+    reader: BlockReader,
+    slots: Slots,
+    lines: Mapping[int, int],
+    rejected: tuple[RejectedLine, ...],
+    rejected_rows: int,
+) -> list[Finding]:
+    """All findings on the shape; an error when most lines do not fit."""
+    if rejected_rows > _MOST_REJECTED * (rejected_rows + reader.kept):
+        first = rejected[0]
+        raise TableError(
+            f"{plan.name!r}: {rejected_rows:,} of {rejected_rows + reader.kept:,} rows do not fit (line {first.line} "
+            f"{first.reason}). Set the separator, or repair the file."
+        )
+    return [
+        *_no_rows(reader),
+        *_ragged(rejected, reader.rejected),
+        *_by_reason(rejected, "repeats the header", "repeated_header", "The header comes again among the rows"),
+        *_by_reason(rejected, "sums up the rows above", "total_row", "The last row sums up the others"),
+        *_by_reason(
+            rejected,
+            "opens a quote that is never closed",
+            "unclosed_quote",
+            "A quote is opened and never closed",
+        ),
+        *_stacked(reader, slots, lines),
+        *_one_column(plan),
+        *_empty_lines(reader, lines),
+    ]
+
+
+def _no_rows(reader: BlockReader) -> list[Finding]:
+    if reader.kept:
+        return []
+    return [Finding("no_rows", Severity.ERROR, "The file has a header and no rows.", "Check that it is complete.")]
+
+
+def _ragged(rejected: tuple[RejectedLine, ...], count: int) -> list[Finding]:
+    ragged = [item for item in rejected if " are expected" in item.reason]
+    if not ragged:
+        return []
+    rejected_rows = "1 row was" if count == 1 else f"{count:,} rows were"
+    text = f"{rejected_rows} rejected: line {ragged[0].line} {ragged[0].reason}."
+    advice = "Repair these lines and read the file again; they are listed in the reading."
+    return [Finding("ragged_rows", Severity.WARNING, text, advice, lines=_line_numbers(ragged))]
+
+
+def _by_reason(rejected: tuple[RejectedLine, ...], reason: str, code: str, words: str) -> list[Finding]:
+    fitting = [item for item in rejected if item.reason == reason]
+    if not fitting:
+        return []
+    number = "1 line was" if len(fitting) == 1 else f"{len(fitting):,} lines were"
+    text = f"{words} (line {fitting[0].line}{', …' if len(fitting) > 1 else ''}); {number} rejected."
+    return [Finding(code, Severity.WARNING, text, "Check these lines.", lines=_line_numbers(fitting))]
+
+
+def _stacked(reader: BlockReader, slots: Slots, lines: Mapping[int, int]) -> list[Finding]:
+    """A second table below the first: a header of its own after an empty line, or a run of rows of another width."""
+    examples = [row for slot in slots.values() for row in slot.odd_rows()]
+    empty = set(reader.empty)
+    headers = sorted({record for row in examples if (record := reader.record_of(row)) - 1 in empty})
+    runs = [
+        number
+        for (number, width), (after, width_after) in zip(reader.widths, reader.widths[1:], strict=False)
+        if after == number + 1 and width == width_after and width > 1 and number - 1 in empty
+    ]
+    starts = sorted(lines[record] for record in {*headers, *runs} if record in lines)
+    if not starts:
+        return []
+    text = f"Another table seems to start on line {starts[0]}, below the first one."
+    advice = "Save each table in its own file: here their rows are mixed or rejected."
+    return [Finding("stacked_tables", Severity.ERROR, text, advice, lines=tuple(starts[:_NAMED_LINES]))]
+
+
+def _one_column(plan: TextPlan) -> list[Finding]:
+    if len(plan.columns) > 1:
+        return []
+    text = "Only one column was found."
+    return [Finding("one_column", Severity.ERROR, text, "If the file has more, set its separator.")]
+
+
+def _empty_lines(reader: BlockReader, lines: Mapping[int, int]) -> list[Finding]:
+    inner = [record for record in reader.empty if record < reader.records - len(reader.empty)]
+    if not inner:
+        return []
+    text = f"{len(reader.empty):,} lines hold no value at all and were passed over."
+    named = tuple(lines[record] for record in inner[:_NAMED_LINES] if record in lines)
+    return [Finding("empty_lines", Severity.INFO, text, "", lines=named)]
+
+
+def _line_numbers(items: list[RejectedLine]) -> tuple[int, ...]:
+    return tuple(item.line for item in items[:_NAMED_LINES])

@@ -1,8 +1,10 @@
-"""How a file was read: the dialect, the limits, and the record of what was read and what was rejected."""
+"""What a file is asked for and what was found in it: dialect, limits, findings and the record of the reading."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 
 from spu_core.errors import TableError
 
@@ -175,3 +177,40 @@ def _check_mark(name: str, value: str | None, allowed: tuple[str, ...] | None) -
         raise TableError(
             f"{name} must be one character such as ',' ';' '|' a tab, one of them twice, or ', ', got {value!r}."
         )
+
+
+class Severity(StrEnum):
+    """How much a finding matters: to know, a likely mistake, or a thing that must be settled first."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing noticed: a stable code for programs, a sentence for people, and what to do about it.
+
+    >>> Finding("empty_column", "warning", "Column 'x' has no value.", "Leave it out.", column="x").severity
+    <Severity.WARNING: 'warning'>
+    """
+
+    code: str
+    severity: Severity
+    message: str
+    advice: str
+    column: str | None = None
+    lines: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "severity", Severity(self.severity))
+        object.__setattr__(self, "lines", tuple(int(line) for line in self.lines))
+
+    def __str__(self) -> str:
+        return f"{self.severity.value}: {self.message} {self.advice}".rstrip()
+
+
+def worst(findings: Iterable[Finding]) -> Severity | None:
+    """The highest severity among the findings; None when there is none."""
+    order = list(Severity)
+    return max((finding.severity for finding in findings), key=order.index, default=None)

@@ -1,4 +1,4 @@
-"""Opening what was given (path, bytes or file object) and judging by its first bytes what it is, never by its name."""
+"""What may be read: paths, bytes and file objects, recognised by their content, and streams for their readers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import re
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
 from spu_core.errors import TableError
-from spu_core.tables.reading import ReadLimits
+from spu_core.tables.reading.report import ReadLimits
 
 CHUNK = 1 << 20
 
@@ -178,3 +178,66 @@ def _check_growth(grown: int, upload: Upload, limits: ReadLimits) -> None:
             f"{upload.name!r} grows more than {limits.expansion}-fold when unpacked ({upload.size:,} bytes became "
             f"{grown:,}); it was stopped as a decompression bomb."
         )
+
+
+class NonClosing(io.BufferedIOBase):
+    """Reads from the stream where it stands; closing this leaves the stream open."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._stream.read(-1 if size is None else size)
+
+    def read1(self, size: int = -1) -> bytes:
+        return self._stream.read(size)
+
+
+def text_of(stream: IO[bytes], encoding: str = "utf-8") -> io.TextIOWrapper:
+    """The rest of the stream as text with its line ends as they are; damaged characters become U+FFFD.
+
+    >>> list(text_of(io.BytesIO(b"a\\r\\nb")))
+    ['a\\r\\n', 'b']
+    """
+    return io.TextIOWrapper(NonClosing(stream), encoding=encoding, errors="replace", newline="")  # type: ignore[arg-type]
+
+
+def counting_bytes(stream: IO[bytes], on_bytes: Callable[[int], None]) -> IO[bytes]:
+    """The same stream, which says after each piece how many bytes were read so far, over all passes.
+
+    >>> said = []
+    >>> with counting_bytes(io.BytesIO(b"abc"), said.append) as stream:
+    ...     stream.read(), stream.seek(1), stream.read(1)
+    (b'abc', 1, b'b')
+    >>> said[0]
+    3
+    """
+    return io.BufferedReader(_CountedStream(stream, on_bytes), 1 << 20)  # type: ignore[type-var]
+
+
+class _CountedStream(io.RawIOBase):
+    def __init__(self, stream: IO[bytes], on_bytes: Callable[[int], None]) -> None:
+        self._stream, self._on_bytes, self._read = stream, on_bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        return self._stream.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray, /) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        self._read += len(data)
+        self._on_bytes(self._read)
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()

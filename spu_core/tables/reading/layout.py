@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.headers import kind_of, kind_of_column, names_columns
-from spu_core.tables.records import Record, read_records
-from spu_core.tables.sniffing import SEPARATORS, usual_width
+from spu_core.tables.reading.dialect import SEPARATORS, usual_width
+from spu_core.tables.reading.headers import kind_of, kind_of_column, names_columns
+from spu_core.tables.reading.records import Record, read_records
+from spu_core.tables.reading.report import Finding, Severity
 
 _LONGEST_PREAMBLE = 60
 _MOST_HEADER_ROWS = 4
