@@ -214,7 +214,7 @@ def _texts_with_separators() -> list[tuple[str, str]]:
 
 
 def _messy_files() -> ModuleType:
-    path = HERE.parent.parent / "tables" / "messy_files.py"
+    path = HERE.parent.parent / "tables" / "reading" / "messy_files.py"
     spec = importlib.util.spec_from_file_location("messy_files", path)
     assert spec is not None
     assert spec.loader is not None
