@@ -17,8 +17,8 @@ from spu_core.engines.outcomes_record import LoopChecks, checks_in_loop, checks_
 from spu_core.engines.outcomes_sample import sample_players
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat import Players
-from spu_core.trust.feedback import Feedback, FeedbackPlan
-from spu_core.trust.queue import Queue, QueuePlan, fill_queue
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
+from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
 from spu_core.workspace import DatasetRecord, QueueRecord, RuleSetVersion, Workspace
 
 

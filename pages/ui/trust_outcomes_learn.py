@@ -16,7 +16,7 @@ from pages.ui.trust_outcomes_cached import checks as recorded_checks
 from pages.ui.trust_outcomes_cached import own_checks, proposal, queues
 from pages.ui.trust_outcomes_changed import show_next_training
 from spu_core.engines.outcomes_learn import learn_from_outcomes
-from spu_core.trust.feedback import Feedback, FeedbackPlan
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
 from spu_core.workspace import DatasetRecord, FeedbackRecord
 
 
