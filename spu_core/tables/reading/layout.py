@@ -261,9 +261,9 @@ def _named(draft: _Draft) -> _Draft:
     top, width = draft.top, draft.width
     if top is None:
         return replace(draft, names=[f"column_{position}" for position in range(1, width + 1)])
-    open_quote = (_open_quote(top),) if top.open_quote else ()
-    draft = replace(draft, last_header=top).noting(*open_quote)
-    cells = _without_blank_end(top.cells, width)
+    cells = _without_stray_quote(_without_blank_end(top.cells, width))
+    stray = top.open_quote or ('"' in "".join(top.cells) and '"' not in "".join(cells))
+    draft = replace(draft, last_header=top).noting(*((_stray_quote(top),) if stray else ()))
     if len(cells) < width:
         names, shape = _with_name_added(cells, draft)
     else:
@@ -271,6 +271,17 @@ def _named(draft: _Draft) -> _Draft:
     if len(top.cells) > width and not shape:
         shape = [_SHAPES["header_trailing_separator"]]
     return replace(draft, names=names).noting(*shape)
+
+
+def _without_stray_quote(cells: list[str]) -> list[str]:
+    """The names without a single quote at the end of one of them; after a figure it means inches.
+
+    >>> _without_stray_quote(["name", 'amount"']), _without_stray_quote(["name", '5"'])
+    (['name', 'amount'], ['name', '5"'])
+    """
+    if "".join(cells).count('"') != 1:
+        return cells
+    return [cell[:-1] if re.search(r'[^\d\s]"$', cell) else cell for cell in cells]
 
 
 def _with_name_added(cells: list[str], draft: _Draft) -> tuple[list[str], list[Finding]]:
@@ -328,7 +339,10 @@ def _carried_on(cells: Sequence[str]) -> list[str]:
     >>> _carried_on(["", "2023", "", "2024"])
     ['', '2023', '2023', '2024']
     """
-    return list(itertools.accumulate(cells, lambda left, cell: cell or left))
+    carried: list[str] = []
+    for cell in cells:
+        carried.append(cell or (carried[-1] if carried else ""))
+    return carried
 
 
 def _fill_each_other(top: Record, names: Record) -> bool:
@@ -418,11 +432,11 @@ _SHAPES = {
 }
 
 
-def _open_quote(header: Record) -> Finding:
+def _stray_quote(header: Record) -> Finding:
     return Finding(
         "uneven_header",
         Severity.WARNING,
-        f"A quote in the header (line {header.first_line}) is opened and never closed; it was left out.",
+        f"A quote in the header (line {header.first_line}) stands alone; it was left out.",
         "Check the names of the columns.",
         lines=(header.first_line,),
     )

@@ -88,6 +88,7 @@ AROUND = {
     ),
     "an open quote": (('name,"amount,share,day', *ROWS), NAMES, "uneven_header"),
     "an open quote at the start": (('"name,amount,share,day', *ROWS), NAMES, "uneven_header"),
+    "a quote that was never opened": (('name,amount",share,day', *ROWS), NAMES, "uneven_header"),
     "the header twice": ((",".join(NAMES), ",".join(NAMES), *ROWS), NAMES, "repeated_header"),
     "groups above names": (
         (",first,,last", "name,amount,share,day", *ROWS),
@@ -127,6 +128,13 @@ def test_a_header_without_rows_is_an_empty_table_as_text_only() -> None:
     assert "no_rows" in codes(table)
     with pytest.raises(TableError, match="no rows below its header"):
         read_table(csv(",".join(NAMES)))
+
+
+def test_inches_in_a_name_are_kept() -> None:
+    table = read_table(csv('name,5",7 cm', "Ann,1,2", "Bob,3,4"), types="text")
+
+    assert list(table.frame.columns) == ["name", '5"', "7 cm"]
+    assert "uneven_header" not in codes(table)
 
 
 def test_a_row_of_words_in_one_number_column_is_data() -> None:
