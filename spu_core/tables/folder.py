@@ -65,6 +65,27 @@ class TableFolder:
     """A table on disk, made by `open_folder`; immutable, and nobody writes to its files.
 
     `parts()` gives its rows as tables that fit into memory, `sample()` a table to explore, `read()` all rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    path : Path
+        The folder.
+    files : tuple of FolderFile
+        Its parquet files in order.
+    columns : tuple of FolderColumn
+        The form of each column over all files.
+    roles : mapping of column to Role
+        Role of every column.
+    positive_values, truth_values : tuple, default ()
+        Values of the label and of the truth that mean positive.
+    findings : tuple of Finding, default ()
+        What was noticed.
+    stand_ins : mapping of column to Series, default {}
+        Short columns with the distinct values of each column, to check roles and values on.
+    known_fingerprint : str, default ""
+        The fingerprint, where it is known already.
     """
 
     name: str

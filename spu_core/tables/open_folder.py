@@ -40,6 +40,29 @@ def open_folder(
 
     One pass over the rows is made. Types and roles equal those of one file with the same rows; only whether more than
     32,768 values are *all* different is estimated (within 2 %).
+
+    Parameters
+    ----------
+    path : path
+        Folder that holds the parquet files, also in folders below it.
+    name : str, optional
+        Name of the table; the name of the folder by default.
+    roles : mapping of column to role, optional
+        Roles that are known; the others are guessed.
+    positive_values : iterable, optional
+        Label values that mean *confirmed positive*.
+    limits : ReadLimits, optional
+        Sizes beyond which a cell is refused, and how many levels make a category.
+
+    Returns
+    -------
+    TableFolder
+        The table; its rows stay in the files.
+
+    Raises
+    ------
+    TableError
+        If there is no parquet file, or if files do not fit together.
     """
     limits = limits or ReadLimits()
     files, types, findings = open_files(list_files(path))

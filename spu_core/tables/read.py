@@ -40,11 +40,36 @@ def read_table(
 ) -> Table:
     """A table from a path, bytes or a file object: CSV and its kin, gzip, parquet or Excel, judged by content.
 
-    `dialect` overrides what is detected, `types` what the values of a column suggest; `limits` bound what is read.
-    `types="text"` returns every cell as text, as it stands in the file: nothing is missing, trimmed or converted.
-    With a `scratch` folder the columns of a text file are kept in files there while it streams in.
-    `on_bytes` hears how many bytes were read so far; text is passed over about three times.
+    Parameters
+    ----------
+    source : path, bytes or binary file object
+        What to read; a file object is read from where it stands.
+    name : str, optional
+        Name of the table; the name of the file by default.
+    dialect : Dialect, optional
+        Encoding, separator, quote, marks and header that are known; what is None is detected.
+    limits : ReadLimits, optional
+        Sizes beyond which the file is refused.
+    types : mapping of column to type, or "text", optional
+        Types that replace what the values suggest. "text" returns every cell as it stands in the file: nothing is
+        missing, trimmed or converted.
+    scratch : Scratch, optional
+        Folder in which the columns of a text file are kept while it streams in, for files larger than memory.
+    on_bytes : callable, optional
+        Called with the number of bytes read so far; text is passed over about three times.
 
+    Returns
+    -------
+    Table
+        Typed columns with guessed roles; `reading` says what was detected and rejected, `findings` what is odd.
+
+    Raises
+    ------
+    TableError
+        If the file is no table, is damaged, or is larger than the limits allow.
+
+    Examples
+    --------
     >>> table = read_table(b"name;amount\\nAnn;1,5\\nBob;2,5\\n", name="sales")
     >>> table.reading.describe()
     'sales: text, utf-8, separator semicolon, decimal comma; 2 rows read, 0 rejected'
@@ -111,6 +136,27 @@ def convert_table(
     """Convert a file to a new folder of parquet files, and open it; also what was read and what was rejected.
 
     Columns, types and rejected lines are those of `read_table`. Only one column at a time is looked at as a whole.
+
+    Parameters
+    ----------
+    source : path, bytes or binary file object
+        What to convert.
+    target : path
+        Folder to make; it must not exist yet.
+    dialect, limits, types
+        As in `read_table`; by default the file may be larger than memory.
+    on_progress : callable, optional
+        Called with the share of rows that are written.
+
+    Returns
+    -------
+    tuple of TableFolder and Reading
+        The opened folder, and what was read and rejected.
+
+    Raises
+    ------
+    TableError
+        If the target exists or cannot be written, or if the file cannot be read.
     """
     folder = Path(target)
     if folder.exists():

@@ -45,6 +45,34 @@ from spu_core.tables.roles import (
 class Table:
     """Rows with column roles; immutable, and `.frame` is never modified by anyone.
 
+    `Table.from_frame` and `read_table` make tables; both guess what is not given.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    frame : pandas.DataFrame
+        Rows; column names are distinct, non-empty text.
+    roles : mapping of column to Role
+        Role of every column.
+    types : mapping of column to ColumnType
+        Type of every column.
+    positive_values, truth_values : tuple, default ()
+        Values of the label and of the truth that mean positive; guessed where empty.
+    reading : Reading, optional
+        How the file was read.
+    findings : tuple of Finding, default ()
+        What was noticed.
+    written : mapping of column to Written, default {}
+        How cells stood in the file, where the type would write them differently.
+
+    Raises
+    ------
+    TableError
+        If names, roles or positive values are not valid.
+
+    Examples
+    --------
     >>> table = Table.from_frame(pd.DataFrame({"age": [31, 54, 47], "label": [0, 1, 0]}), name="people")
     >>> table.features, table.column_with("label"), table.positive_values
     (('age',), 'label', (1,))
