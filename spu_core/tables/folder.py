@@ -83,7 +83,7 @@ class TableFolder:
     findings : tuple of Finding, default ()
         What was noticed.
     stand_ins : mapping of column to Series, default {}
-        Short columns with the distinct values of each column, to check roles and values on.
+        A short column for each long one, with its values, extremes and gaps, to check roles and values on.
     known_fingerprint : str, default ""
         The fingerprint, where it is known already.
     """
