@@ -15,15 +15,13 @@ from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.read import read_table
 from spu_core.tables.roles import Role
 from spu_core.tables.simulators import (
-    ads,
-    anti_cheat_table,
-    breast_cancer,
-    medical,
     simulate_ads,
     simulate_anti_cheat,
     simulate_breast_cancer,
     simulate_medical,
 )
+from spu_core.tables.simulators.anti_cheat import ANTI_CHEAT_ROLES
+from spu_core.tables.simulators.scenarios import ADS_ROLES, BREAST_CANCER_ROLES, MEDICAL_ROLES
 from spu_core.tables.table import Table
 
 
@@ -161,28 +159,28 @@ SAMPLES: dict[str, Sample] = {
             "anti_cheat",
             "Anti-cheat game",
             "8,000 simulated players, a month of security checks by five rules and a random one; few cheaters admit.",
-            anti_cheat_table.ROLES,
+            ANTI_CHEAT_ROLES,
             _anti_cheat,
         ),
         Sample(
             "breast_cancer",
             "Breast cancer",
             "569 real tumours; each malignant one is labelled with a random chance of at most one half.",
-            breast_cancer.ROLES,
+            BREAST_CANCER_ROLES,
             lambda: {"breast_cancer": simulate_breast_cancer().frame},
         ),
         Sample(
             "mild_cognitive_impairment",
             "Mild cognitive impairment",
             "5,000 simulated patients; diagnosed mostly near a specialist; the stage of impairment is known for all.",
-            medical.ROLES,
+            MEDICAL_ROLES,
             lambda: {"mild_cognitive_impairment": simulate_medical().frame},
         ),
         Sample(
             "ads_conversion",
             "Ad conversions",
             "8,000 simulated users who saw an ad; a purchase is seen only where tracking is on.",
-            ads.ROLES,
+            ADS_ROLES,
             lambda: {"ads_conversion": simulate_ads().frame},
         ),
     )

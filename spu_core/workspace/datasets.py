@@ -62,7 +62,7 @@ class Datasets:
         The same content under the same name is the dataset that is there already, found anew: a next version. One
         whose rows are stored here stays as it is.
         """
-        from spu_core.tables.folder_survey import survey_to_json
+        from spu_core.tables.open_folder import survey_to_json
 
         name = clean_name(folder.name if name is None else name)
         place = self.converted.place_of(folder.path) or str(self._offered(folder.path, folder).path)
@@ -119,7 +119,7 @@ class Datasets:
 
     def folder(self, token: str) -> TableFolder:
         """A registered folder as it was found, below a root that is still allowed; its files may have changed since."""
-        from spu_core.tables.folder_survey import folder_from_survey
+        from spu_core.tables.open_folder import folder_from_survey
 
         record = self.get(token)
         row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
