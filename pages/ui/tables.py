@@ -15,6 +15,7 @@ import streamlit as st
 from spu_core.tables.spreadsheet import is_dangerous, safe_frame, safe_names
 
 MOST_CELLS = 200_000  # with more of them, Streamlit shows cells only as they are
+LONGEST_TEXT = 1_000  # of a cell; a small file can hold texts of many megabytes, which server and browser would copy
 
 
 def show_table(
@@ -54,6 +55,7 @@ def safe_to_take_along(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -
     >>> kept.data.to_csv(index=False), list(titles)
     ("'=x,n\\n'=1+1,-1\\n", ["'=x"])
     """
+    frame = _without_long_texts(frame)
     # The browser does not quote a cell for its CR, so that none may be in it.
     safe = safe_frame(frame).replace("\r\n?", "\n", regex=True)
     safe.columns = pd.Index([str(name).replace("\r", "\n") for name in safe.columns])
@@ -71,6 +73,26 @@ def safe_to_take_along(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -
     for name, mask in risky.items():
         shown = shown.format(_without_apostrophe, subset=(whole.index[mask], [name]))
     return shown, titles
+
+
+def _without_long_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its long texts cut.
+
+    >>> _without_long_texts(pd.DataFrame({"a": ["x" * 2_000], "n": [1]})).a.str.len().tolist()
+    [1001]
+    """
+    columns = [_cut(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return pd.concat(columns, axis=1) if columns else frame
+
+
+def _cut(values: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(values.dtype) or not any(map(_is_long, values)):
+        return values
+    return values.astype("object").map(lambda value: f"{value[:LONGEST_TEXT]}…" if _is_long(value) else value)
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_TEXT
 
 
 def _dangerous(values: pd.Series) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from spu_core.engines.jobs import Job, JobCancelled, Task, job_function
@@ -41,7 +43,10 @@ def perform(workspace: Workspace, attempt: Attempt) -> None:
     except JobCancelled:
         workspace.jobs.end(attempt, JobStatus.CANCELLED, "Cancelled.")
     except BaseException as error:
-        _log(workspace.jobs.log_path(job.id), error)
+        if isinstance(error, MemoryError):
+            _drop_locals(error)
+        with suppress(OSError, MemoryError):  # a full disk must not keep the sentence back
+            _log(workspace.jobs.log_path(job.id), error)
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit | EngineError)
         status = JobStatus.INTERRUPTED if interrupted else JobStatus.FAILED
         workspace.jobs.end(attempt, status, sentence_for(error, job))
@@ -63,6 +68,13 @@ def _memory_sentence(job: JobRecord) -> str:
     limit = job.limits.get("memory")
     allowed = f"the {in_bytes(int(limit))} that it may use" if limit else "this machine allows"
     return f"This job needed more memory than {allowed}; {SMALLER}."
+
+
+def _drop_locals(error: BaseException | None) -> None:
+    """Free what the failed functions hold: without memory neither the log nor the sentence could be written."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _log(path: Path, error: BaseException) -> None:
