@@ -86,9 +86,15 @@ def _without_long_texts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cut(values: pd.Series) -> pd.Series:
-    if pd.api.types.is_numeric_dtype(values.dtype) or not any(map(_is_long, values)):
+    if pd.api.types.is_numeric_dtype(values.dtype):
         return values
-    return values.astype("object").map(lambda value: f"{value[:LONGEST_TEXT]}…" if _is_long(value) else value)
+    # Each text once: many rows may share one that is long.
+    codes, found = pd.factorize(values)
+    texts = list(found)
+    if not any(map(_is_long, texts)):
+        return values
+    cut = [f"{text[:LONGEST_TEXT]}…" if _is_long(text) else text for text in texts]
+    return pd.Series([*cut, None], dtype="object").take(codes).set_axis(values.index).rename(values.name)
 
 
 def _is_long(value: object) -> bool:

@@ -33,6 +33,7 @@ def read_parquet(
         _check_sizes(file, name, limits, size)
         left_out = [item for item in file.schema_arrow if _is_left_out(item.type)]
         frame, types, findings = _typed(_read_batches(file, name, limits, left_out), name, limits)
+        _check_texts(frame, name, limits, size)
     except MemoryError:
         raise  # pyarrow's own is also an ArrowException, but the file is not damaged
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -105,6 +106,17 @@ def _check_cells(batch: pa.RecordBatch, name: str, limits: ReadLimits) -> None:
                 f"{name!r} has a cell of {longest:,} bytes in column {column!r}; the limit is {limits.cell_bytes:,}. "
                 "Shorten it, or raise the limit 'cell_bytes'."
             )
+
+
+def _check_texts(frame: pd.DataFrame, name: str, limits: ReadLimits, packed: int) -> None:
+    """Texts may grow as much as they may in any packed file; each level of a category counts once."""
+    texts = frame.select_dtypes(exclude=["number", "bool", "boolean", "datetime", "datetimetz"])
+    grown = int(texts.memory_usage(index=False, deep=True).sum())
+    if grown > limits.expansion_free and grown > limits.expansion * packed:
+        raise TableError(
+            f"{name!r} has texts that grow more than {limits.expansion}-fold when read ({packed:,} bytes became "
+            f"{grown:,}); it was stopped as a decompression bomb."
+        )
 
 
 def _typed(
