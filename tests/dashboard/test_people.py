@@ -8,7 +8,7 @@ import pytest
 
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Home, JobStatus, Workspace
-from spu_core.workspace.values import new_id
+from spu_core.workspace.records import new_id
 from tests.dashboard.trained import bring_sample
 
 PAGE = "pages/1_data.py"
