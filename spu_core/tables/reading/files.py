@@ -321,6 +321,7 @@ def read_parquet(
         _check_sizes(file, name, limits, size)
         left_out = [item for item in file.schema_arrow if _is_left_out(item.type)]
         frame, types, findings = _typed(_read_batches(file, name, limits, left_out), name, limits)
+        _check_texts(frame, name, limits, size)
     except MemoryError:
         raise  # pyarrow's own is also an ArrowException, but the file is not damaged
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -328,6 +329,17 @@ def read_parquet(
             raise
         raise TableError(f"{name!r} is a damaged parquet file: {_first_line(error)}.") from error
     return frame, types, (*(_left_out(item.name, item.type) for item in left_out), *findings)
+
+
+def _check_texts(frame: pd.DataFrame, name: str, limits: ReadLimits, packed: int) -> None:
+    """Texts may grow as much as they may in any packed file; each level of a category counts once."""
+    texts = frame.select_dtypes(exclude=["number", "bool", "boolean", "datetime", "datetimetz"])
+    grown = int(texts.memory_usage(index=False, deep=True).sum())
+    if grown > limits.expansion_free and grown > limits.expansion * packed:
+        raise TableError(
+            f"{name!r} has texts that grow more than {limits.expansion}-fold when read ({packed:,} bytes became "
+            f"{grown:,}); it was stopped as a decompression bomb."
+        )
 
 
 def schema_metadata(stream: IO[bytes], name: str) -> dict[bytes, bytes]:
