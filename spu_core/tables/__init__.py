@@ -1,35 +1,8 @@
-"""From an upload to a table: decoding, dialect, types, roles, profile, samples and simulators."""
+"""From an upload to a table: decoding, dialect, types, roles, profile, samples and simulators.
 
-from spu_core.tables.folder import TableFolder, TablePart
-from spu_core.tables.leakage import Leak, find_leaks
-from spu_core.tables.open_folder import open_folder
-from spu_core.tables.profiles import ColumnProfile, Histogram, Level, TableProfile
-from spu_core.tables.read import convert_table, read_table
-from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, RejectedLine, Severity
-from spu_core.tables.reading.values import ColumnType
-from spu_core.tables.roles import ANY_VALUE, Role
-from spu_core.tables.table import Table
+Names are imported when they are first used: a process that only looks after others need not load pandas.
+"""
 
-__all__ = [
-    "ANY_VALUE",
-    "ColumnProfile",
-    "ColumnType",
-    "Dialect",
-    "Finding",
-    "Histogram",
-    "Leak",
-    "Level",
-    "ReadLimits",
-    "Reading",
-    "RejectedLine",
-    "Role",
-    "Severity",
-    "Table",
-    "TableFolder",
-    "TablePart",
-    "TableProfile",
-    "convert_table",
-    "find_leaks",
-    "open_folder",
-    "read_table",
-]
+import lazy_loader as _lazy_loader
+
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

@@ -156,7 +156,9 @@ def _cut(values: pd.Series) -> pd.Series:
     if not any(map(_is_long, texts)):
         return values
     cut = [f"{text[:LONGEST_TEXT]}…" if _is_long(text) else text for text in texts]
-    return pd.Series([*cut, None], dtype="object").take(codes).set_axis(values.index).rename(values.name)
+    shown = pd.Series([*cut, None], dtype="object").take(codes).set_axis(values.index)
+    shown.name = values.name
+    return shown
 
 
 def _is_long(value: object) -> bool:
