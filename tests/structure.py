@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import io
+import re
 import statistics
 import sys
 import tempfile
@@ -121,7 +122,7 @@ def twice(names: list[str]) -> list[str]:
 
 
 def without_parameters() -> list[str]:
-    """Public callables of `spu_core` that take arguments but do not describe them."""
+    """Public names of `spu_core` that take arguments, or have fields, but do not describe them."""
     import inspect
 
     import spu_core
@@ -131,7 +132,7 @@ def without_parameters() -> list[str]:
         value = getattr(spu_core, name)
         if callable(value) and not (inspect.isclass(value) and issubclass(value, Exception)):
             takes = [each for each in inspect.signature(value).parameters if each != "self"]
-            if takes and "Parameters\n" not in (inspect.getdoc(value) or ""):
+            if takes and not re.search("(Parameters|Attributes)\n---", inspect.getdoc(value) or ""):
                 found.append(name)
     return found
 
