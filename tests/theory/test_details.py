@@ -57,3 +57,11 @@ def test_negatives_may_have_no_belief_and_positives_full_belief():
     link = ScarLink(prior=0.2, positive_mean=1.0, negative_mean=0.0)
 
     assert link.true_auc(0.9) == pytest.approx(0.9)
+
+
+def test_the_interval_of_a_prior_is_that_of_seed_0_unless_said_otherwise():
+    rng = np.random.default_rng(0)
+    is_labeled, score = rng.random(300) < 0.3, rng.random(300)
+
+    assert estimate_prior(is_labeled, score) == estimate_prior(is_labeled, score, replicates=200, level=0.95, seed=0)
+    assert estimate_prior(is_labeled, score) != estimate_prior(is_labeled, score, seed=1)
