@@ -291,5 +291,5 @@ def test_a_candidate_that_failed_still_knows_its_rows(world):
 def test_at_most_half_of_the_rows_may_stop_a_training():
     assert EarlyStopping(share=0.5).share == 0.5
 
-    with pytest.raises(TrainingError, match="must be at most 0.5"):
+    with pytest.raises(TrainingError, match=r"must be at most 0\.5"):
         EarlyStopping(share=0.51)
