@@ -1,7 +1,8 @@
-"""The only input checks of the engine: public functions check at the door, private ones trust.
+"""Input checks for arrays and numbers: public functions use them, private functions trust their callers.
 
-Every check returns the value in the form the mathematics wants (a float64 or bool array, a float), or raises an
-error that names the argument, the law, the value and the row.
+Checks of one kind of value stand with it (for example those of rules in `spu_core.rules`). Every check returns the
+value in the form that the mathematics needs (a float64 or bool array, a float), or raises an error that names the
+argument, the rule it breaks, the value and the row.
 """
 
 from __future__ import annotations
@@ -128,6 +129,21 @@ def check_choice(value: str, choices: Any, name: str, error: type[SpuError] = Sp
     if value not in choices:
         raise error(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
     return value
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array, or a copy of it, such that no caller can change it any more.
+
+    >>> mine = np.zeros(2)
+    >>> kept = read_only(mine)
+    >>> mine[0] = 1.0
+    >>> kept.tolist()
+    [0.0, 0.0]
+    """
+    if array.flags.writeable or array.base is not None:
+        array = array.copy(order="K")
+        array.flags.writeable = False
+    return array
 
 
 def _numbers(values: Any, name: str, error: type[SpuError]) -> np.ndarray:

@@ -23,8 +23,8 @@ from spu_core.rules import combine as combiners
 from spu_core.rules import operators as operator_module
 from spu_core.rules.columns import Columns
 from spu_core.rules.combine import COMBINERS
-from spu_core.rules.evaluate import holds
-from spu_core.rules.values import SHAPES
+from spu_core.rules.conditions import holds
+from spu_core.rules.operators import SHAPES
 from spu_core.training import Candidate, TrainConfig, TrainPlan, cross_fit
 from spu_core.workspace import Workspace
 from tests import doc_tables

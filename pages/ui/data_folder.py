@@ -12,7 +12,7 @@ from pages.ui.text import count, plain, sized
 from spu_core.engines.register import start_looking, start_registering
 from spu_core.tables import Table, TableFolder, TableProfile
 from spu_core.workspace import DatasetRecord, Home
-from spu_core.workspace.folder_roots import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
+from spu_core.workspace.home import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
 
 LIST_SECONDS = 15
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from spu_core.errors import RuleError
 from spu_core.rules import OPERATORS, AllOf, AnyOf, Belief, Compare, Condition, Constant, Not, Ramp, Rule
-from spu_core.rules.values import LIMIT
+from spu_core.rules.operators import LIMIT
 
 FLAT, RAMP_UP, RAMP_DOWN, AS_IT_IS = "Flat", "Ramp up", "Ramp down", "As it is"
 RANGE, LEVELS = "between", "in"

@@ -15,7 +15,7 @@ from pages.ui.text import count, figure, plain, share
 from spu_core.charts import soft_label_chart
 from spu_core.errors import SpuError
 from spu_core.labels import RuleLift, RulePreview, ranked
-from spu_core.labels.beliefs import Prior
+from spu_core.labels.belief_suggestions import Prior
 from spu_core.rules import RuleSet
 from spu_core.theory.prior import PriorEstimate
 

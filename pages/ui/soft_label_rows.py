@@ -12,7 +12,7 @@ from pages.ui import cached
 from pages.ui.soft_label_draft import Draft, DraftCondition, draft_of, moment_of
 from pages.ui.soft_label_state import Book, Desk
 from spu_core.rules import OPERATORS, ColumnChoices, Kind, Rule
-from spu_core.rules.values import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
+from spu_core.rules.operators import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
 
 SAFE_WHOLE = 2**53 - 1
 

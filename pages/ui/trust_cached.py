@@ -27,7 +27,7 @@ from spu_core.trust import (
     selection_bias,
 )
 from spu_core.trust import outlook as outlook_of
-from spu_core.trust.audit_outlook import expected_bounds
+from spu_core.trust.audit.outlook import expected_bounds
 from spu_core.workspace import AuditRecord, RunRecord
 
 Key = tuple[str, str, int, str, str]

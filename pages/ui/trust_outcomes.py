@@ -16,7 +16,7 @@ from pages.ui.trust_outcomes_record import show_record
 from pages.ui.trust_sections import choose_by_address
 from spu_core.engines.outcomes_record import LoopChecks
 from spu_core.metrics import Interval
-from spu_core.trust.outcomes import ArmRatios, outcome_ratios
+from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 
 STEPS = {
     "flag": ("1 Whom to check", show_flag),

@@ -6,6 +6,8 @@ from dataclasses import astuple
 
 import pandas as pd
 import streamlit as st
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
+from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
 
 from pages.ui.trust_case import TrustCase
 from spu_core.engines.outcomes import Population
@@ -17,8 +19,6 @@ from spu_core.engines.outcomes_record import LoopChecks, checks_in_loop, checks_
 from spu_core.engines.outcomes_sample import sample_players
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat_players import Players
-from spu_core.trust.feedback import Feedback, FeedbackPlan
-from spu_core.trust.queue import Queue, QueuePlan, fill_queue
 from spu_core.workspace import DatasetRecord, QueueRecord, RuleSetVersion, Workspace
 
 

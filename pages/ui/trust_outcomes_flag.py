@@ -16,9 +16,9 @@ from pages.ui.trust_outcomes_cached import dataset_names, disagreements, populat
 from spu_core.engines.exporting import file_stem
 from spu_core.engines.outcomes import QueueRequest, make_disagreement_queue, make_queue
 from spu_core.engines.outcomes_record import queue_csv
-from spu_core.trust.outcomes import RANDOM
-from spu_core.trust.outcomes_compare import detectable_difference
-from spu_core.trust.queue import Queue, QueuePlan
+from spu_core.trust.outcomes.arms import detectable_difference
+from spu_core.trust.outcomes.ratios import RANDOM
+from spu_core.trust.outcomes.review_queue import Queue, QueuePlan
 from spu_core.workspace import DatasetRecord, QueueRecord
 
 SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the rules suspect more"}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
 
 from pages.ui.show import meaning, show_figure, show_findings
 from pages.ui.steps import link_to, step_named
@@ -16,7 +17,6 @@ from pages.ui.trust_outcomes_cached import checks as recorded_checks
 from pages.ui.trust_outcomes_cached import own_checks, proposal, queues
 from pages.ui.trust_outcomes_changed import show_next_training
 from spu_core.engines.outcomes_learn import learn_from_outcomes
-from spu_core.trust.feedback import Feedback, FeedbackPlan
 from spu_core.workspace import DatasetRecord, FeedbackRecord
 
 

@@ -20,9 +20,8 @@ from spu_core.engines.outcomes_learn import holdout_report, random_checks
 from spu_core.engines.outcomes_record import LoopChecks, old_enough
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
-from spu_core.trust.outcomes import RANDOM, ArmRatios, outcome_ratios, ratio_table
-from spu_core.trust.outcomes_compare import ArmComparison, compare_arms
-from spu_core.trust.outcomes_time import PERIODS, ratios_over_time
+from spu_core.trust.outcomes.arms import ArmComparison, compare_arms
+from spu_core.trust.outcomes.ratios import PERIODS, RANDOM, ArmRatios, outcome_ratios, ratio_table, ratios_over_time
 
 WHOSE_MODEL = (
     "come from the users whom it ranked highest within its own random part of the users, so they hold for those and "

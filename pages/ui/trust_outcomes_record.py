@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from spu_core.trust.outcomes.outcome_file import OutcomeFile
 
 from pages.ui import table_cached
 from pages.ui.editing import edited_lines
@@ -15,7 +16,6 @@ from pages.ui.trust_outcomes_cached import players_behind, queues
 from pages.ui.trust_outcomes_flag import today
 from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
 from spu_core.engines.outcomes_sample import simulated_csv, simulated_outcomes
-from spu_core.trust.outcomes_file import OutcomeFile
 from spu_core.workspace import QueueRecord
 
 OUTCOMES = ["", "admitted", "failed", "passed"]

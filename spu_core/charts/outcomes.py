@@ -14,8 +14,7 @@ from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.charts.words import count, interval, label, listed, percent, plain
 
 if TYPE_CHECKING:
-    from spu_core.trust.outcomes import ArmRatios
-    from spu_core.trust.outcomes_time import LabelDelay
+    from spu_core.trust.outcomes.ratios import ArmRatios, LabelDelay
 
 RATIOS = {"surrender": "surrender ratio", "pass_": "pass ratio", "failure": "failure ratio"}
 COUNTED = {"surrender": "admitted", "pass_": "passed", "failure": "failed"}

@@ -13,8 +13,8 @@ from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.charts.words import count, decimals, interval, listed, percent, plain
 
 if TYPE_CHECKING:
-    from spu_core.trust.audit_estimate import AuditEstimate, AuditFigure
-    from spu_core.trust.audit_plan import AuditPlan
+    from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure
+    from spu_core.trust.audit.plan import AuditPlan
 
 
 def outlook_chart(table: pd.DataFrame, title: str, *, checks: int | None = None, theme: Theme = LIGHT) -> go.Figure:

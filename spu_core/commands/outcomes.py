@@ -17,12 +17,10 @@ from spu_core.engines.outcomes_learn import learn_from_outcomes, propose_feedbac
 from spu_core.engines.outcomes_loop import loop_queues
 from spu_core.engines.outcomes_record import checks_in_loop, old_enough, queue_csv, read_outcome_file, record_outcomes
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.trust.feedback import FeedbackPlan
-from spu_core.trust.outcomes import outcome_ratios, ratio_table
-from spu_core.trust.outcomes_compare import compare_arms
-from spu_core.trust.outcomes_time import PERIODS, ratios_over_time
-from spu_core.trust.queue import QueuePlan
-from spu_core.trust.queue_disagreement import SIDES
+from spu_core.trust.outcomes.arms import compare_arms
+from spu_core.trust.outcomes.feedback import FeedbackPlan
+from spu_core.trust.outcomes.ratios import PERIODS, outcome_ratios, ratio_table, ratios_over_time
+from spu_core.trust.outcomes.review_queue import SIDES, QueuePlan
 from spu_core.workspace import DatasetRecord, QueueRecord, RuleSetVersion, Workspace
 
 queues = typer.Typer(help="Whom to check: make review queues and hand them out.", no_args_is_help=True)

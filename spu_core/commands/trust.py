@@ -38,8 +38,8 @@ from spu_core.trust import (
     read_verdicts,
     review_list,
 )
-from spu_core.trust.audit_list import HIDDEN_ROLES
-from spu_core.trust.audit_totals import METHODS
+from spu_core.trust.audit.totals import METHODS
+from spu_core.trust.audit.verdicts import HIDDEN_ROLES
 from spu_core.workspace import Workspace
 
 audit_commands = typer.Typer(help="Which rows to check by hand, and what the verdicts say.", no_args_is_help=True)

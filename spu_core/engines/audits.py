@@ -19,8 +19,8 @@ from spu_core.trust import (
     check_assumptions,
     estimate_audit,
 )
-from spu_core.trust.audit_totals import Method
-from spu_core.trust.audit_verdicts import Reading, Treatment
+from spu_core.trust.audit.totals import Method
+from spu_core.trust.audit.verdicts import Reading, Treatment
 from spu_core.workspace import AuditRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
 
 MOST_TESTED_COLUMNS = 20

@@ -7,7 +7,7 @@ from spu_core.engines.launch import drop_void_tickets, start_waiting
 from spu_core.engines.processes import end_tree, find_process, wait_until
 from spu_core.engines.queue import Queue
 from spu_core.workspace import Attempt, JobRecord, JobStatus, QueueFullError, Workspace
-from spu_core.workspace.values import new_id
+from spu_core.workspace.records import new_id
 
 # The worker ends its tree within about a second; then we do it.
 PATIENCE_SECONDS = 1.4

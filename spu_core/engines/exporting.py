@@ -12,7 +12,7 @@ from spu_core.engines.export_forms import FORMS
 from spu_core.engines.stored_model import StoredModel
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import ExportRecord
-from spu_core.workspace.values import clean_name
+from spu_core.workspace.records import clean_name
 
 
 def prepare(model: StoredModel, form: str) -> ExportRecord:

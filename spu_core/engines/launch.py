@@ -13,7 +13,7 @@ import spu_core
 from spu_core.engines.queue import Queue, Ticket
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Attempt, Home, JobStatus, Workspace
-from spu_core.workspace.locks import try_lock
+from spu_core.workspace.disk import try_lock
 
 _ROOT = str(Path(spu_core.__file__).resolve().parents[1])
 _THREAD_VARIABLES = (

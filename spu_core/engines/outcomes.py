@@ -19,10 +19,9 @@ from spu_core.export.parts import reads_rule_score
 from spu_core.export.reasons import contributions, top_reasons
 from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table
-from spu_core.trust.holdout import SplitBalance, assign_arms, split_balance
-from spu_core.trust.outcomes import RANDOM
-from spu_core.trust.queue import Queue, QueuePlan, fill_queue
-from spu_core.trust.queue_disagreement import Disagreement, disagreement
+from spu_core.trust.outcomes.arms import SplitBalance, assign_arms, split_balance
+from spu_core.trust.outcomes.ratios import RANDOM
+from spu_core.trust.outcomes.review_queue import Disagreement, Queue, QueuePlan, disagreement, fill_queue
 from spu_core.workspace import QueueEntry, QueueRecord, RunRecord, Workspace
 
 REASONS, EXPLAINED = 3, 2_000

@@ -17,10 +17,9 @@ from spu_core.metrics import Difference, auc_spu_ceiling, auc_spu_score, compare
 from spu_core.rules import RuleSet
 from spu_core.tables import Table
 from spu_core.training import Candidate, TrainConfig, TrainPlan
-from spu_core.trust.feedback import Feedback, FeedbackPlan, feed_back
-from spu_core.trust.holdout import HoldoutReport, measure_on_holdout
-from spu_core.trust.outcomes import RANDOM
-from spu_core.trust.outcomes_time import LabelDelay, label_delay
+from spu_core.trust.outcomes.arms import HoldoutReport, measure_on_holdout
+from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan, feed_back
+from spu_core.trust.outcomes.ratios import RANDOM, LabelDelay, label_delay
 from spu_core.workspace import DatasetRecord, FeedbackRecord, RuleSetVersion, RunRecord, Workspace
 
 TOP = 0.05

@@ -14,11 +14,10 @@ from spu_core.errors import WorkspaceError
 from spu_core.export import to_csv
 from spu_core.labels.check_log import ADMITTED, FAILED, PASSED
 from spu_core.tables import read_table
-from spu_core.trust.feedback_columns import RowChecks
-from spu_core.trust.holdout import hash_shares
-from spu_core.trust.outcomes import Checks
-from spu_core.trust.outcomes_file import OutcomeFile, OutcomeLine, read_outcomes
-from spu_core.trust.outcomes_time import LabelDelay, label_delay
+from spu_core.trust.outcomes.arms import hash_shares
+from spu_core.trust.outcomes.check_history import RowChecks
+from spu_core.trust.outcomes.outcome_file import OutcomeFile, OutcomeLine, read_outcomes
+from spu_core.trust.outcomes.ratios import Checks, LabelDelay, label_delay
 from spu_core.workspace import CheckOutcome, OutcomeRecord, QueueRecord, Workspace
 
 CODES = {"passed": PASSED, "failed": FAILED, "admitted": ADMITTED}

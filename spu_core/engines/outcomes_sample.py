@@ -8,7 +8,7 @@ import pandas as pd
 from spu_core.tables import Table
 from spu_core.tables.simulators import AntiCheatWorld
 from spu_core.tables.simulators.anti_cheat_players import Players
-from spu_core.trust.outcomes_file import OutcomeLine
+from spu_core.trust.outcomes.outcome_file import OutcomeLine
 from spu_core.workspace import Workspace
 
 COMPARED = ("account_age_days", "headshot_rate", "reaction_ms", "devices")

@@ -9,8 +9,8 @@ from spu_core.engines.jobs import Job, JobCancelled, Task, job_function
 from spu_core.engines.processes import this_process
 from spu_core.errors import EngineError, SpuError, traceback_for_log
 from spu_core.workspace import Attempt, JobRecord, JobStatus, Workspace, in_bytes
-from spu_core.workspace.locks import locked
-from spu_core.workspace.values import new_id
+from spu_core.workspace.disk import locked
+from spu_core.workspace.records import new_id
 
 SMALLER = "use fewer rows or columns, or allow more memory"
 

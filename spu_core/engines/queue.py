@@ -16,10 +16,10 @@ from pathlib import Path
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Disk, Home
+from spu_core.workspace.disk import locked, try_lock
 from spu_core.workspace.home import make_private_folder
-from spu_core.workspace.locks import locked, try_lock
-from spu_core.workspace.values import new_id
-from spu_core.workspace.words import in_words
+from spu_core.workspace.records import new_id
+from spu_core.workspace.storage_errors import in_words
 
 _TICKET = re.compile(r"(\d{12})-([0-9a-f]{24})")
 

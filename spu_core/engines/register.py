@@ -19,7 +19,7 @@ from spu_core.tables import Reading, TableFolder, convert_table, open_folder
 from spu_core.tables.folder_files import list_files
 from spu_core.tables.folder_profile import profile_folder
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace
-from spu_core.workspace.folder_roots import FolderOffer
+from spu_core.workspace.home import FolderOffer
 
 # Enough to see rules work on; small enough that every page answers at once.
 SAMPLE_ROWS = 100_000

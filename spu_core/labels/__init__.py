@@ -1,13 +1,18 @@
 """From rules and labels to soft labels: combiners, explanations, beliefs from data, and the audit of S."""
 
-from spu_core.labels.audit import SoftLabelAudit, audit_soft_labels
-from spu_core.labels.beliefs import BeliefSuggestion, RuleLift, rank_rules, ranked, suggest_belief, suggest_beliefs
-from spu_core.labels.check_ratio import CheckRatioLabels, check_ratio_labels
-from spu_core.labels.check_record import CheckRecordLabels, check_record_labels
-from spu_core.labels.explain import Contribution, Explanation
-from spu_core.labels.leave_one_out import leave_one_rule_out
+from spu_core.labels.belief_suggestions import (
+    BeliefSuggestion,
+    RuleLift,
+    rank_rules,
+    ranked,
+    suggest_belief,
+    suggest_beliefs,
+)
+from spu_core.labels.check_ratio_labels import CheckRatioLabels, check_ratio_labels
+from spu_core.labels.check_record_labels import CheckRecordLabels, check_record_labels
 from spu_core.labels.preview import PreviewBase, RulePreview, preview_base
-from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels, soft_labels_for
+from spu_core.labels.soft_label_audit import SoftLabelAudit, audit_soft_labels, leave_one_rule_out
+from spu_core.labels.soft_labels import Contribution, Explanation, SoftLabels, assign_soft_labels, soft_labels_for
 from spu_core.rules.combine import COMBINERS, Combiner
 
 __all__ = [

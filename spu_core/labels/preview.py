@@ -14,14 +14,14 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import SoftLabelError
-from spu_core.labels.beliefs import BeliefSuggestion, Prior, suggest_belief
-from spu_core.labels.leave_one_out import ceiling_or_nan
+from spu_core.labels.belief_suggestions import BeliefSuggestion, Prior, suggest_belief
+from spu_core.labels.soft_label_audit import ceiling_or_nan
 from spu_core.rules import Rule, RuleMatrix, RuleSet
 from spu_core.rules.checking import check_kinds, refuse_errors
 from spu_core.rules.columns import Columns, kind_of
 from spu_core.rules.combine import combiner_of
-from spu_core.rules.fitted import apply_rule, freeze_rule
-from spu_core.rules.proportions import lift_interval
+from spu_core.rules.matrix import lift_interval
+from spu_core.rules.rule_set import apply_rule, freeze_rule
 from spu_core.tables import Table
 
 BINS = 20

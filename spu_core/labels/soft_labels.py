@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from spu_core.checks import check_flags, check_share, check_soft_label
-from spu_core.errors import SoftLabelError
-from spu_core.labels.explain import Explanation, explain_row
+from spu_core.checks import check_flags, check_share, check_soft_label, read_only
+from spu_core.errors import RuleError, SoftLabelError
+from spu_core.labels.belief_suggestions import rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
-from spu_core.tables import Table, TableFolder
+from spu_core.rules.matrix import covered
+from spu_core.tables import Role, Table, TableFolder, TablePart
 
 
 @dataclass(frozen=True, eq=False)
 class SoftLabels:
-    """One soft label per row, with what training must know about where it came from.
+    """One soft label per row, with its origin.
 
-    `value` is S: 1 for confirmed positives, else the rule score. `rule_score` is what the rules alone say, before
-    labels override it (the only one that may be a feature: S = 1 of a labelled row would leak its label).
-    `rule_columns` are the columns that the rules read. `matrix` and `combine` are None where values came ready-made.
+    Parameters
+    ----------
+    value : ndarray of float
+        S: 1 for confirmed positives, else the rule score.
+    rule_score : ndarray of float
+        What the rules alone say, before labels override it. Only this may be used as a feature: S = 1 of a labelled row
+        would leak its label.
+    is_labeled : ndarray of bool
+        Confirmed positives.
+    rule_columns : tuple of str, default ()
+        Columns that the rules read.
+    combine : str, optional
+        Combiner. None for ready-made values.
+    floor : float, default 0
+        Soft label where no rule fires.
+    matrix : RuleMatrix, optional
+        What each rule said. None for ready-made values.
+
+    Raises
+    ------
+    SoftLabelError
+        If values lie outside [0, 1], lengths differ, or a confirmed positive has a soft label below 1.
+
+    See Also
+    --------
+    assign_soft_labels : From a rule matrix.
+    soft_labels_for : From a table and a rule set.
+    SoftLabels.from_values : From ready-made values.
+
+    Examples
+    --------
+    >>> labels = SoftLabels.from_values([0.2, 0.7, 0.1], [False, False, True])
+    >>> labels.value.tolist(), labels.rule_score.tolist()
+    ([0.2, 0.7, 1.0], [0.2, 0.7, 0.1])
     """
 
     value: np.ndarray
@@ -43,7 +76,7 @@ class SoftLabels:
             row = int(np.flatnonzero(is_labeled & (value != 1.0))[0])
             raise SoftLabelError(f"Row {row} is a confirmed positive, so its soft label must be 1, got {value[row]:g}.")
         for name, array in (("value", value), ("rule_score", rule_score), ("is_labeled", is_labeled)):
-            object.__setattr__(self, name, _read_only(array))
+            object.__setattr__(self, name, read_only(array))
         object.__setattr__(self, "rule_columns", tuple(self.rule_columns))
 
     @classmethod
@@ -80,8 +113,30 @@ class SoftLabels:
 def assign_soft_labels(
     matrix: RuleMatrix, is_labeled: Any, combine: str = "noisy_or", floor: float = 0.0
 ) -> SoftLabels:
-    """Soft labels from what the rules say: combined per row, not below `floor`, and 1 for confirmed positives.
+    """Soft labels from a rule matrix: beliefs combined per row, at least `floor`, and 1 for confirmed positives.
 
+    Parameters
+    ----------
+    matrix : RuleMatrix
+        What every rule says about every row: `RuleSet.fit(table).apply(frame)`.
+    is_labeled : array-like of bool
+        Confirmed positives.
+    combine : str, default "noisy_or"
+        How beliefs are combined: "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
+    floor : float, default 0
+        Soft label where no rule fires.
+
+    Returns
+    -------
+    SoftLabels
+
+    Raises
+    ------
+    SoftLabelError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.5], [0.3, 0.0], [0.0, 0.0], [0.0, 0.2]])
     >>> soft_labels = assign_soft_labels(matrix, [False, False, False, True], floor=0.05)
     >>> soft_labels.value.tolist(), soft_labels.rule_score.tolist()
@@ -100,8 +155,26 @@ def assign_soft_labels(
 
 
 def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) -> SoftLabels:
-    """The soft labels that a rule set gives a table, combined as the set says; unfitted rules are fitted to it.
+    """Soft labels of a table from a rule set, combined as the rule set says.
 
+    Parameters
+    ----------
+    table : Table or TableFolder
+        The rows, with their label column.
+    rules : RuleSet or FittedRules
+        A `RuleSet` is fitted to the table first.
+
+    Returns
+    -------
+    SoftLabels
+
+    Raises
+    ------
+    RuleError
+        If a rule does not fit the table (unknown column, wrong type).
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> from spu_core.rules import Compare, Rule
     >>> table = Table.from_frame(pd.DataFrame({"gain": [0, 9, 3, 0], "label": [0, 0, 0, 1]}))
@@ -109,17 +182,165 @@ def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) ->
     [0.0, 0.5, 0.0, 1.0]
     """
     if isinstance(table, TableFolder):
-        from spu_core.labels.folder_labels import soft_labels_for_folder
-
         return soft_labels_for_folder(table, rules)
     fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
     recipe = fitted.rules
     return assign_soft_labels(fitted.apply(table.frame), table.is_labeled, recipe.combine, recipe.floor)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written through; the caller's own array keeps its freedom only if it is copied."""
-    if array.flags.writeable:
-        array = array.copy()
+@dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one rule says about one row, and how much of S it accounts for."""
+
+    rule: str
+    fired: bool
+    belief: float
+    amount: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One row's S, taken apart; all amounts add up to `value`."""
+
+    row: int
+    value: float
+    rule_score: float
+    combine: str | None
+    contributions: tuple[Contribution, ...]
+    ready_made: float
+    floor_lift: float
+    label_lift: float
+
+    @property
+    def fired(self) -> tuple[Contribution, ...]:
+        """Only the rules that fired, the largest contribution first."""
+        return tuple(sorted((c for c in self.contributions if c.fired), key=lambda c: -c.amount))
+
+    @property
+    def text(self) -> str:
+        """The explanation in one sentence."""
+        parts = [f"{c.rule!r} (belief {c.belief:.2f}) gives {c.amount:.2f}" for c in self.fired]
+        lifts = (
+            ("the ready-made value gives", self.ready_made),
+            ("the floor adds", self.floor_lift),
+            ("being a confirmed positive adds", self.label_lift),
+        )
+        parts += [f"{words} {amount:.2f}" for words, amount in lifts if amount > 0]
+        reason = "; ".join(parts) if parts else "no rule fired, and the floor is 0"
+        return f"S = {self.value:.2f}: {reason}."
+
+    def table(self) -> pd.DataFrame:
+        """One line per rule: fired, belief, contribution."""
+        lines = [(c.rule, c.fired, c.belief, c.amount) for c in self.contributions]
+        return pd.DataFrame(lines, columns=["rule", "fired", "belief", "contribution"]).set_index("rule")
+
+
+def explain_row(soft_labels: SoftLabels, row: int) -> Explanation:
+    """Take one row's S apart."""
+    if not 0 <= row < len(soft_labels):
+        raise SoftLabelError(f"There is no row {row}; rows are counted from 0 to {len(soft_labels) - 1}.")
+    value, rule_score = float(soft_labels.value[row]), float(soft_labels.rule_score[row])
+    contributions = _contributions(soft_labels, row)
+    combined = sum(contribution.amount for contribution in contributions)
+    is_ready_made = soft_labels.matrix is None
+    return Explanation(
+        row=int(row),
+        value=value,
+        rule_score=rule_score,
+        combine=soft_labels.combine,
+        contributions=contributions,
+        ready_made=rule_score if is_ready_made else 0.0,
+        floor_lift=0.0 if is_ready_made or rule_score > soft_labels.floor else rule_score - combined,
+        label_lift=value - rule_score,
+    )
+
+
+def _contributions(soft_labels: SoftLabels, row: int) -> tuple[Contribution, ...]:
+    matrix, name = soft_labels.matrix, soft_labels.combine
+    if matrix is None or name is None:
+        return ()
+    one_row = matrix.take(np.array([row]))
+    combiner = combiner_of(name)
+    belief, fired = one_row.belief[0], one_row.fired[0]
+    amount = combiner.shares(belief, fired) * combiner.combine(one_row)[0]
+    cells = zip(matrix.names, fired.tolist(), belief.tolist(), amount.tolist(), strict=True)
+    return tuple(Contribution(*cell) for cell in cells)
+
+
+@dataclass(frozen=True, eq=False)
+class FolderSoftLabels(SoftLabels):
+    """Soft labels without the matrix of rules, which would be larger than all the rest.
+
+    `labels_follow_rules` keeps what the matrix would have told: whether the rules decided who was checked.
+    """
+
+    labels_follow_rules: bool = False
+
+
+def label_parts(folder: TableFolder, fitted: FittedRules) -> Iterator[tuple[TablePart, SoftLabels]]:
+    """The parts of a folder with all columns, each with its soft labels."""
+    for part in folder.parts():
+        yield part, soft_labels_of_part(part, fitted)
+
+
+def soft_labels_of_part(part: TablePart, fitted: FittedRules) -> SoftLabels:
+    """What fitted rules say of some rows; the rows are named by their numbers in the whole table."""
+    recipe = fitted.rules
+    try:
+        matrix = fitted.apply(part.frame)
+    except RuleError as problem:
+        raise RuleError(f"In the part that starts at row {part.frame.index[0]:,}: {problem}") from None
+    return assign_soft_labels(matrix, part.is_labeled, recipe.combine, recipe.floor)
+
+
+def soft_labels_for_folder(folder: TableFolder, rules: RuleSet | FittedRules) -> FolderSoftLabels:
+    """The soft labels of all rows, 17 bytes each, in one pass over the columns that the rules read."""
+    fitted = rules.fit(folder) if isinstance(rules, RuleSet) else rules
+    parts = folder.parts(columns_for(folder, fitted))
+    return join_labels(folder, fitted, (PartLabels.of(soft_labels_of_part(part, fitted)) for part in parts))
+
+
+def columns_for(folder: TableFolder, fitted: FittedRules) -> tuple[str, ...]:
+    """The columns that rules and labels read; the first one where they read none, so that rows can be counted."""
+    needed = {*fitted.columns, *folder.columns_with(Role.LABEL)}
+    return tuple(name for name in folder.column_names if name in needed) or folder.column_names[:1]
+
+
+@dataclass(frozen=True, eq=False)
+class PartLabels:
+    """What is kept of the soft labels of some rows: their values, and how many rows the rules reached."""
+
+    value: np.ndarray
+    rule_score: np.ndarray
+    reached: int
+    reached_labeled: int
+
+    @classmethod
+    def of(cls, found: SoftLabels) -> PartLabels:
+        assert found.matrix is not None
+        fired = covered(found.matrix)
+        return cls(found.value, found.rule_score, int(fired.sum()), int(fired[found.is_labeled].sum()))
+
+
+def join_labels(folder: TableFolder, fitted: FittedRules, parts: Iterable[PartLabels]) -> FolderSoftLabels:
+    """The soft labels of all rows from those of the parts, in order."""
+    value, rule_score = np.empty(len(folder)), np.empty(len(folder))
+    reached = reached_labeled = start = 0
+    for part in parts:
+        rows = slice(start, start + part.value.size)
+        value[rows], rule_score[rows] = part.value, part.rule_score
+        reached, reached_labeled = reached + part.reached, reached_labeled + part.reached_labeled
+        start = rows.stop
+    for array in (value, rule_score):
         array.flags.writeable = False
-    return array
+    labeled = int(folder.is_labeled.sum())
+    follows = rules_reach_labels(reached_labeled, labeled, reached, len(folder))
+    return FolderSoftLabels(
+        value,
+        rule_score,
+        folder.is_labeled,
+        fitted.columns,
+        fitted.rules.combine,
+        fitted.rules.floor,
+        labels_follow_rules=follows,
+    )

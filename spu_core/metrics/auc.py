@@ -11,24 +11,68 @@ from spu_core.metrics.ranking import Masses, Ranking, masses_by_score, rank_rows
 
 
 def auc_spu_score(soft_label: Any, score: Any, *, sample_weight: Any = None) -> float:
-    """Probability that a positive outranks a negative, rows being positive to the degree of their soft label.
+    """AUC_SPU: the probability that a positive outranks a negative, without true negatives.
 
-    AUC_SPU = Σ_ij s_i (1−s_j) (1[g_i > g_j] + ½·1[g_i = g_j]) / (Σ s · Σ (1−s)), exactly, in one sort.
+    Each row counts as `soft_label` positive and 1 − `soft_label` negative:
+    AUC_SPU = Σ_ij s_i (1−s_j) (1[g_i > g_j] + ½·1[g_i = g_j]) / (Σ s · Σ (1−s)), computed exactly in one sort.
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score : array-like of float
+        Model output; higher means more suspicious.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0.5 for a random score. The maximum is `auc_spu_ceiling(soft_label)`.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> auc_spu_score([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
     0.9444...
     >>> auc_spu_score([1, 1, 0], [0.9, 0.4, 0.1])  # hard labels: the usual AUC
     1.0
+    >>> auc_spu_score([0.2, 1.4], [0.1, 0.2])
+    Traceback (most recent call last):
+    spu_core.errors.SoftLabelError: soft_label must lie in [0, 1], but row 1 holds 1.4.
     """
     masses, score = check_rows(soft_label, score, sample_weight)
     return area(rank_rows(score), masses)
 
 
 def auc_spu_ceiling(soft_label: Any, *, sample_weight: Any = None) -> float:
-    """The largest AUC_SPU that any score can reach (Theorem 1), which is the AUC_SPU of the soft label itself.
+    """The largest AUC_SPU that any score can reach (Theorem 1).
 
-    ½ + E|S−S'| / (4p(1−p)) with p = E[S]: 1 exactly if every soft label is 0 or 1, ½ if all are equal.
+    It equals the AUC_SPU of the soft label itself: ½ + E|S−S'| / (4p(1−p)) with p = E[S].
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    float
+        1 exactly if every soft label is 0 or 1; ½ if all are equal.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> auc_spu_ceiling([1.0, 0.5, 0.0])
     0.9444...
     >>> auc_spu_ceiling([1, 0, 0])

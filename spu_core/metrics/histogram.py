@@ -38,8 +38,25 @@ class BoundedAuc:
 
 @dataclass(frozen=True, slots=True)
 class ScoreHistogram:
-    """Counts of rows and soft labels per bin of the score; `add` rows to it, `+` another one with the same edges.
+    """Counts of rows and soft labels per bin of the score, for streams and clusters.
 
+    Make an empty one with `logit()`, `covering(sample)` or `with_edges(edges)`; `add` rows to it; merge two with `+`.
+
+    Parameters
+    ----------
+    edges : ndarray
+        Increasing edges of the bins.
+    rows : ndarray
+        Number of rows in each bin.
+    positive, negative : ndarray
+        Σ w s and Σ w (1−s) of each bin.
+    positive_squared, mixed, negative_squared : ndarray
+        Σ (w s)², Σ w² s (1−s) and Σ (w (1−s))² of each bin, for intervals.
+    lowest, highest : ndarray
+        Smallest and largest score in each bin.
+
+    Examples
+    --------
     >>> first = ScoreHistogram.logit().add([1.0, 0.5], [0.9, 0.4])
     >>> both = first + ScoreHistogram.logit().add([0.0], [0.1])
     >>> both.auc()

@@ -119,8 +119,37 @@ def p_value_words(value: float | None) -> str:
 def auc_spu_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """AUC_SPU with a confidence interval on the logit scale; rows of one group are taken as dependent.
+    """AUC_SPU with a confidence interval.
 
+    The interval is Student's t on the logit scale. It treats the soft labels and the score as given, and the rows (or
+    groups of rows) as independent.
+
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score : array-like of float
+        Model output; higher means more suspicious.
+    level : float, default 0.95
+        Confidence level.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row (customer, patient). Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    Interval
+        `.estimate`, `.low`, `.high`, `.standard_error`, and `.warning` where there are too few positives for a reliable
+        interval.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> interval = auc_spu_interval([1, 0.7, 0.4, 0, 0.1, 0], [5, 4, 1, 2, 3, 0])
     >>> interval.low < interval.estimate < interval.high
     True
@@ -183,10 +212,35 @@ def compare_auc_spu(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> Difference:
-    """AUC_SPU of `score_a` minus that of `score_b`, paired on the same rows.
+    """Paired difference in AUC_SPU of two scores on the same rows.
 
-    The p-value concerns these two fitted scores and takes the soft labels as given.
+    The p-value is about these two scores as they are, and treats the soft labels as given.
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score_a, score_b : array-like of float
+        Scores of the two models for the same rows.
+    level : float, default 0.95
+        Confidence level.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row (customer, patient). Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    Difference
+        AUC_SPU of `score_a` minus that of `score_b`, with `.low`, `.high` and `.p_value`.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> difference = compare_auc_spu([1, 0.7, 0.4, 0, 0.1, 0], [5, 4, 1, 2, 3, 0], [5, 4, 1, 2, 3, 0])
     >>> difference.estimate, difference.p_value, difference.can_be_told_apart
     (0.0, 1.0, False)

@@ -1,8 +1,8 @@
 """One sort serves every metric: rows from the lowest score to the highest, and where ties end.
 
 The scores become order-preserving integers, packed with their row numbers into one uint64 array that is sorted in
-place. That is several times faster than `np.argsort` and needs 8 bytes per row; the rest runs in blocks that fit
-the processor's cache.
+place. That takes about half of the CPU time of `np.argsort` (1e6 rows) and 8 bytes per row; the rest runs in blocks
+that fit the processor's cache.
 """
 
 from __future__ import annotations

@@ -99,8 +99,32 @@ class RocSpu:
 
 
 def roc_spu(soft_label: Any, score: Any, *, sample_weight: Any = None) -> RocSpu:
-    """The curve of TPR_SPU(T) = Σ w s 1[g>T] / Σ w s against FPR_SPU(T) = Σ w (1−s) 1[g>T] / Σ w (1−s).
+    """ROC curve for soft labels.
 
+    TPR_SPU(T) = Σ w s 1[g>T] / Σ w s against FPR_SPU(T) = Σ w (1−s) 1[g>T] / Σ w (1−s). A row is flagged when its score
+    is greater than the threshold. Rows with equal scores share one threshold.
+
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score : array-like of float
+        Model output; higher means more suspicious.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    RocSpu
+        `.fpr`, `.tpr`, `.threshold`, `.auc`, and the operating points `.at_fpr()`, `.at_budget()`, `.at_threshold()`.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
     >>> curve.tpr.round(3).tolist(), curve.fpr.round(3).tolist()
     ([0.0, 0.667, 1.0, 1.0], [0.0, 0.0, 0.333, 1.0])
@@ -113,7 +137,30 @@ def roc_spu(soft_label: Any, score: Any, *, sample_weight: Any = None) -> RocSpu
 
 
 def roc_spu_ceiling(soft_label: Any, *, sample_weight: Any = None) -> RocSpu:
-    """The curve that no score can rise above: the ROC_SPU of the soft label itself (Theorem 1)."""
+    """The curve that no score can exceed: the ROC_SPU of the soft label itself (Theorem 1).
+
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    RocSpu
+        Its `.auc` is `auc_spu_ceiling(soft_label)`.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
+    >>> roc_spu_ceiling([1.0, 0.5, 0.0]).auc
+    0.9444...
+    """
     masses, _ = check_rows(soft_label, soft_label, sample_weight)
     return _curve(masses, masses.soft_label, sample_weight)
 
@@ -121,6 +168,27 @@ def roc_spu_ceiling(soft_label: Any, *, sample_weight: Any = None) -> RocSpu:
 def tpr_spu_score(soft_label: Any, flagged: Any, *, sample_weight: Any = None) -> float:
     """Share of the positive mass that is flagged: Σ w s 1[flagged] / Σ w s.
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    flagged : array-like of bool
+        Which rows are flagged.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> tpr_spu_score([1.0, 0.5, 0.0], [True, False, False])
     0.666...
     """
@@ -130,8 +198,29 @@ def tpr_spu_score(soft_label: Any, flagged: Any, *, sample_weight: Any = None) -
 
 
 def fpr_spu_score(soft_label: Any, flagged: Any, *, sample_weight: Any = None) -> float:
-    """Share of the negative mass that is flagged: Σ w (1−s) 1[flagged] / Σ w (1−s). Lower is better.
+    """Share of the negative mass that is flagged: Σ w (1−s) 1[flagged] / Σ w (1−s).
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    flagged : array-like of bool
+        Which rows are flagged.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    float
+        In [0, 1]. Lower is better.
+
+    Raises
+    ------
+    SoftLabelError, ScoreError
+        If an array is not valid, lengths differ, or the soft labels are all 0 or all 1.
+
+    Examples
+    --------
     >>> fpr_spu_score([1.0, 0.5, 0.0], [True, True, False])
     0.333...
     """

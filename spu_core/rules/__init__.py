@@ -1,18 +1,14 @@
 """Domain knowledge as data: conditions, beliefs, rules, rule sets (JSON in and out), fitted rules, analysis."""
 
-from spu_core.rules.analysis import overlap_table, summarize_rules
-from spu_core.rules.beliefs import Belief, Constant, Ramp, ReadyMade
-from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
+from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
 from spu_core.rules.checking import check_rules
 from spu_core.rules.choices import ColumnChoices, column_choices, from_checks
 from spu_core.rules.columns import Kind
 from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
-from spu_core.rules.fitted import FittedRules
-from spu_core.rules.matrix import RuleMatrix
+from spu_core.rules.matrix import RuleMatrix, overlap_table, rule_findings, summarize_rules
 from spu_core.rules.operators import OPERATORS
 from spu_core.rules.rule import Rule
-from spu_core.rules.rule_findings import rule_findings
-from spu_core.rules.rule_set import RuleSet
+from spu_core.rules.rule_set import FittedRules, RuleSet
 from spu_core.rules.strict_json import parse_json
 
 __all__ = [

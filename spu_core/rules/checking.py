@@ -7,23 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from spu_core.errors import RuleError, nearest_hint
-from spu_core.rules.check_beliefs import CheckRatio
+from spu_core.rules.beliefs import CheckRatio
 from spu_core.rules.columns import KIND_WORDS, Columns, Kind, kind_of, level_text
-from spu_core.rules.conditions import Compare
-from spu_core.rules.evaluate import comparable
-from spu_core.rules.operators import operator_of
+from spu_core.rules.conditions import Compare, comparable
+from spu_core.rules.operators import operator_of, value_words
 from spu_core.rules.rule import Rule
-from spu_core.rules.rule_set import RuleSet
-from spu_core.rules.values import value_words
 from spu_core.tables import ColumnType, Finding, Role, Severity, Table
 
 _FIX = "Correct the rule or switch it off."
 
 
-def check_rules(rules: RuleSet, table: Table) -> tuple[Finding, ...]:
+def check_rules(rules: Iterable[Rule], table: Table) -> tuple[Finding, ...]:
     """All that is wrong between rules and a table; errors stop `fit`, warnings do not.
 
     >>> import pandas as pd
+    >>> from spu_core.rules import RuleSet
     >>> table = Table.from_frame(pd.DataFrame({"age": [31, 54], "city": ["Bern", "Basel"]}))
     >>> rules = RuleSet((Rule("old", 0.5, Compare("aeg", ">", 50)), Rule("there", 0.2, Compare("city", "=", "bern"))))
     >>> for finding in check_rules(rules, table):
@@ -35,9 +33,10 @@ def check_rules(rules: RuleSet, table: Table) -> tuple[Finding, ...]:
     return tuple(finding for rule in rules for finding in _check_rule(rule, table, columns))
 
 
-def kinds_of(rules: RuleSet, table: Table) -> dict[str, Kind]:
+def kinds_of(rules: Iterable[Rule], table: Table) -> dict[str, Kind]:
     """How each column that the rules read is compared."""
-    return {name: kind_of(table.frame[name]) for name in rules.columns if name in table.frame.columns}
+    names = dict.fromkeys(name for rule in rules for name in rule.columns)
+    return {name: kind_of(table.frame[name]) for name in names if name in table.frame.columns}
 
 
 def check_kinds(rule: Rule, kinds: Mapping[str, Kind]) -> Iterator[Finding]:

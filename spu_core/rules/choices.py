@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.rules.check_beliefs import CheckRatio, CheckRecord
+from spu_core.rules.beliefs import CheckRatio, CheckRecord
 from spu_core.rules.checking import check_kinds, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of, kind_of
 from spu_core.rules.rule import Rule

@@ -1,8 +1,17 @@
-"""The rule matrix: what every rule says about every row; the artefact that joins rules and soft labels."""
+"""The rule matrix (rows × rules), and the analysis of rules: coverage, overlap, conflict, lift, findings.
+
+coverage      share of rows on which the rule fires
+overlap       share of rows on which it fires and another rule fires too
+conflict      share of rows on which it fires and the belief of another fired rule differs by more than CONFLICT_GAP
+redundancy    share of its rows on which another fired rule believes at least as much: removing the rule would
+              change nothing there under the combiner *strongest*
+lift          P(fires | labelled) / P(fires), with an interval; 1 means that labelled rows do not fire more often
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +19,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.checks import check_choice, check_flags, check_share, read_only
 from spu_core.errors import RuleError, nearest_hint
-from spu_core.tables import Finding
+from spu_core.tables import Finding, Severity
+from spu_core.theory.check_ratio import wilson_interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +43,8 @@ class RuleMatrix:
     columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fired", _read_only(self.fired))
-        beliefs = (_read_only(b) if isinstance(b, np.ndarray) else b for b in self.beliefs)
+        object.__setattr__(self, "fired", read_only(self.fired))
+        beliefs = (read_only(b) if isinstance(b, np.ndarray) else b for b in self.beliefs)
         object.__setattr__(self, "beliefs", tuple(beliefs))
 
     @classmethod
@@ -112,25 +123,225 @@ class RuleMatrix:
 
     def summary(self, is_labeled: Any = None, truth: Any = None, *, level: float = 0.95) -> pd.DataFrame:
         """One line per rule: see `summarize_rules`."""
-        from spu_core.rules.analysis import summarize_rules
 
         return summarize_rules(self, is_labeled, truth, level=level)
 
     def overlaps(self, how: str = "share") -> pd.DataFrame:
         """Rules × rules: see `overlap_table`."""
-        from spu_core.rules.analysis import overlap_table
 
         return overlap_table(self, how)
 
     def findings(self, is_labeled: Any = None, *, level: float = 0.95) -> tuple[Finding, ...]:
         """Rules that deserve a second look: see `rule_findings`."""
-        from spu_core.rules.rule_findings import rule_findings
 
         return rule_findings(self, is_labeled, level=level)
 
 
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view that cannot be written through; the caller's own array stays as free as it was."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+CONFLICT_GAP = 0.5
+OVERLAP_KINDS = ("share", "jaccard", "rows")
+
+
+def summarize_rules(
+    matrix: RuleMatrix, is_labeled: Any = None, truth: Any = None, *, level: float = 0.95
+) -> pd.DataFrame:
+    """One line per rule; the lift is added where rows are labelled, the precision where the truth is known.
+
+    >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.9, 0.2], [0.9, 0.0], [0.0, 0.2], [0.0, 0.0]])
+    >>> summarize_rules(matrix)[["coverage", "mean_belief", "overlap", "conflict", "redundancy"]]
+          coverage  mean_belief  overlap  conflict  redundancy
+    rule
+    a          0.5          0.9     0.25      0.25         0.0
+    b          0.5          0.2     0.25      0.25         0.5
+    """
+    check_share(level, "level", RuleError)
+    if not len(matrix):
+        raise RuleError("The rule matrix has no rows, so there is nothing to summarize.")
+    table = pd.DataFrame(_coverage(matrix) | _disagreement(matrix), index=pd.Index(matrix.names, name="rule"))
+    if is_labeled is not None:
+        flags = check_flags(is_labeled, len(matrix), "is_labeled")
+        table = table.assign(**_lift(matrix, flags, level))
+    if truth is not None:
+        table = table.assign(**_precision(matrix, check_flags(truth, len(matrix), "truth"), level))
+    return table
+
+
+def overlap_table(matrix: RuleMatrix, how: str = "share") -> pd.DataFrame:
+    """Rules × rules: share of the line's rows on which the column's rule fires too, Jaccard index, or row counts.
+
+    >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.9, 0.2], [0.9, 0.0], [0.0, 0.0]])
+    >>> overlap_table(matrix)
+            a    b
+    rule
+    a     1.0  0.5
+    b     1.0  1.0
+    """
+    check_choice(how, OVERLAP_KINDS, "how", RuleError)
+    rows = matrix.together
+    own = np.diagonal(rows)
+    if how == "rows":
+        values = rows
+    else:
+        base = {"share": own[:, None] + np.zeros_like(rows), "jaccard": own[:, None] + own - rows}[how]
+        values = np.divide(rows, base, out=np.full(rows.shape, np.nan), where=base > 0)
+    return pd.DataFrame(values, index=pd.Index(matrix.names, name="rule"), columns=list(matrix.names))
+
+
+def covered(matrix: RuleMatrix) -> np.ndarray:
+    """Whether at least one rule fired, for each row."""
+    return np.asarray(matrix.fired.any(axis=1))
+
+
+def _coverage(matrix: RuleMatrix) -> dict[str, np.ndarray]:
+    rows = np.diagonal(matrix.together)
+    totals = np.array([matrix.belief_of(j).sum() for j in range(matrix.n_rules)])
+    others = matrix.fired.sum(axis=1) > 1
+    overlap = [np.count_nonzero(matrix.fired[:, j] & others) for j in range(matrix.n_rules)]
+    return {
+        "rows": rows,
+        "coverage": rows / len(matrix),
+        "mean_belief": _ratio(totals, rows),
+        "overlap": np.array(overlap) / len(matrix),
+    }
+
+
+def _disagreement(matrix: RuleMatrix) -> dict[str, np.ndarray]:
+    """Per row the largest, second largest and smallest fired belief are enough to compare each rule with all others."""
+    largest, second, smallest = _extremes(matrix)
+    conflict, redundant = np.zeros(matrix.n_rules), np.zeros(matrix.n_rules)
+    for j in range(matrix.n_rules):
+        fired, belief = matrix.fired[:, j], matrix.belief_of(j)
+        far = (largest - belief > CONFLICT_GAP) | (belief - smallest > CONFLICT_GAP)
+        conflict[j] = np.count_nonzero(fired & far)
+        # The rule itself is one of the largest, so another one must reach the same value: the second largest.
+        redundant[j] = np.count_nonzero(fired & ((largest > belief) | (second >= belief)))
+    rows = np.diagonal(matrix.together)
+    return {"conflict": conflict / len(matrix), "redundancy": _ratio(redundant, rows)}
+
+
+def _extremes(matrix: RuleMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    largest, second = np.full(len(matrix), -np.inf), np.full(len(matrix), -np.inf)
+    smallest = np.full(len(matrix), np.inf)
+    for j in range(matrix.n_rules):
+        fired, belief = matrix.fired[:, j], matrix.belief_of(j)
+        high = np.where(fired, belief, -np.inf)
+        second = np.maximum(second, np.minimum(largest, high))
+        largest = np.maximum(largest, high)
+        smallest = np.minimum(smallest, np.where(fired, belief, np.inf))
+    return largest, second, smallest
+
+
+def _lift(matrix: RuleMatrix, is_labeled: np.ndarray, level: float) -> dict[str, np.ndarray]:
+    rows = np.diagonal(matrix.together)
+    labeled_rows = np.array([np.count_nonzero(matrix.fired[:, j] & is_labeled) for j in range(matrix.n_rules)])
+    n_labeled = int(np.count_nonzero(is_labeled))
+    limits = [lift_interval(k, n_labeled, n, len(matrix), level) for k, n in zip(labeled_rows, rows, strict=True)]
+    lift, low, high = np.array(limits).reshape(-1, 3).T
+    return {"labeled_rows": labeled_rows, "lift": lift, "lift_low": low, "lift_high": high}
+
+
+def _precision(matrix: RuleMatrix, truth: np.ndarray, level: float) -> dict[str, np.ndarray]:
+    rows = np.diagonal(matrix.together)
+    hits = np.array([np.count_nonzero(matrix.fired[:, j] & truth) for j in range(matrix.n_rules)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = wilson_interval(hits, rows, level)
+    return {"precision": _ratio(hits, rows), "precision_low": low, "precision_high": high}
+
+
+def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """Division that leaves NaN where a rule never fired: its share of nothing is not 0."""
+    return np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
+
+
+# Two rules that share this much of their rows (Jaccard) are one rule written twice.
+TWIN = 0.95
+# A rule that believes this strongly, and is still no commoner among confirmed positives, is worth a look.
+STRONG = 0.5
+
+
+def rule_findings(matrix: RuleMatrix, is_labeled: Any = None, *, level: float = 0.95) -> tuple[Finding, ...]:
+    """Rules that deserve a second look, as findings; whatever rests on labels uses the interval, not the estimate.
+
+    >>> matrix = RuleMatrix.from_arrays(["a", "same", "never"], [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
+    >>> [finding.message for finding in rule_findings(matrix)]
+    ["Rule 'never' fires on no row.", "Rules 'a' and 'same' fire on the same rows (100% in common)."]
+    """
+    return findings_in(summarize_rules(matrix, is_labeled, level=level), matrix)
+
+
+def findings_in(summary: pd.DataFrame, matrix: RuleMatrix) -> tuple[Finding, ...]:
+    """The same where the rules are summarized already, which is what takes the time."""
+    lines = [finding for name, line in summary.iterrows() for finding in _about_rule(str(name), line)]
+    return (*lines, *_twins(overlap_table(matrix, "jaccard")))
+
+
+def _about_rule(name: str, line: pd.Series) -> Iterator[Finding]:
+    if line["coverage"] == 0:
+        yield _warning("rule_never_fires", f"Rule {name!r} fires on no row.", "Check its condition.")
+        return
+    if line["coverage"] == 1 and line["mean_belief"] >= STRONG:
+        message = f"Rule {name!r} fires on every row with a mean belief of {line['mean_belief']:.2f}."
+        yield _warning("rule_fires_always", message, "Give it a condition, or use the floor for a base rate.")
+    if line.get("lift_high", 1.0) < 1:
+        message = (
+            f"Rule {name!r} fires {line['lift']:.2f} times as often on confirmed positives as on all rows "
+            f"({line['lift_low']:.2f}–{line['lift_high']:.2f}): the labels speak against it."
+        )
+        yield _warning("rule_against_labels", message, "Check its direction, or lower its belief.")
+    elif line.get("lift_low", 1.0) < 1 < line.get("lift_high", 1.0) and line["mean_belief"] >= STRONG:
+        message = (
+            f"Rule {name!r} has a belief of {line['mean_belief']:.2f}, but the labels do not tell it from chance "
+            f"(lift {line['lift_low']:.2f}–{line['lift_high']:.2f})."
+        )
+        yield Finding("rule_not_confirmed", Severity.INFO, message, "Confirm more positives, or lower its belief.")
+
+
+def _twins(common: pd.DataFrame) -> Iterator[Finding]:
+    for i, first in enumerate(common.index):
+        for second in common.columns[i + 1 :]:
+            share = common.loc[first, second]
+            if share >= TWIN:
+                message = f"Rules {first!r} and {second!r} fire on the same rows ({100 * share:.3g}% in common)."
+                advice = "Keep one of them: noisy-or and log-odds would count the same reason twice."
+                yield _warning("rules_are_twins", message, advice)
+
+
+def _warning(code: str, message: str, advice: str) -> Finding:
+    return Finding(code, Severity.WARNING, message, advice)
+
+
+def lift_interval(
+    labeled_hits: int, n_labeled: int, hits: int, n_rows: int, level: float = 0.95
+) -> tuple[float, float, float]:
+    """P(fires | labelled) / P(fires) with its limits; NaN where no row is labelled or the rule never fires.
+
+    The limits join the Wilson limits of both shares (MOVER-R with correlation, Donner and Zou 2012); labelled rows are
+    among all rows, so the two shares move together.
+
+    >>> tuple(round(value, 2) for value in lift_interval(30, 100, 1_000, 10_000))
+    (3.0, 2.2, 3.95)
+    >>> lift_interval(0, 100, 1_000, 10_000)[:2]
+    (0.0, 0.0)
+    """
+    if not n_labeled or not hits:
+        return math.nan, math.nan, math.nan
+    top, bottom = labeled_hits / n_labeled, hits / n_rows
+    top_low, top_high = (float(limit) for limit in wilson_interval(labeled_hits, n_labeled, level))
+    low, high = (float(limit) for limit in wilson_interval(hits, n_rows, level))
+    shared = _correlation(top, n_labeled, bottom, n_rows)
+    middle = top * bottom - shared * (top - top_low) * (high - bottom)
+    smallest = _root(middle, top_low * (2 * top - top_low), high * (2 * bottom - high), -1.0)
+    middle = top * bottom - shared * (top_high - top) * (bottom - low)
+    largest = _root(middle, top_high * (2 * top - top_high), low * (2 * bottom - low), 1.0)
+    lift = top / bottom
+    # Where both shares are 1 or nearly so, rounding must not push a limit past the estimate.
+    return lift, min(max(smallest, 0.0), lift), max(largest, lift)
+
+
+def _correlation(top: float, n_labeled: int, bottom: float, n_rows: int) -> float:
+    """Of both estimated shares: hits among labelled rows are counted in both."""
+    spread = bottom * (1 - bottom) * n_rows
+    return min(1.0, math.sqrt(top * (1 - top) * n_labeled / spread)) if spread > 0 else 0.0
+
+
+def _root(middle: float, top: float, bottom: float, sign: float) -> float:
+    return (middle + sign * math.sqrt(max(middle**2 - top * bottom, 0.0))) / bottom

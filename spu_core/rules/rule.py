@@ -3,33 +3,65 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from numbers import Real
 from typing import Any
 
 from spu_core.errors import RuleError
-from spu_core.rules.beliefs import Belief, Constant
-from spu_core.rules.conditions import Condition, check_size
-from spu_core.rules.fields import check_text
-from spu_core.rules.values import one_line
+from spu_core.rules.beliefs import SCALES, Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
+from spu_core.rules.conditions import (
+    MAX_CONDITION_PARTS,
+    AllOf,
+    AnyOf,
+    Compare,
+    Condition,
+    Not,
+    check_size,
+)
+from spu_core.rules.operators import MAX_VALUES, one_line, operator_of
+from spu_core.rules.strict_json import Fields, check_text
 
 MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Rows where `when` holds are believed to be positive to the degree `belief`.
+    """A rule: rows where `when` holds are positive to the degree `belief`.
 
-    Without a condition the rule fires on every row. A number as belief is a constant, and may be 0 ("known to be
-    clean", for the combiner *first match*); a graded belief fires only where it is known and above 0. The id stays when
-    the rule is renamed or changed; by default it is made from the first name.
+    Parameters
+    ----------
+    name : str
+        Name that people see, 1 to 200 characters.
+    belief : float or Belief
+        A number in [0, 1], or a `Ramp`, `ReadyMade`, `CheckRatio` or `CheckRecord`. A number may be 0 ("known to be
+        negative", for the combiner first match). A graded belief fires only where it is known and above 0.
+    when : Condition, optional
+        Condition such as `Compare("age", ">", 30)`. Without one the rule fires on every row.
+    id : str, optional
+        Identity that stays when the rule is renamed. Default: made from the name.
+    on : bool, default True
+        Whether the rule is used.
+    note : str, default ""
+        A remark.
 
+    Raises
+    ------
+    RuleError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> from spu_core.rules import Compare
     >>> rule = Rule("Investor", 0.5, when=Compare("capital-gain", ">", 0))
     >>> rule.text, rule.id
     ('capital-gain > 0 → 0.50', 'investor')
     >>> rule.renamed("Has gains").id
     'investor'
+    >>> Rule("Investor", 1.5)
+    Traceback (most recent call last):
+    spu_core.errors.RuleError: Rule 'Investor' needs a belief: a number in [0, 1], a ramp, a column or checks; got 1.5.
     """
 
     name: str
@@ -122,3 +154,120 @@ def _check_switch(on: Any, name: str) -> bool:
     if not isinstance(on, bool):
         raise RuleError(f"Rule {name!r} is on or off (true or false), got {on!r}.")
     return on
+
+
+_JOINS = {AllOf.word: AllOf, AnyOf.word: AnyOf}
+
+
+def condition_as_data(condition: Condition) -> dict[str, Any]:
+    """A condition as plain JSON values.
+
+    >>> condition_as_data(~Compare("age", "≥", 30))
+    {'not': {'column': 'age', 'operator': '>=', 'value': 30}}
+    """
+    if isinstance(condition, Compare):
+        value = list(condition.value) if isinstance(condition.value, tuple) else condition.value
+        data = {"column": condition.column, "operator": condition.operator, "value": value}
+        return {name: entry for name, entry in data.items() if entry is not None}
+    if isinstance(condition, Not):
+        return {"not": condition_as_data(condition.condition)}
+    assert isinstance(condition, AllOf | AnyOf)
+    return {condition.word: [condition_as_data(part) for part in condition.parts]}
+
+
+def condition_of_data(data: Any, place: str) -> Condition:
+    """A condition from plain JSON values; the place goes into error messages."""
+    fields = Fields(data, place)
+    word = next((word for word in (*_JOINS, "not") if word in fields), None)
+    if word is None:
+        return _compare_of_data(fields)
+    if word == "not":
+        inner: Condition = Not(condition_of_data(fields.get("not"), fields.at("not")))
+    else:
+        entries = fields.items(word, MAX_CONDITION_PARTS)
+        parts = (condition_of_data(entry, f"{fields.at(word)}[{i}]") for i, entry in enumerate(entries))
+        inner = located(place, _JOINS[word], tuple(parts))
+    fields.done()
+    return inner
+
+
+def belief_as_data(belief: Belief) -> dict[str, Any]:
+    """A belief as plain JSON values."""
+    values = {field.name: getattr(belief, field.name) for field in dataclass_fields(belief)}  # type: ignore[arg-type]
+    data = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {"kind": belief.kind} | {name: value for name, value in data.items() if value is not None}
+
+
+def belief_of_data(data: Any, place: str) -> Belief:
+    """A belief from plain JSON values; a number alone is a constant, as in Python.
+
+    >>> belief_of_data(0.5, "rules[0].belief")
+    Constant(value=0.5)
+    """
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        return located(place, Constant, data)
+    fields = Fields(data, place)
+    belief = _BELIEFS[fields.choice("kind", _BELIEFS)](fields)
+    fields.done()
+    return belief
+
+
+def rule_as_data(rule: Rule) -> dict[str, Any]:
+    when = {} if rule.when is None else {"when": condition_as_data(rule.when)}
+    head = {"id": rule.id, "name": rule.name, "on": rule.on, "note": rule.note}
+    return {**head, **when, "belief": belief_as_data(rule.belief)}
+
+
+def rule_of_data(data: Any, place: str) -> Rule:
+    fields = Fields(data, place)
+    name, rule_id = fields.text("name"), fields.text("id", "")
+    on, note = fields.flag("on", True), fields.text("note", "")
+    when = fields.get("when", None)
+    belief = belief_of_data(fields.get("belief"), fields.at("belief"))
+    condition = None if when is None else condition_of_data(when, fields.at("when"))
+    fields.done()
+    return located(place, Rule, name, belief, condition, rule_id, on, note)
+
+
+def _compare_of_data(fields: Fields) -> Compare:
+    column, operator = fields.text("column"), operator_of(fields.text("operator"), fields.at("operator"))
+    value: Any = fields.items("value", MAX_VALUES) if operator.shape.is_list else fields.get("value", None)
+    fields.done()
+    if operator.shape.is_required and value is None:
+        raise RuleError(f"{fields.place} lacks the field 'value'.")
+    return located(fields.place, Compare, column, operator.sign, value)
+
+
+def _ramp(fields: Fields) -> Belief:
+    numbers = {name: fields.number(name) for name in ("start", "end", "at_start", "at_end")}
+    scale = fields.choice("scale", SCALES) if "scale" in fields else "value"
+    return located(fields.place, Ramp, column=fields.text("column"), scale=scale, **numbers)
+
+
+def _check_ratio(fields: Fields) -> Belief:
+    texts = {name: fields.text(name) for name in ("rule_column", "outcome_column", "random_rule")}
+    lists = {name: fields.texts(name, 1_000) for name in ("failed", "admitted") if name in fields}
+    return located(fields.place, CheckRatio, **texts, **lists)
+
+
+def _check_record(fields: Fields) -> Belief:
+    penalty = fields.number("penalty") if "penalty" in fields else None
+    texts = {name: fields.text(name) for name in ("checks_column", "passes_column")}
+    return located(fields.place, CheckRecord, **texts, penalty=penalty)
+
+
+_BELIEFS: Mapping[str, Callable[[Fields], Belief]] = {
+    Constant.kind: lambda fields: located(fields.place, Constant, fields.number("value")),
+    Ramp.kind: _ramp,
+    ReadyMade.kind: lambda fields: ReadyMade(fields.text("column")),
+    CheckRatio.kind: _check_ratio,
+    CheckRecord.kind: _check_record,
+}
+
+
+def located(place: str, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Make a value; where it refuses its parts, say at which place of the file."""
+    try:
+        return make(*arguments, **named)
+    except RuleError as problem:
+        raise RuleError(f"{place}: {problem}") from None

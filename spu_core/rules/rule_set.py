@@ -1,27 +1,61 @@
-"""A rule set: the rules of one question, in order; every change returns a new set."""
+"""Rule sets, and rule sets fitted to a table.
+
+A `RuleSet` holds the rules of one question, in order. `RuleSet.fit(table)` freezes every number that the rules learn
+from the table (quantiles, ratios, priors). The resulting `FittedRules` judge each row on its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from spu_core.checks import check_choice, check_share
 from spu_core.errors import RuleError, nearest_hint
+from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_errors
+from spu_core.rules.columns import Columns, Kind, column_of
 from spu_core.rules.combine import COMBINERS
-from spu_core.rules.rule import Rule
+from spu_core.rules.conditions import holds
+from spu_core.rules.folder_fit import FolderColumns, freeze_on_folder, outline_of
+from spu_core.rules.frozen_beliefs import FrozenBelief, frozen_as_data, frozen_of_data
+from spu_core.rules.matrix import RuleMatrix
+from spu_core.rules.rule import Rule, located, rule_as_data, rule_of_data
+from spu_core.rules.strict_json import Fields, describe, parse_json
 from spu_core.tables import Finding, Table, TableFolder
 
-if TYPE_CHECKING:
-    from spu_core.rules.fitted import FittedRules
-
+SCHEMA_VERSION = 1
 MAX_RULES = 500
+# A prior on a fine grid is long; still far below what a bundle may hold.
+MAX_FITTED_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Rules in order, with distinct ids and names, how their beliefs are combined, and the floor where none fires.
+    """Rules in order, how their beliefs are combined, and the soft label where none fires.
 
+    A rule set is a value: every change returns a new set.
+
+    Parameters
+    ----------
+    rules : sequence of Rule, default ()
+        At most 500 rules with distinct ids and names.
+    combine : str, default "noisy_or"
+        "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
+    floor : float, default 0
+        Soft label where no rule fires.
+
+    Raises
+    ------
+    RuleError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> from spu_core.rules import Compare
     >>> rules = RuleSet((Rule("Investor", 0.5, Compare("capital-gain", ">", 0)),))
     >>> rules = rules.add(Rule("Graduate", 0.3, Compare("education-num", ">=", 13)))
@@ -30,6 +64,8 @@ class RuleSet:
     Graduate: education-num ≥ 13 → 0.30
     >>> rules.move("graduate", 0).names, rules.switch("investor", on=False).active.names
     (('Graduate', 'Investor'), ('Graduate',))
+    >>> RuleSet.from_json(rules.to_json()) == rules
+    True
     """
 
     rules: tuple[Rule, ...] = field(default=())
@@ -114,36 +150,21 @@ class RuleSet:
 
     def check(self, table: Table | TableFolder) -> tuple[Finding, ...]:
         """What is wrong between the active rules and a table, as findings: columns, types, levels."""
-        from spu_core.rules.checking import check_rules
-
-        if isinstance(table, TableFolder):
-            from spu_core.rules.folder_fit import check_rules_on_folder
-
-            return check_rules_on_folder(self.active, table)
-        return check_rules(self.active, table)
+        return check_rules(self.active, outline_of(table) if isinstance(table, TableFolder) else table)
 
     def fit(self, table: Table | TableFolder) -> FittedRules:
         """Freeze what the active rules learn from a table (quantiles, ratios, priors) as numbers."""
-        from spu_core.rules.fitted import fit_rules
-
-        if isinstance(table, TableFolder):
-            from spu_core.rules.folder_fit import fit_rules_on_folder
-
-            return fit_rules_on_folder(self.active, table)
-        return fit_rules(self.active, table)
+        fit = _fit_on_folder if isinstance(table, TableFolder) else fit_rules
+        return fit(self.active, table)
 
     def to_json(self) -> str:
         """The set as JSON text with a schema version; equal sets give equal text."""
-        from spu_core.rules.rule_json import write_rule_set
-
-        return write_rule_set(self)
+        return json.dumps(_rule_set_as_data(self), indent=2, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RuleSet:
         """A set from untrusted JSON, read strictly: whatever is not exactly right is refused in words."""
-        from spu_core.rules.rule_json import read_rule_set
-
-        return read_rule_set(text)
+        return _rule_set_of_data(parse_json(text), "The rule file")
 
     def _place(self, rule_id: str) -> int:
         ids = [rule.id for rule in self.rules]
@@ -155,6 +176,167 @@ class RuleSet:
         place = self._place(rule_id)
         changed = change(self.rules[place])
         return replace(self, rules=(*self.rules[:place], changed, *self.rules[place + 1 :]))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedRules:
+    """Active rules, how each column is compared, and each rule's belief with its learnt numbers.
+
+    >>> from spu_core.rules import Compare, Ramp
+    >>> frame = pd.DataFrame({"age": [20.0, 40.0, 60.0, None]})
+    >>> rules = RuleSet((Rule("old", 0.8, Compare("age", ">", 30)), Rule("age", Ramp(column="age", start=20, end=60))))
+    >>> fitted = rules.fit(Table.from_frame(frame))
+    >>> fitted.apply(frame).belief
+    array([[0. , 0. ],
+           [0.8, 0.5],
+           [0.8, 1. ],
+           [0. , 0. ]])
+    """
+
+    rules: RuleSet
+    kinds: Mapping[str, Kind]
+    beliefs: tuple[FrozenBelief, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kinds", MappingProxyType(dict(self.kinds)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that a frame must have."""
+        return self.rules.columns
+
+    def apply(self, frame: pd.DataFrame) -> RuleMatrix:
+        """What every rule says about every row; any partition of the rows gives the same, bit for bit."""
+        if not isinstance(frame, pd.DataFrame):
+            raise RuleError(f"apply needs a pandas DataFrame (table.frame), got {type(frame).__name__}.")
+        for rule in self.rules:
+            for name in rule.columns:
+                column_of(frame, name, f"Rule {rule.name!r}")
+        columns = Columns(frame, self.kinds)
+        fired = np.empty((len(frame), len(self.rules)), dtype=bool, order="F")
+        beliefs: list[float | np.ndarray] = []
+        for place, (rule, frozen) in enumerate(zip(self.rules, self.beliefs, strict=True)):
+            belief = apply_rule(rule, frozen, columns, fired[:, place])
+            beliefs.append(belief)
+        ids = tuple(rule.id for rule in self.rules)
+        return RuleMatrix(self.rules.names, ids, fired, tuple(beliefs), self.columns)
+
+    def to_json(self) -> str:
+        """Everything as JSON text; numbers come back bit for bit."""
+        data = {
+            "schema_version": SCHEMA_VERSION,
+            "rule_set": _rule_set_as_data(self.rules),
+            "kinds": {name: kind.value for name, kind in self.kinds.items()},
+            "beliefs": [frozen_as_data(belief) for belief in self.beliefs],
+        }
+        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> FittedRules:
+        """Fitted rules from untrusted JSON, read as strictly as a rule set."""
+        what = "The fitted rules"
+        fields = Fields(parse_json(text, what=what, max_bytes=MAX_FITTED_BYTES), what)
+        _check_version(fields, SCHEMA_VERSION)
+        rules = _rule_set_of_data(fields.get("rule_set"), "rule_set")
+        kinds = _kinds_of_data(fields.get("kinds"), rules)
+        entries = fields.items("beliefs", MAX_RULES)
+        fields.done()
+        beliefs = tuple(frozen_of_data(entry, f"beliefs[{i}]") for i, entry in enumerate(entries))
+        _check_belonging(rules, beliefs)
+        refuse_errors(finding for rule in rules for finding in check_kinds(rule, kinds))
+        return cls(rules, kinds, beliefs)
+
+
+def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
+    """Freeze the given rules on a table; problems between the two are errors in words."""
+    if not isinstance(table, Table):
+        raise RuleError(f"fit needs a Table (Table.from_frame(frame)), got {type(table).__name__}.")
+    refuse_errors(check_rules(rules, table))
+    kinds = kinds_of(rules, table)
+    columns = Columns(table.frame, kinds)
+    fitted = FittedRules(rules, kinds, tuple(freeze_rule(rule, columns) for rule in rules))
+    # Beliefs out of range and broken records show only when they are applied; better now than in production.
+    fitted.apply(table.frame)
+    return fitted
+
+
+def _fit_on_folder(rules: RuleSet, folder: TableFolder) -> FittedRules:
+    """Fit the given rules to all rows of a folder."""
+    outline = outline_of(folder)
+    refuse_errors(check_rules(rules, outline))
+    columns = FolderColumns(folder, kinds_of(rules, outline))
+    fitted = FittedRules(rules, columns.kinds, tuple(freeze_on_folder(rule, columns) for rule in rules))
+    for part in columns.parts(fitted.columns):
+        try:
+            fitted.apply(part.frame)
+        except RuleError as problem:
+            raise RuleError(f"In the part that starts at row {part.frame.index[0]:,}: {problem}") from None
+    return fitted
+
+
+def freeze_rule(rule: Rule, columns: Columns) -> FrozenBelief:
+    try:
+        return rule.belief.freeze(columns)
+    except ValueError as problem:
+        raise RuleError(f"Rule {rule.name!r} cannot be fitted: {problem}") from None
+
+
+def apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.ndarray) -> float | np.ndarray:
+    """Fill in where the rule fires; return its belief, 0 where it does not."""
+    fired[:] = True if rule.when is None else holds(rule.when, columns)
+    belief = frozen.of(columns)
+    if isinstance(belief, float):
+        return belief
+    # A graded belief of 0, like a missing one, says nothing; counted as fired it would only blur coverage and lift.
+    fired &= belief > 0.0
+    return np.where(fired, belief, 0.0)
+
+
+def _check_belonging(rules: RuleSet, beliefs: tuple[FrozenBelief, ...]) -> None:
+    """Each rule is on and has its own belief, of its own kind and columns."""
+    asked = [(rule.on, rule.belief.kind, list(rule.belief.needs)) for rule in rules]
+    given = [(True, belief.kind, list(dict.fromkeys(belief.columns))) for belief in beliefs]
+    if asked != given:
+        raise RuleError(
+            "The fitted rules are damaged: their beliefs do not belong to their rules; fit the rules again."
+        )
+
+
+def _kinds_of_data(data: Any, rules: RuleSet) -> dict[str, Kind]:
+    fields = Fields(data, "kinds")
+    kinds = {name: Kind(fields.choice(name, list(Kind))) for name in rules.columns}
+    fields.done()
+    return kinds
+
+
+def _rule_set_as_data(rules: RuleSet) -> dict[str, Any]:
+    # Defaults are left out, to keep the text of a usual set short.
+    usual = RuleSet()
+    chosen = {name: getattr(rules, name) for name in ("combine", "floor")}
+    chosen = {name: value for name, value in chosen.items() if value != getattr(usual, name)}
+    return {"schema_version": SCHEMA_VERSION, **chosen, "rules": [rule_as_data(rule) for rule in rules]}
+
+
+def _rule_set_of_data(data: Any, place: str) -> RuleSet:
+    fields = Fields(data, place)
+    _check_version(fields, SCHEMA_VERSION)
+    entries = fields.items("rules", MAX_RULES)
+    usual = RuleSet()
+    combine = fields.choice("combine", COMBINERS) if "combine" in fields else usual.combine
+    floor = fields.number("floor") if "floor" in fields else usual.floor
+    fields.done()
+    rules = tuple(rule_of_data(entry, f"rules[{i}]") for i, entry in enumerate(entries))
+    return located(place, RuleSet, rules, combine, floor)
+
+
+def _check_version(fields: Fields, version: int) -> None:
+    """Refuse other versions by name, rather than misread a field whose meaning has changed."""
+    found = fields.get("schema_version")
+    if isinstance(found, bool) or found != version:
+        raise RuleError(
+            f"{fields.place} has schema_version {describe(found)}, but this version reads {version}; "
+            "update the program or export the rules again."
+        )
 
 
 def _check_distinct(what: str, values: list[str]) -> None:

@@ -1,6 +1,5 @@
 """What the SPU metrics say about the true ones, on plain arrays: Theorems 2 and 4, the class prior, Appendix A."""
 
-from spu_core.theory.assumptions import MeanGap, check_soft_labels_separate
 from spu_core.theory.monotone_bound import (
     MonotoneBound,
     MonotoneLink,
@@ -12,12 +11,10 @@ from spu_core.theory.scar_link import AdmissibleRegion, ScarLink
 
 __all__ = [
     "AdmissibleRegion",
-    "MeanGap",
     "MonotoneBound",
     "MonotoneLink",
     "PriorEstimate",
     "ScarLink",
-    "check_soft_labels_separate",
     "estimate_monotone_link",
     "estimate_prior",
     "noisy_monotone_bound",

@@ -40,12 +40,35 @@ class MonotoneBound:
 def noisy_monotone_bound(
     *, noise: float, slope: float, density: float, prior: float, version: Version = "sharp"
 ) -> MonotoneBound:
-    """Theorem 4 for noise ε, slope C_h, density M and prior π.
+    """Theorem 4: the largest loss in true TPR, FPR and AUC of a score that is optimal by ROC_SPU.
 
-    `"sharp"` holds for every prior; its TPR and FPR halves are attained. `"corrected"` is the bound of earlier versions
-    of this program, twice as large. `"printed"` is the paper's: its AUC bound is safe up to π = 7/8 and broken above
-    11/12, its FPR half is broken above 4/5.
+    Parameters
+    ----------
+    noise : float
+        ε: the largest distance between E[S|X] and h(P(Y=1|X)). At least 0.
+    slope : float
+        C: the smallest slope of the link h. Above 0.
+    density : float
+        M: no interval of P(Y=1|X) of width δ holds more than M·δ of the rows. Above 0.
+    prior : float
+        Class prior π, in (0, 1).
+    version : {"sharp", "corrected", "printed"}, default "sharp"
+        `"sharp"` holds for every prior, and its TPR and FPR parts are attained. `"corrected"` is the bound of earlier
+        versions of this program, twice as large. `"printed"` is the bound in the paper: its AUC part is safe up to
+        π = 7/8 and wrong above 11/12, its FPR part is wrong above 4/5.
 
+    Returns
+    -------
+    MonotoneBound
+        `tpr_loss` and `fpr_loss` at the same number of flagged rows, and `auc_loss`.
+
+    Raises
+    ------
+    AssumptionError
+        If an argument is outside its range.
+
+    Examples
+    --------
     >>> round(noisy_monotone_bound(noise=0.01, slope=0.5, density=2.0, prior=0.2).auc_loss, 6)
     0.005
     >>> round(noisy_monotone_bound(noise=0.01, slope=0.5, density=2.0, prior=0.2, version="printed").auc_loss, 6)

@@ -53,13 +53,39 @@ class PriorEstimate:
 def estimate_prior(
     is_labeled: Any, score: Any, *, replicates: int = 200, level: float = 0.95, seed: int = 0
 ) -> PriorEstimate:
-    """A range for the class prior: up to BBE's estimate on out-of-fold scores, with Elkan–Noto's beside it.
+    """A range for the class prior π, from labelled and unlabelled scores.
 
-    BBE: where the score is high enough, (nearly) only positives remain, so the share of unlabelled rows up there over
-    the share of labelled rows up there is the share of positives among the unlabelled: π_U, not π. The best height
-    balances bias against the sampling error of both shares. Elkan–Noto needs scores that are P(labelled|x), so it is
-    None otherwise.
+    The lower end is the share of labelled rows. The upper end is the estimate of BBE (best bin estimation): at high
+    scores nearly all rows are positive, so the share of unlabelled rows there, divided by the share of labelled rows
+    there, estimates π_U, the share of positives among the unlabelled rows. It assumes that labelled rows are a random
+    part of the positives (SCAR). It is too high where positives and negatives look alike, and too low where easy
+    positives are labelled first.
 
+    Parameters
+    ----------
+    is_labeled : array-like of bool
+        Confirmed positives. Both labelled and unlabelled rows are needed.
+    score : array-like of float
+        Out-of-fold scores. Scores in [0, 1] are also read as P(labelled | x), for the estimate of Elkan and Noto.
+    replicates : int, default 200
+        Bootstrap draws for the sampling noise of the upper estimate. At least 2.
+    level : float, default 0.95
+        Level of that noise band.
+    seed : int, default 0
+        Seed of the draws.
+
+    Returns
+    -------
+    PriorEstimate
+        Show its `.range` or `.sentence`, not a single number.
+
+    Raises
+    ------
+    AssumptionError
+        If all rows are labelled, or none is.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random(4000) < 0.3
     >>> is_labeled = truth & (rng.random(4000) < 0.3)

@@ -18,8 +18,32 @@ from spu_core.metrics import Interval
 
 @dataclass(frozen=True)
 class ScarLink:
-    """The linear map between true and SPU metrics for prior π, S_P = E[S|Y=1] and S_N = E[S|Y=0].
+    """The linear map of Theorem 2 between true metrics and SPU metrics.
 
+    It holds if S is independent of the score given Y. Rules are functions of X, so soft labels from rules usually break
+    this assumption: treat an implied true AUC as a what-if.
+
+    Parameters
+    ----------
+    prior : float
+        Class prior π = P(Y=1), in (0, 1).
+    positive_mean : float
+        S_P = E[S | Y=1], in [0, 1].
+    negative_mean : float
+        S_N = E[S | Y=0], in [0, 1] and below `positive_mean`.
+
+    Raises
+    ------
+    AssumptionError
+        If `positive_mean` does not exceed `negative_mean` (Assumption 1).
+
+    See Also
+    --------
+    ScarLink.from_truth : The link of rows whose true class is known.
+    ScarLink.from_mean : The link for a given E[S]; two of the three numbers are free.
+
+    Examples
+    --------
     >>> link = ScarLink(prior=0.1, positive_mean=0.5, negative_mean=0.1)
     >>> round(link.auc_spu(1.0), 3), round(link.true_auc(link.auc_spu(0.8)), 3)
     (0.65, 0.8)

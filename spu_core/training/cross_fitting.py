@@ -9,7 +9,7 @@ import numpy as np
 
 from spu_core.errors import EngineError, SpuError
 from spu_core.labels import SoftLabels
-from spu_core.labels.beliefs import labels_follow_rules
+from spu_core.labels.belief_suggestions import labels_follow_rules
 from spu_core.tables import Table, TableFolder
 from spu_core.training.basis import FOLLOWS_RULES, FROM_LABELS, Basis
 from spu_core.training.candidate import Candidate, named_apart

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from spu_core.trust.assumptions import AssumptionReport, check_assumptions
-from spu_core.trust.audit_estimate import AuditEstimate, AuditFigure, estimate_audit
-from spu_core.trust.audit_list import review_list
-from spu_core.trust.audit_outlook import Outlook, outlook, outlook_table
-from spu_core.trust.audit_plan import AuditPlan, plan_audit
-from spu_core.trust.audit_population import Population
-from spu_core.trust.audit_targets import TARGETS
-from spu_core.trust.audit_verdicts import TREATMENTS, Verdict, read_verdicts
+from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure, estimate_audit
+from spu_core.trust.audit.outlook import Outlook, outlook, outlook_table
+from spu_core.trust.audit.plan import AuditPlan, plan_audit
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.verdicts import TREATMENTS, Verdict, read_verdicts, review_list
 from spu_core.trust.bias import BiasMap, selection_bias
 from spu_core.trust.echo import EchoReport, beyond_rules, echo_check
-from spu_core.trust.feedback import Feedback, FeedbackPlan, feed_back
-from spu_core.trust.feedback_beliefs import BeliefBound, belief_bounds
-from spu_core.trust.feedback_columns import RowChecks
-from spu_core.trust.holdout import HoldoutReport, SplitBalance, assign_arms, measure_on_holdout, split_balance
-from spu_core.trust.leaks import history_leaks
-from spu_core.trust.outcomes import ArmRatios, Checks, clustered_ratio, outcome_ratios, ratio_table
-from spu_core.trust.outcomes_compare import ArmComparison, compare_arms, detectable_difference
-from spu_core.trust.outcomes_file import OutcomeFile, OutcomeLine, read_outcomes
-from spu_core.trust.outcomes_time import LabelDelay, label_delay, ratios_over_time
+from spu_core.trust.outcomes.arms import (
+    ArmComparison,
+    HoldoutReport,
+    SplitBalance,
+    assign_arms,
+    compare_arms,
+    detectable_difference,
+    measure_on_holdout,
+    split_balance,
+)
+from spu_core.trust.outcomes.check_history import RowChecks, history_leaks
+from spu_core.trust.outcomes.feedback import BeliefBound, Feedback, FeedbackPlan, belief_bounds, feed_back
+from spu_core.trust.outcomes.outcome_file import OutcomeFile, OutcomeLine, read_outcomes
+from spu_core.trust.outcomes.ratios import (
+    ArmRatios,
+    Checks,
+    LabelDelay,
+    clustered_ratio,
+    label_delay,
+    outcome_ratios,
+    ratio_table,
+    ratios_over_time,
+)
+from spu_core.trust.outcomes.review_queue import Disagreement, Queue, QueuePlan, disagreement, fill_queue
 from spu_core.trust.prior import PriorReport, compare_priors
-from spu_core.trust.queue import Queue, QueuePlan, fill_queue
-from spu_core.trust.queue_disagreement import Disagreement, disagreement
 from spu_core.trust.sensitivity import (
     RuleInfluence,
     Sensitivity,

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from spu_core.theory import MeanGap, MonotoneBound, MonotoneLink, estimate_monotone_link
-from spu_core.trust.audit_estimate import AuditEstimate, figure_of
-from spu_core.trust.audit_targets import TARGETS
-from spu_core.trust.audit_totals import Audited, expectation, stratum_totals
+from spu_core.theory import MonotoneBound, MonotoneLink, estimate_monotone_link
+from spu_core.trust.audit.estimate import AuditEstimate, figure_of
+from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.totals import Audited, expectation, stratum_totals
 
 FEWEST_OF_A_CLASS = 5
 LINK_BANDS = 10
@@ -25,6 +25,28 @@ SCORE = "the score"
 # Below this ε the link is monotone for all that audits of this size can see.
 ALMOST_MONOTONE = 0.005
 ILLUSTRATION = "An illustration: both sides were estimated, through the score alone."
+
+
+@dataclass(frozen=True, slots=True)
+class MeanGap:
+    """S_P − S_N with its interval, and the one-sided p-value against S_P ≤ S_N."""
+
+    positive_mean: float
+    negative_mean: float
+    low: float
+    high: float
+    standard_error: float
+    p_value: float
+    level: float
+
+    @property
+    def estimate(self) -> float:
+        return self.positive_mean - self.negative_mean
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the rows show Assumption 1; if not, they may only be too few."""
+        return self.p_value < 1.0 - self.level
 
 
 @dataclass(frozen=True, eq=False)

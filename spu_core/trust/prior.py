@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from spu_core.theory import PriorEstimate
-from spu_core.trust.audit_estimate import AuditFigure
+from spu_core.trust.audit.estimate import AuditFigure
 
 # E[S] above the upper estimate by less than this factor is not worth an alarm.
 NEAR = 1.25

@@ -2,6 +2,7 @@
 
 from spu_core.workspace.audits import VERDICTS, AuditRecord, VerdictRecord
 from spu_core.workspace.backup import back_up
+from spu_core.workspace.check_outcomes import CheckOutcome, FeedbackRecord, Outcome, QueueEntry, QueueRecord
 from spu_core.workspace.deletion import DeletionPlan, in_bytes
 from spu_core.workspace.disk import Disk
 from spu_core.workspace.home import Home, user_hash
@@ -16,10 +17,7 @@ from spu_core.workspace.maintenance import (
     make_backup,
 )
 from spu_core.workspace.marks import Threshold
-from spu_core.workspace.outcome_queues import CheckOutcome, FeedbackRecord, QueueEntry, QueueRecord
-from spu_core.workspace.outcomes import Outcome
 from spu_core.workspace.records import (
-    CandidateRecord,
     DatasetRecord,
     ExportRecord,
     FileRecord,
@@ -31,14 +29,13 @@ from spu_core.workspace.records import (
     ThresholdRecord,
 )
 from spu_core.workspace.runs import Lineage, RunDraft
-from spu_core.workspace.words import QueueFullError, StaleEditError
+from spu_core.workspace.storage_errors import QueueFullError, StaleEditError
 from spu_core.workspace.workspace import Workspace
 
 __all__ = [
     "VERDICTS",
     "Attempt",
     "AuditRecord",
-    "CandidateRecord",
     "CheckOutcome",
     "CheckReport",
     "DatasetRecord",

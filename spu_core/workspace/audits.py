@@ -10,10 +10,9 @@ from datetime import datetime
 
 from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.records import _Record
-from spu_core.workspace.values import Clock, clean_name, new_id
+from spu_core.workspace.records import Clock, _Record, clean_name, new_id
 
 VERDICTS = ("positive", "negative", "unsure")
 
@@ -57,7 +56,7 @@ class Audits:
         with self.catalogue.transaction() as rows:
             found = rows.execute("SELECT dataset FROM runs WHERE id = ?", (run,)).fetchone()
             if found is None:
-                raise words.unknown("run", run)
+                raise storage_errors.unknown("run", run)
             rule_set, version = rules or (None, None)
             rows.execute(
                 "INSERT INTO audits (id, run, dataset, rule_set, rule_set_version, name, plan, made) "
@@ -69,7 +68,7 @@ class Audits:
     def get(self, token: str) -> AuditRecord:
         row = self.catalogue.row("SELECT * FROM audits WHERE id = ?", token)
         if row is None:
-            raise words.unknown("audit", token)
+            raise storage_errors.unknown("audit", token)
         return AuditRecord.from_row(row)
 
     def list(self, run: str) -> tuple[AuditRecord, ...]:
@@ -121,4 +120,4 @@ def _checked(plan: str) -> str:
 
 def _check_audit(rows: sqlite3.Connection, audit: str) -> None:
     if rows.execute("SELECT 1 FROM audits WHERE id = ?", (audit,)).fetchone() is None:
-        raise words.unknown("audit", audit)
+        raise storage_errors.unknown("audit", audit)

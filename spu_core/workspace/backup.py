@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import schema, words
+from spu_core.workspace import schema, storage_errors
 from spu_core.workspace.catalogue import Catalogue, connect, connect_to_look
 from spu_core.workspace.disk import Disk, hash_of
-from spu_core.workspace.values import new_id
+from spu_core.workspace.records import new_id
 
 KEPT = 5
 _NAME = re.compile(r"catalogue-(\d{8})\.sqlite")
@@ -20,7 +20,7 @@ _NAME = re.compile(r"catalogue-(\d{8})\.sqlite")
 def back_up(catalogue: Catalogue) -> Path | None:
     """Keep a copy of the catalogue unless it equals the last one; a damaged one never replaces good copies."""
     folder, draft = catalogue.folder / "backups", catalogue.folder / "tmp" / f"{new_id()}.backup"
-    with words.in_words(catalogue.folder):
+    with storage_errors.in_words(catalogue.folder):
         try:
             catalogue.copy_to(draft)
             return _keep(draft, folder, catalogue.disk)
@@ -54,7 +54,7 @@ def restore(folder: Path, disk: Disk) -> str:
     source = next((path for path in backups(folder) if not faults_of(path)), None)
     if source is None:
         raise WorkspaceError(f"{folder} has no good backup of its catalogue; its stored files are untouched.")
-    with words.in_words(folder):
+    with storage_errors.in_words(folder):
         aside = _set_aside(folder, disk)
         disk.publish(
             lambda path: path.write_bytes(source.read_bytes()),

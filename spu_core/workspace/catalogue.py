@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from spu_core.workspace import schema, words
+from spu_core.workspace import schema, storage_errors
 from spu_core.workspace.disk import Disk
 
 BUSY_SECONDS = 60
@@ -43,7 +43,7 @@ class Catalogue:
         return self.path.parent
 
     def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
-        with self._guard, words.in_words(self.folder):
+        with self._guard, storage_errors.in_words(self.folder):
             return self._connected().execute(sql, [_utf8(value) for value in values]).fetchall()
 
     def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
@@ -54,8 +54,8 @@ class Catalogue:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All of a block or none of it; writers wait for each other."""
         if self.read_only:
-            raise words.not_writable(self.folder)
-        with self._guard, words.in_words(self.folder):
+            raise storage_errors.not_writable(self.folder)
+        with self._guard, storage_errors.in_words(self.folder):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -68,7 +68,7 @@ class Catalogue:
     @contextmanager
     def rehearsal(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is always undone: to see what a change would take along."""
-        with self._guard, words.in_words(self.folder):
+        with self._guard, storage_errors.in_words(self.folder):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -80,7 +80,7 @@ class Catalogue:
         """A consistent copy, taken while others go on writing."""
         copy = sqlite3.connect(target, isolation_level=None)
         try:
-            with self._guard, words.in_words(self.folder):
+            with self._guard, storage_errors.in_words(self.folder):
                 self._connected().backup(copy)
                 # A copy is one file: it needs no -wal beside it.
                 copy.execute("PRAGMA journal_mode = DELETE")
@@ -98,7 +98,7 @@ class Catalogue:
             self._connection, self._owner = connect(self.path, read_only=self.read_only), os.getpid()
         # SQLite's locks stay with the process that took them, so a fork must not use what it inherits.
         if self._owner != os.getpid():
-            raise words.forked(self.folder)
+            raise storage_errors.forked(self.folder)
         return self._connection
 
 
@@ -139,7 +139,7 @@ def prepare(path: Path, disk: Disk) -> None:
     The caller holds the opening lock, so that two who start at once do not both create it.
     """
     folder = path.parent
-    with words.in_words(folder):
+    with storage_errors.in_words(folder):
         connection = connect(path)
         try:
             if _version_of(connection, folder) < schema.known_version():
@@ -151,19 +151,19 @@ def prepare(path: Path, disk: Disk) -> None:
 
 def refuse_unreadable(path: Path) -> None:
     """Refuse what `prepare` refuses, and what it would have to bring up to date, where nothing can be written."""
-    with words.in_words(path.parent), closing(connect(path, read_only=True)) as connection:
+    with storage_errors.in_words(path.parent), closing(connect(path, read_only=True)) as connection:
         if _version_of(connection, path.parent) < schema.known_version():
-            raise words.not_writable(path.parent)
+            raise storage_errors.not_writable(path.parent)
 
 
 def refuse_newer(path: Path) -> None:
     """Refuse the catalogue of a newer program; asked by a connection, which waits for writers and reads the -wal."""
     if not path.exists() or path.stat().st_size == 0:
         return
-    with words.in_words(path.parent), closing(connect_to_look(path)) as connection:
+    with storage_errors.in_words(path.parent), closing(connect_to_look(path)) as connection:
         owner, version = _marks(connection)
     if owner == schema.APPLICATION_ID and version > schema.known_version():
-        raise words.newer_catalogue(path.parent, version, schema.known_version())
+        raise storage_errors.newer_catalogue(path.parent, version, schema.known_version())
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -178,9 +178,9 @@ def _version_of(connection: sqlite3.Connection, folder: Path) -> int:
     if not found and owner == 0 and version == 0:
         return 0
     if owner != schema.APPLICATION_ID:
-        raise words.foreign_catalogue(folder, "its application id is not ours")
+        raise storage_errors.foreign_catalogue(folder, "its application id is not ours")
     if version > schema.known_version():
-        raise words.newer_catalogue(folder, version, schema.known_version())
+        raise storage_errors.newer_catalogue(folder, version, schema.known_version())
     _refuse_other_objects(found, version, folder)
     return version
 
@@ -189,7 +189,7 @@ def _refuse_other_objects(found: set[tuple[str, str, str]], version: int, folder
     expected = schema.expected_objects(version)
     strange = sorted(f"{kind} {name[:40]!r}" for kind, name, _ in found ^ expected)
     if strange:
-        raise words.foreign_catalogue(folder, f"{', '.join(dict.fromkeys(strange))} is not what we create")
+        raise storage_errors.foreign_catalogue(folder, f"{', '.join(dict.fromkeys(strange))} is not what we create")
 
 
 def _upgrade(connection: sqlite3.Connection, folder: Path, disk: Disk) -> None:

@@ -1,26 +1,27 @@
-"""Stored tables: addressed by content, with the roles that people gave their columns.
+"""Stored tables: addressed by content, with column roles; folders converted from large text files; cached results.
 
-A table may also lie in a folder of the server: then a sample of its rows is stored, and what opening the folder found.
+For a table in a folder of the server, a sample of its rows is stored, and the survey of the folder.
 """
 
 from __future__ import annotations
 
+import re
+import shutil
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spu_core.workspace import words
-from spu_core.workspace.converted import Converted
+from spu_core.workspace import storage_errors
 from spu_core.workspace.files import FileDraft, FileStore, discard_unreferenced
-from spu_core.workspace.folder_roots import FolderOffer, FolderRoots
-from spu_core.workspace.home import Home
-from spu_core.workspace.records import DatasetRecord, FileRecord
-from spu_core.workspace.values import clean_name, new_id, to_json
+from spu_core.workspace.home import FolderOffer, FolderRoots, Home, make_private_folder
+from spu_core.workspace.jobs import Jobs
+from spu_core.workspace.records import DatasetRecord, FileRecord, clean_name, new_id, to_json
 
 if TYPE_CHECKING:
     from spu_core.tables import Table, TableFolder
+
 
 AnyTable = TypeVar("AnyTable", "Table", "TableFolder")
 _SELECT = (
@@ -85,7 +86,7 @@ class Datasets:
     def get(self, token: str) -> DatasetRecord:
         row = self.files.catalogue.row(f"{_SELECT} WHERE datasets.id = ?", token)
         if row is None:
-            raise words.unknown("dataset", token)
+            raise storage_errors.unknown("dataset", token)
         return DatasetRecord.from_row(row)
 
     def list(self) -> tuple[DatasetRecord, ...]:
@@ -104,7 +105,7 @@ class Datasets:
 
         record = self.get(token)
         if record.folder is not None:
-            raise words.lies_in_folder(record.name, record.n_rows)
+            raise storage_errors.lies_in_folder(record.name, record.n_rows)
         return self.with_saved_roles(Table.from_parquet(self.path(token)), record)
 
     def open(self, token: str) -> Table | TableFolder:
@@ -123,7 +124,7 @@ class Datasets:
         record = self.get(token)
         row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
         if row is None:
-            raise words.unknown("folder", record.name)
+            raise storage_errors.unknown("folder", record.name)
         own = self.converted.path_of(row["path"])
         path = self.roots.find(row["path"]).path if own is None else own
         saved = {**_saved(record), "known_fingerprint": record.fingerprint}
@@ -161,7 +162,7 @@ class Datasets:
             ).rowcount
         now = self.get(edited.id)
         if not changed:
-            raise words.stale_edit("dataset", now.name, edited.version, now.version)
+            raise storage_errors.stale_edit("dataset", now.name, edited.version, now.version)
         return now
 
     def _offered(self, path: Path, folder: TableFolder) -> FolderOffer:
@@ -200,7 +201,7 @@ def refuse_changes(folder: TableFolder) -> None:
     """Refuse a registered folder whose files are no longer those that were read."""
     changed = folder.changed_files
     if changed:
-        raise words.changed_folder(folder.name, changed)
+        raise storage_errors.changed_folder(folder.name, changed)
 
 
 def _saved(record: DatasetRecord) -> dict[str, Any]:
@@ -236,3 +237,88 @@ def _bring_rows(rows: sqlite3.Connection, token: str, file: str) -> None:
     if rows.execute("DELETE FROM folders WHERE dataset = ?", (token,)).rowcount:
         rows.execute("UPDATE datasets SET file = ?, version = version + 1 WHERE id = ?", (file, token))
         discard_unreferenced(rows)
+
+
+_PLACE = re.compile(r"converted/[0-9a-f]{24}")
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """Folders under ids of ours; the catalogue names them by their place in the workspace, which may move."""
+
+    workspace: Path
+    jobs: Jobs
+
+    def new(self) -> Path:
+        """Where the next folder may be made."""
+        make_private_folder(self.folder)
+        return self.folder / new_id()
+
+    def place_of(self, path: Path) -> str | None:
+        """The place of one of these folders; None for any other folder."""
+        return f"converted/{path.name}" if path.parent == self.folder else None
+
+    def path_of(self, place: str) -> Path | None:
+        """The folder at a place; None for what is no place of ours."""
+        return self.workspace / place if _PLACE.fullmatch(place) else None
+
+    def remove_leftovers(self) -> None:
+        """Remove folders that no dataset names; not while a job may make one, or read one that it opened before."""
+        found = list(self.folder.glob("*"))
+        if not found or self.jobs.active():
+            return
+        known = {row["path"] for row in self.jobs.catalogue.rows("SELECT path FROM folders")}
+        for path in found:
+            if self.place_of(path) not in known:
+                shutil.rmtree(path, ignore_errors=True)
+
+    @property
+    def folder(self) -> Path:
+        return self.workspace / "converted"
+
+
+_NAME = re.compile(r"([0-9a-f]{24})-(\d+)-\w+\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """Texts by dataset and version of its roles. Nothing here is needed: what is missing is made again."""
+
+    files: FileStore
+
+    def get(self, dataset: DatasetRecord, what: str) -> str | None:
+        """The kept text; None where there is none."""
+        try:
+            return self._path(dataset, what).read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def keep(self, dataset: DatasetRecord, what: str, text: str) -> None:
+        """Keep a text, in the place of those of earlier versions; a workspace that cannot be written does without."""
+        if self.files.catalogue.read_only:
+            return
+        target = self._path(dataset, what)
+        with storage_errors.in_words(self.folder):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            draft = self.folder / f"{new_id()}.draft"
+            try:
+                draft.write_text(text, "utf-8")
+                draft.replace(target)
+            finally:
+                draft.unlink(missing_ok=True)
+        self.remove_leftovers()
+
+    def remove_leftovers(self) -> None:
+        """Remove what belongs to a dataset that is gone, or to a version that is not current."""
+        current = {(row["id"], row["version"]) for row in self.files.catalogue.rows("SELECT id, version FROM datasets")}
+        for path in self.folder.glob("*.json"):
+            named = _NAME.fullmatch(path.name)
+            if named is None or (named[1], int(named[2])) not in current:
+                path.unlink(missing_ok=True)
+
+    @property
+    def folder(self) -> Path:
+        return self.files.catalogue.folder / "derived"
+
+    def _path(self, dataset: DatasetRecord, what: str) -> Path:
+        return self.folder / f"{dataset.id}-{dataset.version}-{what}.json"

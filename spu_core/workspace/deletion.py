@@ -7,16 +7,15 @@ from dataclasses import dataclass
 
 from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.files import discard_unreferenced
-from spu_core.workspace.values import clean_name
+from spu_core.workspace.records import clean_name
 
 # kind → (its table, the column that names it)
 DELETABLE = {
     "dataset": ("datasets", "name"),
     "rule set": ("rule_sets", "name"),
-    "candidate": ("candidates", "name"),
     "run": ("runs", "name"),
     "threshold": ("thresholds", "name"),
     "export": ("exports", "name"),
@@ -61,7 +60,7 @@ def delete(catalogue: Catalogue, plan: DeletionPlan) -> None:
     with catalogue.transaction() as rows:
         done = _delete(rows, plan.kind, plan.id)
         if done != plan:
-            raise words.StaleEditError(
+            raise storage_errors.StaleEditError(
                 f"What depends on {plan.kind} {plan.name!r} has changed since you looked, so nothing was deleted. "
                 f"Now it would be: {done}"
             )
@@ -83,7 +82,7 @@ def _delete(rows: sqlite3.Connection, kind: str, token: str) -> DeletionPlan:
     table, label = DELETABLE[kind]
     found = rows.execute(f"SELECT {label} AS name FROM {table} WHERE id = ?", (token,)).fetchone()
     if found is None:
-        raise words.unknown(kind, token)
+        raise storage_errors.unknown(kind, token)
     before = _counts(rows)
     rows.execute(f"DELETE FROM {table} WHERE id = ?", (token,))
     freed, after = discard_unreferenced(rows), _counts(rows)

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.disk import Writer, hash_of
-from spu_core.workspace.locks import locked, try_lock
-from spu_core.workspace.records import FileRecord
-from spu_core.workspace.values import Clock, new_id
+from spu_core.workspace.disk import Writer, hash_of, locked, try_lock
+from spu_core.workspace.records import Clock, FileRecord, new_id
 
 T = TypeVar("T")
 SUFFIXES = {"dataset": ".parquet", "scores": ".parquet", "run": ".zip", "export": ".export"}
@@ -55,7 +53,7 @@ class FileStore:
         """Store the drafts and, in the same transaction, the rows that name them."""
         written: list[tuple[FileDraft, FileRecord]] = []
         # Shared by all who save; the sweep takes it alone, so that it never meets a half-saved file.
-        with words.in_words(self.catalogue.folder), locked(self._writing_lock, shared=True):
+        with storage_errors.in_words(self.catalogue.folder), locked(self._writing_lock, shared=True):
             try:
                 for draft in drafts:
                     written.append((draft, self._publish(draft)))
@@ -71,11 +69,11 @@ class FileStore:
         """The path of a stored file, after its size and hash were found as saved."""
         row = self.catalogue.row("SELECT * FROM files WHERE id = ?", token)
         if row is None:
-            raise words.unknown(kind, name)
+            raise storage_errors.unknown(kind, name)
         file = FileRecord.from_row(row)
         found = self.damage(file)
         if found:
-            raise words.damaged_file(kind, name, found)
+            raise storage_errors.damaged_file(kind, name, found)
         return self.path_of(file)
 
     def damage(self, file: FileRecord) -> str:
@@ -93,7 +91,7 @@ class FileStore:
 
     def sweep(self) -> int:
         """Remove what was deleted or never finished; returns the bytes freed. Waits for nobody."""
-        with words.in_words(self.catalogue.folder):
+        with storage_errors.in_words(self.catalogue.folder):
             alone = try_lock(self._writing_lock)
             if alone is None:
                 return 0
@@ -107,7 +105,7 @@ class FileStore:
 
     def remove_unlisted(self) -> int:
         """Only on request: after a restored backup these may be the only copy of somebody's work."""
-        with words.in_words(self.catalogue.folder), locked(self._writing_lock):
+        with storage_errors.in_words(self.catalogue.folder), locked(self._writing_lock):
             return sum(self._remove(path) for path in self.unlisted())
 
     @property

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.locks import is_locked, remove_if_free
-from spu_core.workspace.records import JobRecord, JobStatus
-from spu_core.workspace.values import Clock, clean_name, to_json
+from spu_core.workspace.disk import is_locked, remove_if_free
+from spu_core.workspace.records import Clock, JobRecord, JobStatus, clean_name, to_json
 
 LOG_TAIL = 64_000
 # The message of a running job until its function begins.
@@ -60,7 +59,7 @@ class Jobs:
     def get(self, token: str) -> JobRecord:
         found = self.find(token)
         if found is None:
-            raise words.unknown("job", token)
+            raise storage_errors.unknown("job", token)
         return found
 
     def list(self) -> tuple[JobRecord, ...]:
@@ -159,7 +158,7 @@ class Jobs:
         """Locks that nobody holds, and logs of jobs that finished or were deleted; the log of a failure stays."""
         rows = self.catalogue.rows("SELECT id FROM jobs WHERE status != 'finished'")
         telling = {row["id"] for row in rows}
-        with words.in_words(self.catalogue.folder):
+        with storage_errors.in_words(self.catalogue.folder):
             for path in (self.catalogue.folder / "logs").glob("*.log"):
                 if path.stem not in telling and not self.is_alive(path.stem):
                     path.unlink(missing_ok=True)

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.backup import back_up, backups, faults_of, restore
 from spu_core.workspace.catalogue import refuse_newer
 from spu_core.workspace.deletion import in_bytes
-from spu_core.workspace.disk import Disk
+from spu_core.workspace.disk import Disk, locked
 from spu_core.workspace.home import Home
-from spu_core.workspace.locks import locked
 from spu_core.workspace.records import FileRecord, RuleSetVersion
 from spu_core.workspace.rule_sets import is_whole
 from spu_core.workspace.workspace import CATALOGUE, Workspace, refuse_orphaned_files
@@ -94,7 +93,7 @@ def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckRep
     repaired = ""
     found = catalogue_problems(home.folder)
     if found and repair:
-        with words.in_words(home.folder), locked(home.folder / "open.lock"):
+        with storage_errors.in_words(home.folder), locked(home.folder / "open.lock"):
             repaired = restore(home.folder, Disk())
         found = catalogue_problems(home.folder)
     if found:
@@ -132,7 +131,7 @@ def _refuse_if_newer(folder: Path) -> None:
     """A catalogue of a newer program is not damaged, and must not be repaired by an older one."""
     try:
         refuse_newer(folder / CATALOGUE)
-    except words.NewerCatalogueError:
+    except storage_errors.NewerCatalogueError:
         raise
     except WorkspaceError:
         return  # damaged beyond reading: that is what the check will say
@@ -142,7 +141,7 @@ def _opened_to_look(home: Home) -> Workspace:
     """Nothing is made or swept, and a workspace that cannot be written is looked at all the same."""
     try:
         return Workspace.join(home, ".")
-    except words.CannotWriteError:
+    except storage_errors.CannotWriteError:
         return Workspace.open(home.folder)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 
 from spu_core.checks import check_number, check_share
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.disk import Writer
 from spu_core.workspace.files import FileDraft, FileStore
-from spu_core.workspace.records import ExportRecord, FileRecord, ThresholdRecord
-from spu_core.workspace.values import Clock, clean_name, new_id, to_json
+from spu_core.workspace.records import Clock, ExportRecord, FileRecord, ThresholdRecord, clean_name, new_id, to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ class Exports:
     def get(self, token: str) -> ExportRecord:
         found = self._select("exports.id = ?", token)
         if not found:
-            raise words.unknown("export", token)
+            raise storage_errors.unknown("export", token)
         return found[0]
 
     def list(self, run: str) -> tuple[ExportRecord, ...]:
@@ -128,4 +127,4 @@ class Exports:
 
 def _check_run(rows: sqlite3.Connection, run: str) -> None:
     if rows.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is None:
-        raise words.unknown("run", run)
+        raise storage_errors.unknown("run", run)

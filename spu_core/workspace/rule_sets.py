@@ -7,10 +7,9 @@ import sqlite3
 from dataclasses import dataclass
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.records import RuleSetVersion
-from spu_core.workspace.values import Clock, clean_name, new_id
+from spu_core.workspace.records import Clock, RuleSetVersion, clean_name, new_id
 
 _SELECT = (
     "SELECT rule_sets.id, rule_sets.name, versions.*, versions.number = rule_sets.current AS is_current "
@@ -72,10 +71,12 @@ class RuleSets:
         values = [token] if number is None else [token, number]
         row = self.catalogue.row(f"{_SELECT} WHERE rule_sets.id = ? AND {which}", *values)
         if row is None:
-            raise words.unknown("rule set", token)
+            raise storage_errors.unknown("rule set", token)
         version = RuleSetVersion.from_row(row)
         if not is_whole(version):
-            raise words.damaged_file("rule set", version.name, f"the text of version {version.number} has changed")
+            raise storage_errors.damaged_file(
+                "rule set", version.name, f"the text of version {version.number} has changed"
+            )
         return version
 
     def list(self) -> tuple[RuleSetVersion, ...]:
@@ -87,7 +88,7 @@ class RuleSets:
         """Every saved version, the first one first."""
         rows = self.catalogue.rows(f"{_SELECT} WHERE rule_sets.id = ? ORDER BY versions.number", token)
         if not rows:
-            raise words.unknown("rule set", token)
+            raise storage_errors.unknown("rule set", token)
         return tuple(RuleSetVersion.from_row(row) for row in rows)
 
     def rename(self, token: str, name: str) -> RuleSetVersion:
@@ -104,9 +105,9 @@ class RuleSets:
     def _check_current(self, rows: sqlite3.Connection, edited: RuleSetVersion) -> None:
         row = rows.execute("SELECT name, current FROM rule_sets WHERE id = ?", (edited.id,)).fetchone()
         if row is None:
-            raise words.unknown("rule set", edited.name)
+            raise storage_errors.unknown("rule set", edited.name)
         if row["current"] != edited.number:
-            raise words.stale_edit("rule set", row["name"], edited.number, row["current"])
+            raise storage_errors.stale_edit("rule set", row["name"], edited.number, row["current"])
 
     def _insert(self, rows: sqlite3.Connection, place: tuple[str, int, int | None], text: str, note: str) -> None:
         rows.execute(

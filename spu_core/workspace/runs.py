@@ -10,11 +10,10 @@ from typing import Any
 
 from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.disk import Writer
 from spu_core.workspace.files import FileDraft, FileStore
-from spu_core.workspace.records import DatasetRecord, FileRecord, RunRecord
-from spu_core.workspace.values import clean_name, new_id, to_json
+from spu_core.workspace.records import DatasetRecord, FileRecord, RunRecord, clean_name, new_id, to_json
 
 _SELECT = (
     "SELECT runs.*, files.size + coalesce(score_files.size, 0) AS size FROM runs "
@@ -80,7 +79,7 @@ class Runs:
     def get(self, token: str) -> RunRecord:
         row = self.files.catalogue.row(f"{_SELECT} WHERE runs.id = ?", token)
         if row is None:
-            raise words.unknown("run", token)
+            raise storage_errors.unknown("run", token)
         return RunRecord.from_row(row)
 
     def list(self, dataset: str | None = None) -> tuple[RunRecord, ...]:
@@ -140,7 +139,7 @@ class Runs:
 def _fingerprint(rows: sqlite3.Connection, dataset: str) -> str:
     found = rows.execute("SELECT fingerprint FROM datasets WHERE id = ?", (dataset,)).fetchone()
     if found is None:
-        raise words.unknown("dataset", dataset)
+        raise storage_errors.unknown("dataset", dataset)
     return str(found["fingerprint"])
 
 
@@ -150,7 +149,7 @@ def _existing_rule_set(rows: sqlite3.Connection, draft: RunDraft) -> str | None:
         draft.rule_set is not None
         and not rows.execute("SELECT 1 FROM rule_set_versions WHERE rule_set = ? AND number = ?", key).fetchone()
     ):
-        raise words.unknown("rule set", draft.rule_set)
+        raise storage_errors.unknown("rule set", draft.rule_set)
     return draft.rule_set
 
 

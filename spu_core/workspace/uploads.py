@@ -10,10 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.jobs import Jobs
-from spu_core.workspace.records import JobRecord
-from spu_core.workspace.values import new_id
+from spu_core.workspace.records import JobRecord, new_id
 
 READ = "read"
 KEPT = timedelta(days=1)
@@ -34,7 +33,7 @@ class Uploads:
         self.remove_leftovers()
         token = new_id()
         draft = self.folder / f"{token}.draft"
-        with words.in_words(self.folder):
+        with storage_errors.in_words(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             try:
                 with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as target:
@@ -52,7 +51,7 @@ class Uploads:
     def path(self, token: str) -> Path:
         """Where the upload lies."""
         if not self.has(token):
-            raise words.unknown("upload", token)
+            raise storage_errors.unknown("upload", token)
         return self.folder / token
 
     def remove_leftovers(self) -> None:

@@ -8,27 +8,22 @@ from pathlib import Path
 from typing import Self
 
 from spu_core.workspace import catalogue as catalogues
-from spu_core.workspace import words
+from spu_core.workspace import storage_errors
 from spu_core.workspace.audits import Audits
 from spu_core.workspace.backup import back_up, backups
-from spu_core.workspace.candidates import Candidates
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.converted import Converted
-from spu_core.workspace.datasets import Datasets
+from spu_core.workspace.check_outcomes import Feedbacks, Outcomes, Queues
+from spu_core.workspace.datasets import Converted, Datasets, Derived
 from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
-from spu_core.workspace.derived import Derived
-from spu_core.workspace.disk import Disk
+from spu_core.workspace.disk import Disk, locked
 from spu_core.workspace.files import FileStore
 from spu_core.workspace.home import Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
-from spu_core.workspace.locks import locked
 from spu_core.workspace.marks import Exports, Thresholds
-from spu_core.workspace.outcome_queues import Feedbacks, Queues
-from spu_core.workspace.outcomes import Outcomes
+from spu_core.workspace.records import Clock, new_id, utc_now
 from spu_core.workspace.rule_sets import RuleSets
 from spu_core.workspace.runs import Lineage, Runs
 from spu_core.workspace.uploads import Uploads
-from spu_core.workspace.values import Clock, new_id, utc_now
 
 log = logging.getLogger("spu_studio")
 CATALOGUE = "catalogue.sqlite"
@@ -53,7 +48,6 @@ class Workspace:
         self.catalogue = Catalogue(folder / CATALOGUE, disk, read_only=read_only)
         self.files = FileStore(self.catalogue, clock)
         self.rule_sets = RuleSets(self.catalogue, clock)
-        self.candidates = Candidates(self.catalogue, clock)
         self.runs = Runs(self.files)
         self.thresholds = Thresholds(self.catalogue, clock)
         self.exports = Exports(self.files)
@@ -89,9 +83,9 @@ class Workspace:
         folder = home.folder_at(place)
         path = folder / CATALOGUE
         if not path.is_file():
-            raise words.unknown("workspace", place)
+            raise storage_errors.unknown("workspace", place)
         # Under the lock no other process is between creating the file and filling it.
-        with words.in_words(folder), locked(folder / "open.lock", shared=True):
+        with storage_errors.in_words(folder), locked(folder / "open.lock", shared=True):
             catalogues.prepare(path, Disk())
         return cls(folder, home, disk=Disk(), clock=utc_now)
 
@@ -99,7 +93,7 @@ class Workspace:
     def _start(cls, folder: Path, home: Home, disk: Disk, clock: Clock) -> Self:
         try:
             return cls._start_to_write(folder, home, disk, clock)
-        except words.CannotWriteError:
+        except storage_errors.CannotWriteError:
             if not (folder / CATALOGUE).is_file():
                 raise
         catalogues.refuse_unreadable(folder / CATALOGUE)
@@ -110,7 +104,7 @@ class Workspace:
         for path in (home.folder, folder, *(folder / name for name in _FOLDERS)):
             make_private_folder(path)
         workspace = cls(folder, home, disk=disk, clock=clock)
-        with words.in_words(folder), locked(folder / "open.lock"):
+        with storage_errors.in_words(folder), locked(folder / "open.lock"):
             refuse_orphaned_files(folder)
             catalogues.prepare(folder / CATALOGUE, disk)
             workspace._give_id()
@@ -118,7 +112,7 @@ class Workspace:
                 workspace.files.sweep()
                 workspace.remove_leftovers()
                 back_up(workspace.catalogue)
-            except words.CannotWriteError as problem:
+            except storage_errors.CannotWriteError as problem:
                 log.warning("No new backup was made: %s", problem)
         return workspace
 
@@ -127,7 +121,7 @@ class Workspace:
         """The random id of this workspace: the first part of every cache key."""
         row = self.catalogue.row("SELECT id FROM workspace")
         if row is None:
-            raise words.damaged_catalogue(self.folder, "it has lost its id")
+            raise storage_errors.damaged_catalogue(self.folder, "it has lost its id")
         return str(row["id"])
 
     @property
@@ -196,4 +190,4 @@ def refuse_orphaned_files(folder: Path) -> None:
     path = folder / CATALOGUE
     gone = not path.exists() or path.stat().st_size == 0
     if gone and (backups(folder) or any((folder / "files").glob("*"))):
-        raise words.missing_catalogue(folder)
+        raise storage_errors.missing_catalogue(folder)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spu_core import charts
-from spu_core.trust.outcomes import Checks, outcome_ratios
-from spu_core.trust.outcomes_time import label_delay, ratios_over_time
+from spu_core.trust.outcomes.ratios import Checks, label_delay, outcome_ratios, ratios_over_time
 
 RNG = np.random.default_rng(7)
 ARMS = np.repeat(["Gradient boosting", "<b>Old</b> model", "random"], [300, 300, 120])

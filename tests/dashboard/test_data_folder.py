@@ -11,7 +11,7 @@ from spu_core.errors import WorkspaceError
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
-from spu_core.workspace.folder_roots import VARIABLE
+from spu_core.workspace.home import VARIABLE
 from tests.live import WORKER_PATIENCE
 from tests.tables.folders import mixed_frame, write_folder, write_whole
 

@@ -9,7 +9,7 @@ from spu_core.engines import Queue, QueueLimits, start_worker
 from spu_core.engines.processes import wait_until
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Home, JobStatus, QueueFullError, Workspace
-from spu_core.workspace.locks import is_locked
+from spu_core.workspace.disk import is_locked
 from tests.engines.steps import job, sleep
 
 pytestmark = pytest.mark.xdist_group("processes")

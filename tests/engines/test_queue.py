@@ -8,8 +8,8 @@ from spu_core.engines import Queue, QueueLimits, cancel, jobs_now, restart, star
 from spu_core.engines import launch as launching
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Home, JobStatus, QueueFullError, Workspace
-from spu_core.workspace.locks import locked
-from spu_core.workspace.values import new_id
+from spu_core.workspace.disk import locked
+from spu_core.workspace.records import new_id
 from tests.engines.steps import job, sleep
 
 

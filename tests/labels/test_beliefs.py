@@ -3,7 +3,7 @@ import pytest
 
 from spu_core.errors import SoftLabelError
 from spu_core.labels import rank_rules, suggest_belief, suggest_beliefs
-from spu_core.labels.beliefs import CHOSEN_BY_RULES
+from spu_core.labels.belief_suggestions import CHOSEN_BY_RULES
 from spu_core.rules import RuleMatrix
 from spu_core.theory import estimate_prior
 

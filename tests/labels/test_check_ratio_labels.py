@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import AssumptionError, SoftLabelError, TableError
-from spu_core.labels.check_ratio import check_ratio_labels
+from spu_core.labels.check_ratio_labels import check_ratio_labels
 
 LOG = pd.DataFrame(
     [

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import AssumptionError, ScoreError, SoftLabelError
-from spu_core.labels.check_record import check_record_labels
+from spu_core.labels.check_record_labels import check_record_labels
 from spu_core.theory.check_prior import fit_check_prior
 
 CHECKS = np.array([10, 10, 10, 0, 3, 1, 20, 5])

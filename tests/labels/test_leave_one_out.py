@@ -46,6 +46,6 @@ def test_many_rows_are_counted_on_a_grid_that_does_not_show(monkeypatch):
     belief, fired = rng.random((5_000, 3)), rng.random((5_000, 3)) < 0.3
     matrix = RuleMatrix.from_arrays(list("abc"), belief, fired)
     exact = leave_one_rule_out(matrix, np.arange(5_000) % 40 == 0)
-    monkeypatch.setattr("spu_core.labels.leave_one_out.MANY_ROWS", 100)
+    monkeypatch.setattr("spu_core.labels.soft_label_audit.MANY_ROWS", 100)
 
     np.testing.assert_allclose(leave_one_rule_out(matrix, np.arange(5_000) % 40 == 0), exact, atol=1e-5)

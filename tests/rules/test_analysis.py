@@ -9,8 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from spu_core.errors import RuleError
 from spu_core.rules import RuleMatrix, overlap_table, summarize_rules
-from spu_core.rules.analysis import CONFLICT_GAP
-from spu_core.rules.proportions import lift_interval
+from spu_core.rules.matrix import CONFLICT_GAP, lift_interval
 
 LEVELS = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0])
 BELIEFS = hnp.arrays(float, st.tuples(st.integers(1, 8), st.integers(1, 5)), elements=LEVELS)

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.rules.columns import Columns, Kind, kind_of
-from spu_core.rules.evaluate import holds
-from spu_core.rules.fitted import FittedRules
-from spu_core.rules.frozen import FrozenConstant
+from spu_core.rules.conditions import holds
+from spu_core.rules.frozen_beliefs import FrozenConstant
+from spu_core.rules.rule_set import FittedRules
 from tests.rules.strategies import COMPARISONS, CONDITIONS, EVERY_VALUE, KINDS, ROWS, frame_of, holds_for_row
 
 EVERY_COLUMN = Columns(frame_of(EVERY_VALUE), KINDS)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spu_core.errors import RuleError
 from spu_core.rules import CheckRatio, CheckRecord, Compare, FittedRules, Ramp, ReadyMade, Rule, RuleSet
 from spu_core.rules.columns import Kind
-from spu_core.rules.frozen import (
+from spu_core.rules.frozen_beliefs import (
     FrozenBelief,
     FrozenConstant,
     FrozenRamp,

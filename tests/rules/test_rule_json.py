@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from spu_core.errors import RuleError
 from spu_core.rules import AllOf, Compare, Ramp, Rule, RuleSet
 from spu_core.rules.conditions import MAX_CONDITION_DEPTH
-from spu_core.rules.strict_json import MAX_BYTES
+from spu_core.rules.strict_json import MAX_BYTES, parse_json
 from tests.rules.strategies import RULE_SETS
 
 GOOD = {
@@ -199,11 +199,15 @@ def test_a_key_that_comes_twice_is_refused(key):
         RuleSet.from_json(text)
 
 
-@pytest.mark.parametrize("opening", ["[", '{"a":', '{"not":'])
-@pytest.mark.parametrize("depth", [100, 100_000])
-def test_deep_nesting_is_refused_before_a_recursive_parser_sees_it(opening, depth):
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ('{"not":', "}")])
+@pytest.mark.parametrize("depth", [41, 100_000])
+def test_deep_nesting_is_refused(opening, closing, depth):
     with pytest.raises(RuleError, match=r"nested deeper than 40 levels; flatten it."):
-        RuleSet.from_json(opening * depth)
+        RuleSet.from_json(f"{opening * depth}1{closing * depth}")
+
+
+def test_nesting_up_to_the_limit_is_read():
+    assert json.dumps(parse_json("[" * 40 + "]" * 40)) == "[" * 40 + "]" * 40
 
 
 def test_brackets_inside_texts_do_not_count_as_nesting():

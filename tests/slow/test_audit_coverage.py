@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from spu_core.trust.audit_estimate import figure_of
-from spu_core.trust.audit_outlook import outlook
-from spu_core.trust.audit_plan import expected_positives, plan_audit
-from spu_core.trust.audit_population import Population
-from spu_core.trust.audit_targets import TARGETS
-from spu_core.trust.audit_totals import Audited
+from spu_core.trust.audit.estimate import figure_of
+from spu_core.trust.audit.outlook import outlook
+from spu_core.trust.audit.plan import expected_positives, plan_audit
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.totals import Audited
 
 N = 6_000
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.labels.check_ratio import check_ratio_labels
+from spu_core.labels.check_ratio_labels import check_ratio_labels
 from spu_core.tables.simulators import AntiCheatConfig, simulate_anti_cheat
 from spu_core.theory.check_ratio import fit_check_ratios
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spu_core.trust.feedback_beliefs import belief_bounds
-from spu_core.trust.holdout import assign_arms, split_balance
-from spu_core.trust.outcomes import Checks, clustered_ratio
-from spu_core.trust.outcomes_compare import compare_arms, detectable_difference
-from spu_core.trust.outcomes_time import label_delay
+from spu_core.trust.outcomes.arms import assign_arms, compare_arms, detectable_difference, split_balance
+from spu_core.trust.outcomes.feedback import belief_bounds
+from spu_core.trust.outcomes.ratios import Checks, clustered_ratio, label_delay
 
 pytestmark = pytest.mark.slow
 FEW, MANY = 150, 4_000

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TableError
-from spu_core.labels.check_ratio import check_ratio_labels
-from spu_core.labels.check_record import check_record_labels
+from spu_core.labels.check_ratio_labels import check_ratio_labels
+from spu_core.labels.check_record_labels import check_record_labels
 from spu_core.labels.soft_labels import assign_soft_labels
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import (

@@ -11,8 +11,14 @@ from scipy.optimize import minimize
 
 from spu_core.errors import AssumptionError
 from spu_core.theory.check_counts import CheckCounts
-from spu_core.theory.check_prior import _folds_of_counts, _held_out, fit_check_prior, fit_check_prior_to_counts
-from spu_core.theory.check_prior_solvers import SOLVERS, PriorProblem
+from spu_core.theory.check_prior import (
+    SOLVERS,
+    PriorProblem,
+    _folds_of_counts,
+    _held_out,
+    fit_check_prior,
+    fit_check_prior_to_counts,
+)
 
 RECORDS = st.lists(
     st.integers(0, 400).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n))), min_size=1, max_size=40

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_ind
 
 from spu_core import SpuError, estimate_prior
-from spu_core.theory import check_soft_labels_separate
 
 
 def world(size=6000, prior=0.3, labeling=0.3, distance=3.0, seed=0):
@@ -85,37 +83,3 @@ def test_one_kind_of_row_is_refused():
     for is_labeled in ([False, False], [True, True]):
         with pytest.raises(SpuError, match="both labelled and unlabelled rows"):
             estimate_prior(is_labeled, [0.1, 0.2])
-
-
-def test_assumption_1_is_shown_only_where_the_rows_show_it():
-    rng = np.random.default_rng(0)
-    truth = rng.random(400) < 0.4
-    informative = np.clip(0.3 * truth + 0.5 * rng.random(400), 0, 1)
-
-    assert check_soft_labels_separate(informative, truth).is_shown
-    assert not check_soft_labels_separate(rng.random(400), truth).is_shown
-    gap = check_soft_labels_separate(informative, truth)
-    assert gap.estimate == pytest.approx(informative[truth].mean() - informative[~truth].mean())
-    assert gap.low < gap.estimate < gap.high
-
-
-def test_the_test_of_assumption_1_is_welchs_t_test():
-    truth = np.array([1] * 4 + [0] * 9, dtype=bool)
-    soft_label = np.random.default_rng(1).random(13) * 0.6 + 0.3 * truth
-    known = ttest_ind(soft_label[truth], soft_label[~truth], equal_var=False, alternative="greater")
-    two_sided = ttest_ind(soft_label[truth], soft_label[~truth], equal_var=False).confidence_interval(0.9)
-
-    gap = check_soft_labels_separate(soft_label, truth, level=0.9)
-    assert gap.p_value == pytest.approx(known.pvalue)
-    assert (gap.low, gap.high) == pytest.approx((two_sided.low, two_sided.high))
-
-
-def test_means_without_spread_are_certain_either_way():
-    assert check_soft_labels_separate([0.6, 0.6, 0.4, 0.4], [1, 1, 0, 0]).p_value == 0.0
-    assert check_soft_labels_separate([0.4, 0.4, 0.6, 0.6], [1, 1, 0, 0]).p_value == 1.0
-    assert check_soft_labels_separate([0.5, 0.5, 0.5, 0.5], [1, 1, 0, 0]).p_value == 1.0
-
-
-def test_assumption_1_needs_rows_of_both_classes():
-    with pytest.raises(SpuError, match="truth has 1 positives and 2 negatives; a test needs at least 2 of each"):
-        check_soft_labels_separate([0.1, 0.2, 0.3], [1, 0, 0])

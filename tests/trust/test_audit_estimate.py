@@ -7,10 +7,9 @@ from scipy.stats import beta
 
 from spu_core.errors import AssumptionError
 from spu_core.trust import TARGETS, Population, Verdict, estimate_audit, plan_audit, read_verdicts
-from spu_core.trust.audit_bounds import count_limits
-from spu_core.trust.audit_estimate import figure_of
-from spu_core.trust.audit_totals import Audited
-from spu_core.trust.audit_verdicts import agree
+from spu_core.trust.audit.estimate import figure_of
+from spu_core.trust.audit.totals import Audited, count_limits
+from spu_core.trust.audit.verdicts import agree
 
 
 def world(size=1500, seed=0):

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from spu_core.trust import TARGETS, Population
-from spu_core.trust.audit_bounds import count_limits
-from spu_core.trust.audit_estimate import figure_of
-from spu_core.trust.audit_totals import Audited, expectation, stratum_totals
+from spu_core.trust.audit.estimate import figure_of
+from spu_core.trust.audit.totals import Audited, count_limits, expectation, stratum_totals
 
 SCORE = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 0.8, 0.9, 0.95])
 SOFT = np.array([0.0, 0.1, 0.3, 0.0, 0.4, 0.6, 0.5, 0.8, 1.0])

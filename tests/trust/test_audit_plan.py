@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from spu_core.errors import AssumptionError
 from spu_core.tables import Table, read_table
 from spu_core.trust import TARGETS, AuditPlan, Population, outlook, outlook_table, plan_audit, review_list
-from spu_core.trust.audit_outlook import expected_bounds
-from spu_core.trust.audit_plan import PROPORTIONAL_SHARE, allocate
-from spu_core.trust.audit_strata import Strata, make_strata
+from spu_core.trust.audit.outlook import expected_bounds
+from spu_core.trust.audit.plan import PROPORTIONAL_SHARE, Strata, allocate, make_strata
 
 
 def rows(size=2000, seed=0, known=0.02):
@@ -205,7 +204,7 @@ def test_the_expected_errors_are_those_of_a_stratified_and_of_a_plain_draw():
 
 
 def test_more_checks_than_can_be_imagined_have_the_bounds_of_normal_theory(monkeypatch):
-    monkeypatch.setattr("spu_core.trust.audit_outlook.MOST_ROWS", 300)
+    monkeypatch.setattr("spu_core.trust.audit.outlook.MOST_ROWS", 300)
     population = rows()
     low, high = expected_bounds(population, 500, "prior", level=0.9)
 

@@ -4,7 +4,7 @@ import pytest
 
 from spu_core.theory import PriorEstimate
 from spu_core.trust import compare_priors
-from spu_core.trust.audit_estimate import AuditFigure
+from spu_core.trust.audit.estimate import AuditFigure
 
 
 def bbe(**changes):

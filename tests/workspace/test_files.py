@@ -6,7 +6,7 @@ import pytest
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import collect_garbage
-from spu_core.workspace.locks import locked
+from spu_core.workspace.disk import locked
 from tests.workspace.fakes import FakeTable, draft_of, writes
 
 

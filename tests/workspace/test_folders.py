@@ -10,7 +10,7 @@ from spu_core.engines import Job, run_here
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import TablePart, read_table
 from spu_core.workspace import Home, Workspace
-from spu_core.workspace.folder_roots import VARIABLE, FolderRoots
+from spu_core.workspace.home import VARIABLE, FolderRoots
 from tests.tables.folders import mixed_frame, write_folder
 
 # A name that another system wrote as Latin-1.

@@ -7,8 +7,8 @@ import pytest
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import JobStatus
-from spu_core.workspace.locks import is_locked, try_lock
-from spu_core.workspace.values import new_id
+from spu_core.workspace.disk import is_locked, try_lock
+from spu_core.workspace.records import new_id
 
 
 @pytest.fixture

@@ -52,16 +52,10 @@ def test_a_run_on_a_deleted_dataset_or_rule_set_is_refused(workspace, dataset):
     assert list(workspace.files.folder.glob("*.zip")) == []
 
 
-def test_a_run_survives_the_deletion_of_its_candidate_and_job(workspace, dataset):
-    candidate = workspace.candidates.save("boosted", "lightgbm", {"rounds": 10})
-    draft = RunDraft(name="x", dataset=dataset.id, candidate=candidate.settings, candidate_id=candidate.id, job="no")
-    run = workspace.runs.save(draft, writes(b"run"))
-    assert run.candidate_id == candidate.id
+def test_a_run_survives_the_loss_of_its_job(workspace, dataset):
+    draft = RunDraft(name="x", dataset=dataset.id, candidate={"rounds": 10}, job="no")
 
-    workspace.delete(workspace.plan_deletion("candidate", candidate.id))
-
-    assert workspace.runs.get(run.id).candidate_id is None
-    assert workspace.runs.get(run.id).candidate == {"rounds": 10}
+    assert workspace.runs.save(draft, writes(b"run")).job is None
 
 
 def test_a_metric_that_is_not_a_number_does_not_cost_the_run(workspace, dataset):
@@ -138,17 +132,11 @@ def test_an_outcome_outside_the_table_refuses_the_whole_batch(workspace, dataset
     assert workspace.outcomes.list(dataset.id) == ()
 
 
-def test_roles_and_settings_tell_a_stale_edit(workspace, dataset):
+def test_roles_tell_a_stale_edit(workspace, dataset):
     newer = workspace.datasets.save_roles(FakeTable(roles={"age": "ignore"}), dataset)
     assert newer.roles == {"age": "ignore"}
     with pytest.raises(StaleEditError, match=r"The dataset 'claims\.csv' was changed elsewhere: you edited version 1"):
         workspace.datasets.save_roles(FakeTable(), dataset)
-
-    candidate = workspace.candidates.save("boosted", "lightgbm", {"rounds": 10})
-    assert workspace.candidates.update(candidate, {"rounds": 20}).settings == {"rounds": 20}
-    with pytest.raises(StaleEditError, match="The candidate 'boosted' was changed elsewhere"):
-        workspace.candidates.update(candidate, {"rounds": 30})
-    assert [item.settings for item in workspace.candidates.list()] == [{"rounds": 20}]
 
 
 def test_names_can_be_changed(workspace, dataset, run):

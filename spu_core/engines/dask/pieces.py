@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spu_core.engines.dask.cluster import Cluster
 from spu_core.errors import EngineError
-from spu_core.labels.folder_labels import (
+from spu_core.labels.soft_labels import (
     FolderSoftLabels,
     PartLabels,
     columns_for,

@@ -18,7 +18,7 @@ from spu_core.tables import open_folder
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import JobStatus, Workspace
-from spu_core.workspace.folder_roots import VARIABLE
+from spu_core.workspace.home import VARIABLE
 from tests.engines.dask.killing import killing_all, killing_one
 from tests.export.examples import known
 

@@ -1,0 +1,267 @@
+"""The audit of soft labels: what S looks like, what it allows at best, and what in it deserves a second look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.errors import SoftLabelError
+from spu_core.labels.belief_suggestions import CHOSEN_BY_RULES, Prior, labels_follow_rules, prior_range
+from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
+from spu_core.metrics.auc import auc_spu_ceiling
+from spu_core.rules import RuleMatrix
+from spu_core.tables import Finding, Severity
+
+BINS = 20
+# At a ceiling of .55 a perfect use of S and a coin differ by .05: little is left to tell models apart.
+LOW_CEILING = 0.55
+# E[S] within a factor of two of the prior is as near as hand-made beliefs come.
+PRIOR_FACTOR = 2.0
+MANY_UNSUSPECTED = 0.5
+ALMOST_ALL = 0.95
+FEW_LEVELS = 3
+FEW_LABELED = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftLabelAudit:
+    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined.
+
+    Each row is confirmed, suspected by a rule, or at the floor: `share_confirmed`, `share_suspected` and
+    `share_at_floor` add up to 1. `levels` counts the different values of S among rows that are not confirmed.
+    """
+
+    n_rows: int
+    n_labeled: int
+    mean: float
+    unlabeled_mean: float
+    ceiling: float
+    share_between: float
+    share_confirmed: float
+    share_suspected: float
+    share_at_floor: float
+    unsuspected_labeled: float
+    labeled_rule_mean: float
+    levels: int
+    prior: Prior | None
+    bin_edges: np.ndarray
+    bin_rows: np.ndarray
+    bin_labeled: np.ndarray
+    findings: tuple[Finding, ...]
+
+    @property
+    def prior_ratio(self) -> float:
+        """E[S] over the prior; NaN where none was given, or a range of it."""
+        return self.mean / self.prior if isinstance(self.prior, float) else float("nan")
+
+
+def audit_soft_labels(soft_labels: SoftLabels, *, prior: Prior | None = None, bins: int = BINS) -> SoftLabelAudit:
+    """Audit soft labels, beside the class prior where it, or a range of it, is known or assumed.
+
+    >>> audit = audit_soft_labels(SoftLabels.from_values([0.0, 0.0, 0.0, 1.0], [False] * 4), prior=0.2)
+    >>> audit.mean, audit.ceiling, [finding.code for finding in audit.findings]
+    (0.25, 1.0, ['no_labels', 'never_between'])
+    """
+    limits = None if prior is None else prior_range(prior)
+    figures = _figures(soft_labels) | _histogram(soft_labels, bins)
+    findings = tuple(_findings(soft_labels, figures, limits))
+    return SoftLabelAudit(prior=prior, findings=findings, **figures)
+
+
+def _figures(soft_labels: SoftLabels) -> dict[str, Any]:
+    value, score, is_labeled = soft_labels.value, soft_labels.rule_score, soft_labels.is_labeled
+    at_floor = score <= soft_labels.floor
+    return {
+        "n_rows": value.size,
+        "n_labeled": int(np.count_nonzero(is_labeled)),
+        "mean": float(value.mean()),
+        "unlabeled_mean": _mean(value[~is_labeled]),
+        "ceiling": ceiling_or_nan(value),
+        "share_between": _mean((value > 0.0) & (value < 1.0)),
+        "share_confirmed": _mean(is_labeled),
+        "share_suspected": _mean(~is_labeled & ~at_floor),
+        "share_at_floor": _mean(~is_labeled & at_floor),
+        "unsuspected_labeled": _mean(at_floor[is_labeled]),
+        "labeled_rule_mean": _mean(score[is_labeled]),
+        "levels": int(np.unique(value[~is_labeled]).size),
+    }
+
+
+def _histogram(soft_labels: SoftLabels, bins: int) -> dict[str, np.ndarray]:
+    rows, edges = np.histogram(soft_labels.value, bins=bins, range=(0.0, 1.0))
+    labeled, _ = np.histogram(soft_labels.value[soft_labels.is_labeled], bins=bins, range=(0.0, 1.0))
+    return {"bin_edges": edges, "bin_rows": rows, "bin_labeled": labeled}
+
+
+def _findings(soft_labels: SoftLabels, figures: dict[str, Any], prior: tuple[float, float] | None) -> Iterator[Finding]:
+    yield from _about_labels(soft_labels, figures)
+    yield from _about_values(figures)
+    if prior is not None:
+        yield from _about_prior(figures, prior)
+
+
+def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[Finding]:
+    n_labeled = figures["n_labeled"]
+    if not n_labeled:
+        yield _warning(
+            "no_labels",
+            "No row is a confirmed positive, so nothing outside the rules can speak for or against them.",
+            "Choose the label column and its positive value, or go on with rules alone.",
+        )
+        return
+    if n_labeled < FEW_LABELED:
+        yield _warning(
+            "few_labels",
+            f"The number of confirmed positives is only {n_labeled}; figures that rest on them are very uncertain.",
+            "Confirm more positives, or read those figures with their intervals.",
+        )
+    if figures["unsuspected_labeled"] >= MANY_UNSUSPECTED:
+        yield _warning(
+            "unsuspected_labeled",
+            f"{_percent(figures['unsuspected_labeled'])} of the confirmed positives are rows that no rule suspects.",
+            "Look at these rows: a rule is missing, or the rules describe another kind of positive.",
+        )
+    if figures["labeled_rule_mean"] < figures["unlabeled_mean"]:
+        yield _warning(
+            "labels_against_rules",
+            f"The rules believe less of confirmed positives ({figures['labeled_rule_mean']:.3f} on average) than of "
+            f"the other rows ({figures['unlabeled_mean']:.3f}).",
+            "Check the direction of the rules and which value of the label means confirmed.",
+        )
+    follows = getattr(soft_labels, "labels_follow_rules", False)
+    if follows or (soft_labels.matrix is not None and labels_follow_rules(soft_labels.matrix, soft_labels.is_labeled)):
+        yield Finding("labels_follow_rules", Severity.INFO, CHOSEN_BY_RULES, "Check some rows at random.")
+
+
+def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
+    ceiling = figures["ceiling"]
+    if np.isnan(ceiling):
+        yield Finding(
+            "one_sided",
+            Severity.ERROR,
+            f"S is {figures['mean']:g} in every row, so positives and negatives cannot be told apart.",
+            "Add a rule that fires on some rows, or labelled positives.",
+        )
+        return
+    if ceiling < LOW_CEILING:
+        yield _warning(
+            "low_ceiling",
+            f"The ceiling of AUC_SPU is {ceiling:.3f}: even the best model can hardly be told from a coin.",
+            "Make beliefs differ more between rows: sharper rules, or a lower floor.",
+        )
+    if figures["share_between"] == 0.0:
+        yield Finding(
+            "never_between",
+            Severity.INFO,
+            "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
+            "Add rules with beliefs between 0 and 1 where you are not sure.",
+        )
+    elif 1 < figures["levels"] <= FEW_LEVELS:
+        yield _warning(
+            "few_levels",
+            f"S has only {figures['levels']} different values among unconfirmed rows. Rows with the same S cannot be "
+            "ranked by it, so a model with the best AUC_SPU can still rank them wrongly.",
+            "Judge models by known-positive AUC as well. More rules, or beliefs that rise with a column, help.",
+        )
+    if figures["share_at_floor"] >= ALMOST_ALL:
+        yield Finding(
+            "mostly_floor",
+            Severity.INFO,
+            f"{_percent(figures['share_at_floor'])} of the rows are neither confirmed nor suspected by a rule.",
+            "That is usual for rare positives; otherwise add rules with a wider reach.",
+        )
+
+
+def _about_prior(figures: dict[str, Any], prior: tuple[float, float]) -> Iterator[Finding]:
+    """A gap says that beliefs or prior are wrong, not which: an upper estimate must not talk anybody into beliefs."""
+    mean, (lowest, highest) = figures["mean"], prior
+    if not lowest / PRIOR_FACTOR <= mean <= PRIOR_FACTOR * highest:
+        said = f"{lowest:.1%}" if lowest == highest else f"{lowest:.1%} to {highest:.1%}"
+        yield _warning(
+            "mean_far_from_prior",
+            f"The mean soft label expects {mean:.1%} positives, far {'above' if mean > highest else 'below'} the share "
+            f"of positives that was given ({said}).",
+            "Check first where that share comes from. Change beliefs only if you know it better than your rules.",
+        )
+
+
+def _warning(code: str, message: str, advice: str) -> Finding:
+    return Finding(code, Severity.WARNING, message, advice)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if values.size else float("nan")
+
+
+MANY_ROWS = 100_000
+GRID = 2**16
+
+
+def leave_one_rule_out(
+    matrix: RuleMatrix, is_labeled: Any, combine: str = "noisy_or", floor: float = 0.0
+) -> pd.DataFrame:
+    """One line per rule: S without it, compared with S of all rules.
+
+    mean_change and ceiling_change: E[S] and the ceiling without the rule, minus those with it (NaN where a ceiling is
+    undefined). rows_changed: share of rows whose S differs. rank_correlation: Spearman's between both S; 1 means that
+    the rule does not change the order of the rows, however much it changes the values.
+
+    >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.0, 0.2], [0.0, 0.2], [0.0, 0.0]])
+    >>> leave_one_rule_out(matrix, [False] * 4)[["mean_change", "rows_changed"]]
+          mean_change  rows_changed
+    rule
+    a          -0.125          0.25
+    b          -0.100          0.50
+    """
+    whole = _Ordered(assign_soft_labels(matrix, is_labeled, combine, floor).value)
+    lines = []
+    for name in matrix.names:
+        rest = _Ordered(assign_soft_labels(matrix.without(name), is_labeled, combine, floor).value)
+        lines.append(
+            {
+                "mean_change": rest.soft_label.mean() - whole.soft_label.mean(),
+                "ceiling_change": rest.ceiling - whole.ceiling,
+                "rows_changed": np.mean(rest.soft_label != whole.soft_label),
+                "rank_correlation": _correlation(rest.rank, whole.rank),
+            }
+        )
+    columns = ["mean_change", "ceiling_change", "rows_changed", "rank_correlation"]
+    return pd.DataFrame(lines, columns=columns, index=pd.Index(matrix.names, name="rule"), dtype=float)
+
+
+def ceiling_or_nan(soft_label: np.ndarray, rows: np.ndarray | None = None) -> float:
+    """The ceiling, or NaN where all rows are 0 or all are 1 and it is undefined; `rows` counts equal ones."""
+    try:
+        return auc_spu_ceiling(soft_label, sample_weight=rows)
+    except SoftLabelError:
+        return float("nan")
+
+
+class _Ordered:
+    """Soft labels with their middle ranks and their ceiling, both from the counts of equal values."""
+
+    def __init__(self, soft_label: np.ndarray) -> None:
+        self.soft_label = soft_label
+        if soft_label.size > MANY_ROWS:
+            # Counting on a fine grid needs no sort; it moves S by at most 1/131072.
+            position = np.rint(soft_label * GRID).astype(np.int64)
+            count, values = np.bincount(position, minlength=GRID + 1), np.arange(GRID + 1) / GRID
+        else:
+            values, position, count = np.unique(soft_label, return_inverse=True, return_counts=True)
+        self.rank = (np.cumsum(count) - (count - 1) / 2)[position]
+        present = count > 0
+        self.ceiling = ceiling_or_nan(values[present], count[present].astype(np.float64))
+
+
+def _correlation(left: np.ndarray, right: np.ndarray) -> float:
+    left, right = left - left.mean(), right - right.mean()
+    scale = np.sqrt((left * left).sum() * (right * right).sum())
+    return float((left * right).sum() / scale) if scale > 0 else float("nan")

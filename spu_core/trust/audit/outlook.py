@@ -1,0 +1,148 @@
+"""What an audit will tell, before any row is checked: the expected interval for each number of checks.
+
+The figures hold if the beliefs of the plan are right. If they are not, the estimate of the audit is still valid (its
+drawing probabilities are known), but its interval can be wider or narrower than predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from spu_core.trust.audit.estimate import AuditFigure, figure_of
+from spu_core.trust.audit.plan import (
+    FEWEST_CHECKS,
+    AuditPlan,
+    allocate,
+    choose_strata,
+    plan_audit,
+    planned_influence,
+    spread_of,
+)
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import target_named
+from spu_core.trust.audit.totals import Audited
+
+MOST_ROWS = 20_000
+SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What `checks` checks are expected to give: standard errors as planned and with rows drawn plainly at random."""
+
+    checks: int
+    standard_error: float
+    simple_error: float
+
+    @property
+    def gain(self) -> float:
+        """How many times as many checks plain random drawing would need for the same standard error."""
+        return (self.simple_error / self.standard_error) ** 2 if self.standard_error > 0 else float("inf")
+
+
+def outlook(population: Population, checks: int, target: str = "true_auc") -> Outlook:
+    """Expected standard errors of a target under the beliefs of the plan.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1) * 0.2, threshold=0.9)
+    >>> outlook(rows, 100, "precision").gain > 1.0
+    True
+    """
+    strata = choose_strata(population, checks, target)
+    stratum = strata.assign(population)
+    sizes = np.bincount(stratum[population.is_open], minlength=strata.count)
+    spread = spread_of(population, stratum, target)
+    drawn = allocate(checks, sizes, spread)
+    variance = (sizes**2 * (1.0 - drawn / np.maximum(sizes, 1)) * spread**2 / np.maximum(drawn, 1)).sum()
+    return Outlook(checks, float(np.sqrt(variance)), _simple_error(population, checks, target))
+
+
+def expected_bounds(
+    population: Population, checks: int, target: str = "true_auc", *, level: float = 0.95
+) -> tuple[float, float]:
+    """The bounds to expect after so many checks: those of imagined audits, else those of normal theory.
+
+    Audits are imagined on a sample of the rows, which can hold only so many checks.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1) * 0.2, threshold=0.9)
+    >>> low, high = expected_bounds(rows, 100, "prior")
+    >>> 0.0 < low < 0.1 < high < 0.3
+    True
+    """
+    table = outlook_table(population, target, (checks,), level=level)
+    if len(table):
+        return float(table["low"].iloc[0]), float(table["high"].iloc[0])
+    figure = target_named(target)
+    total = float((figure.column(population) * population.belief).sum())
+    middle = float(figure.value(total, float(population.belief.sum()), population))
+    reach = float(ndtri(0.5 + 0.5 * level)) * outlook(population, checks, target).standard_error
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
+
+
+def outlook_table(
+    population: Population,
+    target: str = "true_auc",
+    sizes: Sequence[int] = SIZES,
+    *,
+    level: float = 0.95,
+    draws: int = 9,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """A line for each number of checks: the bounds to expect (the median of `draws` imagined audits, exact limits where
+    positives are few), the normal half-width, that of plain random drawing, and the gain."""
+    planned = population.sample(MOST_ROWS, seed)
+    room = int(planned.is_open.sum())
+    reach = float(ndtri(0.5 + 0.5 * level))
+    lines = []
+    for checks in sizes:
+        if not FEWEST_CHECKS <= checks <= room:
+            continue
+        expected = outlook(planned, checks, target)
+        imagined = [
+            imagine(planned, plan_audit(planned, checks, target, level=level, seed=at), at) for at in range(draws)
+        ]
+        lines.append(
+            {
+                "checks": checks,
+                "estimate": float(np.median([figure.estimate for figure in imagined])),
+                "low": float(np.median([figure.low for figure in imagined])),
+                "high": float(np.median([figure.high for figure in imagined])),
+                "width": float(np.median([figure.high - figure.low for figure in imagined])),
+                "half_width": reach * expected.standard_error,
+                "simple_half_width": reach * expected.simple_error,
+                "gain": expected.gain,
+                "is_exact": sum(figure.is_exact for figure in imagined) > draws / 2,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def imagine(population: Population, plan: AuditPlan, seed: int = 0) -> AuditFigure:
+    """The target as an audit would estimate it if verdicts came out as often positive as believed."""
+    stratum = plan.strata.assign(population)
+    place = np.searchsorted(population.row, np.sort(plan.rows))
+    verdict = np.random.default_rng([seed, 7]).random(place.size) < population.belief[place]
+    audited = Audited(population, stratum, place, verdict.astype(np.float64))
+    return figure_of(audited, plan.target, level=plan.level)
+
+
+def _simple_error(population: Population, checks: int, target: str) -> float:
+    """The standard error of counting rows drawn at random, without strata and without expectations."""
+    rows = population.is_open
+    influence, belief = planned_influence(population, target)[rows], population.belief[rows]
+    if target_named(target).flagged_only:
+        # Plain drawing estimates a share among flagged rows by those that it happens to meet.
+        flagged = population.is_flagged[rows]
+        belief, met = belief[flagged], checks * flagged.mean()
+        known = population.is_flagged.sum() - belief.size
+        share = belief.size / (belief.size + known)
+        return float(share * np.sqrt(belief.mean() * (1.0 - belief.mean()) / max(met, 1.0)))
+    size = belief.size
+    variance = (influence**2 * belief).mean() - (influence * belief).mean() ** 2
+    return float(size * np.sqrt((1.0 - checks / size) * variance / checks))

@@ -1,0 +1,328 @@
+"""An audit plan: which n rows to check by hand, so that one figure becomes as precise as n checks allow.
+
+Rows are drawn by strata: bands of the score, cut at the threshold, each cut again by the soft label. The cuts share out
+√(p(1−p)), the uncertainty about the rows, in equal parts: a thousand rows that are almost surely negative need one
+stratum, a hundred uncertain ones need several.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from spu_core.checks import check_share
+from spu_core.errors import AssumptionError
+from spu_core.rules import parse_json
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import target_named
+
+KNOWN = -1
+FEWEST_ROWS = 10
+
+
+@dataclass(frozen=True)
+class Strata:
+    """`score_edges` part the scores into bands (a row on an edge belongs below); `soft_edges` part each band by S."""
+
+    score_edges: tuple[float, ...]
+    soft_edges: tuple[tuple[float, ...], ...]
+
+    @property
+    def count(self) -> int:
+        return sum(len(edges) + 1 for edges in self.soft_edges)
+
+    def assign(self, population: Population) -> np.ndarray:
+        """The stratum of each row, counted from low scores to high; −1 for rows that are known."""
+        band = np.searchsorted(self.score_edges, population.score, side="left")
+        stratum = np.full(population.size, KNOWN)
+        first = 0
+        for place, edges in enumerate(self.soft_edges):
+            rows = population.is_open & (band == place)
+            stratum[rows] = first + np.searchsorted(edges, population.soft_label[rows], side="left")
+            first += len(edges) + 1
+        return stratum
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each stratum holds, in words."""
+        scores, found = (-np.inf, *self.score_edges, np.inf), []
+        for place, edges in enumerate(self.soft_edges):
+            band = _range("score", scores[place], scores[place + 1])
+            limits = (-np.inf, *edges, np.inf)
+            found += [f"{band}, {_range('S', limits[at], limits[at + 1])}" for at in range(len(edges) + 1)]
+        return tuple(name.removesuffix(", any S") for name in found)
+
+
+def make_strata(population: Population, most: int) -> Strata:
+    """At most about `most` strata of the rows that are not known.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows = Population.of(rng.random(500), rng.random(500).round(1), threshold=0.8)
+    >>> strata = make_strata(rows, 6)
+    >>> 0.8 in strata.score_edges, 2 <= strata.count <= 6
+    (True, True)
+    """
+    rows = population.is_open
+    score, soft_label = population.score[rows], population.soft_label[rows]
+    doubt = np.sqrt(population.belief[rows] * (1.0 - population.belief[rows]))
+    parts = 1 if most < 4 else 2 if most < 12 else 3
+    edges = _score_edges(score, doubt, population.threshold, max(2, most // parts))
+    band = np.searchsorted(edges, score, side="left")
+    soft_edges = tuple(_cuts(soft_label[band == place], doubt[band == place], parts) for place in range(len(edges) + 1))
+    return Strata(edges, soft_edges)
+
+
+def _score_edges(score: np.ndarray, doubt: np.ndarray, threshold: float, bands: int) -> tuple[float, ...]:
+    """The threshold is always an edge where rows lie on both sides, so that flagged rows are a union of strata."""
+    above = score > threshold
+    if not above.any() or above.all():
+        return _cuts(score, doubt, bands)
+    share = doubt[above].sum() / doubt.sum()
+    upper = min(max(1, round(bands * share)), bands - 1)
+    low = _cuts(score[~above], doubt[~above], bands - upper)
+    return (*low, threshold, *_cuts(score[above], doubt[above], upper))
+
+
+def _cuts(values: np.ndarray, doubt: np.ndarray, parts: int) -> tuple[float, ...]:
+    """Edges that share out the doubt equally; fewer where values tie or a part would have hardly any rows."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(doubt[order])
+    wanted = reached[-1] * np.arange(1, parts) / parts
+    edges: list[float] = []
+    before = 0
+    for edge in np.unique(values[order][np.searchsorted(reached, wanted)]):
+        below = int(np.count_nonzero(values <= edge))
+        if below - before >= FEWEST_ROWS and values.size - below >= FEWEST_ROWS:
+            edges.append(float(edge))
+            before = below
+    return tuple(edges)
+
+
+def _range(name: str, low: float, high: float) -> str:
+    if np.isinf(low):
+        return f"any {name}" if np.isinf(high) else f"{name} ≤ {high:.3g}"
+    return f"{name} > {low:.3g}" if np.isinf(high) else f"{low:.3g} < {name} ≤ {high:.3g}"
+
+
+SCHEMA = 1
+PROPORTIONAL_SHARE = 0.2
+FEWEST_PER_STRATUM = 2
+ENOUGH_POSITIVES = 5.0
+MOST_STRATA = 12
+FEWEST_CHECKS = 10
+
+
+@dataclass(frozen=True)
+class AuditPlan:
+    """A drawn sample; equal rows, settings and seed give the equal plan.
+
+    `rows` are the drawn rows of the table in the (random) order in which to check them, `row_stratum` the stratum of
+    each; stratum h has `sizes[h]` rows, of which `drawn[h]` are drawn. `population` tells whether scores and soft
+    labels are still those that the plan was made for.
+    """
+
+    target: str
+    level: float
+    seed: int
+    threshold: float
+    strata: Strata
+    sizes: tuple[int, ...]
+    drawn: tuple[int, ...]
+    rows: tuple[int, ...]
+    row_stratum: tuple[int, ...]
+    population: str
+    prior: float | None = None
+
+    @property
+    def checks(self) -> int:
+        return len(self.rows)
+
+    @property
+    def code(self) -> str:
+        """A short name that a review list carries, so that it cannot be returned to another audit."""
+        return sha256(self.to_json().encode()).hexdigest()[:8]
+
+    @property
+    def inclusion(self) -> np.ndarray:
+        """The chance with which each drawn row was drawn."""
+        chance = np.array(self.drawn) / np.maximum(np.array(self.sizes), 1)
+        return chance[np.array(self.row_stratum, dtype=int)]
+
+    def strata_of(self, population: Population) -> np.ndarray:
+        """The stratum of each row; refused where scores or soft labels are no longer those of the plan."""
+        if fingerprint(population) != self.population:
+            raise AssumptionError(
+                "This audit was drawn by other scores, soft labels or labels than those at hand; "
+                "open it with the run and the rules that it was made from."
+            )
+        return self.strata.assign(population)
+
+    def to_json(self) -> str:
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> AuditPlan:
+        """A plan from untrusted JSON: anything but a whole plan is refused; nothing is run as code."""
+        data = parse_json(text, what="The audit plan", error=AssumptionError)
+        if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
+            raise AssumptionError(f'An audit plan is a JSON object that says "schema": {SCHEMA}.')
+        try:
+            strata = data.pop("strata")
+            read: dict[str, Any] = {name: tuple(data.pop(name)) for name in ("sizes", "drawn", "rows", "row_stratum")}
+            edges = tuple(map(float, strata["score_edges"])), tuple(tuple(map(float, e)) for e in strata["soft_edges"])
+            plan = cls(strata=Strata(*edges), **read, **data)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise AssumptionError(f"The audit plan is not whole: {type(problem).__name__} {problem}.") from None
+        plan._check()
+        return plan
+
+    def _check(self) -> None:
+        whole = all(isinstance(number, int) for number in (*self.sizes, *self.drawn, *self.rows, *self.row_stratum))
+        fits = len(self.sizes) == len(self.drawn) == self.strata.count and len(self.rows) == len(self.row_stratum)
+        counted = whole and fits and np.bincount(self.row_stratum, minlength=self.strata.count).tolist()
+        if not counted or tuple(counted) != self.drawn or len(set(self.rows)) != len(self.rows):
+            raise AssumptionError("The audit plan contradicts itself: its rows are not those that its strata count.")
+        target_named(self.target)
+        check_share(self.level, "level")
+
+
+def plan_audit(
+    population: Population,
+    checks: int,
+    target: str = "true_auc",
+    *,
+    level: float = 0.95,
+    seed: int = 0,
+    prior: float | None = None,
+) -> AuditPlan:
+    """Draw `checks` rows so that the target becomes as sure as possible.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1), threshold=0.9)
+    >>> plan = plan_audit(rows, 100, "precision")
+    >>> plan.checks, plan == plan_audit(rows, 100, "precision"), plan == AuditPlan.from_json(plan.to_json())
+    (100, True, True)
+    """
+    level = check_share(level, "level")
+    checks = _check_count(checks, int(population.is_open.sum()))
+    strata = choose_strata(population, checks, target)
+    stratum = strata.assign(population)
+    sizes = np.bincount(stratum[population.is_open], minlength=strata.count)
+    drawn = allocate(checks, sizes, spread_of(population, stratum, target))
+    rng = np.random.default_rng(seed)
+    places = np.concatenate(
+        [rng.choice(np.flatnonzero(stratum == h), count, replace=False) for h, count in enumerate(drawn)]
+    )
+    # In random order a reviewer learns nothing from the place of a row, and tires evenly over the strata.
+    places = rng.permutation(places)
+    return AuditPlan(
+        target=target_named(target).key,
+        level=level,
+        seed=seed,
+        threshold=population.threshold,
+        strata=strata,
+        sizes=tuple(sizes.tolist()),
+        drawn=tuple(drawn.tolist()),
+        rows=tuple(population.row[places].tolist()),
+        row_stratum=tuple(stratum[places].tolist()),
+        population=fingerprint(population),
+        prior=prior,
+    )
+
+
+def choose_strata(population: Population, checks: int, target: str) -> Strata:
+    """As many strata as still leave five expected positives in each; where none do, a handful."""
+    for most in (MOST_STRATA, 9, 6):
+        if most * 8 > checks:
+            continue
+        strata = make_strata(population, most)
+        stratum = strata.assign(population)
+        sizes = np.bincount(stratum[population.is_open], minlength=strata.count)
+        spread = spread_of(population, stratum, target)
+        drawn = allocate(checks, sizes, spread)
+        enough = expected_positives(population, stratum, drawn) >= ENOUGH_POSITIVES
+        # Strata without spread say nothing about the target: precision does not ask about rows that are not flagged.
+        if (enough | (spread == 0.0)).all():
+            return strata
+    return make_strata(population, 4)
+
+
+def allocate(checks: int, sizes: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """Checks per stratum: a fifth by size, the rest by size × spread; at least two each, never more than there are.
+
+    >>> allocate(100, np.array([900, 100]), np.array([0.1, 0.9])).tolist()
+    [58, 42]
+    """
+    sizes = np.asarray(sizes)
+    by_size = PROPORTIONAL_SHARE * checks * sizes / sizes.sum()
+    # A fifth by size is promised to every stratum, whatever the others need.
+    least = np.minimum(np.maximum(FEWEST_PER_STRATUM, np.floor(by_size + 1e-9).astype(int)), sizes)
+    weight = sizes * np.asarray(spread)
+    by_doubt = weight / weight.sum() if weight.sum() > 0 else sizes / sizes.sum()
+    wanted = by_size + (1.0 - PROPORTIONAL_SHARE) * checks * by_doubt
+    found = np.clip(wanted, least, sizes)
+    for _ in range(100):
+        gap = checks - found.sum()
+        free = (found < sizes) if gap > 0 else (found > least)
+        if abs(gap) < 1e-9 or not free.any():
+            break
+        share = np.where(free, np.maximum(wanted, 1e-9), 0.0)
+        found = np.clip(found + gap * share / share.sum(), least, sizes)
+    return _rounded(found, min(checks, int(sizes.sum())), least, sizes)
+
+
+def spread_of(population: Population, stratum: np.ndarray, target: str) -> np.ndarray:
+    """The expected standard deviation, within each stratum, of what a check adds to the target beyond expectation."""
+    influence = planned_influence(population, target)
+    variance = influence**2 * population.belief * (1.0 - population.belief)
+    rows = stratum >= 0
+    count = np.bincount(stratum[rows])
+    return np.sqrt(np.bincount(stratum[rows], weights=variance[rows]) / np.maximum(count, 1))
+
+
+def planned_influence(population: Population, target: str) -> np.ndarray:
+    """The linear part of a target where every row is as positive as it is believed to be."""
+    figure = target_named(target)
+    total = float((figure.column(population) * population.belief).sum())
+    return figure.influence(population, total, float(population.belief.sum()))
+
+
+def expected_positives(population: Population, stratum: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """How many positives the checks of each stratum are expected to find; infinite where every row is checked."""
+    rows = stratum >= 0
+    count = np.bincount(stratum[rows], minlength=drawn.size)
+    mean = np.bincount(stratum[rows], weights=population.belief[rows], minlength=drawn.size) / np.maximum(count, 1)
+    return np.where(drawn >= count, np.inf, drawn * mean)
+
+
+def fingerprint(population: Population) -> str:
+    """What tells these scores, soft labels and known rows from others."""
+    found = sha256()
+    for part in (population.score, population.soft_label, population.is_known, population.row):
+        found.update(np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()[:32]
+
+
+def _check_count(checks: Any, rows: int) -> int:
+    if isinstance(checks, bool) or not isinstance(checks, int | np.integer) or checks < FEWEST_CHECKS:
+        raise AssumptionError(f"An audit needs at least {FEWEST_CHECKS} checks, got {checks!r}.")
+    if checks > rows:
+        raise AssumptionError(f"{checks:,} checks were asked for, but only {rows:,} rows are not known yet.")
+    return int(checks)
+
+
+def _rounded(found: np.ndarray, total: int, least: np.ndarray, most: np.ndarray) -> np.ndarray:
+    """Whole numbers with the same sum: the largest remainders are rounded up."""
+    whole = np.floor(found + 1e-9).astype(int)
+    for place in np.argsort(whole - found, kind="stable"):
+        if whole.sum() < total and whole[place] < most[place]:
+            whole[place] += 1
+    while whole.sum() < total:
+        whole[np.argmax(most - whole)] += 1
+    while whole.sum() > total and (whole > least).any():
+        whole[np.argmax(whole - least)] -= 1
+    return whole

@@ -1,0 +1,125 @@
+"""Outcome files that reviewers send back: one line per user; unknown users and open checks are named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.errors import TableError
+from spu_core.labels.check_log import OUTCOME_WORDS
+from spu_core.trust.outcomes.ratios import WORDS
+
+USER_COLUMNS, OUTCOME_COLUMNS, DAY_COLUMNS = ("user", "id"), ("outcome", "result"), ("day", "date")
+SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeLine:
+    """What was found for one row of the queue; `day` is an ISO date or empty."""
+
+    row: int
+    user: str
+    outcome: str
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeFile:
+    """Lines that fit the queue, users that are not in it, and how many lines have no outcome yet."""
+
+    lines: tuple[OutcomeLine, ...]
+    unknown: tuple[str, ...]
+    open: int
+
+    @property
+    def sentence(self) -> str:
+        """What was read, in words."""
+        counts = {word: sum(line.outcome == word for line in self.lines) for word in ("admitted", "failed", "passed")}
+        shown = ", ".join(f"{count:,} {word}" for word, count in counts.items())
+        words = f"{len(self.lines):,} outcomes ({shown})"
+        if self.open:
+            words += f"; {self.open:,} lines have none yet"
+        if self.unknown:
+            words += f"; {len(self.unknown):,} users are not in this queue: {_few(self.unknown)}"
+        return f"{words}."
+
+
+def read_outcomes(frame: pd.DataFrame, rows: Mapping[str, int]) -> OutcomeFile:
+    """Match the lines of a file with a queue; `rows` leads from the name of each user in the queue to its row.
+
+    The file needs the columns user (or id) and outcome (or result), and may have day (or date). Outcomes are admitted,
+    failed, skipped (the same as failed) and passed; a line without one is still open. A word that is none of them, a
+    day that is no date and a user with two lines are refused, since guessing would falsify the ratios.
+
+    >>> frame = pd.DataFrame({"user": ["a", "b", "x"], "outcome": ["Admit", None, "pass"]})
+    >>> found = read_outcomes(frame, {"a": 4, "b": 9})
+    >>> found.lines, found.unknown, found.open
+    ((OutcomeLine(row=4, user='a', outcome='admitted', day=''),), ('x',), 1)
+    """
+    user, outcome = _column(frame, USER_COLUMNS, "user"), _column(frame, OUTCOME_COLUMNS, "outcome")
+    day = next((frame[name] for name in frame.columns if str(name).strip().lower() in DAY_COLUMNS), None)
+    names = [_name(value, rows) for value in user]
+    words = [_word(value, line) for line, value in enumerate(outcome, 2)]
+    _refuse_twice(names)
+    days = [""] * len(names) if day is None else [_day(value, line) for line, value in enumerate(day, 2)]
+    known = [place for place, name in enumerate(names) if name in rows and words[place]]
+    return OutcomeFile(
+        tuple(OutcomeLine(rows[names[at]], names[at], words[at], days[at]) for at in known),
+        tuple(name for name in names if name and name not in rows),
+        sum(name in rows and not word for name, word in zip(names, words, strict=True)),
+    )
+
+
+def _column(frame: pd.DataFrame, wanted: tuple[str, ...], what: str) -> pd.Series:
+    for name in frame.columns:
+        if str(name).strip().lstrip("\ufeff").lower() in wanted:
+            return frame[name]
+    found = ", ".join(repr(str(name)) for name in frame.columns[:8])
+    raise TableError(f"The file of outcomes has no column {what!r}; it has {found}.")
+
+
+def _name(value: Any, rows: Mapping[str, int]) -> str:
+    """The name as the queue writes it: whole numbers without a decimal point, without a spreadsheet's apostrophe."""
+    if value is None or value != value or value is pd.NA:
+        return ""
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    text = str(int(value)) if is_whole else str(value).strip()
+    bare = text.removeprefix("'")
+    return bare if text not in rows and bare in rows else text
+
+
+def _word(value: Any, line: int) -> str:
+    """The outcome in our own word; empty where there is none yet."""
+    if value is None or value != value or value is pd.NA or not str(value).strip():
+        return ""
+    word = str(value).strip().lower()
+    if word not in OUTCOME_WORDS:
+        known = ", ".join(sorted({"admitted", "failed", "skipped", "passed"}))
+        raise TableError(f"Line {line} has the outcome {str(value)[:40]!r}, which is none of {known}.")
+    return WORDS[OUTCOME_WORDS[word]]
+
+
+def _day(value: Any, line: int) -> str:
+    if value is None or value is pd.NaT or value != value or not str(value).strip():
+        return ""
+    try:
+        return pd.Timestamp(value).date().isoformat()
+    except (ValueError, TypeError):
+        raise TableError(f"Line {line} has the day {str(value)[:40]!r}, which is no date; write 2026-03-31.") from None
+
+
+def _refuse_twice(names: list[str]) -> None:
+    seen: dict[str, int] = {}
+    for line, name in enumerate(names, 2):
+        if name and name in seen:
+            raise TableError(f"User {name!r} stands in lines {seen[name]} and {line}; each user has one outcome.")
+        seen[name] = line
+
+
+def _few(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return ", ".join(repr(name) for name in names[:SHOWN]) + more

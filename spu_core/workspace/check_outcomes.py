@@ -1,0 +1,240 @@
+"""Review queues, outcomes of checks and what was learnt from them. Earlier outcomes are kept; the last one counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar
+
+from spu_core.checks import check_choice
+from spu_core.errors import WorkspaceError
+from spu_core.workspace import storage_errors
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.records import Clock, OutcomeRecord, _Record, clean_name, new_id, to_json
+
+OUTCOMES = ("admitted", "failed", "passed")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRecord(_Record):
+    """A stored queue: `plan` says how it was filled, and from which runs, rules and rows."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"plan"})
+    id: str
+    dataset: str
+    name: str
+    plan: Mapping[str, Any]
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QueueEntry(_Record):
+    """One user to check, with the arm that asked for it and the reasons a reviewer is shown."""
+
+    row: int
+    user: str
+    arm: str
+    score: float | None
+    soft_label: float | None
+    reasons: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutcome:
+    """How the check of one row ended; `day` is an ISO date or empty."""
+
+    row: int
+    outcome: str
+    day: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """The review queues of a workspace."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def save(self, dataset: str, name: str, plan: Mapping[str, Any], entries: Sequence[QueueEntry]) -> QueueRecord:
+        """Keep a queue with its entries, all or none."""
+        token = new_id()
+        with self.catalogue.transaction() as rows:
+            if rows.execute("SELECT 1 FROM datasets WHERE id = ?", (dataset,)).fetchone() is None:
+                raise storage_errors.unknown("dataset", dataset)
+            rows.execute(
+                "INSERT INTO queues (id, dataset, name, plan, made) VALUES (?, ?, ?, ?, ?)",
+                (token, dataset, clean_name(name), to_json(plan, "plan"), self._now()),
+            )
+            rows.executemany(
+                "INSERT INTO queue_entries (queue, row, user, arm, score, soft_label, reasons) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(token, e.row, e.user, e.arm, e.score, e.soft_label, e.reasons) for e in entries],
+            )
+        return self.get(token)
+
+    def get(self, token: str) -> QueueRecord:
+        row = self.catalogue.row("SELECT * FROM queues WHERE id = ?", token)
+        if row is None:
+            raise storage_errors.unknown("queue", token)
+        return QueueRecord.from_row(row)
+
+    def list(self, *datasets: str) -> tuple[QueueRecord, ...]:
+        """The queues of these datasets, the newest first."""
+        marks = ", ".join("?" * len(datasets))
+        rows = self.catalogue.rows(f"SELECT * FROM queues WHERE dataset IN ({marks}) ORDER BY seq DESC", *datasets)
+        return tuple(QueueRecord.from_row(row) for row in rows)
+
+    def entries(self, token: str) -> tuple[QueueEntry, ...]:
+        """Whom the queue asks to check, in the order they were put into it."""
+        rows = self.catalogue.rows("SELECT * FROM queue_entries WHERE queue = ? ORDER BY seq", token)
+        return tuple(QueueEntry.from_row(row) for row in rows)
+
+    def record(self, token: str, outcomes: Iterable[CheckOutcome]) -> int:
+        """Keep all of these outcomes or none; a second outcome of a row stands beside the first and counts from now."""
+        made, queue = self._now(), self.get(token)
+        with self.catalogue.transaction() as rows:
+            known = {row["row"] for row in rows.execute("SELECT row FROM queue_entries WHERE queue = ?", (token,))}
+            values = [_values(queue, outcome, known, made) for outcome in outcomes]
+            rows.executemany(
+                "INSERT INTO outcomes (dataset, row, is_positive, detail, made) VALUES (?, ?, ?, ?, ?)", values
+            )
+        return len(values)
+
+    def state(self) -> str:
+        """Changes whenever a queue, an outcome or a feedback is added: part of every cache key about them."""
+        counts = "(SELECT max(seq) FROM outcomes), (SELECT max(seq) FROM queues), (SELECT max(seq) FROM feedbacks)"
+        row = self.catalogue.row(f"SELECT {counts}")
+        return "-".join(str(value or 0) for value in (row or ()))
+
+    def outcomes(self, token: str) -> tuple[OutcomeRecord, ...]:
+        """The standing outcome of each checked row of a queue."""
+        found = {record.row: record for record in self.history(token)}
+        return tuple(found[row] for row in sorted(found))
+
+    def history(self, token: str) -> tuple[OutcomeRecord, ...]:
+        """Every outcome ever recorded for a queue, in the order of recording."""
+        rows = self.catalogue.rows(
+            "SELECT * FROM outcomes WHERE dataset = ? AND json_extract(detail, '$.queue') = ? ORDER BY seq",
+            self.get(token).dataset,
+            token,
+        )
+        return tuple(OutcomeRecord.from_row(row) for row in rows)
+
+    def _now(self) -> str:
+        return self.clock().isoformat()
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackRecord(_Record):
+    """What was made from outcomes: `source` and `target` are datasets, `detail` names queues, rules and numbers."""
+
+    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
+    id: str
+    source: str
+    target: str
+    detail: Mapping[str, Any]
+    made: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Feedbacks:
+    """The lineage of datasets that were made from check outcomes; it outlives the datasets themselves."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def save(self, source: str, target: str, detail: Mapping[str, Any]) -> FeedbackRecord:
+        token = new_id()
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                "INSERT INTO feedbacks (id, source, target, detail, made) VALUES (?, ?, ?, ?, ?)",
+                (token, source, target, to_json(detail, "detail"), self.clock().isoformat()),
+            )
+        return next(found for found in self.list() if found.id == token)
+
+    def list(self) -> tuple[FeedbackRecord, ...]:
+        """All of them, the newest first."""
+        rows = self.catalogue.rows("SELECT * FROM feedbacks ORDER BY seq DESC")
+        return tuple(FeedbackRecord.from_row(row) for row in rows)
+
+    def made_of(self, dataset: str) -> FeedbackRecord | None:
+        """How a dataset came from outcomes; None where it did not."""
+        return next((found for found in self.list() if found.target == dataset), None)
+
+    def family(self, dataset: str) -> tuple[str, ...]:
+        """A dataset with those of the same rows that it was made from, itself first."""
+        found, record = [dataset], self.made_of(dataset)
+        while record is not None and record.source not in found and not record.detail.get("rows_left_out"):
+            found.append(record.source)
+            record = self.made_of(record.source)
+        return tuple(found)
+
+
+def _values(queue: QueueRecord, outcome: CheckOutcome, known: set[int], made: str) -> tuple[Any, ...]:
+    check_choice(outcome.outcome, OUTCOMES, "outcome", WorkspaceError)
+    if outcome.row not in known:
+        raise WorkspaceError(f"Row {outcome.row} is not in queue {queue.name!r}, so its outcome cannot be kept there.")
+    detail = {**outcome.detail, "queue": queue.id, "outcome": outcome.outcome, "day": outcome.day}
+    return queue.dataset, outcome.row, int(outcome.outcome == "admitted"), to_json(detail, "detail"), made
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Row `row` of a dataset was checked; `detail` may say how it was chosen and with which probability."""
+
+    row: int
+    is_positive: bool
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The check outcomes of a workspace."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def add(self, dataset: str, outcomes: Iterable[Outcome]) -> int:
+        """Keep all of these outcomes or none; returns how many."""
+        made = self.clock().isoformat()
+        with self.catalogue.transaction() as rows:
+            found = rows.execute("SELECT n_rows FROM datasets WHERE id = ?", (dataset,)).fetchone()
+            if found is None:
+                raise storage_errors.unknown("dataset", dataset)
+            values = [
+                (
+                    dataset,
+                    _row_inside(outcome.row, found["n_rows"]),
+                    int(bool(outcome.is_positive)),
+                    to_json(outcome.detail, "detail"),
+                    made,
+                )
+                for outcome in outcomes
+            ]
+            rows.executemany(
+                "INSERT INTO outcomes (dataset, row, is_positive, detail, made) VALUES (?, ?, ?, ?, ?)",
+                values,
+            )
+        return len(values)
+
+    def list(self, dataset: str) -> tuple[OutcomeRecord, ...]:
+        """The standing outcome of each checked row, by row."""
+        rows = self.catalogue.rows(
+            "SELECT * FROM outcomes WHERE seq IN (SELECT max(seq) FROM outcomes WHERE dataset = ? GROUP BY row) "
+            "ORDER BY row",
+            dataset,
+        )
+        return tuple(OutcomeRecord.from_row(row) for row in rows)
+
+    def history(self, dataset: str) -> tuple[OutcomeRecord, ...]:
+        """Every outcome ever saved, in the order of saving."""
+        rows = self.catalogue.rows("SELECT * FROM outcomes WHERE dataset = ? ORDER BY seq", dataset)
+        return tuple(OutcomeRecord.from_row(row) for row in rows)
+
+
+def _row_inside(row: int, n_rows: int) -> int:
+    if not 0 <= int(row) < n_rows:
+        raise WorkspaceError(f"Row {row} was checked, but the dataset has rows 0 to {n_rows - 1}.")
+    return int(row)
