@@ -10,7 +10,7 @@ from spu_core.errors import RuleError
 from spu_core.labels import audit_soft_labels, soft_labels_for
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Ramp, ReadyMade, Rule, RuleSet
 from spu_core.tables import open_folder
-from spu_core.tables.selection import quantile_ranks, select
+from spu_core.tables.column_facts import quantile_ranks, select
 from tests.tables.folders import mixed_frame, write_folder
 
 RNG = np.random.default_rng(5)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spu_core.engines.training_cost import TrainEstimate, estimate_training
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_ceiling, roc_spu
@@ -13,24 +14,31 @@ from spu_core.tables import Table
 from spu_core.training import (
     Candidate,
     EarlyStopping,
-    Split,
+    FoldAssignment,
     TrainConfig,
-    TrainEstimate,
     TrainPlan,
     Tuning,
     compare_runs,
     cross_fit,
-    estimate_training,
     make_split,
     permutation_importance,
     segment_table,
     segment_values,
     sketch,
-    tune,
 )
+from spu_core.training.fitting import CandidateFitter
+from spu_core.training.progress import ProgressRange, Reporter
+from spu_core.training.rows import prepare_rows
 
 # A million cells: 50,000 rows of 20 columns. Five folds train on 0.8 of them, and the refit on all.
 MILLION = (50_000, 20)
+
+
+def tune(table, soft_labels, candidate, config=None, on_progress=None):
+    """Search the settings of a candidate once, on all rows."""
+    config = config or TrainConfig(threads=1)
+    fitter = CandidateFitter(candidate, config, Reporter([candidate.name], 1, on_progress))
+    return fitter.tuned(prepare_rows(table, soft_labels, config).rows, ProgressRange())[1]
 
 
 @pytest.fixture(scope="module")
@@ -136,13 +144,6 @@ def test_a_threshold_flags_what_lies_above_it(world, runs):
     assert flagged["rows"].tolist() == [200, 200]
 
 
-def test_a_search_without_a_config_uses_the_usual_one(world):
-    table, soft_labels = world
-    candidate = Candidate("logistic", tuning=Tuning(trials=1, folds=2))
-
-    assert tune(table, soft_labels, candidate) == tune(table, soft_labels, candidate, TrainConfig())
-
-
 def test_settings_of_many_magnitudes_are_searched_on_a_logarithmic_scale(world):
     """On a linear scale between 0.0001 and 1000, a value below 1 would turn up once in a thousand trials."""
     candidate = Candidate("logistic", tuning=Tuning(trials=8, folds=2))
@@ -206,7 +207,7 @@ def test_the_progress_of_a_search_never_falls(world):
     tune(*world, candidate, TrainConfig(threads=1), on_progress=lambda progress: shares.append(progress.share))
 
     assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1.0)
+    assert shares[-1] == pytest.approx(0.5)  # the other half is for the fit with the settings found
 
 
 def test_a_candidate_without_rules_is_given_no_rule_score(world):
@@ -238,7 +239,7 @@ def test_every_point_of_a_sketched_curve_is_one_of_the_whole_curve():
 
 
 def test_folds_cannot_be_changed_afterwards():
-    split = Split(np.array([0, 1, 0, 1]))
+    split = FoldAssignment(np.array([0, 1, 0, 1]))
 
     with pytest.raises(ValueError, match="read-only"):
         split.fold[0] = 1
@@ -285,7 +286,7 @@ def test_a_candidate_that_failed_still_knows_its_rows(world):
     [run] = cross_fit(table, without_labels, ["labeled_vs_rest"], TrainConfig(folds=2, threads=1))
 
     assert run.error
-    assert run.need_rows().split.fold.tolist() == run.fold.tolist()
+    assert run.need_data().split.fold.tolist() == run.fold.tolist()
 
 
 def test_at_most_half_of_the_rows_may_stop_a_training():

@@ -33,11 +33,11 @@ def test_shuffling_the_column_that_rules_read_costs_most(runs):
 
 def test_importance_is_repeated_to_the_bit_and_touches_no_stored_row(runs):
     run = runs["lightgbm"]
-    before = run.need_rows().evidence.features.matrix.copy()
+    before = run.need_data().rows.features.matrix.copy()
     one, two = permutation_importance(run, repeats=2), permutation_importance(run, repeats=2)
 
     assert one.equals(two)
-    np.testing.assert_array_equal(run.need_rows().evidence.features.matrix, before)
+    np.testing.assert_array_equal(run.need_data().rows.features.matrix, before)
 
 
 def test_a_dropped_column_has_no_importance(world, quick):
@@ -82,7 +82,7 @@ def test_methods_without_one_booster_say_what_to_use_instead(runs, world):
     table, _ = world
     with pytest.raises(TrainingError, match="does not end in one booster"):
         shap_values(runs["fused"].fit_all(), table.frame)
-    with pytest.raises(TrainingError, match="no trees that could tell gains"):
+    with pytest.raises(TrainingError, match="has no boosted trees, so no gains"):
         gain_importance(runs["logistic"].fit_all())
     with pytest.raises(TrainingError, match="reads the rule score of each row"):
         shap_values(runs["soft_as_feature"].fit_all(), table.frame)
