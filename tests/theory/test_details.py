@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spu_core.errors import SpuError
 from spu_core.theory import AdmissibleRegion, ScarLink, estimate_monotone_link, estimate_prior
 
 
@@ -57,3 +58,24 @@ def test_negatives_may_have_no_belief_and_positives_full_belief():
     link = ScarLink(prior=0.2, positive_mean=1.0, negative_mean=0.0)
 
     assert link.true_auc(0.9) == pytest.approx(0.9)
+
+
+def test_the_interval_of_a_prior_is_that_of_seed_0_unless_said_otherwise():
+    rng = np.random.default_rng(0)
+    is_labeled, score = rng.random(300) < 0.3, rng.random(300)
+
+    assert estimate_prior(is_labeled, score) == estimate_prior(is_labeled, score, replicates=200, level=0.95, seed=0)
+    assert estimate_prior(is_labeled, score) != estimate_prior(is_labeled, score, seed=1)
+
+
+def test_elkan_and_notos_prior_is_the_labelled_share_over_the_mean_score_of_labelled_rows():
+    found = estimate_prior([True, True, False, False, False], [0.9, 0.7, 0.6, 0.2, 0.1], replicates=2)
+
+    assert found.elkan_noto == pytest.approx(0.4 / 0.8)
+    assert estimate_prior([True, False, False], [1.2, 0.3, 0.1], replicates=2).elkan_noto is None
+
+
+@pytest.mark.parametrize("mean", [0.0, 1.0, 1.5])
+def test_a_region_needs_a_mean_between_0_and_1(mean):
+    with pytest.raises(SpuError, match="mean must"):
+        AdmissibleRegion(mean=mean)

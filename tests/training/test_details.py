@@ -13,6 +13,7 @@ from spu_core.metrics import auc_spu_ceiling, roc_spu
 from spu_core.tables import Table
 from spu_core.training import (
     Candidate,
+    EarlyStopping,
     FoldAssignment,
     TrainConfig,
     TrainPlan,
@@ -206,7 +207,7 @@ def test_the_progress_of_a_search_never_falls(world):
     tune(*world, candidate, TrainConfig(threads=1), on_progress=lambda progress: shares.append(progress.share))
 
     assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1.0)
+    assert shares[-1] == pytest.approx(0.5)  # the other half is for the fit with the settings found
 
 
 def test_a_candidate_without_rules_is_given_no_rule_score(world):
@@ -276,3 +277,20 @@ def test_a_search_prints_nothing(world, capfd):
     tune(*world, Candidate("logistic", tuning=Tuning(trials=1, folds=2)), TrainConfig(threads=1))
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_candidate_that_failed_still_knows_its_rows(world):
+    table, soft_labels = world
+    without_labels = SoftLabels.from_values(soft_labels.rule_score, np.zeros(len(table), dtype=bool))
+
+    [run] = cross_fit(table, without_labels, ["labeled_vs_rest"], TrainConfig(folds=2, threads=1))
+
+    assert run.error
+    assert run.need_data().split.fold.tolist() == run.fold.tolist()
+
+
+def test_at_most_half_of_the_rows_may_stop_a_training():
+    assert EarlyStopping(share=0.5).share == 0.5
+
+    with pytest.raises(TrainingError, match=r"must be at most 0\.5"):
+        EarlyStopping(share=0.51)
