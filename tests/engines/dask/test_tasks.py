@@ -35,7 +35,7 @@ def work():
 
 
 def on(cluster, work, candidates=CANDIDATES, **options):
-    return list(iter_cross_fit(*work, candidates, CONFIG, place=TasksOn(cluster), **options))
+    return list(iter_cross_fit(*work, candidates, CONFIG, executor=TasksOn(cluster), **options))
 
 
 def test_scores_and_figures_are_those_of_this_process(cluster, work):

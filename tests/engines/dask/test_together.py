@@ -93,7 +93,7 @@ def soft_labels(folder):
 
 @pytest.fixture(scope="module")
 def there(cluster, folder, soft_labels):
-    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, place=TogetherOn(cluster)))
+    return list(iter_cross_fit(folder, soft_labels, CANDIDATES, CONFIG, executor=TogetherOn(cluster)))
 
 
 def test_runs_agree_with_local_ones_although_files_hold_different_levels(there, folder, soft_labels):
@@ -154,7 +154,9 @@ def test_one_file_is_enough(cluster, tmp_path):
     rows(600).to_parquet(tmp_path / "only.parquet")
     folder = open_folder(tmp_path, roles=ROLES)
 
-    (run,) = iter_cross_fit(folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, place=TogetherOn(cluster))
+    (run,) = iter_cross_fit(
+        folder, soft_labels_for(folder, RULES), CANDIDATES[:1], CONFIG, executor=TogetherOn(cluster)
+    )
 
     assert run.error is None
     assert np.isfinite(run.score).all()
@@ -203,7 +205,7 @@ def test_a_bundle_scores_a_folder_as_one_process_scores_one_file(cluster, folder
     ],
 )
 def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, soft_labels, candidate, config, words):
-    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, place=TogetherOn(cluster))
+    (run,) = iter_cross_fit(folder, soft_labels, [candidate], config, executor=TogetherOn(cluster))
 
     assert words in run.error
 
