@@ -159,11 +159,12 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
             "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
             "Add rules with beliefs between 0 and 1 where you are not sure.",
         )
-    elif 1 < figures["levels"] <= FEW_LEVELS:
+    elif figures["levels"] <= FEW_LEVELS:
+        values = "only one value" if figures["levels"] == 1 else f"only {figures['levels']} different values"
         yield _warning(
             "few_levels",
-            f"S has only {figures['levels']} different values among unconfirmed rows. Rows with the same S cannot be "
-            "ranked by it, so a model with the best AUC_SPU can still rank them wrongly.",
+            f"S has {values} among unconfirmed rows. Rows with the same S cannot be ranked by it, so a model with the "
+            "best AUC_SPU can still rank them wrongly.",
             "Judge models by known-positive AUC as well. More rules, or beliefs that rise with a column, help.",
         )
     if figures["share_at_floor"] >= ALMOST_ALL:

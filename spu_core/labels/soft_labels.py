@@ -40,7 +40,7 @@ class SoftLabels:
     matrix : RuleMatrix, optional
         What each rule said. None for ready-made values.
     refined_from : ndarray of float, optional
-        The analyst's own S, where `value` was refined by a model.
+        The analyst's own S, where a model has refined `value`.
 
     Raises
     ------
@@ -123,6 +123,12 @@ class SoftLabels:
         parts = (self.value[rows], self.rule_score[rows], self.is_labeled[rows])
         refined_from = None if self.refined_from is None else self.refined_from[rows]
         return SoftLabels(*parts, self.rule_columns, self.combine, self.floor, matrix, refined_from)
+
+    @property
+    def first_suspected_row(self) -> int:
+        """The first unconfirmed row that a rule suspects; 0 where there is none."""
+        suspected = (self.rule_score > self.floor) & ~self.is_labeled
+        return int(suspected.argmax()) if suspected.size else 0
 
     def explain(self, row: int) -> Explanation:
         """Why this row has its S: what each rule, the floor and the label contribute; they add up to S."""

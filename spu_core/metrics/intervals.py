@@ -24,7 +24,24 @@ ENOUGH = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its confidence interval; `warning` says when the interval is too narrow to be trusted."""
+    """An estimate with its confidence interval.
+
+    Parameters
+    ----------
+    estimate, low, high : float
+        The estimate and the ends of the interval.
+    standard_error : float
+        Standard error of the estimate.
+    level : float, default 0.95
+        Confidence level.
+    warning : str, optional
+        Why the interval may be too narrow, for example too few positives.
+
+    Examples
+    --------
+    >>> 0.7 in Interval(0.75, 0.68, 0.81, 0.03)
+    True
+    """
 
     estimate: float
     low: float
@@ -81,7 +98,15 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference(Interval):
-    """AUC_SPU of the first score minus that of the second on the same rows, with a two-sided p-value."""
+    """A paired difference with its confidence interval and a two-sided p-value.
+
+    Parameters
+    ----------
+    estimate, low, high, standard_error, level, warning
+        As in `Interval`.
+    p_value : float
+        Two-sided p-value; NaN where the error is not known.
+    """
 
     p_value: float = float("nan")
 
@@ -163,7 +188,31 @@ def auc_spu_interval(
 def known_positive_auc_interval(
     is_labeled: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """Known-positive AUC with its interval: DeLong's, on confirmed positives against the rest."""
+    """Known-positive AUC with a confidence interval (DeLong's method, with Student's t).
+
+    Parameters
+    ----------
+    is_labeled : array-like of bool
+        Confirmed positives.
+    score : array-like of float
+        Model output; higher means more suspicious.
+    level : float, default 0.95
+        Confidence level.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row (customer, patient). Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> interval = known_positive_auc_interval([1, 1, 1, 0, 0, 0, 0], [9, 7, 3, 4, 2, 1, 0])
+    >>> round(interval.estimate, 3), interval.warning is not None
+    (0.917, True)
+    """
     labels = labels_as_mass(is_labeled)
     return auc_spu_interval(labels, score, level=level, sample_weight=sample_weight, groups=groups)
 

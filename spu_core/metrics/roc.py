@@ -34,10 +34,26 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class RocSpu:
-    """ROC curve whose positives and negatives are counted by soft labels.
+    """ROC curve for soft labels, made by `roc_spu`.
 
-    Point k flags the rows of the k highest distinct scores: `fpr`, `tpr` and `flagged` (number of rows, or their
-    weight) have one more entry than `score`, since point 0 flags nothing.
+    Point k flags the rows of the k highest distinct scores. Point 0 flags nothing, so `fpr`, `tpr` and `flagged` have
+    one entry more than `score`.
+
+    Parameters
+    ----------
+    fpr, tpr : ndarray
+        FPR_SPU and TPR_SPU of each point, from 0 to 1.
+    flagged : ndarray
+        Number (or weight) of flagged rows.
+    score : ndarray
+        Distinct scores, highest first.
+
+    Examples
+    --------
+    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
+    >>> point = curve.at_budget(1)
+    >>> point.flagged, round(point.tpr, 3), point.threshold
+    (1.0, 0.667, 0.65)
     """
 
     fpr: np.ndarray

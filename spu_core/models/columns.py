@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError, TrainingError
-from spu_core.tables.moments import stamps
+from spu_core.tables.reading.values import stamps
 
 LARGEST = float(np.finfo(np.float32).max)
 DAY_NS = 86_400 * 10**9

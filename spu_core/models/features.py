@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -21,6 +21,20 @@ GRID = 257
 SAMPLE = 100_000
 FEWEST_ROWS = 5
 FEWEST_SHARE = 0.01
+
+
+class EncodedRows(Protocol):
+    """Encoded rows that are not in the memory of this process: in a file (`MatrixFile`), or on a cluster."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    def read(self, rows: np.ndarray | None, columns: Any = slice(None)) -> np.ndarray:
+        """Some rows (increasing positions, None = all) and columns, in memory."""
+
+    def every(self, step: int) -> np.ndarray:
+        """Every `step`-th row, with all columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +55,7 @@ class Features:
     active: np.ndarray
 
     @classmethod
-    def of(cls, matrix: np.ndarray | MatrixFile, columns: Sequence[Column] | None = None) -> Features:
+    def of(cls, matrix: np.ndarray | EncodedRows, columns: Sequence[Column] | None = None) -> Features:
         """All rows and columns of a matrix; without `columns` they are numbers called x0…xn."""
         if columns is None:
             columns = [Column(f"x{place}", Family.NUMBER) for place in range(matrix.shape[1])]
@@ -71,12 +85,17 @@ class Features:
     def matrix(self) -> np.ndarray:
         """The chosen rows and columns; not copied when everything is chosen, read into memory where it is a file."""
         matrix = self.store.matrix
-        if isinstance(matrix, MatrixFile):
+        if not isinstance(matrix, np.ndarray):
             return matrix.read(self.rows, self.active)
         # Rows first: scoring asks for few at a time, and must not copy all of them again and again.
         if self.rows is not None:
             matrix = matrix[self.rows]
         return matrix[:, self.active] if self.active.size < matrix.shape[1] else matrix
+
+    def every(self, step: int) -> np.ndarray:
+        """Every `step`-th row of the whole encoded matrix, with all its columns."""
+        matrix = self.store.matrix
+        return matrix[::step] if isinstance(matrix, np.ndarray) else matrix.every(step)
 
     def blocks(self) -> Iterator[Features]:
         """The same view in pieces that fit into memory: itself, unless its matrix is a file."""
@@ -143,7 +162,7 @@ class Features:
 class FeatureStore:
     """The encoded matrix itself, with what has been derived from it so far."""
 
-    matrix: Any  # an array, or a MatrixFile, which answers to indices like one
+    matrix: Any  # an array, or EncodedRows that are elsewhere
     columns: tuple[Column, ...]
     _bins: dict[tuple[int, bytes], Any] = field(default_factory=dict, repr=False)
     _views: dict[bytes, LinearView] = field(default_factory=dict, repr=False)

@@ -72,7 +72,7 @@ class MatrixFile:
     def __getitem__(self, key: Any) -> np.ndarray:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         if isinstance(rows, slice) and rows.start is None and rows.stop is None and (rows.step or 1) > 1:
-            return self._every(rows.step)[:, columns]
+            return self.every(rows.step)[:, columns]
         if isinstance(rows, slice):
             return self.read(np.arange(*rows.indices(self.rows)), columns)
         rows = np.asarray(rows)
@@ -106,8 +106,8 @@ class MatrixFile:
             raise TrainingError(f"The encoded rows in {os.fspath(self.path)!r} are gone or cut off; train again.")
         return found.reshape(-1, self.width)
 
-    def _every(self, step: int) -> np.ndarray:
-        """Every k-th row; cached, since profiles of columns ask for it once per column."""
+    def every(self, step: int) -> np.ndarray:
+        """Every `step`-th row. Kept, since profiles ask for it once per column."""
         if step not in self._samples:
             self._samples.clear()
             self._samples[step] = self.read(np.arange(0, self.rows, step))

@@ -7,7 +7,6 @@ from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
-from spu_core.training.estimate import TrainEstimate, advised_threads, estimate_training
 from spu_core.training.evaluation import EvaluationData
 from spu_core.training.figures import SoftLabelBenefit
 from spu_core.training.folds import FoldAssignment
@@ -51,19 +50,16 @@ __all__ = [
     "RunMetrics",
     "SoftLabelBenefit",
     "TrainConfig",
-    "TrainEstimate",
     "TrainPlan",
     "TrainProgress",
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
-    "advised_threads",
     "best_model",
     "ceiling_curve",
     "compare_runs",
     "cross_fit",
     "estimate_class_prior",
-    "estimate_training",
     "finite_point",
     "gain_importance",
     "iter_cross_fit",

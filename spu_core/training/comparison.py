@@ -233,9 +233,12 @@ def _headline(runs: Sequence[Run]) -> str | None:
     shown = f"{figure} {low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{figure} {low:.2f} to {high:.2f}"
     names, verb = ", ".join(map(repr, worse)), "is" if len(worse) == 1 else "are"
     who = "No model is better" if len(worse) == len(models) else f"{names} {verb} worse"
+    others = [metrics.deciding[1] for name, metrics in models.items() if name not in worse]
+    is_open = bool(others) and not any(found.low > 0.5 for found in others)
+    rest = " No other model is clearly better than chance." if is_open else ""
     return (
-        f"{who} than chance: positives are ranked below other rows on the judged rows ({shown}). The rows may have "
-        "changed over time, or a rule or the label points the wrong way. Such a model is never suggested."
+        f"{who} than chance: positives are ranked below other rows on the judged rows ({shown}).{rest} The rows may "
+        "have changed over time, or a rule or the label points the wrong way. Such a model is never suggested."
     )
 
 

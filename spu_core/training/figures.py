@@ -160,9 +160,8 @@ def soft_label_benefit(runs: Sequence[Run], figures: Mapping[str, Figure]) -> So
     too_few = figures[key].too_few
     if too_few:
         return SoftLabelBenefit("unknown", too_few, key, pair, evidence, caveats)
-    worse = {run.name for run in runs if run.metrics is not None and run.metrics.is_below_chance}
-    if pair.first in worse:
-        unfit = "There is no answer, since even the better candidate is worse than chance on the judged rows."
+    if figures[key].value[pair.first] <= 0.5:
+        unfit = "There is no answer, since even the better candidate is not better than chance on the judged rows."
         return SoftLabelBenefit(
             "unknown", unfit, key, pair, (sentence.removeprefix("Yes: ").removeprefix("No: "), *evidence), caveats
         )

@@ -16,7 +16,7 @@ import pandas as pd
 
 from spu_core.checks import check_groups
 from spu_core.errors import TrainingError
-from spu_core.tables.moments import moment_bits
+from spu_core.tables.reading.values import moment_bits
 from spu_core.training.config import TrainConfig
 
 HELD_OUT = -1

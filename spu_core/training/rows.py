@@ -87,7 +87,7 @@ def prepare_folder(
     split = folder_split(folder, config) if split is None else _check_split(split, len(folder))
     encoder, features = (encode or encode_to_file)(folder)
     rows = _rows(folder, soft_labels, features, weight, groups)
-    notes = _time_notes(folder, config)
+    notes = (*_repeat_notes(folder, split), *_time_notes(folder, config))
     return PreparedData(rows, encoder, split, _random_checks(folder, config), lambda: folder.fingerprint, notes)
 
 
@@ -196,8 +196,14 @@ def _joined(groups: np.ndarray, copies: np.ndarray) -> np.ndarray:
 
 
 def _folder_groups(folder: TableFolder, config: TrainConfig) -> np.ndarray | None:
-    """The group of each row as it is written: a hash of it decides the fold."""
-    return folder.groups if config.group_column is None else _column(folder, config.group_column, "group_column", None)
+    """The group of each row as it is written, whose hash decides the fold. Rows that repeat each other are a group."""
+    groups = (
+        folder.groups if config.group_column is None else _column(folder, config.group_column, "group_column", None)
+    )
+    if folder.repeats is None:
+        return groups
+    copies = folder.repeats.code
+    return copies if groups is None else _joined(check_groups(groups, len(folder)), copies)
 
 
 def _codes(groups: np.ndarray | None) -> np.ndarray | None:
@@ -253,11 +259,12 @@ def _time_notes(table: Table | TableFolder, config: TrainConfig) -> tuple[str, .
     )
 
 
-def _repeat_notes(table: Table, split: FoldAssignment) -> tuple[str, ...]:
+def _repeat_notes(table: Table | TableFolder, split: FoldAssignment) -> tuple[str, ...]:
     """What repeated rows mean for the figures."""
     if table.repeats is None:
         return ()
-    copies, repeated = table.repeats.code, f"{table.repeats.repeated:,} of {len(table):,} rows repeat an earlier row"
+    copies, nearly = table.repeats.code, "nearly " if table.repeats.is_near else ""
+    repeated = f"{table.repeats.repeated:,} of {len(table):,} rows {nearly}repeat an earlier row"
     homes = np.unique(np.column_stack([copies, split.fold]), axis=0)
     if len(homes) == np.unique(copies).size:
         return (f"{repeated}. Rows that repeat each other are in one fold and count as one group.",)

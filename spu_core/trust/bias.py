@@ -71,11 +71,30 @@ class BiasMap:
 def selection_bias(
     table: Table, soft_labels: SoftLabels, *, at_least: float | None = None, level: float = 0.95
 ) -> BiasMap:
-    """Compare confirmed with expected positives in every part of every column that the rules do not read.
+    """Where are confirmed positives more or less frequent than the rules suggest?
 
-    Suspicion is the rule score before labels override it, else confirmed rows would be suspected because they are
-    confirmed. `at_least` defaults to the median of the rule scores above the floor. The expectation gives rows of
-    equal rule score (in fifths) equal chances.
+    In every part of every column that the rules do not read, confirmed positives are compared with the number expected
+    if rows of equal rule score (in fifths) had equal chances of being confirmed.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    soft_labels : SoftLabels
+        Soft labels from rules.
+    at_least : float, optional
+        Only rows whose rule score is at least this. Default: the median of the rule scores above the floor.
+    level : float, default 0.95
+        Confidence level, after Holm's correction.
+
+    Returns
+    -------
+    BiasMap
+
+    Raises
+    ------
+    AssumptionError
+        If there are no confirmed positives or no suspected rows.
     """
     rule_score, labeled = np.asarray(soft_labels.rule_score), np.asarray(soft_labels.is_labeled)
     if not labeled.any():

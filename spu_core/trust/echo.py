@@ -85,7 +85,34 @@ def echo_check(
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> EchoReport:
-    """Cross-fit a candidate with and without the rule columns and compare both with the rules."""
+    """Does a model find something of its own, or does it only repeat the rules?
+
+    The candidate is cross-fitted with and without the columns that the rules read, on the same folds.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    soft_labels : SoftLabels
+        Soft labels from rules that read columns of the table.
+    candidate : Candidate or str
+        The method to check.
+    config : TrainConfig, optional
+        How to train. Default: `TrainConfig()`.
+    on_progress : callable, optional
+        Called with a `TrainProgress` now and then.
+    should_stop : callable, optional
+        Asked now and then; True ends the check.
+
+    Returns
+    -------
+    EchoReport
+
+    Raises
+    ------
+    TrainingError
+        If no rule column is a feature of the table.
+    """
     candidate = Candidate(candidate) if isinstance(candidate, str) else candidate
     kept, dropped = train_twins(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
     return EchoReport(

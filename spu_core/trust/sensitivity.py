@@ -24,6 +24,10 @@ WRONG = 0.2
 FAULTS = ("dropped", "reversed")
 
 
+# Rows times draws that are judged in a few seconds.
+_AFFORDABLE_WORK = 4_000_000
+
+
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
     """AUC_SPU of each run under each draw of the beliefs (`auc`: draws × runs).
@@ -65,6 +69,15 @@ class Sensitivity:
             f"{name!r} is best in {share:.0%} of {len(self.auc)} draws of the beliefs around your own ({how} by each)"
             f"{faults}."
         )
+
+
+def affordable_draws(rows: int) -> int:
+    """How many draws of beliefs over this many rows take a few seconds, from 20 to 200.
+
+    >>> affordable_draws(1_000), affordable_draws(100_000), affordable_draws(10_000_000)
+    (200, 40, 20)
+    """
+    return max(20, min(200, _AFFORDABLE_WORK // max(rows, 1)))
 
 
 def belief_sensitivity(

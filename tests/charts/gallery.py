@@ -30,7 +30,7 @@ from spu_core.metrics import (
 from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
 from spu_core.tables.profiles import histogram, profile_table
-from spu_core.theory import AdmissibleRegion, ScarLink
+from spu_core.theory import ScarLink
 from spu_core.theory.check_prior import fit_check_prior
 from spu_core.theory.check_ratio import fit_check_ratios
 from spu_core.training.pairs import PairedDifference
@@ -214,9 +214,6 @@ EXAMPLES: dict[str, Example] = {
     "check_prior": lambda theme: charts.check_prior_chart(PRIOR, theme=theme),
     "learning_curve": lambda theme: charts.learning_curve_chart(
         {"LightGBM": losses(), "Neural network": losses(3, 60)}, theme=theme
-    ),
-    "implied_auc": lambda theme: charts.implied_auc_chart(
-        AdmissibleRegion(0.28), 0.66, chosen=ScarLink.from_mean(0.28, 0.3, 0.7), theme=theme
     ),
     "ceiling_noise": lambda theme: charts.ceiling_noise_chart(NOISE_SERIES, theme=theme),
     "scar_line": lambda theme: charts.scar_line_chart(LINE_SERIES, theme=theme),

@@ -152,6 +152,19 @@ def test_the_same_candidate_without_rules_is_the_plainest_evidence(evaluation):
 
     assert verdict.answer == "yes"
     assert verdict.evidence[0].startswith("'fused' with the rules against the same without: +")
+
+
+def test_rules_that_make_the_same_candidate_worse_are_told_with_a_minus(evaluation):
+    runs = [
+        stored_run("fused", noisy(evaluation, 0.5, 1), evaluation),
+        stored_run("fused", noisy(evaluation, 2.0, 2), evaluation, without_rules=True, name="fused blind"),
+    ]
+
+    verdict = compare_runs(runs).verdict
+
+    lost = verdict.pair.difference.estimate
+    assert verdict.pair.first == "fused blind"
+    assert verdict.evidence[0].startswith(f"'fused' with the rules against the same without: {-lost:+.3f} in ")
     alone = compare_runs([runs[0], stored_run("labeled_vs_rest", noisy(evaluation, 0.1, 3), evaluation)]).verdict
     assert "train it once more without rules" in alone.caveats[-1]
 

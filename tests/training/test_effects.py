@@ -86,3 +86,12 @@ def test_methods_without_one_booster_say_what_to_use_instead(runs, world):
         gain_importance(runs["logistic"].fit_all())
     with pytest.raises(TrainingError, match="reads the rule score of each row"):
         shap_values(runs["soft_as_feature"].fit_all(), table.frame)
+
+
+def test_gains_of_xgboost_are_the_total_gains_of_its_trees(runs):
+    fitted = runs["xgboost"].fit_all()
+    total = fitted.model.booster_.get_score(importance_type="total_gain")
+
+    found = gain_importance(fitted)["gain"].to_numpy()
+
+    assert np.sort(found[found > 0]) == pytest.approx(np.sort(list(total.values())) / sum(total.values()))

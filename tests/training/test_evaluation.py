@@ -183,7 +183,8 @@ def test_below_ten_confirmed_positives_nothing_is_compared_by_them(labels, answe
     if answer == "unknown":
         assert comparison.verdict.sentence.startswith(f"Too few confirmed cases to compare: they count as {labels} ")
         assert not any(pair.can_be_told_apart for pair in comparison.figures["known_positive_auc"].pairs)
-        assert np.isnan([pair.p_holm for pair in comparison.figures["known_positive_auc"].pairs]).all()
+        for pair in comparison.figures["known_positive_auc"].pairs:
+            assert np.isnan([pair.p_holm, pair.difference.p_value]).all()
 
 
 def test_confirmed_positives_of_few_groups_count_as_few():
@@ -232,3 +233,22 @@ def named_segments():
 
 def test_every_interval_speaks_of_the_fold_models_and_says_so():
     assert any("are about the models of the folds" in note for note in few_labels(40).notes)
+
+
+def test_differences_have_the_level_of_95_percent_unless_said_otherwise():
+    aucs = candidates({"one": 1.0, "two": 0.5})
+
+    assert compare_pairs(aucs)[0].difference.level == 0.95
+    assert compare_pairs(aucs, 0.8)[0].difference.level == 0.8
+
+
+def test_a_perfect_ranking_is_only_as_sure_as_the_rarer_side_allows():
+    """Five positives among many are as uncertain as five negatives among many."""
+    few = np.arange(300) < 5
+    intervals = []
+    for labels in (few, ~few):
+        evaluation = hard(labels, np.zeros(300, dtype=int))
+        intervals.append(folded_interval(evaluation.soft_label, evaluation.soft_label, evaluation))
+
+    assert intervals[0].low == pytest.approx(intervals[1].low)
+    assert intervals[0].low < 0.8

@@ -127,3 +127,30 @@ def test_a_search_sees_only_the_rows_it_is_given(quick):
     )
 
     assert kept == other
+
+
+@pytest.mark.parametrize(
+    ("finished", "share", "left"),
+    [
+        # 5 of 20 seconds are spent, and each of three candidates to come takes as long.
+        ((), 0.25, 15 + 3 * 20),
+        ((), 0.01, None),
+        # Those before took 4 and 8 seconds; one is to come, which takes the mean of all three.
+        ((4.0, 8.0), 0.25, 15 + (4 + 8 + 20) / 3),
+        # Too early to tell: this one takes as long as the mean of those before, 6 seconds.
+        ((4.0, 8.0), 0.01, 1 + 6),
+        # It took longer already.
+        ((1.0, 2.0), 0.01, 0 + (1 + 2 + 5) / 3),
+    ],
+)
+def test_the_time_left_is_foreseen_from_this_candidate_and_those_before(finished, share, left, monkeypatch):
+    seen = []
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    reporter = Reporter(list("abcd"), 1, seen.append, finished_seconds=list(finished), started=100.0)
+    reporter.begin(len(finished))
+    monkeypatch.setattr("time.monotonic", lambda: 105.0)
+
+    reporter.report(share, "training")
+
+    assert seen[0].seconds == 5.0
+    assert seen[0].seconds_left == (None if left is None else pytest.approx(left))

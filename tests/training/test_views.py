@@ -16,11 +16,9 @@ from spu_core.training import (
     EvaluationData,
     Run,
     TrainConfig,
-    Tuning,
     best_model,
     ceiling_curve,
     compare_runs,
-    estimate_training,
     mean_soft_label,
     perfect_link,
     review_point,
@@ -158,20 +156,3 @@ def test_a_table_allows_some_of_the_shortlist_and_says_why_not_the_others():
     unlabeled = table.with_roles({"labeled": "ignore"})
     assert "confirmed positives, and this table has none" in why_not("fused", unlabeled, has_beliefs=True)
     assert "there are none yet" in why_not("lightgbm", table, has_beliefs=False)
-
-
-def test_estimates_grow_with_rows_folds_trials_and_candidates():
-    def seconds(rows=10_000, folds=5, *candidates):
-        chosen = candidates or (Candidate("lightgbm"),)
-        return estimate_training(rows, 20, chosen, TrainConfig(folds=folds)).seconds
-
-    assert seconds() < seconds(100_000) < seconds(100_000, 10)
-    assert seconds() < seconds(10_000, 5, Candidate("lightgbm", tuning=Tuning()))
-    assert seconds() < seconds(10_000, 5, Candidate("lightgbm"), Candidate("fused"))
-    everything = [
-        Candidate(key) for key in ("fused", "sar_em", "bagging_pu", "nnpu", "rule_score", "nearest_neighbors")
-    ]
-    found = estimate_training(1_000_000, 30, everything, TrainConfig(out_of_time=0.2))
-    assert set(found.by_candidate) == {candidate.name for candidate in everything}
-    assert "hours" in found.words or "minutes" in found.words
-    assert found.memory > 1e9

@@ -85,6 +85,15 @@ def expected_bounds(
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
+def quick_outlook(population: Population, checks: int, target: str = "true_auc") -> tuple[Outlook, tuple[float, float]]:
+    """Expected standard errors and bounds of one audit, fast enough to follow a number that is being typed.
+
+    On a sample of ten times the checks the standard error differs by at most 5 %, so large tables are sampled.
+    """
+    planned = population.sample(MOST_ROWS) if 10 * checks <= MOST_ROWS else population
+    return outlook(planned, checks, target), expected_bounds(population, checks, target)
+
+
 def outlook_table(
     population: Population,
     target: str = "true_auc",
