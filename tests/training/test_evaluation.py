@@ -247,8 +247,8 @@ def test_a_perfect_ranking_is_only_as_sure_as_the_rarer_side_allows():
     few = np.arange(300) < 5
     intervals = []
     for labels in (few, ~few):
-        basis = hard(labels, np.zeros(300, dtype=int))
-        intervals.append(folded_interval(basis.soft_label, basis.soft_label, basis))
+        evaluation = hard(labels, np.zeros(300, dtype=int))
+        intervals.append(folded_interval(evaluation.soft_label, evaluation.soft_label, evaluation))
 
     assert intervals[0].low == pytest.approx(intervals[1].low)
     assert intervals[0].low < 0.8
