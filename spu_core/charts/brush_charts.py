@@ -14,7 +14,7 @@ from spu_core.charts.column_charts import Bars, rows_axis, set_value_axis
 from spu_core.charts.text_format import count, one_line, percent, plain, wrapped
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.tables import Histogram
-from spu_core.tables.moments import stamp_of
+from spu_core.tables.reading.values import stamp_of
 
 MOST_LEVELS = 30
 # Names of bands are spread over so many lines, so that neighbours do not overlap.

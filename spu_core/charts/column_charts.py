@@ -12,7 +12,7 @@ from spu_core.charts.canvas import Line, bar_chart, canvas, light, nothing_to_sh
 from spu_core.charts.text_format import compact, count, decimals, label, listed, one_line, percent, plain
 from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.tables import Histogram, TableProfile
-from spu_core.tables.moments import day_of
+from spu_core.tables.reading.values import day_of
 from spu_core.theory.check_ratio import wilson_interval
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
 
-if TYPE_CHECKING:
-    from spu_core.training.pairs import Pair
+if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
+    from spu_core.training.pairs import PairedDifference
 
 
 PAIR_LABEL = 26
@@ -89,7 +89,9 @@ def share_of_ceiling_chart(shares: Mapping[str, Interval | None], *, theme: Them
     return figure
 
 
-def difference_chart(pairs: Sequence[Pair], *, figure_name: str = "AUC_SPU", theme: Theme = LIGHT) -> go.Figure:
+def difference_chart(
+    pairs: Sequence[PairedDifference], *, figure_name: str = "AUC_SPU", theme: Theme = LIGHT
+) -> go.Figure:
     """Paired differences as a forest plot; pairs without a clear difference are grey."""
     if not pairs:
         return nothing_to_show(theme, "There is only one candidate, so there is nothing to compare it with.")
@@ -133,7 +135,7 @@ def segment_chart(
     return figure
 
 
-def _pair_line(pair: Pair, theme: Theme) -> Line:
+def _pair_line(pair: PairedDifference, theme: Theme) -> Line:
     found = pair.difference
     is_clear = pair.can_be_told_apart
     verdict = "a clear difference" if is_clear else "no clear difference"

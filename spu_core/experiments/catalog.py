@@ -21,7 +21,7 @@ from spu_core.experiments.result import Claim, ExperimentResult, Provenance, Res
 from spu_core.versions import library_versions
 
 if TYPE_CHECKING:
-    from spu_core.engines.jobs import Task
+    from spu_core.engines.jobs import JobContext
 
 KIND = "experiment"
 """The kind of the job that runs an experiment."""
@@ -198,7 +198,7 @@ def stored_result(name: str) -> ExperimentResult:
     return ExperimentResult.from_json(file.read_bytes())
 
 
-def run_experiment(task: Task) -> dict[str, Any]:
+def run_experiment(task: JobContext) -> dict[str, Any]:
     """`{"experiment": "theorems", "part": "theorem4", "scale": "smoke"}` → `{"result": JSON text}`; part is optional.
 
     Data are found as on the command line, by SPU_DATA; a path never comes from a job.

@@ -277,7 +277,7 @@ def _check_label_rules(run: Run, label_rules: LabelRules | None) -> None:
     """Rules of another table or another version would give wrong scores without an error."""
     if label_rules is None:
         return
-    known: Any = run.need_rows().evidence.rule_columns
+    known: Any = run.need_data().rows.rule_columns
     if set(known) != set(label_rules.rules.columns):
         raise BundleError(
             f"The given rules read {sorted(label_rules.rules.columns)}, but {run.name!r} was trained with rules that "

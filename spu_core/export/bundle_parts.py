@@ -14,10 +14,10 @@ from spu_core.errors import BundleError
 from spu_core.export.manifest import need_fields
 from spu_core.labels import COMBINERS, SoftLabels, assign_soft_labels
 from spu_core.metrics import roc_spu
-from spu_core.models import Selection
+from spu_core.models import LabelSelection
 from spu_core.rules import FittedRules, RuleMatrix
 from spu_core.tables import Role, Table
-from spu_core.training import Basis, Candidate, Run, TrainConfig, TuningReport
+from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, TuningReport
 from spu_core.versions import library_versions
 
 LONGEST_TEXT = 10_000
@@ -185,8 +185,8 @@ def share_threshold(sorted_score: np.ndarray, share: float) -> float:
 
 
 def _curve(run: Run) -> Any:
-    basis, score = run.basis, run.need_score()
-    return roc_spu(basis.of("soft_label"), score[basis.judged], sample_weight=basis.of("weight"))
+    evaluation, score = run.evaluation, run.need_score()
+    return roc_spu(evaluation.judged_soft_label, score[evaluation.judged], sample_weight=evaluation.judged_weight)
 
 
 # The arrays with one value per row that a run is judged by, and the NumPy kind of each.
@@ -236,7 +236,7 @@ class RunFacts:
     rounds: tuple[int, ...]
     learning_curve: tuple[tuple[float | None, ...], ...]
     tunings: tuple[TuningReport, ...]
-    selections: tuple[Selection, ...]
+    selections: tuple[LabelSelection, ...]
     trained_on_refined: bool
     labels_note: str | None
     data_notes: tuple[str, ...]
@@ -247,7 +247,7 @@ class RunFacts:
 
     @classmethod
     def of(cls, run: Run) -> RunFacts:
-        basis = run.basis
+        evaluation = run.evaluation
         return cls(
             name=run.name,
             config=run.config,
@@ -258,11 +258,11 @@ class RunFacts:
             tunings=run.tunings,
             selections=run.selections,
             trained_on_refined=run.trained_on_refined,
-            labels_note=basis.labels_note,
-            data_notes=basis.data_notes,
-            rows=basis.soft_label.size,
-            labeled=int(basis.is_labeled.sum()),
-            soft_label_mean=float(basis.soft_label.mean()),
+            labels_note=evaluation.labels_note,
+            data_notes=evaluation.data_notes,
+            rows=evaluation.soft_label.size,
+            labeled=int(evaluation.is_labeled.sum()),
+            soft_label_mean=float(evaluation.soft_label.mean()),
             versions=library_versions(),
         )
 
@@ -291,16 +291,16 @@ class RunFacts:
         return cls(**{**found, **changed})
 
 
-def _selection(found: Any) -> Selection:
+def _selection(found: Any) -> LabelSelection:
     if not isinstance(found, Mapping):
         raise BundleError("The bundle's record of the run lists a selection that is not an object.")
     need_fields(found, {"label_auc": (int, float), "rule_auc": (int, float), "labels": int}, "selection of labels")
-    return Selection(**found)
+    return LabelSelection(**found)
 
 
 def row_parts(run: Run) -> dict[str, np.ndarray]:
     """Arrays with one value per row: the out-of-fold score, and what it was judged by."""
-    parts = {name: getattr(run.basis, name) for name in ROW_PARTS}
+    parts = {name: getattr(run.evaluation, name) for name in ROW_PARTS}
     return {"score": run.need_score(), **{name: part for name, part in parts.items() if part is not None}}
 
 
@@ -314,12 +314,12 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
     config = facts.config
     parts = {name: rows.get(name) for name in ROW_PARTS}
     notes = {"labels_note": facts.labels_note, "data_notes": facts.data_notes}
-    basis = Basis(**parts, **notes, budget=config.review_budget, level=config.level)  # type: ignore[arg-type]
+    evaluation = EvaluationData(**parts, **notes, budget=config.review_budget, level=config.level)  # type: ignore[arg-type]
     run = Run(
         name=facts.name,
         candidate=candidate,
         config=config,
-        basis=basis,
+        evaluation=evaluation,
         score=rows["score"],
         seconds=facts.seconds,
         learning_curve=tuple(
@@ -330,7 +330,7 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
         selections=facts.selections,
         trained_on_refined=facts.trained_on_refined,
     )
-    return run.judged_by(basis)
+    return run.judged_by(evaluation)
 
 
 def check_rows(rows: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:

@@ -83,8 +83,8 @@ class TrainingProfile:
 
 def training_profile(run: Run) -> TrainingProfile:
     """The summary of the rows that a run was trained on."""
-    features = run.need_rows().evidence.features
-    judged = run.need_score()[run.basis.judged]
+    features = run.need_data().rows.features
+    judged = run.need_score()[run.evaluation.judged]
     columns = tuple(profile_column(features, place) for place in range(len(features.columns)))
     return TrainingProfile(columns=columns, score=number_profile("score", judged, 0.0), rows=len(features))
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from spu_core.errors import BundleError
 from spu_core.models import Model
-from spu_core.models.composite import Average, RuleScore, Scaled, WithRuleScore
-from spu_core.models.fused import FusedModel
 from spu_core.models.learners import SoftForest, SoftLearner, SoftNeighbors, SoftXGBoost
 from spu_core.models.learners.network import SoftNetwork
+from spu_core.models.methods.fused import FusedModel
+from spu_core.models.model import AverageModel, RuleScoreModel, ScaledModel, WithRuleScoreModel
 
 
 def active_columns(model: Model) -> np.ndarray:
@@ -36,7 +36,7 @@ def active_columns(model: Model) -> np.ndarray:
 def reads_rule_score(model: Model) -> bool:
     """Whether the model needs the rule score of each row."""
     return any(
-        isinstance(part, WithRuleScore | RuleScore) or (isinstance(part, FusedModel) and part.uses_rules)
+        isinstance(part, WithRuleScoreModel | RuleScoreModel) or (isinstance(part, FusedModel) and part.uses_rules)
         for part in outer_parts(model)
     )
 
@@ -49,10 +49,10 @@ def keeps_training_rows(model: Model) -> bool:
 def outer_parts(model: Model) -> Iterator[Model]:
     """The model and its parts, except parts that get the rule score as a column: their columns have other numbers."""
     yield model
-    if isinstance(model, Average | FusedModel):
+    if isinstance(model, AverageModel | FusedModel):
         for part in model.parts:
             yield from outer_parts(part)
-    elif isinstance(model, Scaled):
+    elif isinstance(model, ScaledModel):
         yield from outer_parts(model.part)
 
 
@@ -60,7 +60,7 @@ def all_parts(model: Model) -> Iterator[Model]:
     """The model and all its parts."""
     for part in outer_parts(model):
         yield part
-        if isinstance(part, WithRuleScore):
+        if isinstance(part, WithRuleScoreModel):
             yield from all_parts(part.part)
 
 
@@ -81,7 +81,7 @@ def check_parts(model: Model, width: int) -> None:
 def _active(part: Model) -> np.ndarray:
     if isinstance(part, SoftLearner):
         return np.asarray(part.active_)
-    return np.asarray(part.active) if isinstance(part, WithRuleScore) else np.empty(0, dtype=np.int64)
+    return np.asarray(part.active) if isinstance(part, WithRuleScoreModel) else np.empty(0, dtype=np.int64)
 
 
 def _check_range(values: np.ndarray, end: int, law: str) -> None:

@@ -29,10 +29,10 @@ from spu_core.export.onnx_graph import (
 )
 from spu_core.models import Model
 from spu_core.models.columns import Column
-from spu_core.models.composite import Average, Scaled
-from spu_core.models.fused import FusedModel
+from spu_core.models.features import LinearView
 from spu_core.models.learners import SoftLightGBM, SoftLogistic, SoftNetwork, SoftXGBoost
-from spu_core.models.linear_view import LinearView
+from spu_core.models.methods.fused import FusedModel
+from spu_core.models.model import AverageModel, ScaledModel
 
 # Names of the encoded columns by position; each is float32 of shape rows × 1.
 Columns = dict[int, str]
@@ -45,8 +45,8 @@ def translatable(model: Model) -> Model:
     """
     if isinstance(model, FusedModel):
         return model.parts[-1]
-    if isinstance(model, Average | Scaled):
-        for part in model.parts if isinstance(model, Average) else (model.part,):
+    if isinstance(model, AverageModel | ScaledModel):
+        for part in model.parts if isinstance(model, AverageModel) else (model.part,):
             translatable(part)
         return model
     if not any(isinstance(model, kind) for kind in _WRITERS):
@@ -59,11 +59,11 @@ def translatable(model: Model) -> Model:
 
 def add_model(graph: Graph, model: Model, columns: Columns) -> str:
     """The score of the model as double, rows × 1."""
-    if isinstance(model, Average):
+    if isinstance(model, AverageModel):
         parts = [add_model(graph, part, columns) for part in model.parts]
         total = parts[0] if len(parts) == 1 else graph.add("Sum", *parts)
         return graph.add("Div", total, graph.constant(float(len(parts))))
-    if isinstance(model, Scaled):
+    if isinstance(model, ScaledModel):
         share = graph.add("Div", add_model(graph, model.part, columns), graph.constant(model.divisor))
         return graph.add("Min", share, graph.constant(1.0))
     for kind, write in _WRITERS.items():

@@ -149,8 +149,10 @@ def roc_table(bundle: Bundle) -> pd.DataFrame | None:
     if not bundle.rows:
         return None
     run = bundle.run
-    basis = run.basis
-    curve = roc_spu(basis.of("soft_label"), run.need_score()[basis.judged], sample_weight=basis.of("weight"))
+    evaluation = run.evaluation
+    curve = roc_spu(
+        evaluation.judged_soft_label, run.need_score()[evaluation.judged], sample_weight=evaluation.judged_weight
+    )
     thin = curve.thin()
     return pd.DataFrame({"fpr_spu": thin.fpr, "tpr_spu": thin.tpr, "threshold": thin.threshold})
 

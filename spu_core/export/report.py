@@ -61,19 +61,21 @@ def _candidates(comparison: Comparison, finished: list[Run]) -> tuple[Block, ...
     intervals = {name: found.auc_spu for name, found in metrics.items()}
     ceiling = next(iter(metrics.values())).ceiling
     shares = {name: found.share_of_ceiling for name, found in metrics.items()}
-    notes = Bullets((str(comparison.verdict), *comparison.disagreements, *comparison.notes))
+    headline = () if comparison.headline is None else (comparison.headline,)
+    notes = [note for note in comparison.notes if note not in headline]
+    words = Bullets((str(comparison.verdict), *comparison.disagreements, *notes))
     figures = (
         leaderboard_chart(intervals, ceiling=ceiling),
         share_of_ceiling_chart(shares),
     )
-    return (*map(_chart, figures), leaderboard_grid(comparison), notes)
+    return (*headline, *map(_chart, figures), leaderboard_grid(comparison), words)
 
 
 def _roc(finished: list[Run], bundle: Bundle | None) -> tuple[Block, ...]:
-    basis = finished[0].basis
-    soft_label, weight = basis.of("soft_label"), basis.of("weight")
+    evaluation = finished[0].evaluation
+    soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
     curves = {
-        run.name: roc_spu(soft_label, run.need_score()[basis.judged], sample_weight=weight)
+        run.name: roc_spu(soft_label, run.need_score()[evaluation.judged], sample_weight=weight)
         for run in finished[:MOST_CURVES]
     }
     point = None
@@ -93,10 +95,10 @@ def _differences(comparison: Comparison) -> tuple[Block, ...]:
 
 
 def _gains(finished: list[Run]) -> tuple[Block, ...]:
-    basis, config = finished[0].basis, finished[0].config
-    soft_label, weight = basis.of("soft_label"), basis.of("weight")
+    evaluation, config = finished[0].evaluation, finished[0].config
+    soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
     gains = {
-        run.name: gains_spu(soft_label, run.need_score()[basis.judged], sample_weight=weight)
+        run.name: gains_spu(soft_label, run.need_score()[evaluation.judged], sample_weight=weight)
         for run in finished[:MOST_CURVES]
     }
     budget = config.review_budget
@@ -105,11 +107,11 @@ def _gains(finished: list[Run]) -> tuple[Block, ...]:
 
 
 def _scores(run: Run) -> Iterator[Block]:
-    basis = run.basis
-    score = run.need_score()[basis.judged]
-    yield _chart(score_chart(score, basis.of("is_labeled")))
+    evaluation = run.evaluation
+    score = run.need_score()[evaluation.judged]
+    yield _chart(score_chart(score, evaluation.judged_is_labeled))
     if score.min() >= 0.0 and score.max() <= 1.0:
-        table = calibration_to_soft_label(basis.of("soft_label"), score)
+        table = calibration_to_soft_label(evaluation.judged_soft_label, score)
         yield _chart(calibration_chart({run.name: table}))
 
 

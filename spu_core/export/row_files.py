@@ -22,11 +22,11 @@ import pandas as pd
 
 from spu_core.errors import BundleError, TableError, words_of_system
 from spu_core.tables import ColumnType, Dialect, ReadLimits, TableFolder, open_folder, read_table
-from spu_core.tables.encodings import TextSource, open_text
 from spu_core.tables.folder import is_folder
-from spu_core.tables.sources import Upload, expand_gzip, open_upload
+from spu_core.tables.reading.encoding import TextSource, open_text
+from spu_core.tables.reading.sources import Upload, expand_gzip, open_upload
+from spu_core.tables.reading.typed_columns import TEXT_COLUMN
 from spu_core.tables.spreadsheet import write_csv
-from spu_core.tables.written import TEXT_COLUMN
 
 # A multiple of the block sizes of the learners, so that chunks and whole tables get the same scores to the bit.
 CHUNK_ROWS = 1 << 16

@@ -15,8 +15,8 @@ from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift, TrainingProfile, decode
 from spu_core.export.model_checks import active_columns, reads_rule_score
 from spu_core.models import Features, Model
-from spu_core.models.composite import Scaled
 from spu_core.models.learners import SoftLightGBM, SoftXGBoost
+from spu_core.models.model import ScaledModel
 from spu_core.tables.spreadsheet import to_csv
 
 MOST_COLUMNS = 300
@@ -158,7 +158,7 @@ def contributions(
     model: Model, features: Features, rule_score: np.ndarray | None, profile: TrainingProfile
 ) -> Contributions:
     """What each column adds to the score of each row; much slower than scoring, so meant for a few rows."""
-    inner = model.part if isinstance(model, Scaled) else model
+    inner = model.part if isinstance(model, ScaledModel) else model
     if isinstance(inner, SoftLightGBM | SoftXGBoost):
         return Contributions(inner.active_, inner.contributions(features)[:, :-1], "log-odds")
     return _by_occlusion(model, features, rule_score, profile)

@@ -13,7 +13,7 @@ from spu_core.errors import SpuError
 from spu_core.metrics import Difference, Interval, roc_spu, roc_spu_band
 from spu_core.tables import Histogram
 from spu_core.theory import PriorEstimate, ScarLink
-from spu_core.training.pairs import Pair
+from spu_core.training.pairs import PairedDifference
 from spu_core.trust import compare_priors
 from tests.charts import gallery
 from tests.charts.gallery import CEILING, CHAMPION, CURVES, POINT
@@ -142,7 +142,7 @@ def difference(p):
 
 
 def test_pairs_that_cannot_be_told_apart_are_grey():
-    pairs = [Pair("a", "b", difference(0.001), 0.003), Pair("a", "c", difference(0.04), 0.08)]
+    pairs = [PairedDifference("a", "b", difference(0.001), 0.003), PairedDifference("a", "c", difference(0.04), 0.08)]
     figure = charts.difference_chart(pairs)
     assert [t.marker.color for t in figure.data] == [LIGHT.model, LIGHT.unsure]
     assert "p = 0.080 after Holm's correction: no clear difference" in figure.data[1].hovertext[0]

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import cli
-from spu_core.engines.stored import stored_bundle
+from spu_core.engines.stored_runs import stored_bundle
 from spu_core.export import save_bundle
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate

@@ -10,11 +10,9 @@ import time
 import pandas as pd
 import pytest
 
-from pages.ui.steps import DONE, STALE, marks_of
+from pages.ui.shared.steps import DONE, STALE, marks_of
 from spu_core.engines import refresh
-from spu_core.engines.export_forms import FORMS
-from spu_core.engines.exporting import prepare
-from spu_core.engines.stored_model import StoredModel
+from spu_core.engines.export_files import EXPORT_FORMS, StoredModel, prepare
 from spu_core.engines.study import Study
 from spu_core.export import Bundle
 from spu_core.rules import RuleSet
@@ -59,7 +57,7 @@ def bundle_file(trained):
     with Workspace.open(home) as workspace:
         champion = workspace.runs.get(workspace.thresholds.champion(address["dataset"]).run)
         model = StoredModel(workspace, champion, workspace.datasets.load(champion.dataset))
-        return FORMS["bundle"].make(model).data
+        return EXPORT_FORMS["bundle"].make(model).data
 
 
 @pytest.fixture
@@ -272,7 +270,7 @@ def finished_scoring(page):
 
 
 def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_app, address, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.reading.SMALL", 0)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SMALL", 0)
     page = at_part(open_app, "Score a new file", **address)
     page.file_uploader(key="export_rows").upload("new.csv", new_rows(mean_radius=99.0)).run()
     assert not page.exception
@@ -297,7 +295,7 @@ def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_
 
 
 def test_a_large_file_that_does_not_fit_is_refused_in_the_words_of_its_job(open_app, address, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.reading.SMALL", 0)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SMALL", 0)
     page = at_part(open_app, "Score a new file", **address)
     page.file_uploader(key="export_rows").upload("new.csv", b"a,b\n1,2\n3,4\n").run()
     page = finished_scoring(page)

@@ -87,8 +87,8 @@ def test_theorem_3_a_higher_auc_spu_may_come_with_a_lower_auc_unless_the_link_is
     rows = {row["link h"]: row for row in table.records()}
     cubic = rows["convex: η³"]
 
-    assert rows[LINEAR]["pairs that disagree"] == 0.0
-    assert rows[LINEAR]["AUC after"] is None
+    assert rows["linear: .1 + .6 η"]["pairs that disagree"] == 0.0
+    assert rows["linear: .1 + .6 η"]["AUC after"] is None
     assert cubic["AUC_SPU after"] > cubic["AUC_SPU before"]
     assert cubic["AUC after"] < cubic["AUC before"]
     assert rows["not monotone: 1 − 4 (η − ½)²"]["lost"] > 0.1

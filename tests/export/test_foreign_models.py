@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import cli
-from spu_core.engines.scoring_files import score_foreign, scores_at_once
+from spu_core.engines.jobs.score import score_foreign, scores_at_once
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, Scoring, load_bundle, publishing, trial, trial_child
 from spu_core.export.archive import MANIFEST, digest

@@ -16,7 +16,7 @@ import pytest
 from spu_core.errors import BundleError
 from spu_core.export import FlagPoint, ModelDetails, bundle_bytes, load_bundle, save_bundle
 from spu_core.export.bundle_parts import RunFacts, row_parts, run_from, tuning_from_dict, tuning_to_dict
-from spu_core.models import METHODS, Selection
+from spu_core.models import METHODS, LabelSelection
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
 from spu_core.training.tuning import TuningReport
@@ -170,7 +170,7 @@ def test_the_default_point_spends_the_review_budget_out_of_fold():
 
     point = found.bundle.point
 
-    judged = found.run.score[found.run.basis.judged]
+    judged = found.run.score[found.run.evaluation.judged]
     assert point.share == pytest.approx((judged > point.threshold).mean())
     assert point.share <= 0.02
 
@@ -184,7 +184,7 @@ def test_a_threshold_that_flags_nothing_or_everything_survives(share, expected):
 
 def test_a_threshold_knows_the_share_that_it_flags_out_of_fold_and_who_chose_it():
     run = example("lightgbm").run
-    judged = run.score[run.basis.judged]
+    judged = run.score[run.evaluation.judged]
     point, all_rows = FlagPoint.at_threshold(run, 0.3), FlagPoint.at_budget(run, 10**9)
 
     assert 0 < point.share < 1
@@ -215,7 +215,7 @@ def test_a_run_comes_back_with_its_level_its_curve_and_its_gaps():
 
     again = run_from(facts, run.candidate, row_parts(run))
 
-    assert again.basis.level == again.metrics.auc_spu.level == 0.8
+    assert again.evaluation.level == again.metrics.auc_spu.level == 0.8
     np.testing.assert_equal(again.learning_curve, ((0.5, np.nan), (0.4,)))
     assert again.rounds == (2, 1)
     with pytest.raises(BundleError, match="lists a selection that is not an object"):
@@ -280,7 +280,7 @@ def test_a_workspace_stores_a_run_as_a_bundle_and_reads_it_without_a_trial(tmp_p
 
 
 def test_signs_of_selected_labels_are_remembered_and_old_bundles_have_none():
-    run = replace(example("lightgbm").bundle.run, selections=(Selection(0.93, 0.74, labels=40),))
+    run = replace(example("lightgbm").bundle.run, selections=(LabelSelection(0.93, 0.74, labels=40),))
     facts = RunFacts.of(run)
 
     assert RunFacts.from_dict(facts.to_dict()) == facts
