@@ -17,6 +17,7 @@ from spu_core.experiments.runners.theorems import PARTS, TITLES, run
 from spu_core.theory import ScarLink
 
 SMOKE = ExperimentSettings(scale="smoke", seeds=1)
+LINEAR = next(iter(theorems_exact.LINKS))
 
 
 def auc_by_counting_pairs(positive, score):
