@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from pages.ui.shell import BRAND, open_page
-from pages.ui.steps import STEPS, Step, link_to
+from pages.ui.shared.shell import BRAND, open_page
+from pages.ui.shared.steps import STEPS, Step, link_to
 
 IDEA = """
 You have **a few confirmed positives** (fraud, cheating, a diagnosis, a conversion), **a large unlabelled rest**, and

@@ -1,29 +1,26 @@
-"""Bring data: a file or a sample, what was read and how, and what each column is for."""
+"""Upload data or take a sample; what was read and how, and what each column is for."""
 
 import streamlit as st
 
-from pages.ui import table_cached
-from pages.ui.data_bring import choose_earlier, show_readings, take_sample, upload_file
-from pages.ui.data_folder import folder_profile, register_folder, show_folder
-from pages.ui.data_parts import edit_roles, show_reading
-from pages.ui.data_profile import show_profile
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
+from pages.ui.data.folder import folder_profile, register_folder, show_folder
+from pages.ui.data.table_view import edit_roles, show_profile, show_reading
+from pages.ui.data.upload import choose_dataset, choose_sample, show_readings, upload_file
+from pages.ui.shared.cached import load_profile, load_table
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
 
 with open_page("Data", "Drop a file or take a sample; check what was read, and say what each column is for.") as page:
     with st.container(border=True):
         upload_file(page)
         show_readings(page)
     register_folder(page)
-    choose_earlier(page)
-    take_sample(page)
+    choose_dataset(page)
+    choose_sample(page)
 
     if page.dataset is not None:
-        table = table_cached.table(page.workspace, page.dataset)
+        table = load_table(page.workspace, page.dataset)
         lies_in_folder = page.dataset.folder is not None
         (show_folder if lies_in_folder else show_reading)(page, table)
         edit_roles(page, table)
-        show_profile(
-            page, folder_profile(page) if lies_in_folder else table_cached.profile(page.workspace, page.dataset)
-        )
+        show_profile(page, folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset))
         explain_words("soft label", "label", "role")

@@ -1,58 +1,57 @@
-"""Say what you know: rules with a degree of belief become a soft label for each row."""
+"""Define rules with a degree of belief; they become a soft label for each row."""
 
 import streamlit as st
 
-from pages.ui import cached
-from pages.ui.data_folder import is_sampled, say_sample
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
-from pages.ui.soft_label_analysis import show_analysis, show_audit, show_why
-from pages.ui.soft_label_checks import show_checks
-from pages.ui.soft_label_editor import edit_draft, inviting_column, rule_columns
-from pages.ui.soft_label_files import choose_rule_set, show_versions
-from pages.ui.soft_label_headline import show_headline
-from pages.ui.soft_label_preview import save_draft, show_changes, show_preview
-from pages.ui.soft_label_rules import show_rules
-from pages.ui.soft_label_state import keep_in_address, open_book, open_desk
+from pages.ui.data.folder import is_sampled, show_sample_note
+from pages.ui.shared.cached import load_table
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
+from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
+from pages.ui.soft_labels.checks import show_checks
+from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
+from pages.ui.soft_labels.preview import show_changes, show_headline, show_preview, show_saving, warn_of_few_levels
+from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
+from pages.ui.soft_labels.state import keep_in_address, open_editor, open_rule_set
 
 PARTS = ("Rules", "Analysis", "Why this S", "Audit", "From checks", "Versions and files")
 
 with open_page("Soft labels", "Drag across a histogram, say how sure you are, and watch the ceiling move.") as page:
     dataset = page.need_dataset()
-    table = cached.table(page.workspace, dataset)
-    say_sample(dataset, table)
-    book = open_book(page, dataset)
-    show_headline(book)
+    table = load_table(page.workspace, dataset)
+    show_sample_note(dataset, table)
+    opened = open_rule_set(page, dataset)
+    show_headline(opened)
     rules, analysis, why, audit, checks, versions = st.tabs(PARTS, key="part", on_change="rerun", bind="query-params")
     if rules.open:
         with rules:
-            choose_rule_set(book)
+            choose_rule_set(opened)
             columns = rule_columns(table)
-            desk = open_desk(dataset, columns, inviting_column(table, columns), book.rules)
-            draft, cards = edit_draft(book, desk, columns)
+            editor = open_editor(dataset, columns, default_column(table, columns), opened.rules)
+            draft, cards = edit_draft(opened, editor, columns)
             with cards.chart:
-                preview = show_changes(book, draft)
+                preview = show_changes(opened, draft)
             left, right = st.columns([3, 2], gap="small")
             with left:
                 show_preview(preview, is_drafted=draft.is_complete, is_sample=is_sampled(dataset, table))
             with right:
-                show_rules(book, desk, columns)
+                show_rules(opened, editor, columns)
+            warn_of_few_levels(opened)
             with cards.belief:
-                save_draft(book, desk, draft, preview)
+                show_saving(opened, editor, draft, preview)
             keep_in_address(draft)
     if analysis.open:
         with analysis:
-            show_analysis(book)
+            show_analysis(opened)
     if why.open:
         with why:
-            show_why(book, table)
+            show_why(opened, table)
     if audit.open:
         with audit:
-            show_audit(book)
+            show_audit(opened)
     if checks.open:
         with checks:
-            show_checks(book, table)
+            show_checks(opened, table)
     if versions.open:
         with versions:
-            show_versions(book)
+            show_versions(opened)
     explain_words("soft label", "mean soft label", "ceiling", "lift", "AUC_SPU")

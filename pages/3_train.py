@@ -1,24 +1,23 @@
-"""Train candidates in the background: choose them, see what it will cost, watch them learn."""
+"""Train candidates in the background: choose them, see the cost, follow the progress."""
 
 import streamlit as st
 
-from pages.ui import cached
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
-from pages.ui.train_candidates import choose_candidates
-from pages.ui.train_options import choose_options
-from pages.ui.train_progress import show_training
-from pages.ui.train_start import need_something_to_learn, start_training
+from pages.ui.shared.cached import load_all_rows
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
+from pages.ui.train.candidates import choose_candidates
+from pages.ui.train.options import choose_options
+from pages.ui.train.training import need_something_to_learn, show_training, start_training
 
 PROMISE = "Pick candidates and honest baselines; they train in the background while you watch or go away."
 
 with open_page("Train", PROMISE) as page:
-    table = cached.whole(page.workspace, page.need_dataset())
+    table = load_all_rows(page.workspace, page.need_dataset())
     has_beliefs = need_something_to_learn(page, table)
     top = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
-    # Drawn last, shown first: one click trains the set that is chosen already, and its progress appears below it.
+    # Shown first, but drawn last, since it needs the choices below.
     with top:
         start_training(page, table, options)
         show_training(page)

@@ -1,13 +1,13 @@
-"""Compare runs against the ceiling, choose where to flag, and choose the champion."""
+"""Compare runs against the ceiling, choose an operating point, and choose the champion."""
 
 import streamlit as st
 
-from pages.ui.compare_choice import choose_runs
-from pages.ui.compare_details import show_details
-from pages.ui.compare_figures import show_curves, show_headline, show_leaderboard, show_verdict
-from pages.ui.compare_point import choose_point, show_champion
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
+from pages.ui.compare.choice import choose_runs
+from pages.ui.compare.details import show_details
+from pages.ui.compare.figures import show_curves, show_headline, show_leaderboard, show_verdict
+from pages.ui.compare.point import choose_point, show_champion
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
 
 PROMISE = "Which model is better, how sure that is, and how near it comes to the best your soft labels allow."
 

@@ -1,10 +1,23 @@
-"""How good is it really, and how to find out cheaply."""
+"""How reliable the figures of a model are, and how to find out cheaply."""
 
-from pages.ui.shell import open_page
-from pages.ui.trust_case import choose_case
-from pages.ui.trust_sections import choose_section
+from pages.ui.shared.shell import open_page
+from pages.ui.trust.assumptions import show_echo_and_bias, show_prior, show_sensitivity
+from pages.ui.trust.audit_plan import show_audit
+from pages.ui.trust.model import choose_by_address, choose_model
+from pages.ui.trust.outcomes import show_outcomes
+from pages.ui.trust.what_if import show_what_if
+
+SECTIONS = {
+    "what-if": ("What if", show_what_if),
+    "prior": ("Prior", show_prior),
+    "audit": ("Audit", show_audit),
+    "sensitivity": ("Sensitivity", show_sensitivity),
+    "echo": ("Echo and bias", show_echo_and_bias),
+    "outcomes": ("Check outcomes", show_outcomes),
+}
 
 with open_page("Trust", "How good is it really, and how do you find out cheaply?") as page:
-    case = choose_case(page)
-    show_section = choose_section()
-    show_section(case)
+    model = choose_model(page)
+    chosen = choose_by_address("section", {token: title for token, (title, _) in SECTIONS.items()})
+    _, show_section = SECTIONS[chosen]
+    show_section(model)

@@ -1,39 +1,37 @@
-"""Take the chosen model away, score new files with it, and bring models and rules from elsewhere."""
+"""Export the chosen model, score new files with it, and import models and rules from elsewhere."""
 
 from functools import partial
 
 import streamlit as st
 
-from pages.ui import cached
-from pages.ui.export_card import show_card, tell_words
-from pages.ui.export_choice import choose_model, stored_models
-from pages.ui.export_foreign import bring_from_elsewhere
-from pages.ui.export_forms import show_forms
-from pages.ui.export_scoring import score_new_file
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
+from pages.ui.export.choice import choose_model, edit_words, show_card, stored_models
+from pages.ui.export.foreign import import_from_elsewhere
+from pages.ui.export.forms import show_forms
+from pages.ui.export.scoring import score_file, score_new_file
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
 
 PARTS = ("Take it away", "Score a new file", "Bring from elsewhere")
 
 with open_page("Export", "Take the chosen model to production, and score new files with it.") as page:
     if not stored_models(page):
         top = st.container()
-        bring_from_elsewhere(page)
+        import_from_elsewhere(page)
         with top:
             page.need_dataset()
-            page.say_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
+            page.show_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
     chosen = choose_model(page)
     show_card(chosen)
     take, score, bring = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
     if take.open:
         with take:
-            show_forms(tell_words(chosen))
+            show_forms(edit_words(chosen))
     if score.open:
         with score:
             bundle, run = chosen.stored.bundle, chosen.record
-            at_once = partial(cached.scored_file, page.workspace, bundle, f"{run.id} {bundle.point}")
-            score_new_file(page, bundle, "export", at_once, run)
+            score_now = partial(score_file, page.workspace, bundle, f"{run.id} {bundle.point}")
+            score_new_file(page, bundle, "export", score_now, run)
     if bring.open:
         with bring:
-            bring_from_elsewhere(page)
+            import_from_elsewhere(page)
     explain_words("AUC_SPU", "ceiling", "share of ceiling", "known-positive AUC", "threshold", "soft label")

@@ -1,12 +1,17 @@
-"""The paper's tables and theorems, reproduced: what holds, what does not, and the figures behind it."""
+"""The paper's tables and theorems, reproduced: which claims hold, and the figures behind them."""
 
-from pages.ui.paper_choice import choose_experiment
-from pages.ui.paper_claims import show_claims, show_verdicts
-from pages.ui.paper_figures import show_figures
-from pages.ui.paper_rerun import offer_rerun
-from pages.ui.paper_tables import show_downloads, show_provenance, show_tables
-from pages.ui.shell import open_page
-from pages.ui.show import explain_words
+from pages.ui.paper.rerun import offer_rerun
+from pages.ui.paper.results import (
+    choose_experiment,
+    show_claims,
+    show_downloads,
+    show_figures,
+    show_provenance,
+    show_tables,
+    show_verdicts,
+)
+from pages.ui.shared.shell import open_page
+from pages.ui.shared.show import explain_words
 
 PROMISE = "Every table, theorem and figure of the paper, made again: where its claims hold, and where they do not."
 

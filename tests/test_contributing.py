@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from streamlit.testing.v1 import AppTest
 
-import spu_core.models.targets.plain as plain_targets
-from pages.ui import soft_label_rows, train_start
+from pages.ui.soft_labels import conditions
+from pages.ui.train import training
 from spu_core.engines import JOBS, Job, run_here
 from spu_core.labels import audit_soft_labels, preview_base, soft_labels_for
 from spu_core.models import METHODS
@@ -74,7 +74,7 @@ def test_the_tables_of_the_documentation_list_what_the_engine_holds(page, mark):
 def test_every_shape_of_values_has_its_widgets_and_its_random_values():
     names = {shape.name for shape in SHAPES}
 
-    assert set(soft_label_rows.ASKING) == set(strategies.SHAPED) == names
+    assert set(conditions.VALUE_INPUTS) == set(strategies.SHAPED) == names
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_combiner_is_offered_by_the_page_and_is_in_the_documentation(weakest):
 @pytest.fixture
 def above_median(monkeypatch):
     function, entry = code_of("Add a method")
-    define(function, plain_targets, monkeypatch)
+    define(function, baselines, monkeypatch)
     method = value_of(entry, baselines)
     monkeypatch.setitem(METHODS, method.key, method)
 
@@ -192,7 +192,7 @@ def test_a_method_works_in_the_engine_and_in_json(above_median):
 
 def test_a_method_is_offered_by_the_page_and_is_in_the_documentation(above_median, monkeypatch):
     started: list[Job] = []
-    monkeypatch.setattr(train_start, "start_worker", lambda workspace, job: started.append(job))
+    monkeypatch.setattr(training, "start_worker", lambda workspace, job: started.append(job))
     with Workspace.open() as workspace:
         query = bring_sample(workspace)
     page = open_page("pages/3_train.py", **query)
@@ -242,7 +242,7 @@ def test_a_kind_of_job_works_on_a_page_and_is_in_the_documentation(count_rows):
     script = textwrap.dedent(
         """
         import streamlit as st
-        from pages.ui.text import plain
+        from pages.ui.shared.text import plain
         from spu_core.engines import Job, jobs_now, run_here as start_worker
         from spu_core.workspace import JobStatus, Workspace
         dataset = {dataset!r}

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamlit.web.bootstrap import load_config_options
 from streamlit.web.cli import main, main_run
 
-from pages.ui.people import ClosedError, server_has_login
+from pages.ui.shared.login import ClosedError, server_has_login
 
 if __name__ == "__main__":
     arguments = [str(Path(__file__).with_name("serve.py")), *sys.argv[1:]]

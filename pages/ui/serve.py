@@ -1,18 +1,22 @@
 """The server of the dashboard: `app.py` and its pages behind headers that keep other sites and other origins out.
 
+No text that a user typed can pass for a line of its log.
 `pages/ui/launch.py` starts it. It does not start where others could open the dashboard without a login.
 """
 
+import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pages.ui.people import ClosedError, server_has_login
-from pages.ui.shell import tell_failure
+from pages.ui.shared.login import ClosedError, server_has_login
+from pages.ui.shared.shell import report_failure
+from spu_core.errors import traceback_for_log
 
 # Streamlit styles its elements inline, and charts compile their code; nothing may come from or go to another origin.
 POLICY = (
@@ -27,12 +31,12 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-# It names the cached functions of the program, and nobody here needs it.
+# Streamlit's metrics name the cached functions of the program; nobody here needs them.
 CLOSED = "/_stcore/metrics"
 
 
 class Guarded:
-    """Adds the headers to every answer, and closes what nobody needs."""
+    """Middleware that adds the headers to every response, and closes an address that nobody needs."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -51,9 +55,18 @@ class Guarded:
             await self.app(scope, receive, send_guarded)
 
 
+def record_for_log(*values: Any, **options: Any) -> logging.LogRecord:
+    """A line of the log, whoever writes it; its traceback may quote what a user typed."""
+    record = logging.LogRecord(*values, **options)
+    if record.exc_info and record.exc_info[1] is not None:
+        record.exc_text = traceback_for_log(record.exc_info[1])
+    return record
+
+
+logging.setLogRecordFactory(record_for_log)
 try:
     server_has_login()
 except ClosedError as problem:
     sys.exit(str(problem))
 
-app = st.App(Path(__file__).parents[2] / "app.py", middleware=[Middleware(Guarded)], on_script_error=tell_failure)
+app = st.App(Path(__file__).parents[2] / "app.py", middleware=[Middleware(Guarded)], on_script_error=report_failure)

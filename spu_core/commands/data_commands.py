@@ -23,7 +23,7 @@ from spu_core.commands.command_io import (
 )
 from spu_core.engines.study import soft_labels_of
 from spu_core.errors import SpuError
-from spu_core.export.score_writing import write_tables
+from spu_core.export.row_files import write_tables
 from spu_core.labels import SoftLabels, audit_soft_labels, soft_labels_for
 from spu_core.metrics import auc_spu_ceiling
 from spu_core.rules import RuleSet

@@ -115,7 +115,8 @@ def report(
     best = next(bundle for bundle in bundles if bundle.name == best_model(comparison).name)
     data = report_html(comparison, best, title=title).encode()
     write_output(data, output)
-    value = {"output": output, "bytes": len(data), "best": best.name, "verdict": comparison.verdict.sentence}
+    winner = None if best.name in comparison.below_chance else best.name
+    value = {"output": output, "bytes": len(data), "best": winner, "verdict": comparison.verdict.sentence}
     print_result(value, output, as_json, beside=output)
 
 
@@ -145,8 +146,8 @@ def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None)
         return ExportedFile(bundle_bytes(bundle))
     if form in ("card_md", "card_html"):
         return ExportedFile((model_card if form == "card_md" else model_card_html)(bundle).encode())
-    if form == "rules" and bundle.recipe is not None:
-        return ExportedFile(bundle.recipe.rules.rules.to_json().encode())
+    if form == "rules" and bundle.label_rules is not None:
+        return ExportedFile(bundle.label_rules.rules.rules.to_json().encode())
     if form == "onnx":
         return _onnx(bundle, rows)
     if form == "folder":

@@ -31,8 +31,7 @@ from spu_core.engines.study import Study
 from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
-from spu_core.export.flagging import FLAG_BY
-from spu_core.export.scoring import score_stream
+from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder
@@ -85,6 +84,9 @@ def plan(
     role: Annotated[list[str] | None, typer.Option(help="column=role; may be given several times.")] = None,
     folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
     seed: Annotated[int, typer.Option(help="Seed of folds and models.")] = 0,
+    out_of_time: Annotated[
+        float, typer.Option(help="Share of the latest rows to judge models on, such as 0.2; needs a time column.")
+    ] = 0.0,
     as_json: AsJson = False,
 ) -> None:
     """Write a study for `spu train`: roles, rules, candidates and settings."""
@@ -93,7 +95,8 @@ def plan(
         table = table.with_roles(dict(_pair(entry) for entry in role))
     candidates = tuple(Candidate(key) for key in method or DEFAULT_METHODS)
     chosen = None if rules is None else RuleSet.from_json(read_text(rules))
-    study = Study.of(table, chosen, TrainPlan(TrainConfig(folds=folds, seed=seed), candidates))
+    config = TrainConfig(folds=folds, seed=seed, out_of_time=out_of_time)
+    study = Study.of(table, chosen, TrainPlan(config, candidates))
     write_output(study.to_json().encode(), output)
     value = {"study": output, "candidates": [candidate.name for candidate in candidates], "rows": len(table)}
     print_result(value, f"{output}: {len(candidates)} candidates on {len(table):,} rows", as_json, beside=output)
@@ -183,7 +186,7 @@ def score(
     check_table_name(output)
     source = rows_input(file)
     if output == STANDARD:
-        found = score_stream(bundle, source, sys.stdout, scoring, raw=raw)
+        found = bundle.score_file(source, sys.stdout, scoring, raw=raw)
     else:
         with progress_bar(as_json, "reading") as show:
             found = bundle.score_file(
@@ -224,7 +227,7 @@ def _score_value(report: ScoreReport) -> dict[str, object]:
 
 def _with_fingerprint(bundle: Bundle, fingerprint: str) -> Bundle:
     """The bundle with the fingerprint of its table, so that a workspace with this table can import it as a run."""
-    return bundle.with_passport(replace(bundle.passport, fingerprint=fingerprint))
+    return bundle.with_details(replace(bundle.details, fingerprint=fingerprint))
 
 
 def _pair(entry: str) -> tuple[str, str]:
@@ -236,6 +239,7 @@ def _pair(entry: str) -> tuple[str, str]:
 
 def _summary(comparison: Comparison) -> dict[str, object]:
     return {
+        "headline": comparison.headline,
         "leaderboard": plain(comparison.leaderboard),
         "among_best": list(comparison.among_best),
         "pairs": plain(comparison.pairs_table),
@@ -250,9 +254,12 @@ def _comparison_words(comparison: Comparison) -> list[str]:
     table = comparison.leaderboard
     columns = [name for name in shown if name in table.columns]
     lines = [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
+    if comparison.headline is not None:
+        lines = [comparison.headline, "", *lines]
     if len(comparison.among_best) > 1:
         lines.append(f"May be the best by AUC_SPU (95 %): {', '.join(comparison.among_best)}")
-    return [*lines, comparison.verdict.sentence, *comparison.disagreements, *comparison.notes]
+    notes = [note for note in comparison.notes if note != comparison.headline]
+    return [*lines, comparison.verdict.sentence, *comparison.disagreements, *notes]
 
 
 def _train_words(

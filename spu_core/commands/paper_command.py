@@ -11,7 +11,7 @@ from spu_core.checks import check_choice
 from spu_core.commands.command_io import STANDARD, AsJson, progress_bar, write_output
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, experiment, stored_result
-from spu_core.experiments.settings import SCALES
+from spu_core.experiments.catalog import SCALES
 
 EVERY = "all"
 

@@ -190,9 +190,9 @@ def estimate(
 def _rows_of(source: str, run: Run) -> Table:
     """The table of the run; another number of rows is refused."""
     table = read_input(source)
-    if len(table) != run.basis.fold.size:
+    if len(table) != run.fold.size:
         raise SpuError(
-            f"{source!r} has {len(table):,} rows, but the run was trained on {run.basis.fold.size:,}; give that table."
+            f"{source!r} has {len(table):,} rows, but the run was trained on {run.fold.size:,}; give that table."
         )
     return table
 

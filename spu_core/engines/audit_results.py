@@ -20,7 +20,7 @@ from spu_core.trust import (
     estimate_audit,
 )
 from spu_core.trust.audit.totals import Method
-from spu_core.trust.audit.verdicts import Reading, Treatment
+from spu_core.trust.audit.verdicts import Treatment, VerdictFile
 from spu_core.workspace import AuditRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
 
 MOST_TESTED_COLUMNS = 20
@@ -56,7 +56,7 @@ def audits_of(workspace: Workspace, run: RunRecord, rules: RuleSetVersion | None
     return tuple(audit for audit in workspace.audits.list(run.id) if (audit.rule_set, audit.rule_set_version) == wanted)
 
 
-def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: Reading) -> int:
+def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: VerdictFile) -> int:
     """Store verdicts that are new, differ from the stored ones, or add a note. Returns how many."""
     standing = {(item.row, item.reviewer): (item.verdict, item.note) for item in workspace.audits.verdicts(audit.id)}
     new = []
@@ -92,7 +92,7 @@ def population_of(run: Run, plan: AuditPlan) -> Population:
 
 def truth_of(run: Run, population: Population) -> dict[str, float]:
     """Every figure from the truth column; empty if there is none or it has one class only."""
-    truth = run.basis.of("truth")
+    truth = run.evaluation.judged_truth
     if truth is None or truth.all() or not truth.any():
         return {}
     keys = [key for key in TARGETS if key != "precision" or population.is_flagged.any()]

@@ -31,8 +31,8 @@ from spu_core.engines.stored_runs import (
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import BundleError, SpuError, WorkspaceError
 from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model_card_html, to_csv, write_folder
+from spu_core.export.onnx_export import translatable
 from spu_core.export.onnx_graph import need_onnx
-from spu_core.export.onnx_models import translatable
 from spu_core.export.report import report_html
 from spu_core.rules import RuleSet
 from spu_core.tables import Role, Table, TableFolder
@@ -94,13 +94,13 @@ class StoredModel:
         found = stored_bundle(self.workspace, self.record.id)
         # The fingerprint comes from the catalogue; computing it would read the whole table.
         known = replace(
-            found.passport,
+            found.details,
             id_column=self.table.column_with(Role.ID),
             data_name=self.table.name,
             fingerprint=self.record.dataset_fingerprint,
-            history=(*found.passport.history, *self.history),
+            history=(*found.details.history, *self.history),
         )
-        named = replace(found, facts=replace(found.facts, name=self.name)).with_passport(known)
+        named = replace(found, facts=replace(found.facts, name=self.name)).with_details(known)
         return with_words(named, self.words)
 
     @property
@@ -159,8 +159,8 @@ class StoredModel:
                 "out_of_fold_score": score,
                 "flagged": self.bundle.point.flags(score.to_numpy()),
                 "rank": score.rank(ascending=False, method="min").astype("Int64"),
-                "soft_label": run.basis.soft_label,
-                "confirmed_positive": run.basis.is_labeled,
+                "soft_label": run.evaluation.soft_label,
+                "confirmed_positive": run.evaluation.is_labeled,
                 "fold": run.fold,
             }
         )
@@ -177,8 +177,8 @@ def with_words(bundle: Bundle, words: ExportWords) -> Bundle:
     """The bundle with these texts; its own texts stay where these are empty."""
     texts = {name: text for name, text in asdict(words).items() if text and name not in ("keep_rows", "changes")}
     changes = tuple(line.strip() for line in words.changes.splitlines() if line.strip())
-    own = bundle.passport
-    return bundle.with_passport(replace(own, **texts, history=(*own.history, *changes)))
+    own = bundle.details
+    return bundle.with_details(replace(own, **texts, history=(*own.history, *changes)))
 
 
 @dataclass(frozen=True)

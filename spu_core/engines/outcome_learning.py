@@ -19,7 +19,7 @@ from spu_core.metrics import Difference, auc_spu_ceiling, auc_spu_score, compare
 from spu_core.rules import RuleSet
 from spu_core.tables import Table
 from spu_core.tables.simulators import AntiCheatWorld
-from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.trust.outcomes.arms import HoldoutReport, measure_on_holdout
 from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan, feed_back

@@ -17,9 +17,9 @@ from spu_core.engines.jobs.score import score_foreign
 from spu_core.engines.stored_runs import names_apart, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.export import Bundle, Scoring, to_csv
-from spu_core.export.conform import conform
-from spu_core.export.parts import reads_rule_score
-from spu_core.export.reasons import contributions, top_reasons
+from spu_core.export.bundle import conform
+from spu_core.export.model_checks import reads_rule_score
+from spu_core.export.score_report import contributions, top_reasons
 from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table, read_table
 from spu_core.trust.outcomes.arms import SplitBalance, assign_arms, hash_shares, split_balance

@@ -21,7 +21,7 @@ from spu_core.export import Bundle, FlagPoint, load_bundle
 from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder
-from spu_core.training import Comparison, Run, Split, compare_runs, permutation_importance, runs_on
+from spu_core.training import Comparison, FoldAssignment, Run, compare_runs, permutation_importance, runs_on
 from spu_core.training.judging import DECIDING
 from spu_core.training.rows import prepare_rows
 from spu_core.training.views import NOT_MODELS
@@ -89,19 +89,22 @@ def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
     Refined soft labels are used only if they were refined from these soft labels.
     """
     value = np.asarray(soft_labels.value, dtype=np.float64)
-    own = next((run.basis.refined for run in runs if np.array_equal(run.basis.soft_label, value)), None)
-    judged = runs_on([replace(run, basis=replace(run.basis, refined=own)) for run in runs], soft_labels)
+    own = next((run.evaluation.refined for run in runs if np.array_equal(run.evaluation.soft_label, value)), None)
+    judged = runs_on([replace(run, evaluation=replace(run.evaluation, refined=own)) for run in runs], soft_labels)
     # The same evaluation data for all, so that every figure counts the same rows with the same soft labels.
     return compare_runs(
-        [replace(run, basis=judged[0].basis) if run.basis.same_as(judged[0].basis) else run for run in judged]
+        [
+            replace(run, evaluation=judged[0].evaluation) if run.evaluation.same_as(judged[0].evaluation) else run
+            for run in judged
+        ]
     )
 
 
 def shuffled_columns(run: Run, table: Table | TableFolder, soft_labels: SoftLabels) -> pd.DataFrame:
     """Permutation importance of a stored run. One of its folds is trained again, and its left-out rows are used."""
-    split = Split(np.asarray(run.fold), bool(run.config.out_of_time), run.basis.groups)
-    rows = prepare_rows(table, soft_labels, run.config, split)
-    return permutation_importance(replace(run, rows=rows), repeats=3)
+    split = FoldAssignment(np.asarray(run.fold), bool(run.config.out_of_time), run.evaluation.groups)
+    data = prepare_rows(table, soft_labels, run.config, split)
+    return permutation_importance(replace(run, data=data), repeats=3)
 
 
 def column_values(table: Table | TableFolder, name: str) -> pd.Series:
@@ -119,7 +122,7 @@ def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
     """Why a bundle cannot become a run of a dataset; None if it can."""
     if not bundle.rows:
         return "The bundle was exported without its training rows, so it cannot be compared here; it can score."
-    if bundle.passport.fingerprint != dataset.fingerprint:
+    if bundle.details.fingerprint != dataset.fingerprint:
         return (
             f"The bundle was not trained on {dataset.name!r} (their fingerprints differ), so it cannot be compared "
             "with the runs of this dataset; it can score."
@@ -187,8 +190,8 @@ def _estimate(metrics: Mapping[str, Any], name: str) -> float:
 
 
 def _draft(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle) -> RunDraft:
-    recipe, run = bundle.recipe, bundle.run
-    rules = None if recipe is None else keep_rules(workspace, f"Rules of {bundle.name}", recipe.rules.rules)
+    label_rules, run = bundle.label_rules, bundle.run
+    rules = None if label_rules is None else keep_rules(workspace, f"Rules of {bundle.name}", label_rules.rules.rules)
     return RunDraft(
         name=bundle.name,
         dataset=dataset.id,

@@ -14,16 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spu_core.errors import TrainingError
-from spu_core.export import Bundle, Passport, Recipe
+from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet, parse_json
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import (
     Executor,
+    FoldAssignment,
     LocalExecutor,
-    RefinedLabels,
     Run,
-    Split,
     TrainPlan,
     TrainProgress,
     iter_cross_fit,
@@ -92,7 +91,7 @@ class Study:
         on_progress: OnProgress | None = None,
         *,
         on_refit: OnProgress | None = None,
-        split: Split | None = None,
+        split: FoldAssignment | None = None,
         executor: Executor | None = None,
     ) -> Iterator[tuple[Run, Bundle | None]]:
         """Each run as soon as it is finished, with its bundle; a candidate that failed has an error and no bundle.
@@ -103,7 +102,7 @@ class Study:
             The rows, with the roles of the study (`prepare`).
         on_progress, on_refit : callable, optional
             Called with the progress of the cross-fitting, and of the refit on all rows that each bundle needs.
-        split : Split, optional
+        split : FoldAssignment, optional
             The folds of an earlier study.
         executor : Executor, optional
             Runs the fits. Default: one after the other in this process.
@@ -121,7 +120,7 @@ class Study:
                 continue
             judged = run if refined is None else with_refined([run], refined)[0]
             refit = executor.refit(judged, on_refit)
-            yield judged, Bundle.of(judged, recipe=_recipe(fitted), passport=_passport(table), fitted=refit)
+            yield judged, Bundle.of(judged, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
 
     def to_json(self) -> str:
         """The study as JSON text; equal studies give equal text."""
@@ -161,7 +160,7 @@ class Study:
 
     def _refined(
         self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
-    ) -> RefinedLabels | None:
+    ) -> SoftLabels | None:
         if not self.refine or not table.is_labeled.any():
             return None
         return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
@@ -176,12 +175,12 @@ def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | No
     return SoftLabels.from_values(value, table.is_labeled)
 
 
-def _recipe(fitted: FittedRules | None) -> Recipe | None:
-    return None if fitted is None else Recipe(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
+def _label_rules(fitted: FittedRules | None) -> LabelRules | None:
+    return None if fitted is None else LabelRules(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
 
 
-def _passport(table: Table | TableFolder) -> Passport:
-    return Passport(id_column=table.column_with(Role.ID), data_name=table.name)
+def _details(table: Table | TableFolder) -> ModelDetails:
+    return ModelDetails(id_column=table.column_with(Role.ID), data_name=table.name)
 
 
 def _typed(data: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -17,11 +17,15 @@ from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
 from spu_core.training import Candidate, Run, TrainConfig, TrainingCancelled, cross_fit
 from spu_core.training.config import check_whole
-from spu_core.training.folded import fold_rows
+from spu_core.training.evaluation import fold_rows
 
 # In this share of the draws one rule is wrong altogether, which no shift of its belief can show.
 WRONG = 0.2
 FAULTS = ("dropped", "reversed")
+
+
+# Rows times draws that are judged in a few seconds.
+_AFFORDABLE_WORK = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +69,15 @@ class Sensitivity:
             f"{name!r} is best in {share:.0%} of {len(self.auc)} draws of the beliefs around your own ({how} by each)"
             f"{faults}."
         )
+
+
+def affordable_draws(rows: int) -> int:
+    """How many draws of beliefs over this many rows take a few seconds, from 20 to 200.
+
+    >>> affordable_draws(1_000), affordable_draws(100_000), affordable_draws(10_000_000)
+    (200, 40, 20)
+    """
+    return max(20, min(200, _AFFORDABLE_WORK // max(rows, 1)))
 
 
 def belief_sensitivity(
@@ -257,8 +270,8 @@ class _FoldRanks:
 
     @classmethod
     def of(cls, run: Run) -> _FoldRanks:
-        rows = tuple(fold_rows(run.basis))
-        whole = np.ones(run.fold.size) if run.basis.weight is None else run.basis.weight
+        rows = tuple(fold_rows(run.evaluation))
+        whole = np.ones(run.fold.size) if run.evaluation.weight is None else run.evaluation.weight
         weight = tuple(whole[part] for part in rows)
         score = run.need_score()
         return cls(rows, weight, tuple(_midranks(score[part], w) for part, w in zip(rows, weight, strict=True)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from spu_core.errors import WorkspaceError
+from spu_core.errors import SpuError, WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.records import Clock, RuleSetVersion, clean_name, new_id
@@ -84,6 +85,17 @@ class RuleSets:
         rows = self.catalogue.rows(f"{_SELECT} WHERE versions.number = rule_sets.current ORDER BY rule_sets.seq DESC")
         return tuple(RuleSetVersion.from_row(row) for row in rows)
 
+    def newest_for(
+        self, columns: Iterable[str], columns_read: Callable[[RuleSetVersion], Iterable[str]]
+    ) -> RuleSetVersion | None:
+        """The newest rule set that reads some of these columns and no others; None where there is none.
+
+        `columns_read` gives the columns that a version reads. A damaged version, for which it raises an `SpuError`, is
+        passed over: whoever opens it learns what is wrong.
+        """
+        known = set(columns)
+        return next((version for version in self.list() if _reads_only(version, known, columns_read)), None)
+
     def history(self, token: str) -> tuple[RuleSetVersion, ...]:
         """Every saved version, the first one first."""
         rows = self.catalogue.rows(f"{_SELECT} WHERE rule_sets.id = ? ORDER BY versions.number", token)
@@ -132,3 +144,13 @@ def _last_number(rows: sqlite3.Connection, token: str) -> int:
 
 def _set_current(rows: sqlite3.Connection, token: str, number: int) -> None:
     rows.execute("UPDATE rule_sets SET current = ? WHERE id = ?", (number, token))
+
+
+def _reads_only(
+    version: RuleSetVersion, known: set[str], columns_read: Callable[[RuleSetVersion], Iterable[str]]
+) -> bool:
+    try:
+        read = set(columns_read(version))
+    except SpuError:
+        return False
+    return bool(read) and read <= known

@@ -193,4 +193,4 @@ def test_a_plan_and_a_training_meet_in_a_pipe(run, tmp_path):
     [path] = done["bundles"]
     assert not done["rows_differ"]
     # A workspace that has the same rows knows the bundle by this.
-    assert known(path).passport.fingerprint == json.loads(planned.stdout)["fingerprint"]
+    assert known(path).details.fingerprint == json.loads(planned.stdout)["fingerprint"]

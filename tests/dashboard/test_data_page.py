@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.ui.text import plain
+from pages.ui.shared.text import plain
 from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
 from spu_core.workspace import Workspace
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_table_is_refused_in_words(data_page):
 
 
 def test_a_reading_under_way_shows_its_progress_and_leaves_the_page_usable(open_app, monkeypatch):
-    monkeypatch.setattr("pages.ui.data_bring.jobs_now", lambda workspace: workspace.jobs.list())
+    monkeypatch.setattr("pages.ui.data.upload.jobs_now", lambda workspace: workspace.jobs.list())
     with Workspace.open() as workspace:
         earlier = workspace.datasets.save(load_sample("breast_cancer"), "earlier")
         workspace.jobs.add("a" * 24, "read", "[x](y).csv", {"upload": "b" * 24}, {})
@@ -110,7 +110,7 @@ def test_a_reading_under_way_shows_its_progress_and_leaves_the_page_usable(open_
 
 
 def test_a_reading_that_ends_elsewhere_is_offered_and_takes_nobody_away(open_app, monkeypatch):
-    monkeypatch.setattr("pages.ui.data_bring.jobs_now", lambda workspace: workspace.jobs.list())
+    monkeypatch.setattr("pages.ui.data.upload.jobs_now", lambda workspace: workspace.jobs.list())
     with Workspace.open() as workspace:
         earlier = workspace.datasets.save(load_sample("breast_cancer"), "earlier")
         other = workspace.datasets.save(read_table(CSV, name="sales.csv"))

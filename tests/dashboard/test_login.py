@@ -11,8 +11,8 @@ import pytest
 import streamlit as st
 from streamlit import config
 
-from pages.ui import people
-from pages.ui.people import ClosedError, login_is_configured
+from pages.ui.shared import login
+from pages.ui.shared.login import ClosedError, login_is_configured
 from tests.dashboard.oidc import running_provider
 from tests.live import ROOT, free_address, running_server
 
@@ -107,9 +107,9 @@ def test_a_server_that_must_have_a_login_is_closed_without_one(monkeypatch):
     ],
 )
 def test_a_proxy_that_brings_others_to_a_server_without_login_is_refused(monkeypatch, headers):
-    monkeypatch.setattr(people.st, "context", SimpleNamespace(headers={"Host": "localhost:8501"}))
+    monkeypatch.setattr(login.st, "context", SimpleNamespace(headers={"Host": "localhost:8501"}))
     assert not login_is_configured()
-    monkeypatch.setattr(people.st, "context", SimpleNamespace(headers={"Host": "localhost:8501", **headers}))
+    monkeypatch.setattr(login.st, "context", SimpleNamespace(headers={"Host": "localhost:8501", **headers}))
 
     with pytest.raises(ClosedError, match="reached from another computer"):
         login_is_configured()
@@ -121,6 +121,7 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
     environments = (
         {"STREAMLIT_SERVER_ADDRESS": "192.0.2.7"},
         {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml")},
+        {"SPU_REQUIRE_LOGIN": "1"},
     )
     command = [sys.executable, "-m", "spu_core", "app", "--no-browser", "--port", str(free_address()[1])]
     started = [
@@ -128,7 +129,8 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
         for each in environments
     ]
 
-    for server, told in zip(started, ("listens on 192.0.2.7", "secrets file cannot be read"), strict=True):
+    sentences = ("listens on 192.0.2.7", "secrets file cannot be read", "SPU_REQUIRE_LOGIN is set")
+    for server, told in zip(started, sentences, strict=True):
         said = server.communicate(timeout=300)[1]
         assert server.returncode == 1
         assert told in said

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pages.ui import paper_cached, paper_rerun
+from pages.ui.paper import rerun, results
 from spu_core.engines import Job, run_here
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
-from spu_core.experiments.job import KIND
-from spu_core.experiments.theorems import run
+from spu_core.experiments.catalog import KIND
+from spu_core.experiments.runners.theorems import run
 from spu_core.workspace import JobStatus, Workspace
 from tests.live import WORKER_PATIENCE
 
@@ -25,8 +25,7 @@ def theorems():
 def only_theorems(monkeypatch, theorems):
     """A version that ships the theorems only, so that both cases are on the page."""
     stored = {name: theorems if name == "theorems" else None for name in EXPERIMENTS}
-    for module in ("pages.ui.paper_claims", "pages.ui.paper_choice"):
-        monkeypatch.setattr(f"{module}.stored_results", lambda: stored)
+    monkeypatch.setattr(results, "stored_results", lambda: stored)
 
 
 def text_of(page):
@@ -89,7 +88,7 @@ def test_every_experiment_opens_by_its_address(open_app, name):
 
 def test_a_click_starts_the_chosen_part_in_the_background(open_app, only_theorems, monkeypatch):
     started: list[Job] = []
-    monkeypatch.setattr(paper_rerun, "start_worker", lambda workspace, job: started.append(job))
+    monkeypatch.setattr(rerun, "start_worker", lambda workspace, job: started.append(job))
     page = open_app(PAGE, experiment="theorems")
 
     page.selectbox(key="paper_part").select("theorem4").run()
@@ -131,10 +130,10 @@ def test_a_failed_rerun_says_why(open_app, only_theorems):
 
 def test_results_that_are_not_there_are_no_failure(monkeypatch):
     def missing(name):
-        raise paper_cached.WorkspaceError("No result.")
+        raise results.WorkspaceError("No result.")
 
-    monkeypatch.setattr(paper_cached, "stored_result", missing)
-    assert paper_cached._stored("table1") is None
+    monkeypatch.setattr(results, "stored_result", missing)
+    assert results._stored("table1") is None
 
 
 @pytest.mark.browser

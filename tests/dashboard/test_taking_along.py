@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pages.ui.tables import safe_to_take_along
+from pages.ui.shared.show import safe_to_download
 from spu_core.engines.stored_runs import summary_table
 from spu_core.tables import read_table
 from spu_core.training import Candidate
@@ -37,7 +37,7 @@ def open_quietly(shared_server, open_tab):
 def test_what_could_run_in_a_spreadsheet_is_sent_with_an_apostrophe_and_shown_without():
     frame = pd.DataFrame({"=x": [FORMULA, "'=quoted", None], "'=x": ["a", "-5", "@b"], "n": [-1.0, None, 2.5]})
 
-    kept, titles = safe_to_take_along(frame)
+    kept, titles = safe_to_download(frame)
 
     assert list(kept.data) == ["''=x", "'=x", "n"]
     assert kept.data["''=x"].tolist()[:2] == [f"'{FORMULA}", "'=quoted"]
@@ -54,7 +54,7 @@ def test_what_could_run_in_a_spreadsheet_is_sent_with_an_apostrophe_and_shown_wi
 def test_a_harmless_table_is_sent_as_it_is():
     frame = pd.DataFrame({"name": ["a", "-5"], "n": [1, 2]})
 
-    kept, titles = safe_to_take_along(frame)
+    kept, titles = safe_to_download(frame)
 
     pd.testing.assert_frame_equal(kept, frame, check_dtype=False)
     assert titles == {}
@@ -64,7 +64,7 @@ def test_every_table_of_the_pages_is_one_that_can_be_taken_along():
     raw = re.compile(r"\bst\.(dataframe|data_editor|table)\(")
     files = [path for path in (ROOT / "pages").rglob("*.py") if raw.search(path.read_text(encoding="utf-8"))]
 
-    assert [path.name for path in files] == ["tables.py"]
+    assert [path.name for path in files] == ["show.py"]
 
 
 @pytest.mark.browser

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pages.ui import train_start
+from pages.ui.train import training
 from spu_core.engines import Job
 from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
@@ -28,7 +28,7 @@ def sample():
 def started(monkeypatch):
     """Jobs that the page started, without a worker."""
     jobs: list[Job] = []
-    monkeypatch.setattr(train_start, "start_worker", lambda workspace, job: jobs.append(job))
+    monkeypatch.setattr(training, "start_worker", lambda workspace, job: jobs.append(job))
     return jobs
 
 
@@ -116,10 +116,9 @@ def test_finished_runs_fill_the_leaderboard_and_failures_are_rows(open_app, samp
 
 
 def test_an_interrupted_training_shows_its_sentence_and_log_and_starts_again(open_app, sample, monkeypatch):
-    from pages.ui import train_progress
 
     restarted: list[str] = []
-    monkeypatch.setattr(train_progress, "restart", lambda workspace, token: restarted.append(token))
+    monkeypatch.setattr(training, "restart", lambda workspace, token: restarted.append(token))
     with Workspace.open() as workspace:
         plan = TrainPlan(TrainConfig(), (Candidate("rule_score"),)).to_json()
         workspace.jobs.add("f" * 24, "train", "1 candidate", {"dataset": sample["dataset"], "plan": plan}, {})

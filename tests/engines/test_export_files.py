@@ -27,7 +27,7 @@ from spu_core.engines.jobs.score import score_upload
 from spu_core.engines.stored_runs import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.engines.study import Study
 from spu_core.errors import BundleError, WorkspaceError
-from spu_core.export import Passport, Scoring, bundle_bytes
+from spu_core.export import ModelDetails, Scoring, bundle_bytes
 from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
@@ -76,8 +76,8 @@ def test_a_file_is_made_once_and_found_again_until_something_changes(stored):
     assert ExportWords.last_said(stored, first.run) == ExportWords(purpose="to learn")
 
     bundle = known(stored.exports.path(second.id))
-    assert (bundle.point.threshold, bundle.passport.purpose) == (0.6, "to learn")
-    assert bundle.passport.fingerprint == stored.datasets.list()[0].fingerprint
+    assert (bundle.point.threshold, bundle.details.purpose) == (0.6, "to learn")
+    assert bundle.details.fingerprint == stored.datasets.list()[0].fingerprint
 
 
 def test_a_run_is_compared_only_with_those_under_the_same_rules(stored):
@@ -171,7 +171,7 @@ def test_a_bundle_of_the_same_table_becomes_one_run(stored, tmp_path):
 def test_a_bundle_of_other_rows_or_none_is_not_kept(stored, tmp_path):
     bundle = model(stored, "first").bundle
     dataset = stored.datasets.list()[0]
-    foreign = bundle.with_passport(Passport(fingerprint="0" * 64))
+    foreign = bundle.with_details(ModelDetails(fingerprint="0" * 64))
 
     assert "fingerprints differ" in str(refusal_to_keep(foreign, dataset))
     assert "without its training rows" in str(refusal_to_keep(bundle.without_rows(), dataset))
@@ -189,7 +189,7 @@ def test_rules_that_say_the_same_are_not_kept_twice(stored):
 
 
 def test_scored_files_leave_safe_raw_or_as_parquet_and_clean_up(stored):
-    bundle = model(stored, "first").bundle.with_passport(Passport(id_column="who"))
+    bundle = model(stored, "first").bundle.with_details(ModelDetails(id_column="who"))
     frame = load_sample("breast_cancer").frame.head(40).assign(who=["=1+1", *map(str, range(39))])
     scored = score_upload(bundle, io.BytesIO(frame.to_csv(index=False).encode()), Scoring(flag_by="share"))
     expected = bundle.score(frame, Scoring(flag_by="share")).frame

@@ -32,7 +32,7 @@ def game(workspace):
 def brought(workspace, game):
     """The run of the game as somebody else would have exported it."""
     bundle = stored_bundle(workspace, game.runs[0])
-    bundle = bundle.with_passport(replace(bundle.passport, fingerprint=game.dataset.fingerprint))
+    bundle = bundle.with_details(replace(bundle.details, fingerprint=game.dataset.fingerprint))
     return keep_as_run(workspace, game.dataset, bundle, bundle_bytes(bundle))
 
 

@@ -104,3 +104,17 @@ def test_a_table_travels_to_every_worker_so_the_workers_of_this_computer_need_it
 
 def test_workers_of_this_computer_share_what_is_free_here():
     assert plan_memory_on(Engine("dask"), plan_memory(1_000, 10, *CHOICE, from_files=True)).words.endswith("are free.")
+
+
+def test_the_memory_of_a_training_from_files_adds_up():
+    """Python and the parts being read, 230 bytes a row, 2 a cell (8 where a learner reads all rows), 130 for fused."""
+    size = (3_000_000, 16)
+    needed = {
+        key: plan_memory(*size, [Candidate(key)], TrainConfig(), free_bytes=8e9).from_files_bytes
+        for key in ("lightgbm", "logistic", "fused")
+    }
+
+    assert needed["lightgbm"] == 380e6 + 3e6 * (230 + 2 * 16)
+    assert needed["logistic"] == 380e6 + 3e6 * (230 + 8 * 16)
+    assert needed["fused"] == 380e6 + 3e6 * (230 + 2 * 16 + 130)
+    assert plan_memory(*size, *CHOICE, refine=True, free_bytes=8e9).from_files_bytes == needed["fused"]

@@ -20,17 +20,15 @@ from spu_core.engines.executors.dask_cluster import Cluster
 from spu_core.errors import EngineError, TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.labels.soft_labels import FolderSoftLabels, PartLabels, columns_for, join_labels, soft_labels_of_part
-from spu_core.models import LEARNERS, Encoder, EncoderStatistics, Evidence, Features, FittedEncoder, Model
+from spu_core.models import LEARNERS, Encoder, EncoderStatistics, Features, FittedEncoder, Model, TrainingRows
 from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import ColumnType, Table, TableFolder, TablePart
-from spu_core.training import Candidate, FittedCandidate, Run, Split, TrainConfig, TrainProgress
-from spu_core.training.fitting import settings_from
-from spu_core.training.folder_rows import prepare_folder
-from spu_core.training.hash_folds import hash_rows
-from spu_core.training.parts import Fits, PartFit
+from spu_core.training import Candidate, FittedCandidate, FoldAssignment, Run, TrainConfig, TrainProgress
+from spu_core.training.cross_fitting import Fits
+from spu_core.training.fitting import FoldFit, settings_from
+from spu_core.training.folds import hash_rows
 from spu_core.training.progress import Reporter
-from spu_core.training.rows import TrainingRows
-from spu_core.training.run import evidence_for
+from spu_core.training.rows import PreparedData, prepare_folder
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -93,31 +91,31 @@ class DaskSpreadExecutor:
         return soft_labels_on(self.cluster, _folder(table), rules)
 
     def prepare(
-        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: Split | None
-    ) -> TrainingRows:
+        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
+    ) -> PreparedData:
         """Encode the rows on the workers, and make the folds here."""
         return prepare_folder(_folder(table), soft_labels, config, split, encode=self._encode)
 
-    def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+    def fits(self, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         """Fit one fold after the other, each on all workers."""
-        parts = list(rows.split.parts())
+        folds = list(rows.split.folds())
 
-        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
-            evidence = evidence_for(candidate, rows)
-            for place, part in enumerate(parts):
-                reporter.fold = part.number
-                report = partial(reporter.report, place / len(parts), "training on the cluster")
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[FoldFit]:
+            evidence = rows.rows_for(candidate)
+            for place, fold in enumerate(folds):
+                reporter.fold = fold.number
+                report = partial(reporter.report, place / len(folds), "training on the cluster")
                 report()
-                cluster, what = self.cluster.with_on_wait(report), f"Fold {part.number} of {candidate.name}"
-                model = _fit(cluster, candidate, config, evidence.take(part.train), what)
-                yield PartFit(_score(cluster, model, evidence.take(part.score), what), model.rounds_)
+                cluster, what = self.cluster.with_on_wait(report), f"Fold {fold.number} of {candidate.name}"
+                model = _fit(cluster, candidate, config, evidence.take(fold.train), what)
+                yield FoldFit(_score(cluster, model, evidence.take(fold.score), what), model.rounds_)
 
         return fits
 
     def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
         """Fit the candidate of a run on all rows."""
-        rows, candidate = run.need_rows(), run.candidate
-        evidence, settings = evidence_for(candidate, rows), _settings(candidate, run.config)
+        rows, candidate = run.need_data(), run.candidate
+        evidence, settings = rows.rows_for(candidate), _settings(candidate, run.config)
         model = _fit(self.cluster, candidate, run.config, evidence, f"The refit of {run.name}")
         return FittedCandidate(candidate, rows.encoder, model, settings, evidence.rule_columns)
 
@@ -154,7 +152,7 @@ def _can_be_spread(candidate: Candidate) -> bool:
     return can_fit_together(LEARNERS[str(candidate.settings.get("learner", entry.learners[0]))])
 
 
-def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: Evidence, what: str) -> Any:
+def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: TrainingRows, what: str) -> Any:
     if refused := refused_when_spread([candidate], config):
         raise TrainingError(refused)
     entry = candidate.entry
@@ -175,7 +173,7 @@ def _fit(cluster: Cluster, candidate: Candidate, config: TrainConfig, evidence: 
     return fit_together(cluster, learner, chunks, schema, what)
 
 
-def _chunk(cluster: Cluster, share: Share, active: np.ndarray, evidence: Evidence, target: np.ndarray) -> Chunk:
+def _chunk(cluster: Cluster, share: Share, active: np.ndarray, evidence: TrainingRows, target: np.ndarray) -> Chunk:
     """The training rows of a share, selected on its worker. Rows of weight 0 are left out."""
     held, chosen = _held(share, _numbers(evidence))
     weight = np.ones(chosen.size) if evidence.weight is None else evidence.weight[chosen]
@@ -191,7 +189,7 @@ def _send(cluster: Cluster, share: Share, *arrays: np.ndarray) -> list[Future]:
     return cluster.client.scatter(list(arrays), workers=[share.worker], hash=False)
 
 
-def _numbers(evidence: Evidence) -> np.ndarray:
+def _numbers(evidence: TrainingRows) -> np.ndarray:
     """The row numbers in the folder, increasing."""
     rows = evidence.features.rows
     return np.arange(len(evidence)) if rows is None else rows
@@ -220,7 +218,7 @@ def cut(matrix: np.ndarray, active: np.ndarray, places: np.ndarray, target: np.n
     return np.ascontiguousarray(matrix[np.ix_(places, active)]), target, weight
 
 
-def _score(cluster: Cluster, model: Model, evidence: Evidence, what: str) -> np.ndarray:
+def _score(cluster: Cluster, model: Model, evidence: TrainingRows, what: str) -> np.ndarray:
     """Scores of these rows, in their order. Each worker scores the rows that it holds."""
     columns = evidence.features.store.columns
     shares = _shares(evidence)
@@ -297,7 +295,7 @@ def pick(parts: list[np.ndarray], number: int) -> np.ndarray:
     return parts[number]
 
 
-def _shares(evidence: Evidence) -> tuple[Share, ...]:
+def _shares(evidence: TrainingRows) -> tuple[Share, ...]:
     matrix: Any = evidence.features.store.matrix
     assert isinstance(matrix, RemoteMatrix)
     return matrix.shares

@@ -26,20 +26,17 @@ from spu_core.engines.executors.dask_cluster import SILENT, Cluster
 from spu_core.errors import BundleError, TableError, TrainingError
 from spu_core.export import Bundle, Scoring, load_bundle
 from spu_core.export.archive import digest
-from spu_core.export.conform import text_columns
+from spu_core.export.bundle import ScoreWork, text_columns
 from spu_core.export.drift import DriftCounter
+from spu_core.export.row_files import RowSource, open_rows, write_tables
 from spu_core.export.score_report import ScoreReport
-from spu_core.export.score_work import ScoreWork
-from spu_core.export.score_writing import write_tables
-from spu_core.export.sources import RowSource, open_rows
 from spu_core.tables.folder_files import list_files
 from spu_core.training import Candidate, TrainConfig
-from spu_core.training.fitting import Fitter
-from spu_core.training.folds import Split
-from spu_core.training.parts import Fits, LocalExecutor, PartFit, fit_part
-from spu_core.training.progress import Reporter, Span
-from spu_core.training.rows import TrainingRows
-from spu_core.training.run import evidence_for
+from spu_core.training.cross_fitting import Fits, LocalExecutor
+from spu_core.training.fitting import CandidateFitter, FoldFit, fit_fold
+from spu_core.training.folds import FoldAssignment
+from spu_core.training.progress import ProgressRange, Reporter
+from spu_core.training.rows import PreparedData
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -54,14 +51,14 @@ class DaskTaskExecutor(LocalExecutor):
 
     cluster: Cluster
 
-    def fits(self, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+    def fits(self, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         """Submit all fits; the result waits for those of one candidate."""
-        numbers = [part.number for part in rows.split.parts()]
+        numbers = [part.number for part in rows.split.folds()]
         futures = self.cluster.guarded(
             lambda: _submit(self.cluster, rows, candidates, config, len(numbers)), what="Sending the rows"
         )
 
-        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[PartFit]:
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[FoldFit]:
             for step, (number, future) in enumerate(zip(numbers, futures[candidate.name], strict=True)):
                 reporter.fold = number
                 yield _result(self.cluster, future, reporter, step / len(numbers), f"A fit of {candidate.name}")
@@ -70,7 +67,7 @@ class DaskTaskExecutor(LocalExecutor):
 
 
 def _submit(
-    cluster: Cluster, rows: TrainingRows, candidates: tuple[Candidate, ...], config: TrainConfig, parts: int
+    cluster: Cluster, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig, parts: int
 ) -> dict[str, list[Future]]:
     """The futures of all fits. Candidates that see the same columns share the rows that are sent."""
     client = cluster.client
@@ -78,7 +75,7 @@ def _submit(
     futures = {}
     split = client.scatter(rows.split, broadcast=True, hash=False)
     for candidate in candidates:
-        evidence = evidence_for(candidate, rows)
+        evidence = rows.rows_for(candidate)
         if id(evidence) not in sent:
             sent[id(evidence)] = client.scatter(evidence, broadcast=True, hash=False)
         futures[candidate.name] = [
@@ -88,14 +85,14 @@ def _submit(
     return futures
 
 
-def fit_one(candidate: Candidate, config: TrainConfig, evidence: Any, split: Split, place: int) -> PartFit:
+def fit_one(candidate: Candidate, config: TrainConfig, evidence: Any, split: FoldAssignment, place: int) -> FoldFit:
     """One fit, on a worker."""
-    parts = list(split.parts())
-    reporter = Reporter([candidate.name], len(parts))
-    return fit_part(Fitter(candidate, config, reporter), evidence, parts[place], Span())
+    folds = list(split.folds())
+    reporter = Reporter([candidate.name], len(folds))
+    return fit_fold(CandidateFitter(candidate, config, reporter), evidence, ProgressRange(), folds[place])
 
 
-def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, what: str) -> PartFit:
+def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, what: str) -> FoldFit:
     """Wait for a fit. Meanwhile report progress, so that the caller can stop the training."""
     from distributed import KilledWorker, wait
 

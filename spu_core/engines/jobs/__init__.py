@@ -19,7 +19,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 # supervisor process starts in a fraction of a second: most jobs import the training package.
 JOBS: dict[str, str] = {
     "echo": "spu_core.engines.jobs.echo:echo",
-    "experiment": "spu_core.experiments.job:run_experiment",
+    "experiment": "spu_core.experiments.catalog:run_experiment",
     "read": "spu_core.engines.jobs.read:read",
     "register": "spu_core.engines.jobs.register:register",
     "score": "spu_core.engines.jobs.score:score",

@@ -22,8 +22,8 @@ from spu_core.engines.processes.job_queue import spawn, thread_variables
 from spu_core.engines.processes.os_processes import limit_memory, limit_processor_time
 from spu_core.errors import SpuError, TableError, WorkspaceError, nearest_hint
 from spu_core.tables import Dialect, ReadLimits, Table, TableProfile, read_table
-from spu_core.tables.sources import as_upload
-from spu_core.tables.stored_profiles import profile_from_json, profile_to_json
+from spu_core.tables.profiles import profile_from_json, profile_to_json
+from spu_core.tables.reading.sources import as_upload
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace, in_bytes
 from spu_core.workspace.uploads import READ
 

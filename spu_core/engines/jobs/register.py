@@ -14,8 +14,8 @@ from spu_core.engines.jobs.read import REGISTER, keep_profile
 from spu_core.engines.processes import start_worker
 from spu_core.errors import WorkspaceError
 from spu_core.tables import Reading, TableFolder, convert_table, open_folder
+from spu_core.tables.folder import profile_folder
 from spu_core.tables.folder_files import list_files
-from spu_core.tables.folder_profile import profile_folder
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace
 from spu_core.workspace.home import FolderOffer
 

@@ -18,7 +18,7 @@ from spu_core.engines.study import Study, soft_labels_of
 from spu_core.export import Bundle, load_bundle, save_bundle
 from spu_core.rules import RuleSet
 from spu_core.tables import Role, Table, TableFolder
-from spu_core.training import Basis, Candidate, Run, Split, TrainPlan, TrainProgress, make_split
+from spu_core.training import Candidate, EvaluationData, FoldAssignment, Run, TrainPlan, TrainProgress, make_split
 from spu_core.training.rows import group_codes
 from spu_core.workspace import JobRecord, JobStatus, RuleSetVersion, RunDraft, RunRecord, Workspace
 
@@ -141,7 +141,9 @@ def _rule_set_version(context: JobContext) -> RuleSetVersion | None:
     return None if token is None else context.workspace.rule_sets.get(token, context.parameters.get("rule_set_version"))
 
 
-def earlier_split(workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study) -> Split | None:
+def earlier_split(
+    workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study
+) -> FoldAssignment | None:
     """The split of the newest run of this dataset with the same split settings; None if there is none.
 
     Folds are stratified by soft labels, so another rule set would get other folds; paired comparisons need the same
@@ -162,17 +164,17 @@ def _split_settings(config: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(config.get(name) for name in _SPLIT_SETTINGS)
 
 
-def _basis(workspace: Workspace, record: RunRecord) -> Basis:
-    return load_bundle(workspace.runs.path(record.id), known_hash=workspace.runs.sha256(record.id)).run.basis
+def _basis(workspace: Workspace, record: RunRecord) -> EvaluationData:
+    return load_bundle(workspace.runs.path(record.id), known_hash=workspace.runs.sha256(record.id)).run.evaluation
 
 
-def _usable(earlier: Basis, own: Split, groups: np.ndarray | None) -> Split | None:
+def _usable(earlier: EvaluationData, own: FoldAssignment, groups: np.ndarray | None) -> FoldAssignment | None:
     same_rows = earlier.fold.size == own.fold.size
     if not same_rows or not _equal(earlier.groups, groups):
         return None
     if own.out_of_time and not np.array_equal(earlier.fold == -1, own.fold == -1):
         return None
-    return Split(np.asarray(earlier.fold), own.out_of_time, own.groups)
+    return FoldAssignment(np.asarray(earlier.fold), own.out_of_time, own.groups)
 
 
 def _equal(one: np.ndarray | None, other: np.ndarray | None) -> bool:

@@ -7,6 +7,8 @@ which starts the worker (`worker`) that does the job, and ends it at its limits 
 from __future__ import annotations
 
 import os
+import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from spu_core.engines.jobs import Job, JobCancelled, JobContext, job_function
@@ -108,7 +110,10 @@ def perform(workspace: Workspace, attempt: Attempt) -> None:
     except JobCancelled:
         workspace.jobs.end(attempt, JobStatus.CANCELLED, "Cancelled.")
     except BaseException as error:
-        _log(workspace.jobs.log_path(job.id), error)
+        if isinstance(error, MemoryError):
+            _drop_locals(error)
+        with suppress(OSError, MemoryError):  # the message must be stored even on a full disk
+            _log(workspace.jobs.log_path(job.id), error)
         interrupted = isinstance(error, KeyboardInterrupt | SystemExit | EngineError)
         status = JobStatus.INTERRUPTED if interrupted else JobStatus.FAILED
         workspace.jobs.end(attempt, status, message_for(error, job))
@@ -126,6 +131,13 @@ def message_for(error: BaseException, job: JobRecord) -> str:
     if isinstance(error, KeyboardInterrupt | SystemExit):
         return "Stopped from outside; start the job again."
     return f"An unexpected error stopped this job. Its log has the details; the reference is {job.id}."
+
+
+def _drop_locals(error: BaseException | None) -> None:
+    """Free what the failed functions hold: without memory neither the log nor the message could be written."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _log(path: Path, error: BaseException) -> None:

@@ -18,7 +18,7 @@ from spu_core.export import save_bundle
 from spu_core.rules import Compare, Ramp
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
-from spu_core.training.folder_rows import fit_folder_encoder
+from spu_core.training.rows import fit_folder_encoder
 from tests.export.examples import known
 
 pytestmark = pytest.mark.xdist_group("processes")

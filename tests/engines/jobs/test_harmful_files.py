@@ -11,7 +11,8 @@ import pytest
 from spu_core.engines import JobLimits, cancel, wait_for
 from spu_core.engines.jobs.read import bring_file, is_read_at_once, read_aside, read_limits
 from spu_core.errors import TableError, WorkspaceError
-from spu_core.tables import excel_files, parquet_files, read_table
+from spu_core.tables import read_table
+from spu_core.tables.reading import files
 from spu_core.workspace import JobStatus
 from tests.tables.bombs import BOMBS, constants, row, text, workbook
 
@@ -39,7 +40,7 @@ def test_bombs_are_read_apart_and_end_in_words(workspace):
 
 
 def test_cells_that_a_sheet_leaves_empty_count_and_so_do_values_that_a_parquet_file_repeats(monkeypatch):
-    monkeypatch.setattr(excel_files, "MOST_CELLS", 300_000)
+    monkeypatch.setattr(files, "MOST_CELLS", 300_000)
     for rows in (
         (row(n, text(f"NTO{n}", "x")) for n in range(1, 40)),
         (row(n, f'<c r="NTO{n}"/>') for n in range(1, 40)),
@@ -47,7 +48,7 @@ def test_cells_that_a_sheet_leaves_empty_count_and_so_do_values_that_a_parquet_f
     ):
         with pytest.raises(TableError, match="more than 300,000 cells, empty ones included"):
             read_table(workbook(rows), name="sparse.xlsx")
-    monkeypatch.setattr(parquet_files, "EXPANSION_FREE", 1_000_000)
+    monkeypatch.setattr(files, "EXPANSION_FREE", 1_000_000)
     with pytest.raises(TableError, match="grows more than 1,000-fold when read"):
         read_table(constants(2_000_000, 2), name="constants.parquet")
     assert len(read_table(constants(20_000, 2), name="few.parquet")) == 20_000
@@ -64,9 +65,10 @@ def test_cells_that_a_sheet_leaves_empty_count_and_so_do_values_that_a_parquet_f
         ("entities in EBCDIC.xlsx", "XML that is not UTF-8"),
         ("many gaps of rows.xlsx", "more than 1,048,576 rows"),
         ("parts.xlsx", "parts; a workbook has a few dozen"),
+        ("distinct texts.parquet", "has texts that grow more than 200-fold when read"),
     ],
 )
-def test_what_no_excel_program_writes_is_refused_before_it_is_parsed(name, told):
+def test_what_no_honest_program_writes_is_refused(name, told):
     with pytest.raises(TableError, match=told):
         read_table(BOMBS[name](), name=name)
 

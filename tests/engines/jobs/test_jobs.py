@@ -1,5 +1,7 @@
 """A job in this process: errors reach the caller, and the catalogue keeps what came of it."""
 
+import weakref
+
 import pytest
 
 from spu_core.engines import JOBS, Job, JobLimits, run_here
@@ -33,6 +35,40 @@ def test_an_unexpected_error_gives_a_reference_and_keeps_the_traceback_in_the_lo
         f"An unexpected error stopped this job. Its log has the details; the reference is {failed.id}."
     )
     assert "RuntimeError: self-test failure, as told" in workspace.jobs.log(failed.id)
+
+
+@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), MemoryError()])
+def test_a_log_that_cannot_be_written_keeps_no_sentence_back(workspace, monkeypatch, problem):
+    def fail(path, error):
+        raise problem
+
+    monkeypatch.setattr("spu_core.engines.perform._log", fail)
+    with pytest.raises(RuntimeError, match="as told"):
+        run_here(workspace, job({"do": "fail"}))
+
+    assert workspace.jobs.list()[0].error.startswith("An unexpected error stopped this job.")
+
+
+def test_a_job_without_memory_gives_up_what_it_holds_before_it_says_so(workspace, monkeypatch):
+    from spu_core.engines.jobs.self_test import self_test
+
+    class Large:
+        pass
+
+    held, left = [], []
+
+    def use_up(task, step):
+        large = Large()
+        held.append(weakref.ref(large))
+        raise MemoryError
+
+    monkeypatch.setitem(self_test.STEPS, "allocate", use_up)
+    monkeypatch.setattr("spu_core.engines.perform._log", lambda path, error: left.append(held[0]()))
+    with pytest.raises(MemoryError):
+        run_here(workspace, job({"do": "allocate"}))
+
+    assert left == [None]
+    assert workspace.jobs.list()[0].error.startswith("This job needed more memory than this machine allows")
 
 
 def test_a_job_that_was_cancelled_or_deleted_stops_at_its_next_report(workspace, monkeypatch):

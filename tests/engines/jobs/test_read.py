@@ -14,8 +14,8 @@ from spu_core.engines.jobs import read as reading_module
 from spu_core.engines.jobs.read import bring_file, profile_of, read_again, reading_of
 from spu_core.errors import WorkspaceError
 from spu_core.tables import Dialect, Table, read_table
+from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.tables.samples import load_sample
-from spu_core.tables.stored_profiles import profile_from_json, profile_to_json
 from spu_core.workspace import JobStatus
 
 CSV = b"id,amount,fraud\n" + b"".join(b"%d,%d,%d\n" % (row, row * 7 % 100, row % 10 == 0) for row in range(200))

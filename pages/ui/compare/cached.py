@@ -1,0 +1,150 @@
+"""Cached calls about stored runs: how they compare, their curves, and what their details show.
+
+A stored run never changes, so its id is its key. The soft labels that judge it come from a version of a rule set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from pages.ui.shared.cached import cache_result, load_all_rows, make_soft_labels
+from spu_core.engines.stored_runs import (
+    column_values,
+    compare_on,
+    shuffled_columns,
+    soft_labels_by,
+    stored_bundle,
+    stored_runs,
+)
+from spu_core.errors import TrainingError
+from spu_core.labels import SoftLabels
+from spu_core.metrics import Interval, RocBand, RocSpu
+from spu_core.theory import ScarLink
+from spu_core.training import (
+    Comparison,
+    Run,
+    ceiling_curve,
+    gain_importance,
+    mean_soft_label,
+    perfect_link,
+    run_curve,
+    segment_intervals,
+    segment_table,
+    segment_values,
+    sketch,
+    soft_sum,
+)
+from spu_core.training import run_band as band_of_run
+from spu_core.training import run_calibration as calibration_of_run
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class RunViews:
+    """What the charts of a comparison need: whole curves, thinned curves to draw, and the ceiling."""
+
+    whole: dict[str, RocSpu]
+    curves: dict[str, RocSpu]
+    ceiling: RocSpu
+    soft_sum: float
+    mean_soft_label: float
+    perfect: ScarLink | None
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentView:
+    """AUC_SPU within parts of the table, as intervals and as a table."""
+
+    intervals: dict[str, Interval | None]
+    table: pd.DataFrame
+
+
+@cache_result(24, "Loading the runs …")
+def load_run(workspace: Workspace, token: str) -> Run:
+    """A stored run with its out-of-fold scores."""
+    return stored_runs(workspace, [token])[0]
+
+
+def judging_soft_labels(workspace: Workspace, dataset: DatasetRecord, rules: RuleSetVersion | None) -> SoftLabels:
+    """The soft labels that runs are judged by: those of the rules, or of the table itself where there are none."""
+    if rules is not None and dataset.folder is None:
+        return make_soft_labels(workspace, dataset, rules.text)
+    return soft_labels_by(load_all_rows(workspace, dataset), rules)
+
+
+@cache_result(8, "Comparing the runs …")
+def compare_stored_runs(
+    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
+) -> Comparison:
+    """Runs side by side, judged by the same soft labels; `runs` are pairs of id and the name to show."""
+    named = [replace(load_run(workspace, token), name=name) for token, name in runs]
+    return compare_on(named, judging_soft_labels(workspace, dataset, rules))
+
+
+@cache_result(8, "Drawing the curves …")
+def run_views(
+    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
+) -> RunViews:
+    """The curves of the same runs."""
+    compared = compare_stored_runs(workspace, dataset, runs, rules)
+    scored = [run for run in compared.runs if run.score is not None]
+    whole = {run.name: run_curve(run) for run in scored}
+    return RunViews(
+        whole=whole,
+        curves={name: sketch(curve) for name, curve in whole.items()},
+        ceiling=sketch(ceiling_curve(scored[0])),
+        soft_sum=soft_sum(scored[0]),
+        mean_soft_label=mean_soft_label(scored[0]),
+        perfect=perfect_link(scored[0]),
+    )
+
+
+@cache_result(32)
+def run_band(
+    workspace: Workspace, dataset: DatasetRecord, _run: Run, token: str, rules: RuleSetVersion | None
+) -> RocBand:
+    """The confidence band of the curve of a judged run; `token` is its id."""
+    return band_of_run(_run)
+
+
+@cache_result(64)
+def run_calibration(
+    workspace: Workspace, dataset: DatasetRecord, _run: Run, token: str, rules: RuleSetVersion | None
+) -> pd.DataFrame | None:
+    """Mean score beside mean soft label of a judged run."""
+    return calibration_of_run(_run)
+
+
+@cache_result(32, "Looking at the segments …")
+def run_segments(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    _run: Run,
+    token: str,
+    rules: RuleSetVersion | None,
+    column: str,
+    threshold: float,
+) -> SegmentView:
+    """AUC_SPU of a judged run by the values of a column, and the share of each segment above the threshold."""
+    values = segment_values(column_values(load_all_rows(workspace, dataset), column))
+    return SegmentView(segment_intervals(_run, values), segment_table(_run, values, threshold))
+
+
+@cache_result(32, "Reading the trees …")
+def tree_gains(workspace: Workspace, token: str) -> pd.DataFrame | None:
+    """The gain of each column in the trees of a run; None where it has no trees."""
+    try:
+        return gain_importance(stored_bundle(workspace, token).fitted)
+    except TrainingError:
+        return None
+
+
+@cache_result(16, "Training one fold again, then shuffling …")
+def shuffle_columns(
+    workspace: Workspace, dataset: DatasetRecord, _run: Run, token: str, rules: RuleSetVersion | None
+) -> pd.DataFrame:
+    """How far AUC_SPU falls when a column is shuffled; trains one fold again."""
+    labels = judging_soft_labels(workspace, dataset, rules)
+    return shuffled_columns(_run, load_all_rows(workspace, dataset), labels)

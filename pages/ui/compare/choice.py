@@ -1,0 +1,166 @@
+"""Which runs are compared, and which soft labels judge them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.ui.compare.cached import RunViews, compare_stored_runs, run_views
+from pages.ui.shared.shell import Page, confirm_deletion
+from pages.ui.shared.show import meaning
+from pages.ui.shared.steps import link_to, step_named
+from pages.ui.shared.text import count, plain
+from spu_core.engines.run_choice import comparable_runs
+from spu_core.engines.stored_runs import names_apart
+from spu_core.metrics import RocSpu
+from spu_core.training import Comparison, Run, suggested_model
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
+
+MOST_RUNS = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The runs on the page, judged by the same soft labels, with everything that their charts need."""
+
+    page: Page
+    dataset: DatasetRecord
+    comparison: Comparison
+    views: RunViews
+    ids: Mapping[str, str]
+    rules: RuleSetVersion | None
+
+    def run(self, name: str) -> Run:
+        return next(run for run in self.comparison.runs if run.name == name)
+
+    def judged(self, name: str) -> tuple[Workspace, DatasetRecord, Run, str, RuleSetVersion | None]:
+        """The first arguments of the cached calls about one run."""
+        return self.page.workspace, self.dataset, self.run(name), self.ids[name], self.rules
+
+    @property
+    def drawn(self) -> dict[str, RocSpu]:
+        """The curves in the order of drawing: the suggested model first, so that colours stay the same."""
+        first, curves = suggested_model(self.comparison).name, self.views.curves
+        return {first: curves[first], **{name: curve for name, curve in curves.items() if name != first}}
+
+    @property
+    def names(self) -> list[str]:
+        """Runs with scores, the best AUC_SPU first."""
+        return [run.name for run in self.comparison.runs if run.score is not None]
+
+
+def choose_runs(page: Page) -> Choice:
+    """Ask which runs and which soft labels; without any run the page says what to do and ends."""
+    dataset = page.need_dataset()
+    records = page.workspace.runs.list(dataset.id)
+    if not records:
+        page.show_empty("No models yet.", "Train some candidates first; on a sample it takes about a minute.", "Train")
+    with st.container(horizontal=True, vertical_alignment="center", key="compare_choice"):
+        with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
+            chosen = _ask_runs(records, page)
+            rules = _ask_rules(page, [record for record in records if record.id in chosen])
+            _ask_deletion(page, records)
+        _show_choice(dataset, chosen, rules)
+    _show_stale(page, [record for record in records if record.id in chosen])
+    if not chosen:
+        st.info("Choose at least one run.", icon=":material/info:")
+        st.stop()
+    names = names_apart([record for record in records if record.id in chosen])
+    named = tuple(names.items())
+    comparison = compare_stored_runs(page.workspace, dataset, named, rules)
+    views = run_views(page.workspace, dataset, named, rules)
+    return Choice(page, dataset, comparison, views, {name: token for token, name in named}, rules)
+
+
+def _show_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVersion | None) -> None:
+    many = f"{len(chosen)} run{'s' * (len(chosen) != 1)}"
+    st.badge(many, icon=":material/check_circle:", color="green")
+    by = "the labels alone" if rules is None else f"soft labels of {plain(rules.name)}, version {rules.number}"
+    st.caption(f"{count(dataset.n_rows)} rows, out of fold · judged by {by}", width="content")
+
+
+def _show_stale(page: Page, records: Sequence[RunRecord]) -> None:
+    """Say so where no run was trained with the rules that are open."""
+    current = None if page.rules is None else (page.rules.id, page.rules.number)
+    if current is None or not records or current in {(each.rule_set, each.rule_set_version) for each in records}:
+        return
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="compare_stale"):
+        st.markdown(":material/history: Your rules have changed since these runs were trained.", width="content")
+        link_to(step_named("Train"), "Train again", page.query)
+
+
+def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
+    """The runs of the address, else those of the newest training; the choice goes into the address."""
+    known = [record.id for record in records]
+    labels = _labels(records)
+    wanted = [token for token in st.query_params.get("runs", "").split(",") if token in known]
+    default = wanted or comparable_runs(records, MOST_RUNS)
+    key = f"compare_runs_{page.dataset.id if page.dataset else ''}"
+    if key in st.session_state:
+        # A run may have been deleted since, here or in another tab.
+        st.session_state[key] = [token for token in st.session_state[key] if token in known]
+    chosen = st.multiselect(
+        "Runs",
+        known,
+        default=default,
+        format_func=labels.__getitem__,
+        max_selections=MOST_RUNS,
+        key=key,
+        help="Only runs on the same folds can be compared; trainings with equal folds and seed share them.",
+    )
+    if chosen != default:
+        st.query_params["runs"] = ",".join(chosen)
+    return list(chosen)
+
+
+def _ask_deletion(page: Page, records: Sequence[RunRecord]) -> None:
+    labels = _labels(records)
+    st.divider()
+    which, delete = st.columns([3, 2], vertical_alignment="bottom")
+    token = which.selectbox(
+        "Delete a run",
+        list(labels),
+        index=None,
+        format_func=lambda token: labels.get(token, ""),
+        placeholder="Choose one",
+        key=f"compare_delete_run_{len(records)}",
+    )
+    asked = delete.button("Delete …", icon=":material/delete:", disabled=token is None, key="compare_delete")
+    if asked and token is not None:
+        confirm_deletion(page, "run", token)
+
+
+def _labels(records: Sequence[RunRecord]) -> dict[str, str]:
+    return {record.id: f"{record.name} · {record.made:%d %b %H:%M}" for record in records}
+
+
+def _ask_rules(page: Page, records: Sequence[RunRecord]) -> RuleSetVersion | None:
+    """The soft labels that judge all runs; figures from different soft labels cannot be ranked against each other."""
+    versions = _versions(page, records)
+    if not versions:
+        return None
+    keys = list(versions)
+    trained = [(record.rule_set, record.rule_set_version) for record in records]
+    default = next((at for at, key in enumerate(keys) if key in trained), 0)
+    key = st.selectbox(
+        "Judge all of them by the soft labels of",
+        keys,
+        index=default,
+        format_func=lambda key: f"{versions[key].name}, version {versions[key].number}",
+        key="compare_rules",
+        help=f"{meaning('soft label')} Runs that learnt from other rules are judged anew, from their stored scores.",
+    )
+    others = {each for each in trained if each != key}
+    if others:
+        st.caption(":material/info: Some of these runs were trained under other rules; all are judged by the S chosen.")
+    return versions[key]
+
+
+def _versions(page: Page, records: Sequence[RunRecord]) -> dict[tuple[str, int], RuleSetVersion]:
+    wanted = [(record.rule_set, record.rule_set_version) for record in records if record.rule_set is not None]
+    found = {key: page.workspace.rule_sets.get(str(key[0]), key[1]) for key in dict.fromkeys(wanted)}
+    if page.rules is not None:
+        found.setdefault((page.rules.id, page.rules.number), page.rules)
+    return {(str(key[0]), int(key[1] or 0)): version for key, version in found.items()}

@@ -1,0 +1,153 @@
+"""Tables that stay in a folder of the server: register one, what it contains, and whether it has changed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.data.table_view import SHOWN_ROWS, show_first_rows, show_rejected
+from pages.ui.shared.cached import load_folder, load_full_profile, load_profile
+from pages.ui.shared.shell import Page, choose_in_address, show_errors
+from pages.ui.shared.show import meaning
+from pages.ui.shared.text import count, plain, sized
+from spu_core.engines.jobs.register import start_looking, start_registering
+from spu_core.tables import Table, TableFolder, TableProfile
+from spu_core.workspace import DatasetRecord, Home
+from spu_core.workspace.home import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
+
+LIST_SECONDS = 15
+
+
+def register_folder(page: Page) -> None:
+    """Choose a folder or a large file that the operator offers; without any, one line says how to offer some."""
+    with show_errors(page.title):
+        offers = _offers(str(page.workspace.home.folder))
+        if not offers:
+            st.caption(
+                f":material/folder_off: Tables larger than memory can stay in folders of Parquet files: who runs this "
+                f"server names the folders in {VARIABLE}.",
+                help="Several are separated as in PATH. Whoever may open this page can then read every Parquet file "
+                "below them. `spu convert` makes such a folder from a large CSV.",
+            )
+            return
+        with st.container(border=True, key="data_folders"):
+            st.subheader("Or a folder on this server", anchor=False)
+            _choose_folder(page, offers)
+
+
+def _choose_folder(page: Page, offers: tuple[FolderOffer, ...]) -> None:
+    which, register = st.columns([5, 1], gap="small", vertical_alignment="bottom")
+    chosen = which.selectbox(
+        "Folders of Parquet files, and text files of any size",
+        range(len(offers)),
+        index=None,
+        format_func=lambda place: offers[place].words,
+        placeholder="Choose a folder or a file",
+        key="data_folder",
+        help="Rows are read in parts, so they may be more than memory holds. Parquet files stay where they are, those "
+        "in folders below included; a text file is converted once, into your workspace. Listed is what is among "
+        f"about the first {count(MOST_SEEN)} names below each root.",
+    )
+    asked = register.button("Register", width="stretch", disabled=chosen is None, key="data_register")
+    if len(offers) >= MOST_OFFERED:
+        st.caption(f"Only the first {count(MOST_OFFERED)} of them are listed.")
+    if asked and chosen is not None:
+        _follow(start_registering(page.workspace, offers[chosen]).id)
+
+
+@st.cache_data(max_entries=32, ttl=LIST_SECONDS, show_spinner=False)
+def _offers(home: str) -> tuple[FolderOffer, ...]:
+    return FolderRoots.allowed(Home.at(home)).offers()
+
+
+def _follow(job: str) -> None:
+    choose_in_address(reading=job)
+    st.rerun()
+
+
+def show_folder(page: Page, table: Table) -> None:
+    """What was registered, rows of the sample, and a warning if the files have changed."""
+    assert page.dataset is not None
+    st.subheader("What was registered", anchor=False)
+    folder = load_folder(page.workspace, page.dataset)
+    _show_changes(page, folder)
+    figures = st.columns(4)
+    figures[0].metric("Rows", count(len(folder)), border=True)
+    figures[1].metric("Columns", count(len(folder.columns)), border=True)
+    figures[2].metric("Confirmed positives", _positives(page), border=True, help=meaning("label"))
+    figures[3].metric("Files", f"{count(len(folder.files))} · {sized(folder.size)}", border=True)
+    show_sample_note(page.dataset, table)
+    if table.reading is not None:
+        st.caption(plain(table.reading.describe()))
+        show_rejected(table.reading)
+    show_first_rows(table)
+    st.caption(f"The first {count(min(SHOWN_ROWS, len(table)))} rows of the sample.")
+
+
+def _positives(page: Page) -> str:
+    assert page.dataset is not None
+    known = load_full_profile(page.workspace, page.dataset)
+    return "–" if known is None else count(known.labeled)
+
+
+def show_sample_note(dataset: DatasetRecord, table: Table) -> None:
+    """Say that a page shows a sample of the rows, where it does."""
+    if is_sampled(dataset, table):
+        st.caption(
+            f":material/filter_alt: Explored on a random sample of {count(len(table))} of {count(dataset.n_rows)} "
+            "rows; training, comparing and scoring use all of them."
+        )
+
+
+def is_sampled(dataset: DatasetRecord, table: Table) -> bool:
+    """Whether the rows to explore are fewer than all."""
+    return dataset.folder is not None and len(table) < dataset.n_rows
+
+
+def _show_changes(page: Page, folder: TableFolder) -> None:
+    changed, added = folder.changed_files, folder.added_files
+    if changed:
+        _show_changed(page, changed)
+    elif added:
+        files, them = ("1 new file", "it") if len(added) == 1 else (f"{count(len(added))} new files", "them")
+        with st.container(border=True, key="data_added"):
+            st.info(
+                f"**{files} since this folder was registered.** Everything here is about the rows of then; registered "
+                f"again, the folder is a dataset of its own with {them}.",
+                icon=":material/note_add:",
+            )
+            _register_again(page)
+
+
+def _show_changed(page: Page, changed: tuple[str, ...]) -> None:
+    assert page.dataset is not None
+    is_ours = page.workspace.converted.path_of(str(page.dataset.folder)) is not None
+    way = "you register the file that it was made from" if is_ours else "it is registered again"
+    more = f" and {count(len(changed) - 1)} more" if len(changed) > 1 else ""
+    with st.container(border=True, key="data_changed"):
+        st.warning(
+            f"**This folder has changed on disk since it was registered** ({plain(changed[0])}{more}). What you see is "
+            f"the sample of then; training and comparing wait until {way}.",
+            icon=":material/sync_problem:",
+        )
+        if not is_ours:
+            _register_again(page)
+
+
+def _register_again(page: Page) -> None:
+    assert page.dataset is not None
+    if st.button("Register it again", icon=":material/refresh:", key="data_register_again"):
+        offer = page.workspace.datasets.roots.find(str(page.dataset.folder))
+        _follow(start_registering(page.workspace, offer).id)
+
+
+def folder_profile(page: Page) -> TableProfile:
+    """The profile of all rows; until a job has made it for the current roles, that of the sample, and a button."""
+    assert page.dataset is not None
+    known = load_full_profile(page.workspace, page.dataset)
+    if known is not None:
+        return known
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="data_look"):
+        st.markdown(":material/filter_alt: The roles have changed, so this is a look at the sample.", width="content")
+        if st.button("Look at all rows", icon=":material/search:", key="data_look_again"):
+            _follow(start_looking(page.workspace, page.dataset).id)
+    return load_profile(page.workspace, page.dataset)

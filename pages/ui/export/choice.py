@@ -1,0 +1,176 @@
+"""The model to export: which run, its figures, where it flags, and the text that people add to its model card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.shared.cached import cache_result, load_all_rows
+from pages.ui.shared.shell import Page
+from pages.ui.shared.show import show_figure
+from pages.ui.shared.steps import link_to, step_named
+from pages.ui.shared.text import figure, plain, share
+from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.stored_runs import model_to_show, names_apart
+from spu_core.workspace import DatasetRecord, RunRecord, Workspace
+
+ROWS_INSIDE = (
+    "This model compares new rows with training rows, so **its files contain training rows**. Whoever has one can read "
+    "values from it: share it only with people who may see the data."
+)
+ORACLE = "This run learnt from the truth. It shows what is possible at best; do not use it."
+CARD_FIELDS = {
+    "purpose": ("Purpose", "What is the model for, and what is it not for?"),
+    "chosen_because": ("Why this model", "How was it chosen among the candidates?"),
+    "contact": ("Contact", "Who answers questions about it?"),
+    "licence": ("Licence", "Who may use it, and how?"),
+    "changes": ("Changes", "What is new? A line for each change; training and thresholds are noted by themselves."),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ExportChoice:
+    """The run on the page, ready to be exported."""
+
+    page: Page
+    dataset: DatasetRecord
+    record: RunRecord
+    is_champion: bool
+    stored: StoredModel
+
+    def with_words(self, words: ExportWords) -> ExportChoice:
+        """The same run, exported with other words."""
+        return replace(self, stored=_load_model(self.page.workspace, self.dataset, self.record, words))
+
+
+def _load_model(workspace: Workspace, dataset: DatasetRecord, record: RunRecord, words: ExportWords) -> StoredModel:
+    """A stored run, ready to be written in any form."""
+    points = workspace.thresholds.list(record.id)
+    others = tuple((run.id, run.name) for run in workspace.runs.list(dataset.id))
+    return _cached_model(workspace, dataset, record, words, points[0].id if points else "", others)
+
+
+@cache_result(8, "Loading the model …")
+def _cached_model(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    record: RunRecord,
+    words: ExportWords,
+    point: str,
+    others: tuple[tuple[str, str], ...],
+) -> StoredModel:
+    """Keyed also by the operating point and by the other runs of the dataset, which the model card compares."""
+    return StoredModel(workspace, record, load_all_rows(workspace, dataset), words)
+
+
+def stored_models(page: Page) -> tuple[RunRecord, ...]:
+    """The runs of the chosen dataset, the newest first."""
+    return () if page.dataset is None else page.workspace.runs.list(page.dataset.id)
+
+
+def choose_model(page: Page) -> ExportChoice:
+    """Ask which run: that of the address, else the champion, else the best model of the newest training."""
+    dataset, records = page.need_dataset(), stored_models(page)
+    champion = page.workspace.thresholds.champion(dataset.id)
+    first = model_to_show(records).id if champion is None else champion.run
+    names, known = names_apart(records), [record.id for record in records]
+    with st.container(horizontal=True, vertical_alignment="center", key="export_choice"):
+        chosen = _ask(dataset, known, names, first)
+        is_champion = champion is not None and champion.run == chosen
+        _show_rank(page, is_champion, champion is not None)
+    record = next(each for each in records if each.id == chosen)
+    words = ExportWords.last_said(page.workspace, chosen)
+    return ExportChoice(page, dataset, record, is_champion, _load_model(page.workspace, dataset, record, words))
+
+
+def _ask(dataset: DatasetRecord, known: list[str], names: dict[str, str], first: str) -> str:
+    wanted = st.query_params.get("run", first)
+    default = wanted if wanted in known else first
+    chosen = st.selectbox(
+        "Model",
+        known,
+        index=known.index(default),
+        format_func=names.__getitem__,
+        key=f"export_run_{dataset.id}",
+        width=420,
+        label_visibility="collapsed",
+    )
+    if chosen != default:
+        st.query_params["run"] = chosen
+    return str(chosen)
+
+
+def _show_rank(page: Page, is_champion: bool, has_champion: bool) -> None:
+    if is_champion:
+        st.badge("Champion", icon=":material/trophy:", color="green")
+        return
+    words = "Not the champion" if has_champion else "No champion chosen yet"
+    st.badge(words, icon=":material/info:", color="orange" if has_champion else "gray")
+    link_to(step_named("Compare"), "Choose on Compare", page.query)
+
+
+def show_card(chosen: ExportChoice) -> None:
+    """Four figures, where the model comes from, and what to be careful about."""
+    metrics: Mapping[str, Any] = chosen.record.summary.get("metrics") or {}
+    point = chosen.stored.bundle.point
+    cards = st.columns(4, gap="small")
+    show_figure(cards[0], "AUC_SPU", *_bounded(metrics.get("auc_spu")), about="AUC_SPU")
+    reached, ceiling = metrics.get("share_of_ceiling"), metrics.get("ceiling")
+    show_figure(
+        cards[1],
+        "Share of the ceiling",
+        "–" if reached is None else share(reached["estimate"]),
+        "no ceiling" if ceiling is None else f"ceiling {figure(ceiling)}",
+        about="share of ceiling",
+    )
+    known = metrics.get("known_positive_auc")
+    show_figure(cards[2], "Known-positive AUC", *_bounded(known), about="known-positive AUC")
+    show_figure(cards[3], "Flags", share(point.share), f"scores above {point.threshold:.4g}", about="threshold")
+    lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
+    st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")
+    if chosen.stored.bundle.keeps_training_rows:
+        st.warning(ROWS_INSIDE, icon=":material/privacy_tip:")
+    if chosen.record.candidate.get("method") == "oracle":
+        st.warning(ORACLE, icon=":material/warning:")
+
+
+def edit_words(chosen: ExportChoice) -> ExportChoice:
+    """The text of the model card, and what the bundle may contain; begins with what the last export had."""
+    last = chosen.stored.words
+    with st.expander("Words for the model card, and what the bundle may hold", icon=":material/edit_note:"):
+        columns = st.columns(2, gap="medium")
+        entered = {
+            name: columns[place % 2]
+            .text_area(
+                title,
+                getattr(last, name),
+                placeholder=hint,
+                max_chars=2000,
+                height=80,
+                key=f"export_{name}_{chosen.record.id}",
+                persist_state="session",
+            )
+            .strip()
+            for place, (name, (title, hint)) in enumerate(CARD_FIELDS.items())
+        }
+        keep_rows = st.toggle(
+            "Keep scores, soft labels and labels of the training rows in the bundle",
+            last.keep_rows,
+            key=f"export_keep_{chosen.record.id}",
+            persist_state="session",
+            help="They allow the run to be compared again elsewhere. Without them the bundle scores just as well.",
+        )
+    words = ExportWords(**entered, keep_rows=keep_rows)
+    return chosen if words == last else chosen.with_words(words)
+
+
+def _bounded(value: Mapping[str, Any] | None) -> tuple[str, str]:
+    """An estimate and its interval in words."""
+    if value is None or value.get("estimate") is None:
+        return "–", "not known"
+    if value.get("low") is None or value.get("high") is None:
+        return figure(value["estimate"]), "no interval"
+    return figure(value["estimate"]), f"{figure(value['low'])} to {figure(value['high'])}"

@@ -1,0 +1,284 @@
+"""Score new rows: a small file at once, a large file or a folder by a job, which goes on when the tab is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TypeAlias
+
+import pandas as pd
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from pages.ui.data.upload import FILE_TYPES
+from pages.ui.shared.cached import cache_result
+from pages.ui.shared.shell import Page, choose_in_address, show_errors
+from pages.ui.shared.show import share_column, show_figure, show_table
+from pages.ui.shared.text import count, plain, share
+from spu_core.engines import cancel, jobs_now
+from spu_core.engines.export_files import file_stem
+from spu_core.engines.jobs.score import (
+    SCORE_FORMS,
+    ScoredFile,
+    score_upload,
+    scored_before,
+    scores_at_once,
+    start_scoring,
+    start_scoring_dataset,
+    stored_scores,
+)
+from spu_core.export import Bundle, ColumnDrift, ScoreReport, Scoring
+from spu_core.workspace import JobRecord, JobStatus, RunRecord, Workspace
+
+ScoreNow: TypeAlias = Callable[[UploadedFile, str], ScoredFile]
+
+FLAG_BY = {"threshold": "the stored threshold", "share": "the stored share"}
+FEW, MANY = 6, 300
+POLL_SECONDS = 1.0
+SHOWN_EARLIER = 20
+NAMES = {"csv": "CSV, safe in spreadsheets", "raw_csv": "CSV, raw cells", "parquet": "Parquet"}
+SHOWN = 200
+
+
+def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, run: RunRecord | None = None) -> None:
+    """Ask for a file and score it: a small one by `score_now`, a large one by a job if the bundle is a stored run.
+
+    What a job has scored is kept with the run.
+    """
+    left, right = st.columns([3, 2], gap="medium")
+    with left:
+        uploaded = st.file_uploader(
+            "New rows as CSV, TSV, Parquet or Excel, also gzipped", type=FILE_TYPES, key=f"{key}_rows"
+        )
+        _show_columns(bundle)
+    with right:
+        flag_by = st.radio(
+            "Flag by",
+            list(FLAG_BY),
+            format_func=FLAG_BY.__getitem__,
+            horizontal=True,
+            key=f"{key}_flag_by",
+            help="The threshold flags a row for what it is. The share fills a review queue of known size, whatever the "
+            "level of the scores.",
+        )
+        st.caption(":material/info: Rows that the model was trained on look better here than they are.")
+    with show_errors(page.title):
+        if uploaded is None and run is not None:
+            score_folder(page, run.id, flag_by, key)
+        if uploaded is None:
+            _show_earlier(page, None if run is None else run.id, key)
+        elif run is None or scores_at_once(run, uploaded):
+            show_scored(score_now(uploaded, flag_by), PurePath(uploaded.name).stem, key)
+        else:
+            asked = f"{uploaded.file_id} {flag_by} {run.id} {bundle.point}"
+            _score_in_background(page, run.id, uploaded, asked, flag_by)
+            _show_job(page, run.id, key)
+
+
+# Scored rows lie in a temporary file, which is deleted with the entry.
+@cache_result(8, "Scoring …", ttl=3600)
+def score_file(workspace: Workspace, _bundle: Bundle, token: str, uploaded: UploadedFile, flag_by: str) -> ScoredFile:
+    """An uploaded file, scored; `token` names the bundle with its operating point."""
+    uploaded.seek(0)
+    return score_upload(_bundle, uploaded, Scoring(flag_by=flag_by))
+
+
+@cache_result(8, "Loading the scored rows …")
+def _load_scores(workspace: Workspace, export: str) -> ScoredFile:
+    """Scored rows that a job has kept; their file is checked once."""
+    return stored_scores(workspace, export)
+
+
+def _score_in_background(page: Page, run: str, uploaded: UploadedFile, asked: str, flag_by: str) -> None:
+    """Start the job of an upload once; its id goes into the address, so that a refresh comes back to it."""
+    if st.session_state.get("export_scoring_asked") == asked:
+        return
+    uploaded.seek(0)
+    with st.spinner("Copying the file …"):
+        job = start_scoring(page.workspace, run, uploaded, uploaded.name, flag_by)
+    st.session_state["export_scoring_asked"] = asked
+    choose_in_address(scoring=job.id)
+
+
+def _show_earlier(page: Page, run: str | None, key: str) -> None:
+    """Without a file: the job of the address, or one of the files that this run has scored before."""
+    if run is None:
+        return
+    if _job(page, run) is not None:
+        _show_job(page, run, key)
+        return
+    known = scored_before(page.workspace, run)[:SHOWN_EARLIER]
+    names = {record.id: f"{record.name} · {record.made:%Y-%m-%d %H:%M} UTC" for record in known}
+    if not known:
+        return
+    chosen = st.selectbox(
+        "Or a file that was scored before",
+        list(names),
+        index=None,
+        format_func=names.__getitem__,
+        placeholder="Choose a result",
+        key=f"{key}_earlier_{run}",
+    )
+    if chosen is not None:
+        show_scored(_load_scores(page.workspace, chosen), PurePath(names[chosen]).stem.split(",")[0], key)
+
+
+def _job(page: Page, run: str) -> JobRecord | None:
+    """The scoring job that the address names, if it is one of this run."""
+    wanted = st.query_params.get("scoring")
+    if wanted is None:
+        return None
+    found = (job for job in jobs_now(page.workspace) if job.id == wanted and job.kind == "score")
+    return next((job for job in found if job.parameters.get("run") == run), None)
+
+
+def _show_job(page: Page, run: str, key: str) -> None:
+    job = _job(page, run)
+    if job is None:
+        return
+    if job.status is JobStatus.FINISHED:
+        scored = _load_scores(page.workspace, str(job.result["export"]))
+        _offer_closing("These rows are kept with the model.", key)
+        show_scored(scored, PurePath(job.title).stem, key)
+    elif job.status.is_over:
+        st.error(plain(job.error), icon=":material/error:")
+        _offer_closing("", key)
+    else:
+        st.fragment(_show_progress, run_every=POLL_SECONDS)(page, run, key)
+
+
+def _show_progress(page: Page, run: str, key: str) -> None:
+    with show_errors(page.title):
+        job = _job(page, run)
+        if job is None or job.status.is_over:
+            st.rerun()  # the whole page: the result takes the place of the bar
+            return
+        with st.container(border=True, key=f"{key}_scoring"):
+            rows = job.detail.get("rows")
+            many = "" if rows is None else f", {count(rows)} rows"
+            words = "waiting for its turn" if job.status is JobStatus.WAITING else f"{job.message}{many}"
+            st.progress(job.share, text=f"**{plain(job.title)}**: {plain(words)}")
+            with st.container(horizontal=True, vertical_alignment="center"):
+                if st.button("Cancel", icon=":material/cancel:", key=f"{key}_scoring_cancel"):
+                    cancel(page.workspace, job.id)
+                    st.rerun()
+                st.caption("You can go on with other work, close this tab, and come back.")
+
+
+def _offer_closing(words: str, key: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if words:
+            st.caption(f":material/inventory_2: {words}", width="content")
+        if st.button("Close", icon=":material/close:", key=f"{key}_scoring_close", type="tertiary"):
+            choose_in_address(scoring=None)
+            st.rerun()
+
+
+def _show_columns(bundle: Bundle) -> None:
+    """The columns that a file must have: the first ones, and all of them in the help text."""
+    names = [plain(name) for name in bundle.columns]
+    few = ", ".join(names[:FEW]) + (f" and {count(len(names) - FEW)} more" if len(names) > FEW else "")
+    words = f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored."
+    st.caption(words, help=", ".join(names[:MANY]) if len(names) > FEW else None)
+
+
+def score_folder(page: Page, run: str, flag_by: str, key: str) -> None:
+    """Choose one of the registered folders; nothing is shown without any."""
+    folders = {each.id: each for each in page.workspace.datasets.list() if each.folder is not None}
+    if not folders:
+        return
+    which, score = st.columns([4, 1], gap="small", vertical_alignment="bottom")
+    chosen = which.selectbox(
+        "Or a registered folder",
+        list(folders),
+        index=None,
+        format_func=lambda token: f"{folders[token].name} · {count(folders[token].n_rows)} rows",
+        placeholder="Choose a folder",
+        key=f"{key}_folder",
+        help="Folders are registered on the Data page; a folder of new rows may be registered too.",
+    )
+    asked = score.button("Score it", width="stretch", disabled=chosen is None, key=f"{key}_folder_score")
+    if asked and chosen is not None:
+        choose_in_address(scoring=start_scoring_dataset(page.workspace, run, folders[chosen], flag_by).id)
+        st.rerun()
+
+
+def show_scored(scored: ScoredFile, stem: str, key: str) -> None:
+    """What was flagged, drift since training, the highest scores, and a download whose name starts with `stem`."""
+    _show_flags(scored.report)
+    _show_drift(scored.report)
+    _show_rows(scored)
+    _offer_result(scored, stem, key)
+
+
+def _show_flags(report: ScoreReport) -> None:
+    cards = st.columns(3, gap="small")
+    show_figure(cards[0], "Rows scored", count(report.rows), "in this file")
+    show_figure(cards[1], "Flagged", count(report.flagged), f"{share(report.flag_rate)} of rows")
+    show_figure(
+        cards[2],
+        "Threshold",
+        f"{report.threshold:.4g}",
+        f"flagged {share(report.training_share)} at training",
+        about="threshold",
+    )
+
+
+def _show_drift(report: ScoreReport) -> None:
+    """Notes about drift, and a table of all columns in an expander."""
+    with st.container(border=True):
+        st.markdown(":material/compare_arrows: **Against the training rows**")
+        st.markdown("\n".join(f"- {plain(note)}" for note in report.notes))
+        with st.expander("How far each column has moved", icon=":material/table:"):
+            config = {
+                "moved": share_column("Moved", "The share of rows that would have to lie elsewhere to look as before."),
+                "unseen": share_column("Unseen levels", "Values that training did not know, or met too rarely."),
+                "missing": share_column("Missing now", "Empty cells in this file."),
+                "before": share_column("Missing at training", "Empty cells in the training rows."),
+            }
+            show_table(_drift_table(report.drift.columns), hide_index=True, column_config=config)
+
+
+def _drift_table(columns: tuple[ColumnDrift, ...]) -> pd.DataFrame:
+    ordered = sorted(columns, key=lambda column: column.moved, reverse=True)
+    rows = [
+        (each.name, 100 * each.moved, 100 * each.unseen, 100 * each.missing_now, 100 * each.missing_before)
+        for each in ordered
+    ]
+    return pd.DataFrame(rows, columns=["column", "moved", "unseen", "missing", "before"])
+
+
+def _show_rows(scored: ScoredFile) -> None:
+    shown = scored.best(SHOWN)
+    many = f"The {count(len(shown))} highest scores" if scored.report.rows > len(shown) else "All rows"
+    st.caption(f"{many}, the highest first. Flagged rows come with reasons.")
+    config = {
+        "score": st.column_config.NumberColumn(format="%.4f"),
+        "percentile": st.column_config.NumberColumn(format="%.1f"),
+    }
+    show_table(shown, hide_index=True, height=320, column_config=config)
+
+
+def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        form = st.segmented_control(
+            "All rows as",
+            list(NAMES),
+            default="csv",
+            required=True,
+            format_func=NAMES.__getitem__,
+            key=f"{key}_result_form",
+            label_visibility="collapsed",
+        )
+        suffix, mime = SCORE_FORMS[str(form)]
+        st.download_button(
+            "Download all rows",
+            lambda: scored.to_bytes(str(form)),
+            file_name=f"{file_stem(stem)}-scored{suffix}",
+            mime=mime,
+            icon=":material/download:",
+            type="primary",
+            on_click="ignore",
+            key=f"{key}_result",
+        )
+    st.caption("Safe: text that a spreadsheet would run as a formula gets an apostrophe. Raw: cells as they are.")

@@ -1,0 +1,260 @@
+"""Stored results of the paper's experiments: which one, claims with our verdicts, figures, tables and downloads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from pages.ui.shared.cached import cache_result
+from pages.ui.shared.show import show_chart, show_table, theme
+from pages.ui.shared.text import plain
+from spu_core.errors import WorkspaceError
+from spu_core.experiments import EXPERIMENTS, Claim, Experiment, ExperimentResult, ResultTable, stored_result
+from spu_core.experiments.figures import PaperFigure, figures_of
+from spu_core.experiments.result import Verdict
+from spu_core.tables.spreadsheet import to_csv
+
+SHORT = {
+    "table1": "Table 1",
+    "table2": "Table 2",
+    "table3": "Table 3",
+    "theorems": "Theorems and figures",
+    "selection": "Model selection",
+    "discussion": "Target or feature",
+}
+MARKS = {
+    "holds": ":green-badge[:material/check_circle: holds]",
+    "holds partly": ":orange-badge[:material/adjust: holds partly]",
+    "does not hold": ":red-badge[:material/cancel: does not hold]",
+    "not shown": ":gray-badge[:material/help: not shown]",
+}
+MEANINGS: dict[Verdict, str] = {
+    "holds": "Our figures agree, over seeds, on these rows.",
+    "holds partly": "Some of our figures agree, over seeds, on these rows; others do not.",
+    "does not hold": "Our figures disagree, over seeds, on these rows.",
+    "not shown": "Our figures are too uncertain to tell.",
+}
+IMAGES = ("svg", "png")
+
+
+@cache_result(1)
+def stored_results() -> dict[str, ExperimentResult | None]:
+    """Every experiment with its stored result; None where this version ships none."""
+    return {name: _stored(name) for name in EXPERIMENTS}
+
+
+def _stored(name: str) -> ExperimentResult | None:
+    try:
+        return stored_result(name)
+    except WorkspaceError:
+        return None
+
+
+def choose_experiment() -> tuple[Experiment, ExperimentResult | None]:
+    """Ask for an experiment; returns it with its stored result, if there is one."""
+    names = list(EXPERIMENTS)
+    wanted = st.query_params.get("experiment", names[0])
+    picked = st.segmented_control(
+        "Experiment",
+        names,
+        default=wanted if wanted in names else names[0],
+        format_func=lambda name: SHORT.get(name, name),
+        required=True,
+        label_visibility="collapsed",
+        key="paper_experiment",
+    )
+    name = picked if picked in names else names[0]
+    st.query_params["experiment"] = name
+    chosen, result = EXPERIMENTS[name], stored_results()[name]
+    st.header(chosen.title, anchor=False)
+    st.markdown(chosen.description)
+    if result is None:
+        st.info("This version ships no stored result of this experiment.", icon=":material/info:")
+    return chosen, result
+
+
+def show_verdicts() -> None:
+    """How many claims hold, and the list of all."""
+    results = [result for result in stored_results().values() if result is not None]
+    claims = [claim for result in results for claim in result.claims]
+    counts = Counter(claim.verdict for claim in claims)
+    with st.container(horizontal=True, gap="small"):
+        for verdict, meaning in MEANINGS.items():
+            st.metric(
+                verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
+            )
+    st.caption(
+        "Seeds split and train anew, but on the same data, so these verdicts are about these rows. Claims about tables "
+        "also say what is left after the correction of Nadeau and Bengio, which allows for the rows that seeds share."
+    )
+    with st.expander(f"All {len(claims)} claims, with our verdicts", icon=":material/fact_check:", expanded=True):
+        for result in results:
+            lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]
+            st.markdown("  \n".join([f"**{SHORT.get(result.name, plain(result.title))}**", *lines]))
+
+
+def show_claims(result: ExperimentResult) -> None:
+    """What the paper says, what we found, and why."""
+    with st.container(border=True):
+        for claim in result.claims:
+            show_claim(claim)
+
+
+def show_claim(claim: Claim) -> None:
+    st.markdown(f"{MARKS[claim.verdict]} **{plain(claim.text)}**  \n{plain(claim.words)}")
+
+
+def show_figures(result: ExperimentResult, key: str = "paper") -> str:
+    """One figure, chosen where there are several; returns its name, or an empty text where the result has none."""
+    figures = figures_of(result)
+    if not figures:
+        return ""
+    with st.container(border=True):
+        names = list(figures)
+        shown = names[0] if len(names) == 1 else _choose(figures, key)
+        _show(result, figures[shown], f"{key}_{result.name}_{shown}")
+    return shown
+
+
+def _choose(figures: Mapping[str, PaperFigure], key: str) -> str:
+    names = list(figures)
+    picked = st.pills(
+        "Figure",
+        names,
+        default=names[0],
+        required=True,
+        format_func=lambda name: figures[name].title.split(":")[0],
+        label_visibility="collapsed",
+        key=f"{key}_figure",
+    )
+    return picked if picked in names else names[0]
+
+
+def _show(result: ExperimentResult, figure: PaperFigure, key: str) -> None:
+    st.subheader(plain(figure.title), anchor=False)
+    st.caption(plain(figure.caption))
+    views = figure.choices(result)
+    choice = None
+    if len(views) > 1:
+        choice = _choose_view(result, figure, views, f"{key}_view")
+    image = st.session_state.get("paper_image", IMAGES[0])
+    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image, with_words=True)
+
+
+def _choose_view(result: ExperimentResult, figure: PaperFigure, views: tuple[str, ...], key: str) -> str:
+    first = figure.first_view(result)
+    if _are_numbers(views):
+        return st.select_slider(figure.choice, views, value=first, key=key)
+    return st.selectbox(figure.choice, views, index=views.index(first), key=key)
+
+
+def _are_numbers(views: tuple[str, ...]) -> bool:
+    return all(view.replace(".", "", 1).isdigit() for view in views)
+
+
+def show_tables(result: ExperimentResult, figure: str = "") -> None:
+    """The tables behind the chosen figure, the others in an expander; each with its note and a CSV."""
+    chosen = [table for table in result.tables if figure and table.name.startswith(figure)]
+    others = [table for table in result.tables if table not in chosen]
+    for table in chosen:
+        _show_named(result, table)
+    if others and chosen:
+        with st.expander(f"{len(others)} more table{'s' * (len(others) != 1)}", icon=":material/table:"):
+            for table in others:
+                _show_named(result, table)
+    elif others:
+        for table in others:
+            _show_named(result, table)
+
+
+def _show_named(result: ExperimentResult, table: ResultTable) -> None:
+    show_result_table(table, f"paper_{result.name}_{table.name}", f"{result.name}-{table.name}.csv")
+
+
+def show_result_table(table: ResultTable, key: str, file: str = "") -> None:
+    frame = table.frame()
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.markdown(f"**{plain(table.title)}**", width="content")
+        if file:
+            st.download_button(
+                "CSV",
+                lambda: to_csv(frame).encode("utf-8"),
+                file_name=file,
+                mime="text/csv",
+                icon=":material/download:",
+                type="tertiary",
+                on_click="ignore",
+                key=f"{key}_csv",
+            )
+    show_table(frame, hide_index=True, column_config=_formats(table), key=key, placeholder="–")
+    if table.note:
+        st.caption(plain(table.note))
+
+
+def show_provenance(result: ExperimentResult) -> None:
+    """How the figures were made: choices, commit, settings and versions."""
+    made = result.provenance
+    with st.expander("What we chose, and how these figures were made", icon=":material/history_edu:"):
+        st.markdown("\n".join(f"- {plain(choice)}" for choice in result.choices))
+        st.caption(plain(made.describe()))
+        st.json(
+            {"commit": made.commit, "settings": dict(made.settings), "versions": dict(made.versions)}, expanded=False
+        )
+
+
+def show_downloads(result: ExperimentResult) -> None:
+    """The whole result as JSON, Markdown and text."""
+    forms: dict[str, tuple[Any, str, str]] = {
+        "JSON": (result.to_json, "json", "application/json"),
+        "Markdown": (result.to_markdown, "md", "text/markdown"),
+        "Text": (result.to_text, "txt", "text/plain"),
+    }
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for name, (make, suffix, mime) in forms.items():
+            st.download_button(
+                name,
+                make,
+                file_name=f"{result.name}.{suffix}",
+                mime=mime,
+                icon=":material/download:",
+                on_click="ignore",
+                key=f"paper_{result.name}_{suffix}",
+            )
+        st.segmented_control(
+            "The camera above a figure saves",
+            IMAGES,
+            default=IMAGES[0],
+            required=True,
+            format_func=str.upper,
+            key="paper_image",
+            help="Move over a figure: the camera at its upper right corner saves it as an image of this form.",
+        )
+
+
+def _formats(table: ResultTable) -> dict[str, Any]:
+    """Four decimals for small figures, up to three for the rest, as many as the column needs; text is pinned."""
+    found: dict[str, Any] = {}
+    for place, name in enumerate(table.columns):
+        values = [value for value in table.column(name) if isinstance(value, float)]
+        if values:
+            largest = max(abs(value) for value in values)
+            digits = "%.1e" if 0 < largest < 5e-4 else f"%.{_decimals(values, 4 if largest < 0.1 else 3)}f"
+            found[name] = st.column_config.NumberColumn(format=digits)
+        elif place == 0:
+            found[name] = st.column_config.TextColumn(pinned=True)
+    return found
+
+
+def _decimals(values: list[float], most: int) -> int:
+    """How many decimals the values need, up to `most`.
+
+    >>> _decimals([0.0, 0.25, 0.8], 3), _decimals([1.0, 6.0], 3), _decimals([0.12345], 3)
+    (2, 0, 3)
+    """
+    return next(
+        (digits for digits in range(most) if all(round(value, digits) == value for value in values if value == value)),
+        most,
+    )

@@ -1,0 +1,132 @@
+"""The cache of the dashboard, and the cached calls that several pages share.
+
+The cache belongs to the whole server. A key therefore names the workspace, and with it whose data it is, and the
+content: the version of a dataset, the hash of a rule set, the id of a run, which never changes. Data is never part of a
+key. Results are shared between reruns (`st.cache_resource`), so nobody may change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import pandas as pd
+import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
+
+from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
+from spu_core.labels import SoftLabels, assign_soft_labels
+from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
+from spu_core.tables import Role, Table, TableFolder, TableProfile
+from spu_core.workspace import AuditRecord, DatasetRecord, RuleSetVersion, RunRecord, Workspace
+from spu_core.workspace.datasets import refuse_changes
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Keys: TypeAlias = dict[str | type, Callable[[Any], Any]]
+# Streamlit looks these up by the exact class. Without them it hashes the fields of a dataclass and leaves the classes
+# of nested values out, so that "a and b" and "a or b" would share an entry.
+KEYS: Keys = {
+    Workspace: lambda workspace: str(workspace.folder),
+    DatasetRecord: lambda dataset: (dataset.id, dataset.version, dataset.fingerprint),
+    RuleSetVersion: lambda version: version.sha256,
+    RunRecord: lambda run: run.id,
+    AuditRecord: lambda audit: audit.id,
+    Rule: lambda rule: RuleSet((rule,)).to_json(),
+    CheckRatio: repr,
+    CheckRecord: repr,
+    UploadedFile: lambda uploaded: uploaded.file_id,  # a new one for each upload, which nobody else can name
+}
+
+
+def cache_result(
+    max_entries: int,
+    spinner: str | bool = False,
+    *,
+    ttl: float | None = None,
+    keys: Keys | None = None,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Cache what a function returns, by its arguments; those whose names begin with _ are not part of the key.
+
+    `keys` says how to name classes of arguments that only one page has.
+    """
+    hash_funcs = KEYS | (keys or {})
+    return st.cache_resource(max_entries=max_entries, show_spinner=spinner, ttl=ttl, hash_funcs=hash_funcs)
+
+
+@cache_result(8, "Loading the table …")
+def load_table(workspace: Workspace, dataset: DatasetRecord) -> Table:
+    """The rows of a dataset to explore, with its current roles: a sample where it lies in a folder."""
+    return workspace.datasets.explore(dataset.id)
+
+
+@cache_result(8, "Opening the folder …")
+def load_folder(workspace: Workspace, dataset: DatasetRecord) -> TableFolder:
+    """The folder of a dataset as it was registered."""
+    return workspace.datasets.folder(dataset.id)
+
+
+def load_all_rows(workspace: Workspace, dataset: DatasetRecord) -> Table | TableFolder:
+    """All rows of a dataset: the table, or its folder, which is refused if it has changed on disk."""
+    if dataset.folder is None:
+        return load_table(workspace, dataset)
+    folder = load_folder(workspace, dataset)
+    refuse_changes(folder)
+    return folder
+
+
+@cache_result(32, "Looking at every column …")
+def load_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile:
+    """The profile of the rows to explore."""
+    table = load_table(workspace, dataset)
+    # What is kept beside a folder is the profile of all its rows, not that of the sample.
+    return table.profile() if dataset.folder else profile_of(workspace, dataset, table)
+
+
+def load_full_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile | None:
+    """The profile of all rows of a folder; None until a job has made it for the current roles."""
+    return kept_profile(workspace, dataset)
+
+
+@cache_result(32)
+def column_examples(workspace: Workspace, dataset: DatasetRecord) -> tuple[str, ...]:
+    """A few values of each column, from the first rows."""
+    frame = load_table(workspace, dataset).frame.head(1000)
+    return tuple(", ".join(map(str, frame[name].dropna().unique()[:3])) for name in frame.columns)
+
+
+@cache_result(32)
+def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
+    """The values of the label column, at most 200."""
+    table = load_table(workspace, dataset)
+    columns: Mapping[str, Any] | pd.DataFrame = table.frame
+    if dataset.folder is not None:
+        columns = load_folder(workspace, dataset).stand_ins  # a sample may lack a rare value
+    label = table.column_with(Role.LABEL)
+    return [] if label is None else columns[label].dropna().unique()[:200].tolist()
+
+
+@cache_result(8, "Reading the file …")
+def read_upload(uploaded: UploadedFile) -> pd.DataFrame:
+    """The rows of a small file that is not kept; read in a process apart, where it cannot harm this server."""
+    return read_aside(uploaded, uploaded.name).frame
+
+
+@cache_result(128)
+def parse_rules(text: str) -> RuleSet:
+    """A rule set from its JSON text, parsed once."""
+    return RuleSet.from_json(text)
+
+
+@cache_result(6, "Applying the rules …")
+def apply_rules(workspace: Workspace, dataset: DatasetRecord, text: str) -> RuleMatrix:
+    """What the active rules say about every row."""
+    table = load_table(workspace, dataset)
+    return parse_rules(text).fit(table).apply(table.frame)
+
+
+@cache_result(6, "Making soft labels …")
+def make_soft_labels(workspace: Workspace, dataset: DatasetRecord, text: str) -> SoftLabels:
+    """The soft labels of a dataset under a rule set, combined as the set says."""
+    rules, matrix = parse_rules(text), apply_rules(workspace, dataset, text)
+    return assign_soft_labels(matrix, load_table(workspace, dataset).is_labeled, rules.combine, rules.floor)

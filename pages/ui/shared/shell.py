@@ -1,0 +1,221 @@
+"""What every page shares: title, navigation, the address that survives a refresh, error messages, deletion."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.ui.shared.cached import parse_rules
+from pages.ui.shared.login import login_is_configured, workspace_of_this_person
+from pages.ui.shared.steps import STEPS, Step, marks_of, step_named
+from pages.ui.shared.text import plain
+from spu_core.errors import SpuError, WorkspaceError, traceback_for_log
+from spu_core.workspace import DatasetRecord, DeletionPlan, RuleSetVersion, Workspace
+
+BRAND = "SPU Studio"
+READ_ONLY = (
+    "This workspace cannot be written now: its disk is full or read-only. You can look at everything and download it, "
+    "but nothing can be saved, uploaded or trained."
+)
+log = logging.getLogger("spu_studio")
+
+# A ROC curve, inline, so that it needs no file beside the page.
+_SIGN = """<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset="0" stop-color="#0F5F5A"/>
+<stop offset="1" stop-color="#5FC2B3"/></linearGradient></defs>
+<rect x="2" y="6" width="36" height="36" rx="9" fill="url(#g)"/>
+<path d="M8 36 C10 20 16 14 32 12" fill="none" stroke="#F0B35A" stroke-width="3.4" stroke-linecap="round"/>"""
+# The text is light, for the dark sidebar; where the sidebar is closed, the sign alone is shown on the page.
+LOGO = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="48">{_SIGN}
+<text x="50" y="33" font-family="Georgia, 'Source Serif 4', serif" font-size="25" fill="#E6E2D6">SPU Studio</text>
+</svg>"""
+ICON = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 48" height="48">{_SIGN}</svg>"""
+
+
+@dataclass(frozen=True)
+class Page:
+    """The open page: its workspace, and the dataset and rule set that its address names."""
+
+    title: str
+    workspace: Workspace
+    dataset: DatasetRecord | None
+    rules: RuleSetVersion | None
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The part of the address that links to other pages must keep."""
+        chosen = {"dataset": self.dataset, "rules": self.rules}
+        return {key: record.id for key, record in chosen.items() if record is not None}
+
+    def need_dataset(self) -> DatasetRecord:
+        """The chosen dataset; without one the page says what to do and ends."""
+        if self.dataset is None:
+            self.show_empty("No data yet.", "Bring a file or take a sample; it takes a minute.", "Data")
+        assert self.dataset is not None
+        return self.dataset
+
+    def need_rules(self) -> RuleSetVersion:
+        """The chosen rule set; without one the page says what to do and ends."""
+        self.need_dataset()
+        if self.rules is None:
+            self.show_empty("No soft labels yet.", "Say what you know about your rows first.", "Soft labels")
+        assert self.rules is not None
+        return self.rules
+
+    def show_empty(self, what: str, advice: str, step: str) -> None:
+        """Show what is missing, what to do, and the link there; ends the page."""
+        target = step_named(step)
+        with st.container(border=True):
+            st.subheader(what, anchor=False)
+            st.write(advice)
+            st.page_link(target.file, label=target.invitation, icon=target.icon, query_params=dict(self.query))
+        st.stop()
+
+
+@contextmanager
+def open_page(title: str, promise: str) -> Iterator[Page]:
+    """Draw the frame of a page and catch what goes wrong inside it; every page begins with this.
+
+    Errors of the engine are shown as they are, since they say what to do. Any other error gets a reference number, and
+    its traceback goes to the log.
+    """
+    name = title if title == BRAND else f"{title} · {BRAND}"
+    st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
+    st.logo(LOGO, size="large", link=None, icon_image=ICON)
+    page = None
+    with show_errors(title):
+        page = _page(title)
+        if page.workspace.is_read_only:
+            st.warning(READ_ONLY, icon=":material/lock:")
+        with st.sidebar:
+            _draw_steps(page)
+    if page is None:
+        st.stop()
+    with st.container(gap="xsmall"):
+        st.title(title, anchor=False)
+        st.caption(promise)
+    with show_errors(title):
+        yield page
+
+
+@contextmanager
+def show_errors(title: str) -> Iterator[None]:
+    """Show errors instead of raising them; parts of a page that run on their own, such as fragments, need it too."""
+    try:
+        yield
+    except SpuError as error:
+        st.error(plain(error), icon=":material/error:")
+    except Exception as problem:
+        report_failure(problem, title)
+
+
+def report_failure(problem: BaseException, title: str = "outside of a page") -> bool:
+    """Show a reference number and log the traceback; True tells Streamlit that nothing more needs to be shown."""
+    reference = secrets.token_hex(4)
+    log.error("reference %s, page %s\n%s", reference, title, traceback_for_log(problem))
+    st.error(
+        f"Something went wrong that is not your fault. The log has the details under reference **{reference}**. "
+        "Your saved work is safe; reload the page to go on.",
+        icon=":material/error:",
+    )
+    return True
+
+
+def choose_in_address(**ids: str | None) -> None:
+    """Put the chosen dataset or rule set into the address, so that a refresh or a shared link comes back to it."""
+    for key, value in ids.items():
+        if value is None:
+            st.query_params.pop(key, None)
+        else:
+            st.query_params[key] = value
+
+
+def _page(title: str) -> Page:
+    workspace = workspace_of_this_person()
+    dataset = _chosen_dataset(workspace)
+    page = Page(title, workspace, dataset, _chosen_rules(workspace, dataset))
+    # Defaults go into the address too, so that a shared link shows what its sender saw.
+    choose_in_address(**{key: token for key, token in page.query.items() if key not in st.query_params})
+    return page
+
+
+def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:
+    """The dataset of the address if this person has it, else the newest one."""
+    wanted = st.query_params.get("dataset")
+    if wanted is None:
+        known = workspace.datasets.list()
+        return known[0] if known else None
+    try:
+        return workspace.datasets.get(wanted)
+    except WorkspaceError:
+        choose_in_address(dataset=None, rules=None)
+        st.warning("This link leads to a dataset that is not in your workspace.", icon=":material/link_off:")
+        return None
+
+
+def _chosen_rules(workspace: Workspace, dataset: DatasetRecord | None) -> RuleSetVersion | None:
+    """The rule set of the address, else the newest one whose columns this dataset has."""
+    wanted = st.query_params.get("rules")
+    if wanted is not None:
+        try:
+            return workspace.rule_sets.get(wanted)
+        except WorkspaceError:
+            choose_in_address(rules=None)
+    return None if dataset is None else workspace.rule_sets.newest_for(dataset.roles, _columns_read)
+
+
+def _columns_read(version: RuleSetVersion) -> tuple[str, ...]:
+    return parse_rules(version.text).columns
+
+
+def _draw_steps(page: Page) -> None:
+    marks = marks_of(page.workspace, page.dataset, page.rules)
+    st.page_link("app.py", label="Start", icon=":material/home:", query_params=dict(page.query))
+    for title, steps in (("Data", STEPS[:2]), ("Models", STEPS[2:4]), ("Use", STEPS[4:])):
+        st.caption(title)
+        for step in steps:
+            _draw_step(step, marks.get(step.title, ""), page)
+    if page.dataset is not None:
+        st.divider()
+        st.caption(f":material/table: {plain(page.dataset.name)}")
+        if page.rules is not None:
+            st.caption(f":material/rule: {plain(page.rules.name)}, version {page.rules.number}")
+    if login_is_configured():
+        st.button("Log out", on_click=st.logout, icon=":material/logout:", type="tertiary")
+    else:
+        st.caption("Only this computer can open this page.")
+
+
+def _draw_step(step: Step, mark: str, page: Page) -> None:
+    st.page_link(step.file, label=f"{step.title} {mark}".strip(), icon=step.icon, query_params=dict(page.query))
+
+
+def confirm_deletion(page: Page, kind: str, token: str, *forget: str) -> None:
+    """Say what is deleted with it, and ask; `forget` are the parts of the address that named it."""
+
+    def ask() -> None:
+        with show_errors(page.title):
+            plan = page.workspace.plan_deletion(kind, token)
+            st.write(plain(plan))
+            st.caption("There is no way back.")
+            if st.button(
+                "Delete it for good",
+                on_click=_delete,
+                args=(page, plan, forget),
+                type="primary",
+                icon=":material/delete_forever:",
+                key="delete_for_good",
+            ):
+                st.rerun()
+
+    st.dialog(f"Delete this {kind}?", icon=":material/delete:")(ask)()
+
+
+def _delete(page: Page, plan: DeletionPlan, forget: tuple[str, ...]) -> None:
+    with show_errors(page.title):
+        page.workspace.delete(plan)
+        choose_in_address(**dict.fromkeys(forget))

@@ -1,0 +1,204 @@
+"""How results are shown: charts in the viewer's theme, findings with advice, figures, tables, words and their meaning.
+
+The toolbar of a table saves its cells as CSV, and the browser writes that file. Text that a spreadsheet would run as a
+formula therefore gets an apostrophe before it is sent, and is shown without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.ui.shared.glossary import GLOSSARY
+from pages.ui.shared.text import plain
+from spu_core.charts import DARK, LIGHT, Theme, alt_text
+from spu_core.tables import Finding, Severity
+from spu_core.tables.spreadsheet import is_dangerous, safe_frame, safe_names
+
+_ICONS = {
+    Severity.INFO: ":material/info:",
+    Severity.WARNING: ":material/warning:",
+    Severity.ERROR: ":material/error:",
+}
+BadgeColor = Literal["red", "orange", "blue", "green", "gray"]
+_IMAGE = {"format": "svg", "filename": "spu-studio"}
+_CONFIG = {
+    "displaylogo": False,
+    "modeBarButtonsToRemove": ["lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d", "zoom2d", "select2d"],
+    "toImageButtonOptions": _IMAGE,
+}
+MOST_CELLS = 200_000  # Streamlit does not style larger tables
+LONGEST_TEXT = 1_000  # of a cell; a small file can hold texts of many megabytes, which server and browser would copy
+
+
+def theme() -> Theme:
+    """The chart theme that goes with the viewer's."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def show_chart(figure: go.Figure, key: str, *, image: str = "svg", with_words: bool = False, **options: Any) -> Any:
+    """A chart with a text for screen readers, also shown below it if `with_words`; its camera saves an SVG or PNG."""
+    config = _CONFIG if image == "svg" else {**_CONFIG, "toImageButtonOptions": {**_IMAGE, "format": image, "scale": 2}}
+    words = alt_text(figure)
+    shown = st.plotly_chart(figure, theme=None, key=key, config=config, alt=words, **options)
+    if with_words:
+        st.caption(plain(words))
+    return shown
+
+
+def show_findings(findings: Iterable[Finding]) -> None:
+    """Findings with what to do, the most severe first."""
+    order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
+    for finding in sorted(findings, key=lambda each: order.index(each.severity)):
+        box = {Severity.ERROR: st.error, Severity.WARNING: st.warning, Severity.INFO: st.info}[finding.severity]
+        box(f"**{plain(finding.message)}** {plain(finding.advice)}", icon=_ICONS[finding.severity])
+
+
+def show_figure(card: DeltaGenerator, title: str, value: str, note: str, *, about: str | None = None) -> None:
+    """A figure in a card with a note below it; `about` is the word of the glossary that explains it."""
+    words = None if about is None else meaning(about)
+    card.metric(title, value, note, help=words, delta_color="off", delta_arrow="off", border=True)
+
+
+def meaning(word: str) -> str:
+    """What a technical word means, for the `help=` of a widget."""
+    return GLOSSARY[word].words
+
+
+def explain_words(*words: str) -> None:
+    """A popover with the meaning of the words of a page and their formulas."""
+    with st.popover("What do these words mean?", icon=":material/help:"):
+        for word in words:
+            entry = GLOSSARY[word]
+            st.markdown(f"**{entry.title}.** {entry.words}")
+            if entry.formula:
+                st.latex(entry.formula)
+
+
+def show_table(
+    data: pd.DataFrame | pd.Series, *, column_config: Mapping[str, Any] | None = None, **options: Any
+) -> None:
+    """A table to read and to download."""
+    frame, pinned = _with_names_in_a_column(pd.DataFrame(data))
+    if pinned:
+        options["hide_index"] = True
+    kept, renamed = safe_to_download(frame)
+    st.dataframe(kept, column_config={**renamed, **pinned, **(column_config or {})}, **options)
+
+
+def edit_table(
+    frame: pd.DataFrame, editable: Collection[str], *, column_config: Mapping[str, Any], key: str, **options: Any
+) -> pd.DataFrame:
+    """A table with editable columns; what is typed into them is returned, and downloaded, as it was typed."""
+    fixed = frame.drop(columns=list(editable))
+    names = dict(zip(fixed.columns, safe_names(fixed.columns), strict=True))
+    kept, renamed = safe_to_download(fixed, frame[list(editable)])
+    edited = st.data_editor(
+        kept,
+        hide_index=True,
+        disabled=list(names.values()),
+        column_order=[names.get(name, name) for name in frame.columns],
+        column_config={**renamed, **column_config},
+        key=key,
+        **options,
+    )
+    return frame.assign(**{name: edited[name].to_numpy() for name in editable})
+
+
+def safe_to_download(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -> tuple[Any, dict[str, Any]]:
+    """The table as the browser gets it, and the titles of columns whose names had to change.
+
+    >>> kept, titles = safe_to_download(pd.DataFrame({"=x": ["=1+1"], "n": [-1]}))
+    >>> kept.data.to_csv(index=False), list(titles)
+    ("'=x,n\\n'=1+1,-1\\n", ["'=x"])
+    """
+    frame = _without_long_texts(frame)
+    # The browser does not quote cells that hold a CR, so CRs are replaced.
+    safe = safe_frame(frame).replace("\r\n?", "\n", regex=True)
+    safe.columns = pd.Index([str(name).replace("\r", "\n") for name in safe.columns])
+    titles = {
+        new: st.column_config.Column(str(old))
+        for new, old in zip(safe.columns, frame.columns, strict=True)
+        if new != str(old)
+    }
+    whole = safe if typed is None else safe.join(typed)
+    risky = {name: _dangerous(frame.iloc[:, place]) for place, name in enumerate(safe)}
+    risky = {name: mask for name, mask in risky.items() if mask.any()}
+    if not risky or whole.size > MOST_CELLS:
+        return whole, titles
+    shown = whole.style.format(str)
+    for name, mask in risky.items():
+        shown = shown.format(_without_apostrophe, subset=(whole.index[mask], [name]))
+    return shown, titles
+
+
+def _without_long_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its long texts cut.
+
+    >>> _without_long_texts(pd.DataFrame({"a": ["x" * 2_000], "n": [1]})).a.str.len().tolist()
+    [1001]
+    """
+    columns = [_cut(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return pd.concat(columns, axis=1) if columns else frame
+
+
+def _cut(values: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return values
+    # Each text once: many rows may share one that is long.
+    codes, found = pd.factorize(values)
+    texts = list(found)
+    if not any(map(_is_long, texts)):
+        return values
+    cut = [f"{text[:LONGEST_TEXT]}…" if _is_long(text) else text for text in texts]
+    shown = pd.Series([*cut, None], dtype="object").take(codes).set_axis(values.index)
+    shown.name = values.name
+    return shown
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_TEXT
+
+
+def _dangerous(values: pd.Series) -> Any:
+    return values.map(lambda value: isinstance(value, str) and is_dangerous(value)).to_numpy(dtype=bool)
+
+
+def _without_apostrophe(text: object) -> str:
+    return str(text)[1:]
+
+
+def _with_names_in_a_column(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Text that labels the lines becomes a column, so that it is made safe like all others."""
+    if pd.api.types.is_numeric_dtype(frame.index.dtype):
+        return frame, {}
+    name = str(frame.index.name or "")
+    return frame.rename_axis(name).reset_index(), {name: st.column_config.Column(pinned=True)}
+
+
+def in_percent(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """The same table with a share written in percent, as `share_column` shows it.
+
+    >>> in_percent(pd.DataFrame({"share": [0.25]}), "share")["share"].tolist()
+    [25.0]
+    """
+    return table.assign(**{column: 100.0 * table[column]})
+
+
+def share_column(title: str, words: str, width: int | None = None) -> Any:
+    """A bar from 0 to 100%."""
+    bar = st.column_config.ProgressColumn
+    return bar(title, format="%.0f%%", min_value=0, max_value=100, help=words, width=width)
+
+
+def edited_lines(before: pd.DataFrame, after: Any, columns: list[str]) -> pd.DataFrame:
+    """Lines in which one of the columns was edited and the first of them is filled in."""
+    after = pd.DataFrame(after)
+    texts = after[columns].fillna("")
+    differs = (texts != before[columns].fillna("")).any(axis=1)
+    return after[differs & (texts[columns[0]] != "")]

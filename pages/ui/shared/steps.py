@@ -1,0 +1,114 @@
+"""The pages in the order of the work: their titles, links, and which of them are done or stale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+from spu_core.workspace.dataset_progress import progress_of
+
+DONE, STALE = ":material/check_circle:", ":material/history:"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One page of the pipeline."""
+
+    number: int
+    title: str
+    file: str
+    icon: str
+    promise: str
+    invitation: str
+
+
+STEPS = (
+    Step(
+        1,
+        "Data",
+        "pages/1_data.py",
+        ":material/upload_file:",
+        "Drop a CSV, Parquet or Excel file, or take a sample. See what was read and how.",
+        "Bring data",
+    ),
+    Step(
+        2,
+        "Soft labels",
+        "pages/2_soft_labels.py",
+        ":material/rule:",
+        "Drag across a histogram, say how sure you are, watch the ceiling move.",
+        "Say what you know",
+    ),
+    Step(
+        3,
+        "Train",
+        "pages/3_train.py",
+        ":material/model_training:",
+        "Pick candidates and honest baselines; they train in the background.",
+        "Train candidates",
+    ),
+    Step(
+        4,
+        "Compare",
+        "pages/4_compare.py",
+        ":material/show_chart:",
+        "Curves against the ceiling, with intervals; choose an operating point.",
+        "Compare models",
+    ),
+    Step(
+        5,
+        "Trust",
+        "pages/5_trust.py",
+        ":material/verified:",
+        "What the figures say about the truth, and how to find out cheaply.",
+        "Ask how sure",
+    ),
+    Step(
+        6,
+        "Export",
+        "pages/6_export.py",
+        ":material/ios_share:",
+        "Take the chosen model to production; score new files.",
+        "Take it away",
+    ),
+    Step(
+        7,
+        "Paper",
+        "pages/7_paper.py",
+        ":material/menu_book:",
+        "The paper's tables and theorems, reproduced, with honest baselines.",
+        "Check the claims",
+    ),
+)
+
+
+def step_named(title: str) -> Step:
+    """The step with this title."""
+    return next(step for step in STEPS if step.title == title)
+
+
+def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSetVersion | None) -> Mapping[str, str]:
+    """Which steps are done, and which are stale because an earlier step changed after them."""
+    if dataset is None:
+        return {}
+    marks = {"Data": DONE}
+    if rules is not None:
+        marks["Soft labels"] = DONE
+    progress = progress_of(workspace, dataset.id)
+    if progress.trained_on:
+        current = (None, None) if rules is None else (rules.id, rules.number)
+        marks["Train"] = marks["Compare"] = DONE if current in progress.trained_on else STALE
+    if progress.has_outcomes:
+        marks["Trust"] = DONE
+    if progress.exported:
+        is_current = progress.champion is None or progress.champion in progress.exported
+        marks["Export"] = DONE if is_current else STALE
+    return marks
+
+
+def link_to(step: Step, label: str, query: Mapping[str, str]) -> None:
+    """A link that keeps the chosen dataset and rule set in the address."""
+    st.page_link(step.file, label=label, icon=":material/arrow_forward:", query_params=dict(query))

@@ -1,0 +1,175 @@
+"""The state of the Soft labels page: the saved rule set that is open, and the draft in the rule editor.
+
+Saved rules are in the workspace, the draft is in the session. The draft is also written into the address, so that a
+refresh brings it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import streamlit as st
+
+from pages.ui.shared.cached import parse_rules
+from pages.ui.shared.shell import Page, choose_in_address
+from pages.ui.soft_labels.cached import rule_problems
+from spu_core.errors import SpuError
+from spu_core.rules import RuleSet
+from spu_core.rules.draft import DraftCondition, RuleDraft, automatic_name, draft_of
+from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
+
+LONGEST_IN_ADDRESS = 1_500
+
+
+@dataclass(frozen=True)
+class OpenRuleSet:
+    """The saved rules of the open page, and how to save changed ones."""
+
+    page: Page
+    dataset: DatasetRecord
+    rules: RuleSet
+    problems: dict[str, str]
+    seen: int | None
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.page.workspace
+
+    @cached_property
+    def usable(self) -> RuleSet:
+        """The rules without those that do not fit this table; all figures come from these."""
+        rules = self.rules
+        for rule_id in self.problems:
+            rules = rules.switch(rule_id, on=False)
+        return rules
+
+    @cached_property
+    def text(self) -> str:
+        """The usable rules as JSON, the key of every cached figure."""
+        return self.usable.to_json()
+
+    @property
+    def number(self) -> int:
+        """The number of the saved version; 0 before the first."""
+        return 0 if self.page.rules is None else self.page.rules.number
+
+    def save(self, rules: RuleSet, note: str) -> None:
+        """A new version, refused if somebody saved another one that this page has not shown yet."""
+        saved = self.page.rules
+        if saved is None:
+            made = self.workspace.rule_sets.create(self.dataset.name, rules.to_json(), note)
+            choose_in_address(rules=made.id)
+        else:
+            made = self.workspace.rule_sets.save(self._on_screen(saved), rules.to_json(), note)
+        remember_version(made.id, made.number)
+
+    def change(self, change: Callable[[RuleSet], RuleSet], note: str) -> None:
+        """Save the rules that `change` returns, and show them."""
+        self.save(change(self.rules), note)
+        st.rerun()
+
+    def undo_or_redo(self, step: Callable[[RuleSetVersion], RuleSetVersion]) -> None:
+        """Open the version before or after the one on the screen."""
+        assert self.page.rules is not None
+        moved = step(self._on_screen(self.page.rules))
+        remember_version(moved.id, moved.number)
+        st.rerun()
+
+    def _on_screen(self, saved: RuleSetVersion) -> RuleSetVersion:
+        """The version that was on the screen when the analyst acted, not the one just read."""
+        return saved if self.seen is None else replace(saved, number=self.seen)
+
+
+def open_rule_set(page: Page, dataset: DatasetRecord) -> OpenRuleSet:
+    """The rule set of the page; an empty one before the first is saved."""
+    if page.rules is None:
+        return OpenRuleSet(page, dataset, RuleSet(), {}, None)
+    rules = parse_rules(page.rules.text)
+    problems = rule_problems(page.workspace, dataset, rules)
+    seen = st.session_state.get("soft_seen", {}).get(page.rules.id)
+    remember_version(page.rules.id, page.rules.number)
+    return OpenRuleSet(page, dataset, rules, problems, seen)
+
+
+def remember_version(rule_set: str, number: int) -> None:
+    """Remember which version is on the screen, so that a stale edit is noticed."""
+    st.session_state["soft_seen"] = {rule_set: number}
+
+
+@dataclass
+class EditorState:
+    """The draft that the widgets show; a new generation gives all of them new keys, and so new values to start with."""
+
+    dataset: str
+    generation: int
+    draft: RuleDraft
+    rows: list[int]
+
+    def key(self, *parts: object) -> str:
+        """The key of a widget of this draft."""
+        return "_".join(map(str, ("rule", self.generation, *parts)))
+
+    def start(self, draft: RuleDraft) -> None:
+        """Show another draft."""
+        self.generation += 1
+        self.draft = draft
+        self.rows = list(range(len(draft.conditions)))
+
+    def clear(self) -> None:
+        """Show an empty draft on the same column."""
+        first = self.draft.conditions[:1]
+        self.start(RuleDraft(conditions=tuple(DraftCondition(row.column) for row in first)))
+
+    def add_row(self, column: str) -> None:
+        self.rows.append(max(self.rows, default=-1) + 1)
+        self.draft = replace(self.draft, conditions=(*self.draft.conditions, DraftCondition(column)))
+
+    def remove_row(self, place: int) -> None:
+        del self.rows[place]
+        kept = [row for at, row in enumerate(self.draft.conditions) if at != place]
+        self.draft = replace(self.draft, conditions=tuple(kept))
+
+    def bring_forward(self, place: int) -> None:
+        """Show another row on the chart; the order of rows joined by *and* does not matter."""
+        rows = list(self.draft.conditions)
+        first, other = rows[0], rows[place]
+        rows[0], rows[place] = replace(other, joined=first.joined), replace(first, joined=other.joined)
+        self.start(replace(self.draft, conditions=tuple(rows)))
+
+
+def open_editor(dataset: DatasetRecord, columns: list[str], first: str, rules: RuleSet) -> EditorState:
+    """The editor of this dataset: as it was left, as the address says after a refresh, or with an empty draft."""
+    editor = st.session_state.get("soft_editor")
+    if editor is None or editor.dataset != dataset.id:
+        draft = _draft_in_address(rules) if editor is None else None
+        known = draft is not None and all(row.column in columns for row in draft.conditions)
+        editor = EditorState(dataset.id, 0 if editor is None else editor.generation + 1, RuleDraft(), [])
+        editor.start(draft if known and draft is not None else RuleDraft(conditions=(DraftCondition(first),)))
+        st.session_state["soft_editor"] = editor
+    return editor
+
+
+def keep_in_address(draft: RuleDraft) -> None:
+    """Write the draft into the address, so that a refresh brings it back."""
+    text = " ".join(RuleSet((draft.rule(),)).to_json().split()) if draft.is_complete else ""
+    fits = 0 < len(text) <= LONGEST_IN_ADDRESS
+    wanted = {"draft": text if fits else None, "editing": draft.editing if fits else None}
+    if any(st.query_params.get(key) != value for key, value in wanted.items()):
+        choose_in_address(**wanted)
+
+
+def _draft_in_address(rules: RuleSet) -> RuleDraft | None:
+    text, editing = st.query_params.get("draft"), st.query_params.get("editing")
+    if not text:
+        return None
+    try:
+        rule = RuleSet.from_json(text).rules[0]
+    except (SpuError, IndexError):
+        # The draft in the address is damaged; the page opens without it.
+        choose_in_address(draft=None, editing=None)
+        return None
+    draft = draft_of(rule)
+    name = "" if draft.name == automatic_name(draft) else draft.name
+    return replace(draft, editing=editing if editing in {rule.id for rule in rules} else None, name=name)

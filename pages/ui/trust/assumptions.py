@@ -1,0 +1,193 @@
+"""What the figures of a model rest on: the share of positives, the beliefs of the rules (sensitivity), whether the
+model only repeats the rules (echo), and whether confirmed positives are typical (selection bias)."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.ui.shared.shell import Page, show_errors
+from pages.ui.shared.show import meaning, show_chart, show_table, theme
+from pages.ui.shared.text import count, plain
+from pages.ui.soft_labels.cached import estimate_prior
+from pages.ui.trust.cached import belief_bands, bias_map, newest_audit, true_figures
+from pages.ui.trust.model import EvaluatedModel
+from spu_core.charts import bias_chart, echo_chart, prior_chart, rule_influence_chart, sensitivity_chart
+from spu_core.engines import cancel, jobs_now, start_worker
+from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
+from spu_core.errors import SpuError
+from spu_core.trust import BiasMap, EchoReport, PriorReport, compare_priors
+from spu_core.trust.echo import refuse_without_rule_columns
+from spu_core.workspace import JobStatus
+
+TITLES = {"BBE": "From confirmed cases, BBE", "Elkan–Noto": "The same, Elkan–Noto", "E[S]": "Your rules"}
+WORDS = {
+    "BBE": "Best bin estimation: where only positives are scored so high, how many unlabelled rows are there for each "
+    "labelled one? That is an upper estimate, far too high where positives and negatives look alike. The lower end is "
+    "the share of confirmed cases.",
+    "Elkan–Noto": "Up to the share of labelled rows over the mean score of labelled rows. It needs calibrated scores "
+    "and is too high where positives and negatives look alike.",
+    "E[S]": "The mean soft label, E[S]: how many positives your rules expect.",
+    "Audit": "Checked by hand with known chances: the only one that rests on no assumption about labels.",
+    "Truth": "From the truth column of this dataset.",
+}
+SPREADS = {0.25: "quite sure", 0.5: "somewhat unsure", 1.0: "very unsure"}
+EXAMPLES = {0.25: "0.44 to 0.56", 0.5: "0.38 to 0.62", 1.0: "0.27 to 0.73"}
+POLL_SECONDS = 1.0
+
+
+def show_prior(model: EvaluatedModel) -> None:
+    """The ranges up to BBE and Elkan–Noto, E[S], and the audit or the truth where there is one."""
+    try:
+        estimate = estimate_prior(model.workspace, model.dataset)
+    except SpuError as problem:
+        st.info(f"{plain(problem)} An audit can still measure it.", icon=":material/info:")
+        return
+    audit = newest_audit(model)
+    report = compare_priors(
+        estimate,
+        float(model.soft_labels.mean),
+        audit=None if audit is None else audit.estimate.figures["prior"],
+        truth=true_figures(model).get("prior"),
+    )
+    with st.container(border=True):
+        with st.container(horizontal=True, horizontal_alignment="distribute"):
+            for source in report.sources:
+                title = TITLES.get(source.name, source.name)
+                st.metric(plain(title), source.text, help=WORDS[source.name], width="content")
+        _show_sentences(report)
+        show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
+    st.caption(
+        "The thick lines are ranges, no confidence intervals: the true share can lie anywhere in them. The line of an "
+        "audit is its 95% bounds. BBE and Elkan–Noto assume that confirmed cases are a random sample of all positives. "
+        "Where easy cases were confirmed first, both are too low; the selection-bias map of Echo and bias shows where."
+    )
+
+
+def _show_sentences(report: PriorReport) -> None:
+    box = st.success if report.agrees else st.warning
+    icon = ":material/check_circle:" if report.agrees else ":material/warning:"
+    box("  \n".join(plain(sentence) for sentence in report.sentences), icon=icon)
+
+
+def show_sensitivity(model: EvaluatedModel) -> None:
+    """Bands of AUC_SPU under uncertain beliefs, and each rule shifted alone."""
+    spread = st.select_slider(
+        "How unsure are you of your beliefs?",
+        list(SPREADS),
+        value=0.5,
+        format_func=lambda value: SPREADS[value],
+        key="trust_spread",
+        help="The standard deviation of the shift on the log-odds scale. "
+        + "; ".join(f"{SPREADS[s]}: a belief of 0.5 becomes {EXAMPLES[s]} in two of three draws" for s in SPREADS),
+    )
+    if model.soft_labels.matrix is None:
+        st.info(
+            "These soft labels came ready-made, so there are no beliefs to shift; make them by rules.",
+            icon=":material/info:",
+        )
+        return
+    bands, influence = belief_bands(model, float(spread or 0.5))
+    draws, rules = st.columns(2, gap="medium")
+    with draws, st.container(border=True):
+        st.subheader("Stays best?", anchor=False, help=meaning("AUC_SPU"))
+        st.markdown(plain(bands.sentence))
+        show_chart(sensitivity_chart(bands, theme=theme()), "trust_sensitivity_chart")
+    with rules, st.container(border=True):
+        st.subheader(
+            "Which rule matters most?",
+            anchor=False,
+            help="Each rule alone is shifted down and up, left out, and reversed.",
+        )
+        st.markdown(plain(influence.sentence))
+        show_chart(rule_influence_chart(influence, theme=theme()), "trust_rule_chart")
+    st.caption(
+        "Stored scores are judged by changed soft labels; no model is trained again. A reversed rule believes in the "
+        "rows on which it does not fire. `retrained_sensitivity` in Python also trains on the changed labels, which "
+        "takes as long as that many trainings."
+    )
+
+
+def show_echo_and_bias(model: EvaluatedModel) -> None:
+    """The echo check (on demand, by a job, since it trains) and the selection-bias map."""
+    echo, bias = st.columns([2, 3], gap="medium")
+    with echo, st.container(border=True):
+        _show_echo(model)
+    with bias, st.container(border=True):
+        _show_bias(model)
+
+
+def _show_echo(model: EvaluatedModel) -> None:
+    st.subheader("Echo check", anchor=False, help="The same model is trained with and without the columns rules read.")
+    st.caption(
+        "A model that sees the columns of the rules can repeat them and reach a high AUC_SPU without knowing anything. "
+        "Beyond: among rows on which the rules say the same, does it still put confirmed positives first? ½ is no."
+    )
+    try:
+        refuse_without_rule_columns(model.table, model.soft_labels)
+    except SpuError as problem:
+        st.info(plain(problem), icon=":material/info:")
+        return
+    asked = echo_job(model.record, model.dataset, model.rules)
+    job = latest_echo(model.workspace, asked)
+    if job is not None and not job.status.is_over:
+        st.fragment(_show_echo_progress, run_every=POLL_SECONDS)(model.page, job.id)
+        return
+    if job is not None and job.status is JobStatus.FINISHED:
+        _show_report(echo_result(job))
+        return
+    if job is not None:
+        st.info(f"The last check did not finish. {plain(job.error)}", icon=":material/info:")
+    words = f"Train twice and compare, on {count(model.dataset.n_rows)} rows"
+    if st.button(words, key="trust_echo_go", icon=":material/play_arrow:"):
+        start_worker(model.workspace, asked)
+        st.rerun()
+    st.caption("It runs in the background: you can go on with other work, close this tab, and come back.")
+
+
+def _show_echo_progress(page: Page, token: str) -> None:
+    with show_errors(page.title):
+        job = next((each for each in jobs_now(page.workspace) if each.id == token), None)
+        if job is None or job.status.is_over:
+            st.rerun()  # the whole page: the report takes the place of the bar
+            return
+        st.progress(job.share, text=plain(job.message or "waiting for its turn"))
+        if st.button("Cancel", icon=":material/stop_circle:", key="trust_echo_cancel"):
+            cancel(page.workspace, job.id)
+            st.rerun()
+
+
+def _show_report(report: EchoReport) -> None:
+    box = st.warning if report.is_echo else st.markdown
+    box(plain(report.sentence))
+    show_chart(echo_chart(report, theme=theme()), "trust_echo_chart")
+    st.caption(
+        f"Out of fold on {count(report.rows)} rows; the lines are {report.reproduced.level:.0%} intervals. Confirmed "
+        "positives must be a fair part of all positives for *beyond* to speak of them."
+    )
+
+
+def _show_bias(model: EvaluatedModel) -> None:
+    st.subheader("Selection-bias map", anchor=False, help=meaning("label"))
+    st.caption(
+        "Among rows that the rules suspect alike, confirmed positives should lie everywhere alike. Where there are "
+        "more, somebody looked more closely there, and figures that rest on labels speak about that part."
+    )
+    try:
+        bias = bias_map(model)
+    except SpuError as problem:
+        st.info(plain(problem), icon=":material/info:")
+        return
+    box = st.markdown if bias.biased.empty else st.warning
+    box(plain(bias.sentence))
+    show_chart(bias_chart(bias, theme=theme()), "trust_bias_chart")
+    _show_cells(bias)
+
+
+def _show_cells(bias: BiasMap) -> None:
+    with st.expander("All cells as a table", icon=":material/table:"):
+        show_table(bias.cells, hide_index=True)
+        st.caption(
+            f"Suspected rows: rule score of at least {bias.at_least:.2f} ({count(bias.rows)} rows, "
+            f"{count(bias.labeled)} confirmed). Expected: rows of equal rule score have equal chances. "
+            "holm: p-values after looking at all cells."
+        )

@@ -1,0 +1,163 @@
+"""Which model and which soft labels the Trust page is about; every section gets the same ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.ui.compare.cached import compare_stored_runs
+from pages.ui.shared.cached import load_table, make_soft_labels
+from pages.ui.shared.shell import Page
+from pages.ui.shared.show import meaning
+from pages.ui.shared.text import count, plain, share
+from spu_core.engines.stored_runs import model_to_show, names_apart, soft_labels_by
+from spu_core.labels import SoftLabels
+from spu_core.tables import Table
+from spu_core.training import Run
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord, Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedModel:
+    """A model, the rows that it was trained on, and the soft labels that judge it; the rest is loaded when asked.
+
+    `names` tells the runs of the dataset apart. `point` is where this model flags, if that was decided.
+    """
+
+    page: Page
+    dataset: DatasetRecord
+    record: RunRecord
+    names: dict[str, str]
+    rules: RuleSetVersion | None
+    point: ThresholdRecord | None
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.page.workspace
+
+    @property
+    def threshold(self) -> float | None:
+        return None if self.point is None else self.point.threshold
+
+    @property
+    def name(self) -> str:
+        return self.names[self.record.id]
+
+    @property
+    def key(self) -> tuple[str, str, int, str, str]:
+        """What a cached call about this model must be keyed by."""
+        sha256 = "" if self.rules is None else self.rules.sha256
+        return str(self.page.workspace.folder), self.dataset.id, self.dataset.version, self.record.id, sha256
+
+    @property
+    def table(self) -> Table:
+        return load_table(self.workspace, self.dataset)
+
+    @property
+    def soft_labels(self) -> SoftLabels:
+        """The soft labels that judge: made by the rules, or by the table itself."""
+        if self.rules is None:
+            return soft_labels_by(self.table, None)
+        return make_soft_labels(self.workspace, self.dataset, self.rules.text)
+
+    @property
+    def run(self) -> Run:
+        """The run with its out-of-fold scores, judged by these soft labels."""
+        named = ((self.record.id, self.name),)
+        return compare_stored_runs(self.workspace, self.dataset, named, self.rules).runs[0]
+
+
+def choose_model(page: Page) -> EvaluatedModel:
+    """Ask which model and which soft labels; without any run the page says what to do and ends."""
+    dataset = page.need_dataset()
+    records = _runs(page, dataset)
+    if not records:
+        page.show_empty("No models yet.", "Trust is about a model; train some candidates first.", "Train")
+    if dataset.folder is not None:
+        page.show_empty(
+            "These rows stay in a folder.",
+            "This page looks at single rows again and again, so it needs them in memory. Bring a sample of the rows as "
+            "a file, train on it, and ask here about that model.",
+            "Data",
+        )
+    names = names_apart(records)
+    with st.container(horizontal=True, vertical_alignment="bottom", key="trust_choice"):
+        record = _ask_run(page, dataset, records, names)
+        rules = _ask_rules(page, record)
+    points = page.workspace.thresholds.list(record.id)
+    model = EvaluatedModel(page, dataset, record, names, rules, points[0] if points else None)
+    _show_choice(model)
+    return model
+
+
+def _runs(page: Page, dataset: DatasetRecord) -> tuple[RunRecord, ...]:
+    """The runs of a dataset; before its first, those of the dataset that it was made from by check outcomes."""
+    family = page.workspace.feedbacks.family(dataset.id)
+    return next((found for token in family if (found := page.workspace.runs.list(token))), ())
+
+
+def _ask_run(page: Page, dataset: DatasetRecord, records: Sequence[RunRecord], names: dict[str, str]) -> RunRecord:
+    """The run of the address, else the champion, else the best model of the newest training."""
+    champion = page.workspace.thresholds.champion(dataset.id)
+    known = [record.id for record in records]
+    first = model_to_show(records).id if champion is None else champion.run
+    wanted = st.query_params.get("run", first)
+    default = wanted if wanted in known else first
+    chosen = st.selectbox(
+        "Model",
+        known,
+        index=known.index(default),
+        format_func=lambda token: names[token] + (" · champion" if champion and token == champion.run else ""),
+        key=f"trust_run_{dataset.id}",
+        width=360,
+    )
+    if chosen != default:
+        st.query_params["run"] = str(chosen)
+    return next(record for record in records if record.id == chosen)
+
+
+def _ask_rules(page: Page, record: RunRecord) -> RuleSetVersion | None:
+    """The soft labels that the model learnt from, or those of the rules that are open."""
+    versions: dict[str, RuleSetVersion] = {}
+    if record.rule_set is not None:
+        version = page.workspace.rule_sets.get(record.rule_set, record.rule_set_version)
+        versions[f"{version.name}, version {version.number}"] = version
+    if page.rules is not None:
+        versions.setdefault(f"{page.rules.name}, version {page.rules.number}", page.rules)
+    if not versions:
+        return None
+    name = st.selectbox(
+        "Soft labels", list(versions), key=f"trust_rules_{record.id}", width=300, help=meaning("soft label")
+    )
+    return versions[str(name)]
+
+
+def _show_choice(model: EvaluatedModel) -> None:
+    words = f"{plain(model.dataset.name)}, {count(model.dataset.n_rows)} rows, scored out of fold"
+    if model.record.dataset != model.dataset.id:
+        words += " · :material/history: trained before the latest check outcomes"
+    if model.point is None:
+        words += " · no operating point chosen yet"
+    else:
+        words += f" · flags {share(model.point.flagged_share)} above {model.point.threshold:.4g}"
+    st.caption(words)
+
+
+def choose_by_address(name: str, titles: Mapping[str, str]) -> str:
+    """A choice in one row, kept in the address under `name`, so that a refresh or a shared link comes back to it."""
+    options = list(titles)
+    wanted = st.query_params.get(name, options[0])
+    chosen = st.segmented_control(
+        name,
+        options,
+        default=wanted if wanted in options else options[0],
+        required=True,
+        format_func=titles.__getitem__,
+        key=f"trust_{name}",
+        label_visibility="collapsed",
+    )
+    if chosen != wanted:
+        st.query_params[name] = str(chosen)
+    return str(chosen)

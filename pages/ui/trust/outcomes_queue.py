@@ -1,0 +1,192 @@
+"""Step 1: make a review queue from the top of one or two models, at random, or where model and rules disagree."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from pages.ui.shared.show import meaning, show_table
+from pages.ui.shared.text import count, plain, share
+from pages.ui.trust.cached import dataset_names, disagreements, preview_queue, queue_population, queues, tables_to_flag
+from pages.ui.trust.model import EvaluatedModel
+from spu_core.engines.export_files import file_stem
+from spu_core.engines.outcome_loop import QueueRequest, make_disagreement_queue, make_queue, queue_csv
+from spu_core.trust.outcomes.arms import detectable_difference
+from spu_core.trust.outcomes.ratios import RANDOM
+from spu_core.trust.outcomes.review_queue import Queue, QueuePlan
+from spu_core.workspace import DatasetRecord, QueueRecord
+
+SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the rules suspect more"}
+
+
+def show_flag(model: EvaluatedModel) -> None:
+    """Ask for the budget, show who would be checked, make the queue, and offer it as CSV."""
+    with st.container(border=True):
+        _ask_top(model)
+    with st.container(border=True):
+        _ask_disagreement(model)
+    _show_queues(model)
+
+
+def _ask_top(model: EvaluatedModel) -> None:
+    st.subheader("Flag the top by budget", anchor=False)
+    asks, says = st.columns([2, 3], gap="medium")
+    with asks:
+        rows = _ask_population(model)
+        runs, plan, again = _ask_plan(model, rows)
+    chosen, balance = preview_queue(model, rows, runs, plan, again)
+    with says:
+        _show_plan(chosen, balance, plan.random_share > 0)
+        if st.button("Make this queue", type="primary", icon=":material/playlist_add_check:", key="queue_make"):
+            request = QueueRequest(dataset=rows.id, runs=runs, plan=plan, again=again)
+            st.query_params["queue"] = make_queue(model.workspace, request).id
+            st.rerun()
+
+
+def _ask_population(model: EvaluatedModel) -> DatasetRecord:
+    """The rows of this dataset, or another stored table that the model can score, such as new users."""
+    known = {each.id: each for each in tables_to_flag(model)}
+    chosen = st.selectbox(
+        "Flag from",
+        list(known),
+        format_func=lambda token: f"{known[token].name} · {count(known[token].n_rows)} rows",
+        key=f"queue_rows_{model.record.id}",
+        help="Rows that the model was trained on are ranked by their out-of-fold scores, others by the refitted model. "
+        "Bring new users on the Data page; every table with the columns that this model reads is listed here.",
+    )
+    return known[str(chosen)]
+
+
+def _ask_plan(model: EvaluatedModel, rows: DatasetRecord) -> tuple[tuple[str, ...], QueuePlan, bool]:
+    default = max(20, min(round(rows.n_rows * _share(model)), 1_000))
+    most = max(2, rows.n_rows)
+    budget = st.number_input("Checks to spend", 2, most, min(default, most), key=f"queue_budget_{rows.id}")
+    names = {token: name for token, name in model.names.items() if token != model.record.id}
+    other = st.selectbox(
+        "Split with another model",
+        [None, *names],
+        format_func=lambda token: "no, this model only" if token is None else names[token],
+        key=f"queue_other_{model.record.id}",
+        help="Users are split between the two models by a hash of their name, so that the comparison is fair.",
+    )
+    label, words = "Share that chance chooses (R0)", meaning("random holdout")
+    chance = st.slider(label, 0, 50, 10, step=5, format="%d%%", key="queue_random", help=words)
+    with st.expander("More", icon=":material/tune:"):
+        seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
+        again = st.toggle("Users of earlier queues may be checked again", key="queue_again")
+    runs = (model.record.id,) if other is None else (model.record.id, str(other))
+    turn = len(queues(model)) + 1
+    return runs, QueuePlan(budget=int(budget), random_share=chance / 100, seed=int(seed), turn=turn), again
+
+
+def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
+    lines = [
+        {"arm": each.arm, "users open to it": each.users, "checks": each.checks, "share": 100 * each.chance}
+        for each in chosen.plans
+    ]
+    counted = st.column_config.NumberColumn(format="localized")
+    config = {
+        "users open to it": counted,
+        "checks": counted,
+        "share": st.column_config.NumberColumn("share checked", format="%.1f%%"),
+    }
+    show_table(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
+    if has_chance:
+        st.caption(
+            ":material/casino: A random part of the users belongs to chance for good: no model ever chooses from it. "
+            "What these checks find speaks for everybody, if only roughly; what a model's own checks find speaks for "
+            "its top only."
+        )
+    else:
+        st.caption(
+            ":material/warning: Without random checks nobody can say how often innocent users fail (Appendix A.1), or "
+            "how the next model does without the steering of this one."
+        )
+    models = [each for each in chosen.plans if each.arm != RANDOM]
+    if len(models) > 1:
+        per_arm = min(each.checks for each in models)
+        least = detectable_difference(0.02, max(per_arm, 1))
+        st.caption(
+            f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a surrender ratio of 2% against "
+            f"{share(0.02 + least)} would be told apart four times in five; smaller differences mostly not."
+        )
+
+
+def _ask_disagreement(model: EvaluatedModel) -> None:
+    st.subheader("Where model and rules disagree", anchor=False)
+    st.caption("One of the two has something to learn there. These checks belong to no model's ratio.")
+    found = queue_population(model.workspace, model.dataset, (model.record.id,))
+    if found.soft_labels is None:
+        st.caption("This model was trained without rules.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        side = st.selectbox("Rows where", list(SIDES), format_func=SIDES.__getitem__, key="odd_side", width=260)
+        budget = st.number_input("Rows", 2, 500, 20, key="odd_budget", width=160)
+        is_made = st.button("Make a queue of these", icon=":material/playlist_add:", key="odd_make")
+    table = disagreements(model, int(budget), str(side))
+    if table.empty:
+        st.caption("No open row fits.")
+        return
+    if is_made:
+        workspace, dataset, run = model.workspace, model.dataset.id, model.record.id
+        queue = make_disagreement_queue(workspace, dataset, run, budget=int(budget), side=str(side))
+        st.query_params["queue"] = queue.id
+        st.rerun()
+    percentile = partial(st.column_config.NumberColumn, format="%.0f", help="100 is the most suspicious row.", width=90)
+    show_table(
+        table[["user", "model_percentile", "rules_percentile", "reasons"]],
+        hide_index=True,
+        height=240,
+        column_config={
+            "model_percentile": percentile("by model"),
+            "rules_percentile": percentile("by rules"),
+            "reasons": st.column_config.TextColumn("reasons of both", width="large"),
+        },
+        key="odd_rows",
+    )
+
+
+def _show_queues(model: EvaluatedModel) -> None:
+    made = queues(model)
+    if not made:
+        return
+    st.subheader("Queues", anchor=False)
+    for queue in made[:10]:
+        with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"queue_{queue.id}"):
+            st.markdown(f"**{plain(queue.name)}**", width="content")
+            st.caption(_words(model, queue), width="stretch")
+            _offer_csv(model, queue, blind=False)
+            _offer_csv(model, queue, blind=True)
+
+
+def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
+    entries = model.workspace.queues.entries(queue.id)
+    done = len(model.workspace.queues.outcomes(queue.id))
+    arms = ", ".join(plain(arm) for arm in dict.fromkeys(entry.arm for entry in entries))
+    where = "" if queue.dataset == model.dataset.id else f" from {plain(dataset_names(model).get(queue.dataset, '?'))}"
+    return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users{where} ({arms}) · {count(done)} outcomes"
+
+
+def _offer_csv(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
+    st.download_button(
+        "Blind CSV" if blind else "CSV",
+        lambda: queue_csv(model.workspace, queue.id, blind=blind),
+        file_name=f"{file_stem(queue.name)}{'-blind' if blind else ''}.csv",
+        mime="text/csv",
+        icon=":material/visibility_off:" if blind else ":material/download:",
+        help="Users only, shuffled: reviewers cannot know who asked." if blind else "With arm, score and reasons.",
+        on_click="ignore",
+        key=f"queue_csv_{blind}_{queue.id}",
+    )
+
+
+def _share(model: EvaluatedModel) -> float:
+    return 0.02 if model.point is None else max(model.point.flagged_share, 0.001)
+
+
+def today() -> str:
+    """The current day (UTC)."""
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,150 @@
+"""Step 2: record the outcomes of checks, from a file or in a table; a correction keeps what it corrects."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.ui.shared.cached import read_upload
+from pages.ui.shared.show import edit_table, edited_lines, meaning, show_table
+from pages.ui.shared.text import count, plain
+from pages.ui.trust.cached import queues, simulated_players
+from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.outcomes_queue import today
+from spu_core.engines.outcome_learning import simulated_csv, simulated_outcomes
+from spu_core.engines.outcome_loop import queue_table, read_outcome_file, record_outcomes
+from spu_core.trust.outcomes.outcome_file import OutcomeFile
+from spu_core.workspace import QueueRecord
+
+OUTCOMES = ["", "admitted", "failed", "passed"]
+MOST_IN_TABLE = 2_000
+HISTORY = 200
+DETAILS = ("outcome", "day", "source")
+
+
+def show_record(model: EvaluatedModel) -> None:
+    """Choose a queue and say how its checks ended."""
+    made = queues(model)
+    if not made:
+        st.info("There is no queue yet. Make one in step 1, and hand it to those who check.", icon=":material/info:")
+        return
+    queue = _ask_queue(model, made)
+    by_file, by_hand = st.columns([2, 3], gap="medium")
+    with by_file, st.container(border=True):
+        _record_file(model, queue)
+        _offer_simulated_outcomes(model, queue)
+    with by_hand, st.container(border=True):
+        _record_by_hand(model, queue)
+    _show_history(model, queue)
+
+
+def _ask_queue(model: EvaluatedModel, made: tuple[QueueRecord, ...]) -> QueueRecord:
+    known = {queue.id: queue for queue in made}
+    wanted = st.query_params.get("queue", made[0].id)
+    default = wanted if wanted in known else made[0].id
+    chosen = st.selectbox(
+        "Queue",
+        list(known),
+        index=list(known).index(default),
+        format_func=lambda token: f"{known[token].name} · {known[token].made:%d %b %H:%M}",
+        key=f"record_queue_{model.dataset.id}_{default}",
+        width=420,
+        help=meaning("review queue"),
+    )
+    if chosen != default:
+        st.query_params["queue"] = str(chosen)
+    return known[str(chosen)]
+
+
+def _record_file(model: EvaluatedModel, queue: QueueRecord) -> None:
+    st.subheader("From a file", anchor=False)
+    st.caption(
+        "One line per user with the columns *user* and *outcome* (admitted, failed or skipped, passed), and *day* if "
+        "it is known. Lines without an outcome stay open."
+    )
+    uploaded = st.file_uploader("Outcomes as CSV or Excel", key=f"record_file_{queue.id}")
+    if uploaded is None:
+        return
+    found = read_outcome_file(model.workspace, queue.id, read_upload(uploaded))
+    _show_file(found)
+    if found.lines and st.button(
+        f"Record {count(len(found.lines))} outcomes", type="primary", icon=":material/save:", key="record_save_file"
+    ):
+        _save(model, queue, found, uploaded.name)
+
+
+def _show_file(found: OutcomeFile) -> None:
+    st.markdown(f":material/description: {plain(found.sentence)}")
+    if found.unknown:
+        shown = ", ".join(plain(name) for name in found.unknown[:20])
+        st.warning(
+            f"**{count(len(found.unknown))} users are not in this queue and will not be recorded:** {shown}",
+            icon=":material/person_off:",
+        )
+
+
+def _save(model: EvaluatedModel, queue: QueueRecord, found: OutcomeFile, source: str) -> None:
+    many = record_outcomes(model.workspace, queue.id, found.lines, source=source)
+    st.toast(f"{count(many)} new outcomes recorded.", icon=":material/check:")
+    st.rerun()
+
+
+def _offer_simulated_outcomes(model: EvaluatedModel, queue: QueueRecord) -> None:
+    """Outcomes for the sample, from the simulated game that it was drawn from."""
+    players = simulated_players(model.workspace, model.dataset)
+    if players is None or queue.dataset not in model.workspace.feedbacks.family(model.dataset.id):
+        return
+    st.divider()
+    st.caption(":material/sports_esports: This is the sample: the simulated game knows how its players react.")
+    st.download_button(
+        "Outcomes from the game, as CSV",
+        lambda: simulated_csv(simulated_outcomes(model.workspace, queue.id, players)),
+        file_name="outcomes.csv",
+        mime="text/csv",
+        icon=":material/download:",
+        on_click="ignore",
+        key=f"record_game_{queue.id}",
+    )
+
+
+def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
+    st.subheader("By hand", anchor=False)
+    table = queue_table(model.workspace, queue.id)
+    if len(table) > MOST_IN_TABLE:
+        st.caption(f"The queue has {count(len(table))} users; record so many from a file.")
+        return
+    shown = table[["user", "outcome", "day", "arm", "reasons"]]
+    edited = edit_table(
+        shown,
+        ["outcome", "day"],
+        height=380,
+        column_config={
+            "outcome": st.column_config.SelectboxColumn(
+                "outcome", options=OUTCOMES, width=120, help="A skipped check counts as failed."
+            ),
+            "day": st.column_config.TextColumn("day", help="2026-03-31; empty means today.", width=110),
+            "reasons": st.column_config.TextColumn("reasons", width="medium"),
+        },
+        key=f"record_table_{queue.id}_{model.workspace.queues.state()}",
+    )
+    changed = edited_lines(shown, edited, ["outcome", "day"])
+    label = (
+        "Nothing changed yet" if changed.empty else f"Record {count(len(changed))} change{'s' * (len(changed) != 1)}"
+    )
+    if st.button(label, icon=":material/save:", key="record_save_table", disabled=changed.empty):
+        filled = changed.assign(day=[day or today() for day in changed["day"].fillna("")])
+        _save(model, queue, read_outcome_file(model.workspace, queue.id, filled), "table")
+
+
+def _show_history(model: EvaluatedModel, queue: QueueRecord) -> None:
+    records = model.workspace.queues.history(queue.id)
+    if not records:
+        return
+    users = {entry.row: entry.user for entry in model.workspace.queues.entries(queue.id)}
+    with st.expander(f"Everything ever recorded here ({count(len(records))})", icon=":material/history:"):
+        st.caption("Nothing is overwritten: of two outcomes of one user the later one counts, and both stay.")
+        lines = [
+            (f"{each.made:%Y-%m-%d %H:%M}", users[each.row], *(each.detail.get(name, "") for name in DETAILS))
+            for each in reversed(records[-HISTORY:])
+        ]
+        show_table(pd.DataFrame(lines, columns=["recorded", "user", *DETAILS]), hide_index=True)
