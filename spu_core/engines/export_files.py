@@ -23,6 +23,7 @@ from spu_core.checks import check_choice
 from spu_core.engines.stored_runs import (
     column_values,
     compare_on,
+    folds_and_rules,
     names_apart,
     soft_labels_by,
     stored_bundle,
@@ -132,7 +133,7 @@ class StoredModel:
         """This run, and the newest run of each name that was trained with the same rules and split settings."""
         seen = {self.record.name: self.record.id}
         for other in self.workspace.runs.list(self.record.dataset):
-            if _trained_like(other) == _trained_like(self.record):
+            if folds_and_rules(other) == folds_and_rules(self.record):
                 seen.setdefault(other.name, other.id)
         return tuple(seen.values())[:MOST_COMPARED]
 
@@ -350,8 +351,3 @@ def _key(model: StoredModel, form: str) -> str:
         "compared": model.compared if EXPORT_FORMS[form].compares else (),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
-
-
-def _trained_like(record: RunRecord) -> tuple[Any, ...]:
-    same = tuple(record.config.get(name) for name in ("folds", "seed", "hold_out", "out_of_time"))
-    return (record.rule_set, record.rule_set_version, *same)

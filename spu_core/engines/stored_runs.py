@@ -72,6 +72,47 @@ def model_to_show(records: Sequence[RunRecord]) -> RunRecord:
     return max(fit or models or newest, key=_stored_auc)
 
 
+def comparable_runs(records: Sequence[RunRecord], most: int) -> list[str]:
+    """Ids of the newest run and of those with the same rules and folds; the newest run of each name.
+
+    Parameters
+    ----------
+    records
+        Runs of one dataset, the newest first.
+    most
+        How many ids to return at most.
+    """
+    if not records:
+        return []
+    alike = [record for record in records if folds_and_rules(record) == folds_and_rules(records[0])]
+    newest: dict[str, str] = {}
+    for record in alike:
+        newest.setdefault(record.name, record.id)
+    return list(newest.values())[:most]
+
+
+def models_of_same_rules(records: Sequence[RunRecord], chosen: RunRecord, most: int) -> tuple[RunRecord, ...]:
+    """The chosen run and the other models that were trained with the same rules, in the order of `records`.
+
+    The rules themselves and an oracle are left out: rules are best on their own soft labels, an oracle knows the truth.
+    """
+    same = (chosen.rule_set, chosen.rule_set_version)
+    others = [
+        record
+        for record in records
+        if record.id != chosen.id
+        and record.candidate.get("method") not in NOT_MODELS
+        and (record.rule_set, record.rule_set_version) == same
+    ]
+    return (chosen, *others)[:most]
+
+
+def folds_and_rules(record: RunRecord) -> tuple[object, ...]:
+    """Rules and split settings of a run; runs that share them can be compared."""
+    folds = tuple(dict(record.config).get(name) for name in ("folds", "seed", "hold_out", "out_of_time"))
+    return (record.rule_set, record.rule_set_version, *folds)
+
+
 def left_out_of(workspace: Workspace, record: RunRecord) -> tuple[str, ...]:
     """The columns that were hidden from the models in the training of this run."""
     job = None if record.job is None else workspace.jobs.find(record.job)

@@ -22,8 +22,7 @@ from spu_core.engines.outcome_loop import (
     loop_queues,
     populations,
 )
-from spu_core.engines.run_choice import models_of_same_rules
-from spu_core.engines.stored_runs import names_apart
+from spu_core.engines.stored_runs import models_of_same_rules, names_apart
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.trust import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from spu_core.engines.run_choice import comparable_runs, models_of_same_rules
+from spu_core.engines.stored_runs import comparable_runs, models_of_same_rules
 from spu_core.workspace import RunRecord
 
 
