@@ -5,5 +5,6 @@ Names are imported when they are first used, so that `import spu_core` is fast; 
 
 import lazy_loader as _lazy_loader
 
-__version__ = "0.2.0"
+from spu_core.versions import __version__ as __version__
+
 __getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

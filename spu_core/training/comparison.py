@@ -41,12 +41,24 @@ FOLD_MODELS_NOTE = (
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Several runs that are judged by one S on the same rows.
+    """Several runs that are judged by the same soft labels on the same rows. Made by `compare_runs`.
 
-    `among_best` names the models that cannot be excluded from having the highest AUC_SPU, and `auc_spu` holds intervals
-    that are valid for all models at once, so also for the best of them; the rules alone and an oracle are no models
-    here. `notes` are sentences that belong under the table; `disagreements` say where the figures put another
-    candidate first.
+    Attributes
+    ----------
+    runs : tuple of Run
+        Highest AUC_SPU first, failed candidates last.
+    figures : dict of str to Figure
+        Each figure of merit ("auc_spu", "known_positive_auc", …) with its values and paired differences.
+    among_best : tuple of str
+        Models that cannot be excluded from having the highest AUC_SPU (95 %). The rules alone and an oracle are not models.
+    auc_spu : dict of str to Interval
+        AUC_SPU of each run with intervals that hold for all models at once, so also for the best one.
+    verdict : SoftLabelBenefit
+        Whether the soft labels help.
+    disagreements : tuple of str
+        Where the figures put different candidates first.
+    notes : tuple of str
+        Sentences that belong under the table.
     """
 
     runs: tuple[Run, ...]
