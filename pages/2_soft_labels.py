@@ -8,7 +8,13 @@ from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
 from pages.ui.soft_labels.check_wizards import show_checks
-from pages.ui.soft_labels.draft_preview import show_changes, show_headline, show_preview, show_saving
+from pages.ui.soft_labels.draft_preview import (
+    show_changes,
+    show_headline,
+    show_preview,
+    show_saving,
+    warn_of_few_levels,
+)
 from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
 from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
 from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
@@ -35,6 +41,7 @@ with open_page("Soft labels", "Drag across a histogram, say how sure you are, an
                 show_preview(preview, is_drafted=draft.is_complete, is_sample=is_sampled(dataset, table))
             with right:
                 show_rules(opened, editor, columns)
+            warn_of_few_levels(opened)
             with cards.belief:
                 show_saving(opened, editor, draft, preview)
             keep_in_address(draft)

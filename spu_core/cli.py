@@ -16,8 +16,16 @@ from typing import Annotated
 import typer
 
 from spu_core import __version__
-from spu_core.commands import data, exporting, models, outcomes, paper, scale, storage, trust
-from spu_core.commands.output import AsJson, say
+from spu_core.commands import (
+    data_commands,
+    export_commands,
+    model_commands,
+    outcome_commands,
+    paper_command,
+    trust_commands,
+    workspace_commands,
+)
+from spu_core.commands.command_io import AsJson, print_result
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.versions import library_versions
 
@@ -75,7 +83,7 @@ def options(
 @app.command("version")
 def show_version(as_json: AsJson = False) -> None:
     """Print the version; as JSON with those of the libraries that decide results."""
-    say(library_versions(), __version__, as_json)
+    print_result(library_versions(), __version__, as_json)
 
 
 @app.command("app")
@@ -99,14 +107,13 @@ def open_dashboard(
             server.terminate()
 
 
-data.add_to(app)
-models.add_to(app)
-exporting.add_to(app)
-scale.add_to(app)
-paper.add_to(app)
-outcomes.add_to(app)
-trust.add_to(app)
-app.add_typer(storage.commands, name="workspace")
+data_commands.add_to(app)
+model_commands.add_to(app)
+export_commands.add_to(app)
+paper_command.add_to(app)
+outcome_commands.add_to(app)
+trust_commands.add_to(app)
+app.add_typer(workspace_commands.commands, name="workspace")
 
 
 def dashboard_folder() -> Path:

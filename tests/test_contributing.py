@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from streamlit.testing.v1 import AppTest
 
-import spu_core.models.targets.plain as plain_targets
 from pages.ui.soft_labels import condition_rows
 from pages.ui.train import training
 from spu_core.engines import JOBS, Job, run_here
@@ -174,7 +173,7 @@ def test_a_combiner_is_offered_by_the_page_and_is_in_the_documentation(weakest):
 @pytest.fixture
 def above_median(monkeypatch):
     function, entry = code_of("Add a method")
-    define(function, plain_targets, monkeypatch)
+    define(function, baselines, monkeypatch)
     method = value_of(entry, baselines)
     monkeypatch.setitem(METHODS, method.key, method)
 
@@ -213,11 +212,11 @@ def count_rows(monkeypatch, tmp_path):
     function, line, page = code_of("Add a kind of job")
     # The module lies beside the engine rather than in it.
     (tmp_path / "count_rows.py").write_text(
-        f"from typing import Any\n\nfrom spu_core.engines.jobs import Task\n\n\n{function}", encoding="utf-8"
+        f"from typing import Any\n\nfrom spu_core.engines.jobs import JobContext\n\n\n{function}", encoding="utf-8"
     )
     monkeypatch.syspath_prepend(tmp_path)
     for kind, home in value_of(line).items():
-        monkeypatch.setitem(JOBS, kind, home.removeprefix("spu_core.engines."))
+        monkeypatch.setitem(JOBS, kind, home.removeprefix("spu_core.engines.jobs."))
     yield page
     sys.modules.pop("count_rows", None)
 

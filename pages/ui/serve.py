@@ -1,10 +1,13 @@
 """The server of the dashboard: `app.py` and its pages behind headers that keep other sites and other origins out.
 
+No text that a user typed can pass for a line of its log.
 `pages/ui/launch.py` starts it. It does not start where others could open the dashboard without a login.
 """
 
+import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 from starlette.middleware import Middleware
@@ -13,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pages.ui.shared.login import ClosedError, server_has_login
 from pages.ui.shared.shell import report_failure
+from spu_core.errors import traceback_for_log
 
 # Streamlit styles its elements inline, and charts compile their code; nothing may come from or go to another origin.
 POLICY = (
@@ -51,6 +55,15 @@ class Guarded:
             await self.app(scope, receive, send_guarded)
 
 
+def record_for_log(*values: Any, **options: Any) -> logging.LogRecord:
+    """A line of the log, whoever writes it; its traceback may quote what a user typed."""
+    record = logging.LogRecord(*values, **options)
+    if record.exc_info and record.exc_info[1] is not None:
+        record.exc_text = traceback_for_log(record.exc_info[1])
+    return record
+
+
+logging.setLogRecordFactory(record_for_log)
 try:
     server_has_login()
 except ClosedError as problem:

@@ -1,38 +1,63 @@
 """Results as Plotly figures: pure functions, for notebooks and the dashboard alike.
 
-Every chart is a function `…_chart(result, *, theme=LIGHT)`; it changes nothing, sends no rows, shows user text as text,
-and says in words what it shows: `alt_text(figure)`. Backgrounds are transparent, so a figure sits on any page.
+Every chart is a function `…_chart(result, *, theme=LIGHT)`. It changes nothing, contains no table rows, escapes text of
+users and has an alternative text: `alt_text(figure)`. Backgrounds are transparent, so a figure fits on any page.
 """
 
-from spu_core.charts.brush import RuleBand, brush_chart, category_chart, selected_levels, selected_range
+from spu_core.charts.brush_charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.charts.canvas import alt_text
-from spu_core.charts.checks import check_prior_chart, failure_ratio_chart
-from spu_core.charts.columns import label_rate_chart, missing_chart, soft_label_chart
-from spu_core.charts.implied import implied_auc_chart
-from spu_core.charts.leaderboard import (
+from spu_core.charts.column_charts import label_rate_chart, missing_chart, soft_label_chart
+from spu_core.charts.comparison_charts import (
     difference_chart,
     leaderboard_chart,
+    learning_curve_chart,
     segment_chart,
     share_of_ceiling_chart,
 )
-from spu_core.charts.learning import learning_curve_chart
-from spu_core.charts.operating import ReviewCosts, cost_chart, gains_chart, gains_lift_chart
-from spu_core.charts.outcomes import label_delay_chart, outcome_ratio_chart, outcome_time_chart
-from spu_core.charts.paper_bounds import convergence_chart, noisy_link_chart
-from spu_core.charts.paper_figures import check_flow_chart, roc_loss_chart
-from spu_core.charts.paper_maps import winner_map_chart
-from spu_core.charts.paper_tables import PrintedFigure, reproduction_chart
-from spu_core.charts.paper_theorems import ceiling_noise_chart, ordering_chart, scar_line_chart
-from spu_core.charts.roc import clicked_threshold, roc_chart
-from spu_core.charts.rule_analysis import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart
-from spu_core.charts.scores import calibration_chart, feature_effect_chart, score_chart
+from spu_core.charts.outcome_charts import (
+    check_prior_chart,
+    failure_ratio_chart,
+    label_delay_chart,
+    outcome_ratio_chart,
+    outcome_time_chart,
+)
+from spu_core.charts.paper_charts import (
+    PrintedFigure,
+    check_flow_chart,
+    reproduction_chart,
+    roc_loss_chart,
+    winner_map_chart,
+)
+from spu_core.charts.roc_charts import clicked_threshold, roc_chart
+from spu_core.charts.rule_charts import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart
+from spu_core.charts.score_charts import (
+    ReviewCosts,
+    calibration_chart,
+    cost_chart,
+    feature_effect_chart,
+    gains_chart,
+    gains_lift_chart,
+    score_chart,
+)
 from spu_core.charts.theme import DARK, LIGHT, Theme
-from spu_core.charts.trust_audit import audit_chart, outlook_chart, strata_chart
-from spu_core.charts.trust_bias import bias_chart
-from spu_core.charts.trust_echo import echo_chart
-from spu_core.charts.trust_prior import prior_chart
-from spu_core.charts.trust_sensitivity import rule_influence_chart, sensitivity_chart
-from spu_core.charts.trust_what_if import what_if_chart
+from spu_core.charts.theorem_charts import (
+    ceiling_noise_chart,
+    convergence_chart,
+    noisy_link_chart,
+    ordering_chart,
+    scar_line_chart,
+)
+from spu_core.charts.trust_charts import (
+    audit_chart,
+    bias_chart,
+    echo_chart,
+    outlook_chart,
+    prior_chart,
+    rule_influence_chart,
+    sensitivity_chart,
+    strata_chart,
+)
+from spu_core.charts.what_if_charts import what_if_chart
 
 __all__ = [
     "DARK",
@@ -60,7 +85,6 @@ __all__ = [
     "feature_effect_chart",
     "gains_chart",
     "gains_lift_chart",
-    "implied_auc_chart",
     "label_delay_chart",
     "label_rate_chart",
     "leaderboard_chart",

@@ -1,4 +1,4 @@
-"""How every chart looks: colours and fonts of the light and the dark page, as a Plotly template."""
+"""Colours and fonts of charts on the light and the dark page, as a Plotly template."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ TEXT_SIZE = 12
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours by meaning. Backgrounds stay transparent, so that a chart sits on any page or card.
+    """Colours by meaning. Backgrounds are transparent, so that a chart fits on any page.
 
-    `model` marks what a model or rule does, `belief` what soft labels allow (the ceiling, S itself), `rest` whatever
-    is not the point of the chart, `unsure` what cannot be told apart, and `warn` what should make an analyst stop.
+    `model` marks what a model or rule does, `belief` what soft labels allow (the ceiling, S itself), `rest` everything
+    of less importance, `unsure` what shows no clear difference, and `warn` warnings.
     """
 
     name: str

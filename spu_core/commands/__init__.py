@@ -1,3 +1,3 @@
-"""The commands of `spu`, one file per part of the pipeline; each asks the engine and prints."""
+"""The commands of `spu`, one file for each part of the pipeline."""
 
 __all__: list[str] = []

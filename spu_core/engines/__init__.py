@@ -1,30 +1,31 @@
-"""Where work runs: in this process, or in a worker process that survives the dashboard.
+"""Run work on a workspace: jobs, the processes that run them, the executors of fits, and what stored runs give.
 
-What needs the training package is loaded on first use: a worker's watcher does without it.
+| module | content |
+| --- | --- |
+| `jobs` | the kinds of jobs, one file each |
+| `processes` | queue, supervisor and worker processes |
+| `executors` | where fits run: this process, or a Dask cluster |
+| `study` | everything that decides a training, as one value |
+| `stored_runs`, `export_files` | stored runs: load, compare, import, export |
+| `audit_results`, `outcome_loop`, `outcome_learning` | audits, and outcomes of checks |
+| `training_cost` | time and memory of a training before it starts |
+
+The supervisor process imports this package, so it imports neither training nor the modules of stored runs.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from spu_core.engines.check import check_jobs
-from spu_core.engines.control import cancel, jobs_now, refresh, restart, start_worker, wait_for
-from spu_core.engines.jobs import JOBS, Job, JobCancelled, JobLimits, Task
-from spu_core.engines.perform import run_here
-from spu_core.engines.queue import Queue, QueueLimits
-
-if TYPE_CHECKING:
-    from spu_core.engines.watching import CandidateState, TrainingView, summary_table, training_jobs
+from spu_core.engines.jobs import JOBS, Job, JobCancelled, JobContext, JobLimits
+from spu_core.engines.jobs.self_test import check_jobs
+from spu_core.engines.processes import cancel, jobs_now, refresh, restart, run_here, start_worker, wait_for
+from spu_core.engines.processes.job_queue import JobQueue, QueueLimits
 
 __all__ = [
     "JOBS",
-    "CandidateState",
     "Job",
     "JobCancelled",
+    "JobContext",
     "JobLimits",
-    "Queue",
+    "JobQueue",
     "QueueLimits",
-    "Task",
-    "TrainingView",
     "cancel",
     "check_jobs",
     "jobs_now",
@@ -32,15 +33,5 @@ __all__ = [
     "restart",
     "run_here",
     "start_worker",
-    "summary_table",
-    "training_jobs",
     "wait_for",
 ]
-
-_LOADED_ON_USE = ("CandidateState", "TrainingView", "summary_table", "training_jobs")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _LOADED_ON_USE:
-        return getattr(import_module("spu_core.engines.watching"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""A study: everything but the rows that decides a training, as one value that can be repeated anywhere.
+"""A study: everything but the rows that decides a training.
 
-The dashboard's training job and `spu train` both run a study, so equal studies on equal tables give equal scores.
+The training job of the dashboard and `spu train` both run a study, so equal studies on equal tables give equal scores.
 """
 
 from __future__ import annotations
@@ -14,16 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from spu_core.errors import TrainingError
-from spu_core.export import Bundle, Passport, Recipe
+from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet, parse_json
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import (
-    Here,
-    Place,
-    RefinedLabels,
+    Executor,
+    FoldAssignment,
+    LocalExecutor,
     Run,
-    Split,
     TrainPlan,
     TrainProgress,
     iter_cross_fit,
@@ -41,7 +40,8 @@ AnyTable = TypeVar("AnyTable", Table, TableFolder, Table | TableFolder)
 class Study:
     """A training plan with its rules and the roles of the columns.
 
-    `fingerprint` names the table that it was made for; `refine` also judges runs by refined soft labels.
+    `fingerprint` identifies the table that it was made for; with `refine`, runs are also evaluated on refined soft
+    labels.
 
     >>> from spu_core.training import Candidate, TrainConfig
     >>> study = Study(plan=TrainPlan(TrainConfig(), (Candidate("lightgbm"),)), roles={"fraud": "label"})
@@ -65,7 +65,7 @@ class Study:
 
     @classmethod
     def of(cls, table: Table | TableFolder, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
-        """The study of a table as it is now."""
+        """The study of a table with its current roles."""
         return cls(
             plan=plan,
             rules=rules,
@@ -77,7 +77,7 @@ class Study:
         )
 
     def prepare(self, table: AnyTable) -> AnyTable:
-        """The table with the roles of the study; columns that it does not name keep theirs."""
+        """The table with the roles of the study; other columns keep their roles."""
         prepared = table.with_roles(self.roles) if self.roles else table
         if self.positive_values and prepared.column_with(Role.LABEL) is not None:
             prepared = prepared.with_positive_values(*self.positive_values)
@@ -91,28 +91,36 @@ class Study:
         on_progress: OnProgress | None = None,
         *,
         on_refit: OnProgress | None = None,
-        split: Split | None = None,
-        place: Place | None = None,
+        split: FoldAssignment | None = None,
+        executor: Executor | None = None,
     ) -> Iterator[tuple[Run, Bundle | None]]:
         """Each run as soon as it is finished, with its bundle; a candidate that failed has an error and no bundle.
 
-        `on_refit` hears of the refit on all rows that each bundle needs. `split` gives the folds of an earlier study;
-        `place` decides where the fits are done.
+        Parameters
+        ----------
+        table : Table or TableFolder
+            The rows, with the roles of the study (`prepare`).
+        on_progress, on_refit : callable, optional
+            Called with the progress of the cross-fitting, and of the refit on all rows that each bundle needs.
+        split : FoldAssignment, optional
+            The folds of an earlier study.
+        executor : Executor, optional
+            Runs the fits. Default: one after the other in this process.
         """
-        place = place or Here()
+        executor = executor or LocalExecutor()
         fitted = None if self.rules is None else self.rules.fit(table)
-        soft_labels = soft_labels_of(table, None) if fitted is None else place.label(table, fitted)
-        refined = self._refined(table, soft_labels, on_progress) if place.holds_rows else None
+        soft_labels = soft_labels_of(table, None) if fitted is None else executor.label(table, fitted)
+        refined = self._refined(table, soft_labels, on_progress) if executor.holds_rows else None
         candidates, config = self.plan.candidates, self.plan.config
         for run in iter_cross_fit(
-            table, soft_labels, candidates, config, split=split, on_progress=on_progress, place=place
+            table, soft_labels, candidates, config, split=split, on_progress=on_progress, executor=executor
         ):
             if run.error is not None:
                 yield run, None
                 continue
             judged = run if refined is None else with_refined([run], refined)[0]
-            refit = place.refit(judged, on_refit)
-            yield judged, Bundle.of(judged, recipe=_recipe(fitted), passport=_passport(table), fitted=refit)
+            refit = executor.refit(judged, on_refit)
+            yield judged, Bundle.of(judged, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
 
     def to_json(self) -> str:
         """The study as JSON text; equal studies give equal text."""
@@ -130,7 +138,7 @@ class Study:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Study:
-        """A study from untrusted JSON: unknown, duplicate and misspelt fields are refused; nothing is run as code."""
+        """A study from untrusted JSON. Unknown and duplicate fields are refused; nothing is run as code."""
         data = parse_json(text, what="The study", error=TrainingError)
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise TrainingError(f'A study is a JSON object that says "schema": {SCHEMA}; this version reads no other.')
@@ -152,14 +160,14 @@ class Study:
 
     def _refined(
         self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
-    ) -> RefinedLabels | None:
+    ) -> SoftLabels | None:
         if not self.refine or not table.is_labeled.any():
             return None
         return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
 
 
 def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | None) -> SoftLabels:
-    """Soft labels by rules, from the table's own soft-label column, or by the labels alone."""
+    """Soft labels by rules; without rules, those of the soft-label column, else of the labels alone."""
     if rules is not None:
         return soft_labels_for(table, rules)
     ready_made = table.soft_label
@@ -167,12 +175,12 @@ def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | No
     return SoftLabels.from_values(value, table.is_labeled)
 
 
-def _recipe(fitted: FittedRules | None) -> Recipe | None:
-    return None if fitted is None else Recipe(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
+def _label_rules(fitted: FittedRules | None) -> LabelRules | None:
+    return None if fitted is None else LabelRules(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
 
 
-def _passport(table: Table | TableFolder) -> Passport:
-    return Passport(id_column=table.column_with(Role.ID), data_name=table.name)
+def _details(table: Table | TableFolder) -> ModelDetails:
+    return ModelDetails(id_column=table.column_with(Role.ID), data_name=table.name)
 
 
 def _typed(data: Mapping[str, Any], name: str, kind: type) -> Any:

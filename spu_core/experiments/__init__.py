@@ -1,8 +1,10 @@
-"""The paper's tables and theorems, reproduced: experiments by name, and the results shipped with the program."""
+"""The paper's tables and theorems, reproduced: the experiments by name, and their stored results.
 
-from spu_core.experiments.registry import EXPERIMENTS, Experiment, experiment, stored_result
+`runners` holds the code that computes them; it is imported only when an experiment is run.
+"""
+
+from spu_core.experiments.catalog import EXPERIMENTS, Experiment, ExperimentSettings, experiment, stored_result
 from spu_core.experiments.result import Claim, ExperimentResult, Provenance, ResultTable
-from spu_core.experiments.settings import ExperimentSettings
 
 __all__ = [
     "EXPERIMENTS",

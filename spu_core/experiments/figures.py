@@ -1,4 +1,4 @@
-"""The figures of each experiment, drawn from its stored or fresh result alone."""
+"""The figures of each experiment, drawn from its stored or new result."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from spu_core import charts
 from spu_core.charts import LIGHT, PrintedFigure, Theme
 from spu_core.experiments.result import ExperimentResult
 
-Draw = Callable[[ExperimentResult, str, Theme], go.Figure]
+DrawFigure = Callable[[ExperimentResult, str, Theme], go.Figure]
 
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure with its title and what to look for; `choices` are views of it, such as one link or one prior."""
+    """A figure with its title and caption; `choices` are its views, such as one link or one prior."""
 
     title: str
-    words: str
-    draw: Draw
+    caption: str
+    draw: DrawFigure
     choice: str = ""
     choices: Callable[[ExperimentResult], tuple[str, ...]] = lambda result: ()
     start: str = ""
 
     def of(self, result: ExperimentResult, choice: str | None = None, *, theme: Theme = LIGHT) -> go.Figure:
-        """The figure of this result; without a choice the view it starts with."""
+        """The figure of this result; by default its first view."""
         return self.draw(result, choice or self.first_view(result), theme)
 
     def first_view(self, result: ExperimentResult) -> str:
-        """The view with the most to see, where there are several."""
+        """The view that is shown first; empty where there is only one."""
         views = self.choices(result)
         return self.start if self.start in views else views[0] if views else ""
 
@@ -46,7 +46,7 @@ def _has(result: ExperimentResult, key: str) -> bool:
     return wanted in result.series or any(table.name == wanted for table in result.tables)
 
 
-def _of_series(draw: Callable[..., go.Figure], *path: str) -> Draw:
+def _of_series(draw: Callable[..., go.Figure], *path: str) -> DrawFigure:
     """A chart of a part of the series."""
 
     def drawn(result: ExperimentResult, choice: str, theme: Theme) -> go.Figure:
@@ -63,7 +63,7 @@ def _ordering(result: ExperimentResult, link: str, theme: Theme) -> go.Figure:
 
 
 def _links(result: ExperimentResult) -> tuple[str, ...]:
-    """Those with a warning first: the caveat is the point."""
+    """The links, those with a warning first."""
     links = result.series["theorem3"]["links"]
     return tuple(sorted(links, key=lambda link: not links[link]["pair"]))
 

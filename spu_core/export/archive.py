@@ -1,7 +1,7 @@
-"""The zip file of a bundle: the same members always give the same bytes, and every byte is checked before it is used.
+"""The zip file of a bundle: equal members give equal bytes, and every byte is checked before it is used.
 
-The first member is the manifest. The comment of the zip holds the SHA-256 of everything before the end record, so
-that one changed bit anywhere is noticed; hashes in the manifest then say which member it was.
+The first member is the manifest. The comment of the zip holds the SHA-256 of everything before the end record, so that
+one changed bit anywhere is noticed; the hashes in the manifest show which member was changed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from spu_core.errors import BundleError
 
 MANIFEST = "manifest.json"
-# Names are ours alone: no folder of the reader's machine can be spelt with them.
+# No other names are accepted, so that a member cannot name a path on the reader's computer.
 MEMBER_NAME = re.compile(r"(manifest|encoder|profile|rules)\.json|(model|rows)/[0-9]{4,6}\.(txt|ubj|bin)")
 _SEAL = "spu-studio bundle sha256:"
 _SEAL_LENGTH = len(_SEAL) + 64
@@ -38,7 +38,8 @@ class BundleLimits:
     bytes: int = 1024**3
     expanded_bytes: int = 4 * 1024**3
     members: int = 20_000
-    # Trees in text form shrink to a tenth; an array of zeros may shrink a thousandfold, but is small.
+    # Trees in text form shrink to a tenth. An array of zeros may shrink to a thousandth, but is small: below
+    # `expansion_free` bytes the ratio is not checked.
     expansion: int = 200
     expansion_free: int = 64 * 1024**2
 
@@ -57,7 +58,7 @@ def pack_archive(members: Mapping[str, bytes]) -> bytes:
 
 
 def write_file(data: bytes, path: str | os.PathLike[str]) -> Path:
-    """Write beside the target, make it durable, then rename: a file is whole or absent."""
+    """Write a file completely or not at all: into a temporary file in the same folder, which is then renamed."""
     target = Path(path)
     try:
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".writing-", delete=False) as draft:
@@ -75,7 +76,7 @@ def write_file(data: bytes, path: str | os.PathLike[str]) -> Path:
 
 
 def read_file(path: str | os.PathLike[str], limits: BundleLimits) -> bytes:
-    """The bytes of a bundle file, unless it is too large or no regular file."""
+    """The bytes of a bundle file; one that is too large or not a regular file is refused."""
     shown = os.path.basename(os.fspath(path))
     try:
         if os.path.exists(path) and not os.path.isfile(path):
@@ -90,7 +91,7 @@ def read_file(path: str | os.PathLike[str], limits: BundleLimits) -> bytes:
 
 
 def unpack_archive(data: bytes, limits: BundleLimits | None = None) -> dict[str, bytes]:
-    """The members of a bundle, once size, names, count and growth are within the laws; their hashes come next."""
+    """The members of a bundle, after checking its size and the number, names and sizes of the members."""
     limits = limits or BundleLimits()
     if len(data) > limits.bytes:
         raise BundleError(f"The bundle has {len(data):,} bytes; it may have {limits.bytes:,}.")
@@ -109,7 +110,7 @@ def unpack_archive(data: bytes, limits: BundleLimits | None = None) -> dict[str,
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether the file is, to the bit, as it was written."""
+    """Whether the file is exactly as it was written."""
     end = len(data) - _END.size - _SEAL_LENGTH
     if end < 0 or data[end + _END.size :] != _seal(data[:end]):
         return False
@@ -150,15 +151,17 @@ def _check_entries(entries: list[zipfile.ZipInfo], limits: BundleLimits) -> None
         _check_entry(entry)
     [(twice, times)] = Counter(entry.filename for entry in entries).most_common(1)
     if times > 1:
-        raise BundleError(f"The bundle has two members called {twice!r}; one of them was smuggled in.")
+        raise BundleError(f"The bundle has two members called {twice!r}; only one is allowed.")
     _check_growth(entries, limits)
 
 
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     if not MEMBER_NAME.fullmatch(entry.filename) or entry.orig_filename != entry.filename:
-        raise BundleError(f"The bundle has a member called {entry.orig_filename[:80]!r}, which is no name of ours.")
+        raise BundleError(
+            f"The bundle has a member called {entry.orig_filename[:80]!r}, which is not a name of a bundle member."
+        )
     if entry.flag_bits & 0x1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise BundleError(f"Member {entry.filename!r} is encrypted or compressed in a way that bundles never are.")
+        raise BundleError(f"Member {entry.filename!r} is encrypted or has an unknown compression.")
 
 
 def _check_growth(entries: list[zipfile.ZipInfo], limits: BundleLimits) -> None:
@@ -175,13 +178,13 @@ def _check_growth(entries: list[zipfile.ZipInfo], limits: BundleLimits) -> None:
 def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     try:
         with archive.open(entry) as stream:
-            # A directory may lie about sizes; one byte more than announced is enough to know.
+            # The zip directory may give a wrong size; reading one byte more shows it.
             data = stream.read(entry.file_size + 1)
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError) as problem:
         raise BundleError(f"Member {entry.filename!r} is damaged ({_plain(problem)}).") from None
     if len(data) != entry.file_size:
         raise BundleError(
-            f"Member {entry.filename!r} has not the {entry.file_size:,} bytes that the directory announces."
+            f"Member {entry.filename!r} does not have the {entry.file_size:,} bytes that the zip directory lists."
         )
     return data
 

@@ -1,16 +1,147 @@
-"""The model card: what a bundle is for, how it was made and chosen, how good it is, and where to be careful."""
+"""The model card as Markdown or HTML: purpose, data, rules, metrics, choice, threshold and limits of a bundle.
+
+The first half of the module is a small document model, which the report uses too. Text of users is always escaped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import html
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from spu_core.export.bundle import Bundle
-from spu_core.export.document import Block, Bullets, Code, Grid, Section, to_html, to_markdown
 from spu_core.labels import COMBINERS
 from spu_core.training import Comparison
+
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~$]|^[-+=]|(?<=^\d)[.)](?=\s|$))")
+
+
+@dataclass(frozen=True)
+class Bullets:
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table: one header, rows of texts."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text shown as it is, in a fixed-width font."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """HTML of a chart that this program made; Markdown shows its description instead."""
+
+    html: str
+    description: str
+
+
+Block: TypeAlias = str | Bullets | Grid | Code | Chart
+
+
+@dataclass(frozen=True)
+class Section:
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def to_markdown(title: str, sections: Sequence[Section]) -> str:
+    """The document as Markdown; text of users cannot become a heading, a link or HTML."""
+    parts = [f"# {markdown_text(title)}"]
+    for section in sections:
+        parts.append(f"## {markdown_text(section.title)}")
+        parts += [_markdown_block(block) for block in section.blocks]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def to_html(title: str, sections: Sequence[Section], *, head: str = "") -> str:
+    """The document as one HTML page that loads nothing from the network; `head` must be trusted markup."""
+    body = "".join(
+        f"<section><h2>{html.escape(section.title)}</h2>{''.join(map(_html_block, section.blocks))}</section>"
+        for section in sections
+    )
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html.escape(title)}</title><style>{_STYLE}</style>{head}</head>"
+        f"<body><main><h1>{html.escape(title)}</h1>{body}</main></body></html>\n"
+    )
+
+
+def markdown_text(text: str) -> str:
+    r"""Text on one line, with everything escaped that means something in Markdown.
+
+    >>> print(markdown_text("<b>a_b</b> [x](http://y)\n# z"))
+    &lt;b&gt;a\_b&lt;/b&gt; \[x\](http&#58;//y) \# z
+    """
+    line = _SPECIAL.sub(r"\\\1", re.sub(r"\s+", " ", text).strip())
+    # Markdown would turn a bare address into a link.
+    return re.sub(r"(?i)(https?|ftp|mailto|javascript|data):", r"\1&#58;", html.escape(line, quote=False))
+
+
+def _markdown_block(block: Block) -> str:
+    if isinstance(block, Bullets):
+        return "\n".join(f"- {markdown_text(item)}" for item in block.items)
+    if isinstance(block, Grid):
+        lines = [block.header, ("---",) * len(block.header), *block.rows]
+        written = [[cell if cell == "---" else markdown_text(cell) for cell in line] for line in lines]
+        return "\n".join(f"| {' | '.join(line)} |" for line in written)
+    if isinstance(block, Code):
+        # Whatever an indented code block contains, it stays code.
+        return "\n".join(f"    {line}" for line in block.text.splitlines())
+    return markdown_text(block.description if isinstance(block, Chart) else block)
+
+
+def _html_block(block: Block) -> str:
+    if isinstance(block, Bullets):
+        return f"<ul>{''.join(f'<li>{html.escape(item)}</li>' for item in block.items)}</ul>"
+    if isinstance(block, Grid):
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in block.header)
+        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in block.rows)
+        return f"<div class=grid><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    if isinstance(block, Code):
+        return f"<pre>{html.escape(block.text)}</pre>"
+    if isinstance(block, Chart):
+        description = html.escape(block.description)
+        return (
+            f'<figure role="img" aria-label="{description}">{block.html}<figcaption>{description}</figcaption></figure>'
+        )
+    return f"<p>{html.escape(block)}</p>"
+
+
+# The page may run its own inline scripts only, and makes no requests.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:; "
+    "form-action 'none'; base-uri 'none'"
+)
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;color:#1c2430;background:#fff;margin:0}"
+    "main{max-width:980px;margin:0 auto;padding:2rem 1.25rem}h1{font-size:1.7rem}h2{font-size:1.2rem;margin-top:2.2rem;"
+    "border-bottom:1px solid #dde3ea;padding-bottom:.3rem}.grid{overflow-x:auto}table{border-collapse:collapse;"
+    "font-variant-numeric:tabular-nums;font-size:.92rem}th,td{text-align:left;padding:.35rem .7rem;"
+    "border-bottom:1px solid #e6eaef}th{color:#5a6675;font-weight:600}pre{background:#f5f7f9;padding:.8rem;"
+    "overflow-x:auto}p,li,h1,h2{overflow-wrap:anywhere}figure{margin:1rem 0;overflow-x:auto}"
+    "figcaption{font-size:.85rem;color:#5a6675}"
+    "@media print{main{max-width:none}}"
+    # Charts are drawn for a light page; in the dark they keep a light sheet of their own.
+    "@media screen and (prefers-color-scheme:dark){body{color:#e3e6ea;background:#14181d}h2{border-color:#333b45}"
+    "th{color:#a4afbc}th,td{border-color:#2a313a}pre{background:#1d232a}figure{background:#fff;border-radius:8px;"
+    "padding:.5rem;color-scheme:light}}"
+)
+
 
 LIMITS = (
     "AUC_SPU says how well the scores rank rows by the soft label, not by the truth. Its highest possible value is the "
@@ -40,20 +171,32 @@ _NUMBERS = {
 
 
 def model_card(bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "") -> str:
-    """The card as Markdown; with `comparison` it tells what the run was chosen from.
+    """The model card as Markdown.
 
-    `onnx_note` is what must be known of the ONNX model that goes with the card.
+    Parameters
+    ----------
+    bundle : Bundle
+        The exported run.
+    comparison : Comparison, optional
+        The candidates that the run was chosen from, for the section on the choice.
+    onnx_note : str
+        A note about the ONNX model that is exported with the card.
+
+    Returns
+    -------
+    str
+        Markdown in which all text of users is escaped.
     """
     return to_markdown(_title(bundle), card_sections(bundle, comparison, onnx_note))
 
 
 def model_card_html(bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "") -> str:
-    """The card as one HTML page."""
+    """The model card as one HTML page; the parameters are those of `model_card`."""
     return to_html(_title(bundle), card_sections(bundle, comparison, onnx_note))
 
 
 def card_sections(bundle: Bundle, comparison: Comparison | None = None, onnx_note: str = "") -> list[Section]:
-    """The parts of the card, as a document."""
+    """The sections of the card."""
     return [
         Section("In short", _summary(bundle)),
         Section("Purpose", _purpose(bundle)),
@@ -65,12 +208,12 @@ def card_sections(bundle: Bundle, comparison: Comparison | None = None, onnx_not
         Section("Threshold and workload", _threshold(bundle)),
         Section("How to score", (*_scoring(bundle), *([f"The ONNX model: {onnx_note}"] if onnx_note else []))),
         Section("Limits", (Bullets((*LIMITS, *_own_limits(bundle))),)),
-        Section("Changes", (Bullets(bundle.passport.history) if bundle.passport.history else "First version.",)),
+        Section("Changes", (Bullets(bundle.details.history) if bundle.details.history else "First version.",)),
     ]
 
 
 def leaderboard_grid(comparison: Comparison) -> Grid:
-    """The candidates with their figures, and which of them cannot be excluded from being the best by AUC_SPU."""
+    """The candidates with their metrics, and which of them may be the best by AUC_SPU."""
     rows: list[tuple[str, ...]] = []
     for line in comparison.leaderboard.to_dict("records"):
         if line["error"]:
@@ -91,7 +234,7 @@ def _title(bundle: Bundle) -> str:
 
 
 def _summary(bundle: Bundle) -> tuple[Block, ...]:
-    """What somebody must know who reads no further."""
+    """The most important facts, for readers who stop here."""
     facts, metrics = bundle.facts, bundle.facts.metrics
     title = bundle.fitted.candidate.entry.title
     lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed positives"]
@@ -105,31 +248,33 @@ def _summary(bundle: Bundle) -> tuple[Block, ...]:
 
 
 def _purpose(bundle: Bundle) -> tuple[Block, ...]:
-    passport = bundle.passport
-    facts = [("Licence", passport.licence), ("Contact", passport.contact)]
+    details = bundle.details
+    facts = [("Licence", details.licence), ("Contact", details.contact)]
     lines = tuple(f"{name}: {text or 'not stated'}" for name, text in facts)
-    return (passport.purpose or "Not stated.", Bullets(lines))
+    return (details.purpose or "Not stated.", Bullets(lines))
 
 
 def _data(bundle: Bundle) -> tuple[Block, ...]:
     facts = bundle.facts
     share = facts.labeled / facts.rows if facts.rows else 0.0
     lines = (
-        f"Table: {bundle.passport.data_name or 'not named'}, {facts.rows:,} rows",
+        f"Table: {bundle.details.data_name or 'not named'}, {facts.rows:,} rows",
         f"Confirmed positives: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
-        f"Fingerprint (SHA-256 of content and column names): {bundle.passport.fingerprint or 'not stated'}",
+        f"Fingerprint (SHA-256 of content and column names): {bundle.details.fingerprint or 'not stated'}",
         f"Columns the model reads: {', '.join(bundle.columns) or 'none'}",
     )
     return (Bullets(lines),)
 
 
 def _rules(bundle: Bundle) -> tuple[Block, ...]:
-    recipe = bundle.recipe
-    if recipe is None:
+    label_rules = bundle.label_rules
+    if label_rules is None:
         return ("The bundle holds no rules; soft labels came ready-made or from labels alone.",)
-    combiner = COMBINERS[recipe.combine]
-    rows = tuple((rule.name, rule.text) for rule in recipe.rules.rules)
-    words = f"{combiner.name}: {combiner.words.rstrip('.')}. Where no rule fires, the soft label is {recipe.floor:g}."
+    combiner = COMBINERS[label_rules.combine]
+    rows = tuple((rule.name, rule.text) for rule in label_rules.rules.rules)
+    words = (
+        f"{combiner.name}: {combiner.words.rstrip('.')}. Where no rule fires, the soft label is {label_rules.floor:g}."
+    )
     return (Grid(("Rule", "In words"), rows), words, "Confirmed positives have soft label 1.")
 
 
@@ -148,7 +293,7 @@ def _figures(bundle: Bundle) -> tuple[Block, ...]:
         return ("There are no figures.",)
     level = metrics["auc_spu"]["level"]
     rows = [(words, _bounded(metrics.get(name))) for name, words in _FIGURES.items()]
-    rows += [(words, _plain(metrics.get(name))) for name, words in _NUMBERS.items()]
+    rows += [(words, _number_text(metrics.get(name))) for name, words in _NUMBERS.items()]
     notes = [metrics.get(name) for name in ("known_positive_note", "refined_note")]
     warning = metrics["auc_spu"].get("warning")
     said = tuple(str(note) for note in [*notes, warning] if note)
@@ -157,7 +302,7 @@ def _figures(bundle: Bundle) -> tuple[Block, ...]:
 
 
 def _chosen(bundle: Bundle, comparison: Comparison | None) -> tuple[Block, ...]:
-    words = bundle.passport.chosen_because or "Not stated."
+    words = bundle.details.chosen_because or "Not stated."
     if comparison is None:
         return (words,)
     notes = (str(comparison.verdict), *comparison.disagreements, *comparison.notes)
@@ -209,5 +354,5 @@ def _bounded(value: Mapping[str, Any] | None) -> str:
     return f"{value['estimate']:.4f} ({value['low']:.4f} to {value['high']:.4f})"
 
 
-def _plain(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "—" if value is None else f"{value:.4f}"

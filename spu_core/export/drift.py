@@ -1,14 +1,170 @@
-"""Whether new rows look like the training rows: each column and the score, compared in outline and said in words."""
+"""Drift: a summary of the training rows, and how far new rows differ from it, per column and for the score."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 
-from spu_core.export.decode import decode
-from spu_core.export.profile import LEVELS, ColumnProfile, Profile
-from spu_core.models import FittedEncoder
+from spu_core.export.manifest import need_fields
+from spu_core.models import Features, FittedEncoder
+from spu_core.models.columns import Column, Family
+from spu_core.training import Run
+
+LEVELS = np.linspace(0.0, 1.0, 21)
+SHOWN_LEVELS = 50
+# Quantiles of more rows would hardly differ.
+SAMPLE = 200_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnSummary:
+    """Summary of one encoded column: share of missing values, `quantiles` of a number or `shares` of a category.
+
+    `below[k]` is the exact share of values up to quantile k; with ties it differs from the level of the quantile.
+    `shares[k]` belongs to code k: 0 is a rare or unseen level, then the most frequent levels in order.
+    """
+
+    name: str
+    missing: float
+    quantiles: tuple[float, ...] = ()
+    below: tuple[float, ...] = ()
+    shares: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingProfile:
+    """Summaries of the training columns and of the out-of-fold scores, and the scores of test rows (`probe`).
+
+    The test rows are made from the quantiles of every column. Their scores are stored at the export, so that loading
+    the bundle can check that the model still gives the same scores.
+    """
+
+    columns: tuple[ColumnSummary, ...]
+    score: ColumnSummary
+    rows: int
+    probe: tuple[float, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        columns = [column_to_dict(column) for column in self.columns]
+        return {
+            "columns": columns,
+            "score": column_to_dict(self.score),
+            "rows": self.rows,
+            "probe": list(self.probe),
+        }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> TrainingProfile:
+        need_fields(found, {"columns": list, "score": dict, "rows": int, "probe": list}, "profile")
+        columns = tuple(_column_from(entry) for entry in found["columns"])
+        score, probe = _column_from(found["score"]), _floats(found["probe"])
+        return cls(columns=columns, score=score, rows=found["rows"], probe=probe)
+
+    def probe_rows(self) -> np.ndarray:
+        """The encoded test rows: quantiles of every number, codes of every category, and some missing values."""
+        steps = np.arange(LEVELS.size)
+        matrix = np.full((LEVELS.size, len(self.columns)), np.nan, dtype=np.float32)
+        for place, column in enumerate(self.columns):
+            if column.quantiles:
+                # Columns step through their quantiles at different speeds, so that the rows differ.
+                matrix[:, place] = np.array(column.quantiles)[(steps * (place % 5 + 1) + place) % LEVELS.size]
+            elif column.shares:
+                matrix[:, place] = (steps + place) % len(column.shares)
+            if column.missing > 0:
+                matrix[place % LEVELS.size, place] = np.nan
+        return matrix
+
+    def probe_rule_score(self) -> np.ndarray:
+        return np.linspace(0.0, 1.0, LEVELS.size)
+
+
+def training_profile(run: Run) -> TrainingProfile:
+    """The summary of the rows that a run was trained on."""
+    features = run.need_data().rows.features
+    judged = run.need_score()[run.evaluation.judged]
+    columns = tuple(profile_column(features, place) for place in range(len(features.columns)))
+    return TrainingProfile(columns=columns, score=number_profile("score", judged, 0.0), rows=len(features))
+
+
+def profile_column(features: Features, place: int) -> ColumnSummary:
+    """The summary of one encoded column."""
+    step = max(1, len(features) // SAMPLE)
+    values = features.store.matrix[::step, place]
+    present = values[~np.isnan(values)].astype(np.float64)
+    column = features.columns[place]
+    missing = 1.0 - present.size / max(values.size, 1)
+    if column.is_category:
+        return ColumnSummary(name=column.name, missing=missing, shares=code_shares(present, SHOWN_LEVELS + 1))
+    return number_profile(column.name, present, missing)
+
+
+def number_profile(name: str, values: np.ndarray, missing: float) -> ColumnSummary:
+    """Twenty-one quantiles, each a value that occurs; none for no values.
+
+    >>> number_profile("x", np.array([0.0, 0.0, 0.0, 5.0]), 0.0).below[0]
+    0.75
+    """
+    if not values.size:
+        return ColumnSummary(name=name, missing=missing)
+    ordered = np.sort(values)
+    quantiles = np.quantile(ordered, LEVELS, method="inverted_cdf")
+    below = np.searchsorted(ordered, quantiles, side="right") / ordered.size
+    return ColumnSummary(name=name, missing=missing, quantiles=tuple(quantiles.tolist()), below=tuple(below.tolist()))
+
+
+def column_to_dict(column: ColumnSummary) -> dict[str, Any]:
+    parts = {name: list(getattr(column, name)) for name in ("quantiles", "below", "shares")}
+    return {"name": column.name, "missing": column.missing, **parts}
+
+
+def code_shares(codes: np.ndarray, most: int) -> tuple[float, ...]:
+    """The share of each code among the values that are present, up to the last one that occurs.
+
+    >>> code_shares(np.array([1.0, 1.0, 2.0, 0.0]), 50)
+    (0.25, 0.5, 0.25)
+    """
+    if not codes.size:
+        return ()
+    count = np.bincount(codes.astype(np.int64).clip(0, most))
+    return tuple((count[:most] / codes.size).tolist())
+
+
+def _column_from(entry: Mapping[str, Any]) -> ColumnSummary:
+    names = {field.name for field in fields(ColumnSummary)}
+    need_fields(entry, dict.fromkeys(names, object), "profile of a column")
+    parts = {name: _floats(entry[name]) for name in ("quantiles", "below", "shares")}
+    if len(parts["quantiles"]) != len(parts["below"]):
+        raise ValueError("quantiles and below differ in length")
+    return ColumnSummary(name=str(entry["name"]), missing=float(entry["missing"]), **parts)
+
+
+def _floats(values: Any) -> tuple[float, ...]:
+    return tuple(float(value) for value in values)
+
+
+def decode(column: Column, value: float) -> str:
+    """The value that was encoded, as text in the terms of the table.
+
+    >>> job = Column("job", Family.TEXT, is_category=True, levels=("clerk", "pilot"))
+    >>> decode(job, 2.0), decode(job, 0.0), decode(Column("day", Family.DATE), 19723.5)
+    ('pilot', 'a rare or new level', '2024-01-01')
+    """
+    if np.isnan(value):
+        return "missing"
+    if column.is_category:
+        code = int(value)
+        return column.levels[code - 1] if 0 < code <= len(column.levels) else "a rare or new level"
+    # The matrix is float32, so digits beyond the seventh are not the table's.
+    number = float(value) + column.offset
+    if column.family is Family.DATE:
+        return str(np.datetime64("1970-01-01") + np.timedelta64(int(np.floor(number)), "D"))
+    if column.family is Family.BOOLEAN:
+        return "yes" if number else "no"
+    return f"{number:.6g}" if abs(number) < 1e6 or number % 1 else f"{number:.0f}"
+
 
 SLIGHT = 0.1
 STRONG = 0.25
@@ -17,9 +173,10 @@ FEWEST_ROWS = 30
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnDrift:
-    """How far one column has moved: `moved` is the share of rows that would have to lie elsewhere to look as before.
+    """How far one column has moved: `moved` is the share of rows in other bins than at training (total variation).
 
-    `unseen` is the share of values that are levels training did not know (or met too rarely to keep).
+    `noise` is the movement that chance alone can cause. `unseen` is the share of values that are categories which the
+    training rows did not have, or too rarely.
     """
 
     name: str
@@ -33,24 +190,16 @@ class ColumnDrift:
     middle_now: str = ""
 
     @property
-    def is_slight(self) -> bool:
-        return self._worst >= SLIGHT
-
-    @property
-    def is_strong(self) -> bool:
-        return self._worst >= STRONG
-
-    @property
-    def words(self) -> str:
-        """One sentence per thing that has changed; empty where nothing has."""
-        return " ".join([*self._moved_words(), *self._missing_words(), *self._unseen_words()])
+    def summary(self) -> str:
+        """One sentence per change; empty where nothing has changed."""
+        return " ".join([*self._moved(), *self._missing_change(), *self._unseen_change()])
 
     @property
     def _worst(self) -> float:
         gaps = (self.moved - self.noise, self.missing_now - self.missing_before, self.unseen - self.unseen_before)
         return max(gaps[0], abs(gaps[1]), gaps[2])
 
-    def _moved_words(self) -> list[str]:
+    def _moved(self) -> list[str]:
         if self.moved - self.noise < SLIGHT:
             return []
         extent = "strongly" if self.moved - self.noise >= STRONG else "somewhat"
@@ -61,14 +210,14 @@ class ColumnDrift:
             f"{self.name!r} has moved {extent}: {self.moved:.0%} of the rows lie elsewhere than at training{middle}."
         ]
 
-    def _missing_words(self) -> list[str]:
+    def _missing_change(self) -> list[str]:
         if abs(self.missing_now - self.missing_before) < SLIGHT:
             return []
         return [
             f"{self.name!r} is missing in {self.missing_now:.0%} of the rows, at training in {self.missing_before:.0%}."
         ]
 
-    def _unseen_words(self) -> list[str]:
+    def _unseen_change(self) -> list[str]:
         if self.unseen - self.unseen_before < 0.01:
             return []
         return [f"{self.name!r} holds levels that training did not know in {self.unseen:.1%} of the rows."]
@@ -76,11 +225,11 @@ class ColumnDrift:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreDrift:
-    """How far scores have moved: `moved` is the mean distance between old and new quantiles, in training spreads.
+    """How far scores have moved: `moved` is the mean distance between old and new quantiles, in units of the spread.
 
-    The spread is the distance between the 5 % and the 95 % quantile. Training scores are out of fold, new ones come
-    from the refit, so a small movement is usual. Shares of rows would not do here: trees give scores in steps, and a
-    step that moves by a hair moves all its rows.
+    The spread is the distance between the 5 % and the 95 % quantile at training. Training scores are out of fold, new
+    ones come from the model that was trained on all rows, so a small movement is normal. Shares of rows would be
+    misleading: many rows of a tree model have the same score, and a tiny change moves all of them to another bin.
     """
 
     moved: float
@@ -89,7 +238,7 @@ class ScoreDrift:
     middle_now: float
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         if self.moved - self.noise < SLIGHT:
             return ""
         extent = "strongly" if self.moved - self.noise >= STRONG else "somewhat"
@@ -110,19 +259,19 @@ class DriftReport:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What has changed, in words: the score first, then columns, the strongest change first."""
+        """What has changed, as sentences: the score first, then columns, the strongest change first."""
         if self.rows < FEWEST_ROWS:
             return (f"With {self.rows} rows nothing can be said about drift; {FEWEST_ROWS} are needed.",)
         ordered = sorted(self.columns, key=lambda column: -column._worst)
-        found = tuple(words for words in (self.score.words, *(column.words for column in ordered)) if words)
+        found = tuple(text for text in (self.score.summary, *(column.summary for column in ordered)) if text)
         return found or ("Columns and scores look like those of the training rows.",)
 
 
 @dataclass
 class DriftCounter:
-    """Counts chunk by chunk what the report needs; its size does not grow with the rows."""
+    """Counts chunk by chunk what the report needs; its memory does not grow with the rows."""
 
-    profile: Profile
+    profile: TrainingProfile
     encoder: FittedEncoder
     rows: int = 0
     _counts: list[np.ndarray] = field(default_factory=list)
@@ -142,7 +291,7 @@ class DriftCounter:
             self._count(int(place), matrix[:, place])
 
     def merge(self, other: DriftCounter) -> DriftCounter:
-        """What both have counted, of one profile."""
+        """The sum of two counters of one profile."""
         merged = DriftCounter(self.profile, self.encoder, self.rows + other.rows)
         merged._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
         merged._missing = self._missing + other._missing
@@ -187,7 +336,7 @@ class DriftCounter:
         return decode(self.encoder.columns[place], value)
 
 
-def score_drift(before: ColumnProfile, ordered: np.ndarray) -> ScoreDrift:
+def score_drift(before: ColumnSummary, ordered: np.ndarray) -> ScoreDrift:
     """The distance between the quantiles of old and new scores."""
     old = np.array(before.quantiles)
     new = ordered[np.ceil(LEVELS * ordered.size).astype(np.int64).clip(1) - 1]
@@ -200,31 +349,31 @@ def score_drift(before: ColumnProfile, ordered: np.ndarray) -> ScoreDrift:
     )
 
 
-def _edges(column: ColumnProfile) -> tuple[np.ndarray, np.ndarray]:
+def _edges(column: ColumnSummary) -> tuple[np.ndarray, np.ndarray]:
     """Distinct quantiles and the share of training values up to each."""
     edges, first = np.unique(np.array(column.quantiles), return_index=True)
     return edges, np.array(column.below)[first]
 
 
-def _bins(column: ColumnProfile) -> int:
+def _bins(column: ColumnSummary) -> int:
     return _edges(column)[0].size + 1 if column.quantiles else len(column.shares) + 1
 
 
-def _shares_before(column: ColumnProfile) -> np.ndarray:
+def _shares_before(column: ColumnSummary) -> np.ndarray:
     if column.quantiles:
         return np.diff(np.concatenate([[0.0], _edges(column)[1], [1.0]])).clip(0.0)
     return np.array([*column.shares, max(0.0, 1.0 - sum(column.shares))])
 
 
 def _noise(shares: np.ndarray, rows: int) -> float:
-    """Twice the movement that chance alone shows on so many rows."""
+    """Twice the expected movement by chance on so many rows."""
     if not rows:
         return 0.0
     return float(np.sqrt(2.0 * shares * (1.0 - shares) / (np.pi * rows)).sum())
 
 
-def _middle(column: ColumnProfile, count: np.ndarray) -> float:
-    """The median to the nearest edge."""
+def _middle(column: ColumnSummary, count: np.ndarray) -> float:
+    """The median, rounded to the nearest edge."""
     edges = _edges(column)[0]
     at = int(np.searchsorted(np.cumsum(count), count.sum() / 2))
     return float(edges[min(at, edges.size - 1)])

@@ -1,18 +1,29 @@
-"""A graph in the making: nodes and constants with names of their own, far from the names of columns."""
+"""Parts of an ONNX graph: nodes, one input per column with its encoding, and boosted trees.
+
+Trees become one TreeEnsemble in double precision, with the same splits and the same side for missing values.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from spu_core.errors import BundleError
+from spu_core.export.model_checks import Tree
+from spu_core.models.columns import LARGEST, Column, Family, as_numbers
 
 
 @dataclass
 class Graph:
-    """Collects nodes; every method returns the name of the value it has added."""
+    """Collects nodes and constants; every method returns the name of the value it has added.
+
+    Names start with `_spu/`, so that they cannot equal names of columns.
+    """
 
     nodes: list[Any] = field(default_factory=list)
     constants: list[Any] = field(default_factory=list)
@@ -59,7 +70,7 @@ class Graph:
 
 
 def need_onnx() -> None:
-    """The libraries of the extra, or words on how to get them."""
+    """Raise an error with the install command where onnx or onnxruntime is missing."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -68,3 +79,247 @@ def need_onnx() -> None:
             "ONNX export needs onnx and onnxruntime, which are not installed; "
             "install the extra: pip install 'spu-studio[onnx]'."
         ) from None
+
+
+# The input of a text column uses this value for a missing text.
+MISSING_TEXT = ""
+
+
+def encode_column(graph: Graph, column: Column) -> str:
+    """Add the input of a column and its encoding; the result is float32, rows × 1, NaN where missing."""
+    if column.is_category:
+        return _category(graph, column)
+    value = graph.column_input(column.name, np.float64, _input_description(column))
+    if column.family is Family.EMPTY:
+        return graph.cast(graph.add("Mul", value, graph.constant(np.nan)), np.float32)
+    # Clip keeps NaN, and infinity stays the largest value.
+    value = graph.add("Clip", value, graph.constant(-LARGEST), graph.constant(LARGEST))
+    if column.offset:
+        value = graph.add("Sub", value, graph.constant(column.offset))
+    return graph.cast(value, np.float32)
+
+
+def input_kind(column: Column) -> str:
+    """The kind of values that the input of a column takes: number, flag, days or text."""
+    if column.is_category and column.family is Family.TEXT:
+        return "text"
+    return {Family.DATE: "days", Family.BOOLEAN: "flag"}.get(column.family, "number")
+
+
+def column_values(column: Column, values: pd.Series) -> np.ndarray:
+    """A column of a frame as the values of its input, rows × 1."""
+    if input_kind(column) == "text":
+        text = values.astype("object").map(str, na_action="ignore")
+        return text.where(text.notna(), MISSING_TEXT).to_numpy(dtype=object)[:, None]
+    if column.family is Family.EMPTY:
+        return np.full((len(values), 1), np.nan)
+    return as_numbers(values, column.family)[:, None]
+
+
+def _category(graph: Graph, column: Column) -> str:
+    if column.family is Family.TEXT:
+        return _text_codes(graph, column)
+    if column.family is not Family.NUMBER:
+        raise BundleError(
+            f"Column {column.name!r} has {column.family} values as levels, which ONNX cannot encode; "
+            "make it text or numbers and train again."
+        )
+    value = graph.column_input(column.name, np.float64, _input_description(column))
+    levels = graph.constant([[float(level) for level in column.levels]])
+    # Rows × categories; at most one category is equal, and its position is its code.
+    fits = graph.cast(graph.add("Equal", value, levels), np.float64)
+    codes = graph.constant(np.arange(1.0, len(column.levels) + 1)[:, None])
+    code = graph.add("MatMul", fits, codes)
+    return graph.cast(graph.add("Where", graph.add("IsNaN", value), graph.constant([[np.nan]]), code), np.float32)
+
+
+def _text_codes(graph: Graph, column: Column) -> str:
+    if MISSING_TEXT in column.levels:
+        raise BundleError(
+            f"Column {column.name!r} has the empty text as a level, which the ONNX input uses for a missing value; "
+            "name that level and train again."
+        )
+    value = graph.column_input(column.name, str, _input_description(column))
+    return graph.add(
+        "LabelEncoder",
+        value,
+        domain="ai.onnx.ml",
+        keys_strings=[*column.levels, MISSING_TEXT],
+        values_floats=[*np.arange(1.0, len(column.levels) + 1).tolist(), float("nan")],
+        default_float=0.0,
+    )
+
+
+def _input_description(column: Column) -> str:
+    return {
+        "text": "text as in the training table; the empty text means missing",
+        "days": "days since 1970-01-01 in UTC, with fractions; NaN means missing",
+        "flag": "1 or 0; NaN means missing",
+        "number": "a number; NaN means missing",
+    }[input_kind(column)]
+
+
+def describe_inputs(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    """Names and kinds of the inputs, stored in the model for the stand-alone script."""
+    return [{"name": column.name, "kind": input_kind(column)} for column in columns]
+
+
+LEQ, LT, MEMBER = 0, 1, 6
+
+
+@dataclass(frozen=True)
+class TreeSplit:
+    """One inner node: `mode` compares the column with `value` or `members`; a child ≥ 0 is a node, else a leaf."""
+
+    column: int
+    mode: int
+    value: float
+    members: tuple[float, ...]
+    true: int
+    false: int
+    missing_is_true: bool
+
+
+@dataclass(frozen=True)
+class PlainTree:
+    """Splits and leaves; child −k − 1 is leaf k."""
+
+    splits: tuple[TreeSplit, ...]
+    leaves: tuple[float, ...]
+
+
+def add_trees(graph: Graph, matrix: str, trees: Iterable[PlainTree]) -> str:
+    """The sum of the trees as double, rows × 1."""
+    from onnx import numpy_helper
+
+    parts = _Ensemble()
+    for tree in trees:
+        parts.add(tree)
+    if not parts.roots:
+        raise BundleError("The model has no tree, so its score is the same for every row; there is nothing to export.")
+    tensors: dict[str, Any] = {
+        "nodes_modes": np.array(parts.modes, dtype=np.uint8),
+        "nodes_splits": np.array(parts.values, dtype=np.float64),
+        "leaf_weights": np.array(parts.weights, dtype=np.float64),
+    }
+    if any(mode == MEMBER for mode in parts.modes):
+        tensors["membership_values"] = np.array(parts.members, dtype=np.float64)
+    return graph.add(
+        "TreeEnsemble",
+        graph.cast(matrix, np.float64),
+        domain="ai.onnx.ml",
+        tree_roots=parts.roots,
+        nodes_featureids=parts.columns,
+        nodes_truenodeids=parts.true,
+        nodes_trueleafs=parts.true_is_leaf,
+        nodes_falsenodeids=parts.false,
+        nodes_falseleafs=parts.false_is_leaf,
+        nodes_missing_value_tracks_true=parts.missing,
+        leaf_targetids=[0] * len(parts.weights),
+        n_targets=1,
+        aggregate_function=1,
+        post_transform=0,
+        **{name: numpy_helper.from_array(array, name) for name, array in tensors.items()},
+    )
+
+
+def lightgbm_trees(trees: Iterable[Tree]) -> Iterator[PlainTree]:
+    """LightGBM's trees: ≤ goes left, a category of the set goes left, and each node has a side for NaN."""
+    for tree in trees:
+        if (tree.missing == 1).any():
+            raise BundleError("The LightGBM model treats zero as missing, which cannot be translated.")
+        splits = tuple(_lightgbm_split(tree, node) for node in range(tree.feature.size))
+        yield PlainTree(splits, tuple(tree.leaf.tolist()))
+
+
+def xgboost_trees(raw: bytes) -> tuple[list[PlainTree], float]:
+    """(trees, start of the sum) of an XGBoost model: < goes left, a category of the set goes right."""
+    learner = json.loads(raw)["learner"]
+    trees = learner["gradient_booster"]["model"]["trees"]
+    start = float(str(learner["learner_model_param"]["base_score"]).strip("[]"))
+    return [_xgboost_tree(tree) for tree in trees], float(np.log(start / (1.0 - start)))
+
+
+def _lightgbm_split(tree: Tree, node: int) -> TreeSplit:
+    cut, category = float(tree.threshold[node]), bool(tree.is_category[node])
+    members = tuple(tree.bitsets[int(cut)].astype(float).tolist()) if category else ()
+    # Where NaN does not count as missing, LightGBM reads it as 0; NaN is never in a set of categories.
+    missing = bool(tree.default_left[node]) if tree.missing[node] == 2 else cut >= 0.0
+    return TreeSplit(
+        column=int(tree.feature[node]),
+        mode=MEMBER if category else LEQ,
+        value=0.0 if category else cut,
+        members=members,
+        true=int(tree.left[node]),
+        false=int(tree.right[node]),
+        missing_is_true=missing and not category,
+    )
+
+
+def _xgboost_tree(tree: Mapping[str, Any]) -> PlainTree:
+    left, values = tree["left_children"], tree["split_conditions"]
+    inner = [node for node in range(len(left)) if left[node] != -1]
+    place = {node: at for at, node in enumerate(inner)}
+    place |= {node: -at - 1 for at, node in enumerate(node for node in range(len(left)) if left[node] == -1)}
+    sets = _xgboost_sets(tree)
+    splits = tuple(_xgboost_split(tree, node, place, sets) for node in inner)
+    leaves = [values[node] for node in range(len(left)) if left[node] == -1]
+    return PlainTree(splits, tuple(float(np.float32(value)) for value in leaves))
+
+
+def _xgboost_split(
+    tree: Mapping[str, Any], node: int, place: Mapping[int, int], sets: Mapping[int, tuple[float, ...]]
+) -> TreeSplit:
+    left, right = place[tree["left_children"][node]], place[tree["right_children"][node]]
+    default_left = bool(tree["default_left"][node])
+    column = int(tree["split_indices"][node])
+    if tree["split_type"][node] == 1:
+        return TreeSplit(column, MEMBER, 0.0, sets[node], right, left, not default_left)
+    cut = float(np.float32(tree["split_conditions"][node]))
+    return TreeSplit(column, LT, cut, (), left, right, default_left)
+
+
+def _xgboost_sets(tree: Mapping[str, Any]) -> dict[int, tuple[float, ...]]:
+    """The codes that go right, by node."""
+    found = {}
+    parts = zip(tree["categories_nodes"], tree["categories_segments"], tree["categories_sizes"], strict=True)
+    for node, start, size in parts:
+        found[node] = tuple(float(code) for code in tree["categories"][start : start + size])
+    return found
+
+
+@dataclass
+class _Ensemble:
+    """The parallel lists of a TreeEnsemble node."""
+
+    roots: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    modes: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    members: list[float] = field(default_factory=list)
+    true: list[int] = field(default_factory=list)
+    true_is_leaf: list[int] = field(default_factory=list)
+    false: list[int] = field(default_factory=list)
+    false_is_leaf: list[int] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
+    weights: list[float] = field(default_factory=list)
+
+    def add(self, tree: PlainTree) -> None:
+        nodes, leaves = len(self.columns), len(self.weights)
+        self.weights += tree.leaves
+        splits = tree.splits or (TreeSplit(0, LEQ, 0.0, (), -1, -1, True),)
+        self.roots.append(nodes)
+        for split in splits:
+            self.columns.append(split.column)
+            self.modes.append(split.mode)
+            self.values.append(split.value)
+            if split.mode == MEMBER:
+                # The sets are stored one after the other; NaN ends each.
+                self.members += [*split.members, np.nan]
+            self.missing.append(int(split.missing_is_true))
+            for child, ids, is_leaf in (
+                (split.true, self.true, self.true_is_leaf),
+                (split.false, self.false, self.false_is_leaf),
+            ):
+                is_leaf.append(int(child < 0))
+                ids.append(leaves - child - 1 if child < 0 else nodes + child)

@@ -1,4 +1,4 @@
-"""The report: one HTML file with the interactive charts of a comparison, to be mailed and opened without a network."""
+"""The report: one HTML file with the interactive charts of a comparison, which opens without a network."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from spu_core import charts
+from spu_core.charts import (
+    alt_text,
+    calibration_chart,
+    difference_chart,
+    gains_chart,
+    leaderboard_chart,
+    roc_chart,
+    score_chart,
+    share_of_ceiling_chart,
+)
 from spu_core.export.bundle import Bundle
-from spu_core.export.card import LIMITS, card_sections, leaderboard_grid
-from spu_core.export.document import Block, Bullets, Chart, Section, to_html
+from spu_core.export.card import LIMITS, Block, Bullets, Chart, Section, card_sections, leaderboard_grid, to_html
 from spu_core.metrics import calibration_to_soft_label, gains_spu, roc_spu, roc_spu_ceiling
 from spu_core.training import Comparison, Run
 
@@ -18,9 +26,21 @@ MOST_CURVES = 8
 
 
 def report_html(comparison: Comparison, bundle: Bundle | None = None, *, title: str = "Comparison report") -> str:
-    """The comparison with its charts; with `bundle`, the model card of the chosen run follows.
+    """A comparison with its charts as one HTML page.
 
-    The library that draws the charts is in the file, once; the page makes no request.
+    Parameters
+    ----------
+    comparison : Comparison
+        The compared runs.
+    bundle : Bundle, optional
+        The chosen run; its model card is appended.
+    title : str
+        The title of the page.
+
+    Returns
+    -------
+    str
+        HTML that includes the charting library and makes no requests.
     """
     finished = [run for run in comparison.runs if run.score is not None]
     sections = [
@@ -41,26 +61,28 @@ def _candidates(comparison: Comparison, finished: list[Run]) -> tuple[Block, ...
     intervals = {name: found.auc_spu for name, found in metrics.items()}
     ceiling = next(iter(metrics.values())).ceiling
     shares = {name: found.share_of_ceiling for name, found in metrics.items()}
-    notes = Bullets((str(comparison.verdict), *comparison.disagreements, *comparison.notes))
+    headline = () if comparison.headline is None else (comparison.headline,)
+    notes = [note for note in comparison.notes if note not in headline]
+    words = Bullets((str(comparison.verdict), *comparison.disagreements, *notes))
     figures = (
-        charts.leaderboard_chart(intervals, ceiling=ceiling),
-        charts.share_of_ceiling_chart(shares),
+        leaderboard_chart(intervals, ceiling=ceiling),
+        share_of_ceiling_chart(shares),
     )
-    return (*map(_chart, figures), leaderboard_grid(comparison), notes)
+    return (*headline, *map(_chart, figures), leaderboard_grid(comparison), words)
 
 
 def _roc(finished: list[Run], bundle: Bundle | None) -> tuple[Block, ...]:
-    basis = finished[0].basis
-    soft_label, weight = basis.of("soft_label"), basis.of("weight")
+    evaluation = finished[0].evaluation
+    soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
     curves = {
-        run.name: roc_spu(soft_label, run.need_score()[basis.judged], sample_weight=weight)
+        run.name: roc_spu(soft_label, run.need_score()[evaluation.judged], sample_weight=weight)
         for run in finished[:MOST_CURVES]
     }
     point = None
     if bundle is not None and bundle.name in curves:
         point = curves[bundle.name].at_threshold(bundle.point.threshold)
     ceiling = roc_spu_ceiling(soft_label, sample_weight=weight)
-    found: list[Block] = [_chart(charts.roc_chart(curves, ceiling, operating_point=point))]
+    found: list[Block] = [_chart(roc_chart(curves, ceiling, operating_point=point))]
     if len(finished) > MOST_CURVES:
         found.append(f"The first {MOST_CURVES} of {len(finished)} candidates are drawn.")
     return tuple(found)
@@ -69,34 +91,34 @@ def _roc(finished: list[Run], bundle: Bundle | None) -> tuple[Block, ...]:
 def _differences(comparison: Comparison) -> tuple[Block, ...]:
     if not comparison.pairs:
         return ("There is only one candidate, so nothing can be compared.",)
-    return (_chart(charts.difference_chart(comparison.pairs)),)
+    return (_chart(difference_chart(comparison.pairs)),)
 
 
 def _gains(finished: list[Run]) -> tuple[Block, ...]:
-    basis, config = finished[0].basis, finished[0].config
-    soft_label, weight = basis.of("soft_label"), basis.of("weight")
+    evaluation, config = finished[0].evaluation, finished[0].config
+    soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
     gains = {
-        run.name: gains_spu(soft_label, run.need_score()[basis.judged], sample_weight=weight)
+        run.name: gains_spu(soft_label, run.need_score()[evaluation.judged], sample_weight=weight)
         for run in finished[:MOST_CURVES]
     }
     budget = config.review_budget
     share = budget / soft_label.size if isinstance(budget, int) else budget
-    return (_chart(charts.gains_chart(gains, budget=min(share, 1.0))),)
+    return (_chart(gains_chart(gains, budget=min(share, 1.0))),)
 
 
 def _scores(run: Run) -> Iterator[Block]:
-    basis = run.basis
-    score = run.need_score()[basis.judged]
-    yield _chart(charts.score_chart(score, basis.of("is_labeled")))
+    evaluation = run.evaluation
+    score = run.need_score()[evaluation.judged]
+    yield _chart(score_chart(score, evaluation.judged_is_labeled))
     if score.min() >= 0.0 and score.max() <= 1.0:
-        table = calibration_to_soft_label(basis.of("soft_label"), score)
-        yield _chart(charts.calibration_chart({run.name: table}))
+        table = calibration_to_soft_label(evaluation.judged_soft_label, score)
+        yield _chart(calibration_chart({run.name: table}))
 
 
 def _chart(figure: go.Figure) -> Chart:
     settings: dict[str, Any] = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["sendDataToCloud"]}
     html = figure.to_html(full_html=False, include_plotlyjs=False, config=settings)
-    return Chart(html, charts.alt_text(figure))
+    return Chart(html, alt_text(figure))
 
 
 def _library() -> str:

@@ -1,4 +1,4 @@
-"""How rows are to be scored, and what is told about them afterwards."""
+"""How rows are scored, what is reported about them, and the reasons for high scores."""
 
 from __future__ import annotations
 
@@ -11,20 +11,38 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import BundleError
-from spu_core.export.conform import ColumnCheck
-from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
-from spu_core.export.flagging import FLAG_BY
+from spu_core.export.bundle_parts import FLAG_BY
+from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift, TrainingProfile, decode
+from spu_core.export.model_checks import active_columns, reads_rule_score
+from spu_core.models import Features, Model
+from spu_core.models.learners import SoftLightGBM, SoftXGBoost
+from spu_core.models.model import ScaledModel
 from spu_core.tables.spreadsheet import to_csv
 
 MOST_COLUMNS = 300
+
+
+@dataclass(frozen=True)
+class ColumnCheck:
+    """Columns that were ignored, and rule columns that are absent, so that no rule can be shown."""
+
+    extra: tuple[str, ...] = ()
+    absent_for_rules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring:
     """How rows are flagged and explained.
 
-    `flag_by` is "threshold" (a row is flagged for what it is) or "share" (the stored share of this table is flagged,
-    whatever its level). Flagged rows get up to `reasons` reasons each, as long as they are among the `explained` best.
+    Parameters
+    ----------
+    flag_by : {"threshold", "share"}
+        "threshold" flags rows with a score above the stored threshold; "share" flags the stored share of this table,
+        the highest scores first.
+    reasons : int
+        The number of reasons that a flagged row gets.
+    explained : int
+        Only so many rows, those with the highest scores, get reasons.
     """
 
     flag_by: str = "threshold"
@@ -41,7 +59,7 @@ class Scoring:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreProgress:
-    """How far a scoring is: its step in words, the rows done in it, and the share of the whole work."""
+    """How far a scoring is: the current step, the rows done in it, and the share of all work."""
 
     step: str
     rows: int
@@ -50,7 +68,7 @@ class ScoreProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreReport:
-    """What was found while scoring; `threshold` is the one that was used."""
+    """The result of a scoring; `threshold` is the one that was used."""
 
     rows: int
     flagged: int
@@ -66,20 +84,20 @@ class ScoreReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The report in sentences: flags against training, ignored columns, what has moved."""
-        return (*self._flag_words(), *self._column_words(), *self.drift.hints)
+        """The report as sentences: flag rate against training, ignored columns, drift."""
+        return (*self._flag_notes(), *self._column_notes(), *self.drift.hints)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; of very many columns only those that have moved most."""
+        """Plain values; with more than 300 columns only the drift of those that have moved most."""
         found = asdict(self)
         ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
         found["drift"]["columns"] = ordered[:MOST_COLUMNS]
-        # JSON has no infinity; such a threshold flags nothing or everything, which the counts say.
+        # JSON has no infinity; such a threshold flags nothing or everything, as the counts show.
         return {**found, "threshold": self.threshold if np.isfinite(self.threshold) else None}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> ScoreReport:
-        """The report that `to_dict` gave, also after a way through JSON."""
+        """The report that `to_dict` gave, also read back from JSON."""
         drift, columns = found["drift"], found["columns"]
         threshold = found["threshold"]
         changed = {
@@ -93,7 +111,7 @@ class ScoreReport:
         }
         return cls(**{**found, **changed})
 
-    def _flag_words(self) -> list[str]:
+    def _flag_notes(self) -> list[str]:
         rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
         if self.flag_by == "share":
             return [f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."]
@@ -103,7 +121,7 @@ class ScoreReport:
         judgement = "as at training" if abs(self.flag_rate - share) <= usual else "which differs from training"
         return [f"{rate}; at training {share:.2%} out of fold), {judgement}."]
 
-    def _column_words(self) -> list[str]:
+    def _column_notes(self) -> list[str]:
         extra, lost = self.columns.extra, self.columns.absent_for_rules
         found = [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
         if lost:
@@ -113,7 +131,7 @@ class ScoreReport:
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Scored rows in the order they came: id, score, flagged, rank, percentile, reasons, rules that fired."""
+    """Scored rows in their original order: id, score, flagged, rank, percentile, reasons, rules that fired."""
 
     frame: pd.DataFrame
     report: ScoreReport
@@ -121,3 +139,76 @@ class ScoreTable:
     def to_csv(self, *, raw: bool = False) -> str:
         """CSV text that is safe in a spreadsheet; `raw` leaves cells as they are."""
         return to_csv(self.frame, raw=raw)
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """Rows × columns: what each column adds to the score. `unit` is log-odds for boosters, else the score itself.
+
+    The last column of `value` is the rule score where `has_rules`.
+    """
+
+    places: np.ndarray
+    value: np.ndarray
+    unit: str
+    has_rules: bool = False
+
+
+def contributions(
+    model: Model, features: Features, rule_score: np.ndarray | None, profile: TrainingProfile
+) -> Contributions:
+    """What each column adds to the score of each row; much slower than scoring, so meant for a few rows."""
+    inner = model.part if isinstance(model, ScaledModel) else model
+    if isinstance(inner, SoftLightGBM | SoftXGBoost):
+        return Contributions(inner.active_, inner.contributions(features)[:, :-1], "log-odds")
+    return _by_occlusion(model, features, rule_score, profile)
+
+
+def top_reasons(found: Contributions, features: Features, most: int) -> list[tuple[str, ...]]:
+    """For each row the columns that raise its score most, with their values, e.g. `amount = 950 (+1.2)`."""
+    order = np.argsort(-found.value, axis=1, kind="stable")[:, :most]
+    matrix, columns = _rows_of(features), features.store.columns
+    return [
+        tuple(_reason(found, row, int(at), matrix, columns) for at in order[row] if found.value[row, at] > 0)
+        for row in range(len(order))
+    ]
+
+
+def _rows_of(features: Features) -> np.ndarray:
+    """The rows of a view, with all encoded columns."""
+    matrix = np.asarray(features.store.matrix)
+    return matrix if features.rows is None else matrix[features.rows]
+
+
+def _reason(found: Contributions, row: int, at: int, matrix: np.ndarray, columns: Any) -> str:
+    gain = f"(+{found.value[row, at]:.2g})"
+    if found.has_rules and at == found.places.size:
+        return f"the rules {gain}"
+    column = columns[found.places[at]]
+    return f"{column.name} = {decode(column, float(matrix[row, found.places[at]]))} {gain}"
+
+
+def _by_occlusion(
+    model: Model, features: Features, rule_score: np.ndarray | None, profile: TrainingProfile
+) -> Contributions:
+    """How far the score falls when a column gets its usual value: the median, or the most frequent category."""
+    matrix, columns = _rows_of(features), features.store.columns
+    base = model.score_rows(Features.of(matrix, columns), rule_score)
+    places, gains = active_columns(model), []
+    for place in places:
+        changed = matrix.copy()
+        changed[:, place] = _usual(profile, int(place))
+        gains.append(base - model.score_rows(Features.of(changed, columns), rule_score))
+    with_rules = reads_rule_score(model) and rule_score is not None
+    if with_rules:
+        silent = np.zeros_like(base)
+        gains.append(base - model.score_rows(Features.of(matrix, columns), silent))
+    value = np.column_stack(gains) if gains else np.zeros((base.size, 0))
+    return Contributions(places, value, "score", with_rules)
+
+
+def _usual(profile: TrainingProfile, place: int) -> float:
+    column = profile.columns[place]
+    if column.quantiles:
+        return column.quantiles[len(column.quantiles) // 2]
+    return float(np.argmax(column.shares)) if column.shares else np.nan

@@ -83,7 +83,7 @@ def days(cell: str) -> float:
 
 
 def safe(text: str) -> str:
-    """An id that a spreadsheet would run as a formula gets an apostrophe."""
+    """The text with an apostrophe in front where a spreadsheet would run it as a formula."""
     seen = "".join(letter for letter in text if letter.isprintable()).lstrip()
     return "'" + text if seen[:1] and seen[0] in "=+-@|＝＋－＠" and not is_number(text) else text
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import SoftLabelError
-from spu_core.labels.belief_suggestions import CHOSEN_BY_RULES, Prior, labels_follow_rules, prior_range
+from spu_core.labels.belief_suggestions import CHOSEN_BY_RULES, Prior, prior_range
 from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
 from spu_core.metrics.auc import auc_spu_ceiling
 from spu_core.rules import RuleMatrix
@@ -132,8 +132,7 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
             f"the other rows ({figures['unlabeled_mean']:.3f}).",
             "Check the direction of the rules and which value of the label means confirmed.",
         )
-    follows = getattr(soft_labels, "labels_follow_rules", False)
-    if follows or (soft_labels.matrix is not None and labels_follow_rules(soft_labels.matrix, soft_labels.is_labeled)):
+    if soft_labels.labels_chosen_by_rules:
         yield Finding("labels_follow_rules", Severity.INFO, CHOSEN_BY_RULES, "Check some rows at random.")
 
 
@@ -160,11 +159,12 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
             "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
             "Add rules with beliefs between 0 and 1 where you are not sure.",
         )
-    elif 1 < figures["levels"] <= FEW_LEVELS:
+    elif figures["levels"] <= FEW_LEVELS:
+        values = "only one value" if figures["levels"] == 1 else f"only {figures['levels']} different values"
         yield _warning(
             "few_levels",
-            f"S has only {figures['levels']} different values among unconfirmed rows. Rows with the same S cannot be "
-            "ranked by it, so a model with the best AUC_SPU can still rank them wrongly.",
+            f"S has {values} among unconfirmed rows. Rows with the same S cannot be ranked by it, so a model with the "
+            "best AUC_SPU can still rank them wrongly.",
             "Judge models by known-positive AUC as well. More rules, or beliefs that rise with a column, help.",
         )
     if figures["share_at_floor"] >= ALMOST_ALL:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_flags, check_share, check_soft_label, read_only
 from spu_core.errors import RuleError, SoftLabelError
-from spu_core.labels.belief_suggestions import rules_reach_labels
+from spu_core.labels.belief_suggestions import labels_follow_rules, rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
 from spu_core.rules.matrix import covered
@@ -39,6 +39,8 @@ class SoftLabels:
         Soft label where no rule fires.
     matrix : RuleMatrix, optional
         What each rule said. None for ready-made values.
+    refined_from : ndarray of float, optional
+        The analyst's own S, where a model has refined `value`.
 
     Raises
     ------
@@ -65,6 +67,7 @@ class SoftLabels:
     combine: str | None = None
     floor: float = 0.0
     matrix: RuleMatrix | None = None
+    refined_from: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         value = check_soft_label(self.value, "value")
@@ -98,12 +101,28 @@ class SoftLabels:
         """E[S]."""
         return float(self.value.mean())
 
+    @property
+    def is_refined(self) -> bool:
+        """Whether a model has refined the values."""
+        return self.refined_from is not None
+
+    @property
+    def of_analyst(self) -> np.ndarray:
+        """The analyst's own S, whether or not it was refined."""
+        return self.value if self.refined_from is None else self.refined_from
+
+    @property
+    def labels_chosen_by_rules(self) -> bool:
+        """Whether the rules seem to have decided which rows were checked."""
+        return self.matrix is not None and labels_follow_rules(self.matrix, self.is_labeled)
+
     def take(self, rows: Any) -> SoftLabels:
         """Only some rows, by number or by flag."""
         rows = np.asarray(rows)
         matrix = None if self.matrix is None else self.matrix.take(rows)
         parts = (self.value[rows], self.rule_score[rows], self.is_labeled[rows])
-        return SoftLabels(*parts, self.rule_columns, self.combine, self.floor, matrix)
+        refined_from = None if self.refined_from is None else self.refined_from[rows]
+        return SoftLabels(*parts, self.rule_columns, self.combine, self.floor, matrix, refined_from)
 
     @property
     def first_suspected_row(self) -> int:
@@ -281,6 +300,10 @@ class FolderSoftLabels(SoftLabels):
     """
 
     labels_follow_rules: bool = False
+
+    @property
+    def labels_chosen_by_rules(self) -> bool:
+        return self.labels_follow_rules
 
 
 def label_parts(folder: TableFolder, fitted: FittedRules) -> Iterator[tuple[TablePart, SoftLabels]]:

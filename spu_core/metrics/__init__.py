@@ -11,15 +11,10 @@ from spu_core.metrics.auc import (
     known_positive_auc_score,
 )
 from spu_core.metrics.band import RocBand, roc_spu_band
-from spu_core.metrics.bootstrap import bootstrap_auc_spu
-from spu_core.metrics.budget import Gains, gains_spu
 from spu_core.metrics.companions import (
-    RatesGivenPrior,
     auc_given_prior,
     calibration_gap,
     calibration_to_soft_label,
-    lee_liu_score,
-    rates_given_prior,
     soft_log_loss,
     unlabeled_prior,
 )
@@ -37,14 +32,16 @@ from spu_core.metrics.intervals import (
     known_positive_auc_interval,
 )
 from spu_core.metrics.roc import (
+    Gains,
     OperatingPoint,
     RocSpu,
+    ThinCurve,
     fpr_spu_score,
+    gains_spu,
     roc_spu,
     roc_spu_ceiling,
     tpr_spu_score,
 )
-from spu_core.metrics.thinning import ThinCurve
 
 __all__ = [
     "BoundedAuc",
@@ -54,7 +51,6 @@ __all__ = [
     "Influence",
     "Interval",
     "OperatingPoint",
-    "RatesGivenPrior",
     "RocBand",
     "RocSpu",
     "ScoreHistogram",
@@ -67,7 +63,6 @@ __all__ = [
     "auc_spu_interval",
     "auc_spu_score",
     "auc_spu_share_score",
-    "bootstrap_auc_spu",
     "calibration_gap",
     "calibration_to_soft_label",
     "ceiling_gap_interval",
@@ -78,8 +73,6 @@ __all__ = [
     "gains_spu",
     "known_positive_auc_interval",
     "known_positive_auc_score",
-    "lee_liu_score",
-    "rates_given_prior",
     "roc_spu",
     "roc_spu_band",
     "roc_spu_ceiling",

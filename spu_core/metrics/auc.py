@@ -83,8 +83,26 @@ def auc_spu_ceiling(soft_label: Any, *, sample_weight: Any = None) -> float:
 
 
 def known_positive_auc_score(is_labeled: Any, score: Any, *, sample_weight: Any = None) -> float:
-    """Probability that a confirmed positive outranks a row of the rest: a figure that rules cannot flatter.
+    """Known-positive AUC: the probability that a confirmed positive outranks a row of the rest.
 
+    Rules cannot improve it, unless they decided which rows were checked. It is usually below the true AUC, because the
+    rest holds positives too.
+
+    Parameters
+    ----------
+    is_labeled : array-like of bool
+        Confirmed positives.
+    score : array-like of float
+        Model output; higher means more suspicious.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> known_positive_auc_score([True, False, False], [0.7, 0.9, 0.1])
     0.5
     """

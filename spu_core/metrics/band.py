@@ -56,8 +56,31 @@ class RocBand:
 def roc_spu_band(
     soft_label: Any, score: Any, *, level: float = 0.95, grid: Any = None, sample_weight: Any = None, groups: Any = None
 ) -> RocBand:
-    """Pointwise and simultaneous confidence bands of ROC_SPU; rows of one group are taken as dependent.
+    """Pointwise and simultaneous confidence bands of ROC_SPU.
 
+    Parameters
+    ----------
+    soft_label : array-like of float
+        Belief that each row is positive, in [0, 1].
+    score : array-like of float
+        Model output; higher means more suspicious.
+    level : float, default 0.95
+        Confidence level.
+    grid : array-like of float, optional
+        FPR_SPU values at which the band is computed. Default: a grid that begins where enough negatives are flagged.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row. Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    RocBand
+        `.fpr`, `.tpr`, `.low`, `.high`, `.simultaneous_low`, `.simultaneous_high`. Where there are too few positives
+        the band is empty, and `.missing_because` says why.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> soft_label = rng.random(500)
     >>> band = roc_spu_band(soft_label, soft_label + rng.normal(size=500), grid=[0.1, 0.5])

@@ -1,8 +1,7 @@
-"""Figures that need no negatives: what confirmed positives alone can tell, and how well scores fit soft labels."""
+"""Further figures that need no negatives: AUC under a class prior, and how well scores fit soft labels."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,43 +10,6 @@ import pandas as pd
 from spu_core.checks import check_flags, check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import AssumptionError, ScoreError
 from spu_core.metrics.auc import known_positive_auc_score
-
-
-@dataclass(frozen=True, slots=True)
-class RatesGivenPrior:
-    """Rates under SCAR and a believed class prior. Precision or F1 above 1 refutes the prior or SCAR."""
-
-    recall: float
-    precision: float
-    f1: float
-    flagged_share: float
-
-    @property
-    def is_refuted(self) -> bool:
-        return self.precision > 1.0
-
-
-def lee_liu_score(is_labeled: Any, flagged: Any) -> float:
-    """Lee–Liu criterion r² / P(flagged), r the share of labelled rows flagged: grows with F1, needs no prior.
-
-    >>> lee_liu_score([True, True, False, False], [True, True, False, False])
-    2.0
-    """
-    recall, flagged_share = _recall_and_flagged_share(is_labeled, flagged)
-    return recall**2 / flagged_share if flagged_share > 0.0 else 0.0
-
-
-def rates_given_prior(is_labeled: Any, flagged: Any, prior: float) -> RatesGivenPrior:
-    """Recall, precision and F1 when labelled rows are a random part of all positives (SCAR) and P(Y=1) = prior.
-
-    >>> rates_given_prior([True, False, False, False], [True, True, False, False], prior=0.5)
-    RatesGivenPrior(recall=1.0, precision=1.0, f1=1.0, flagged_share=0.5)
-    """
-    prior = check_share(prior, "prior")
-    recall, flagged_share = _recall_and_flagged_share(is_labeled, flagged)
-    precision = prior * recall / flagged_share if flagged_share > 0.0 else float("nan")
-    f1 = 2.0 * prior * recall / (prior + flagged_share)
-    return RatesGivenPrior(recall, precision, f1, flagged_share)
 
 
 def unlabeled_prior(is_labeled: Any, prior: float) -> float:
@@ -132,11 +94,3 @@ def _check_probability(score: Any, length: int) -> np.ndarray:
             f"score must lie in [0, 1] here, but row {bad[0]} holds {score[bad[0]]:g}; ranks alone will not do."
         )
     return score
-
-
-def _recall_and_flagged_share(is_labeled: Any, flagged: Any) -> tuple[float, float]:
-    flagged = check_flags(flagged, None, "flagged")
-    labels = check_flags(is_labeled, flagged.size, "is_labeled")
-    if not labels.any():
-        raise ScoreError("is_labeled is false in every row; recall needs at least one confirmed positive.")
-    return float(flagged[labels].mean()), float(flagged.mean())

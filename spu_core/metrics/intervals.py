@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, logit, stdtr, stdtrit
+from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
 from spu_core.checks import check_score, check_share
 from spu_core.errors import ScoreError, SoftLabelError
@@ -24,7 +24,24 @@ ENOUGH = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate with its confidence interval; `warning` says when the interval is too narrow to be trusted."""
+    """An estimate with its confidence interval.
+
+    Parameters
+    ----------
+    estimate, low, high : float
+        The estimate and the ends of the interval.
+    standard_error : float
+        Standard error of the estimate.
+    level : float, default 0.95
+        Confidence level.
+    warning : str, optional
+        Why the interval may be too narrow, for example too few positives.
+
+    Examples
+    --------
+    >>> 0.7 in Interval(0.75, 0.68, 0.81, 0.03)
+    True
+    """
 
     estimate: float
     low: float
@@ -48,7 +65,7 @@ class Interval:
         warning: str | None = None,
     ) -> Self:
         """Student's t interval, cut at the limits; from limit to limit where the standard error is unknown (NaN)."""
-        reach = _t_quantile(level, degrees) * error if error >= 0.0 else np.inf
+        reach = t_quantile(level, degrees) * error if error >= 0.0 else np.inf
         return cls(estimate, max(estimate - reach, limits[0]), min(estimate + reach, limits[1]), error, level, warning)
 
     @classmethod
@@ -74,14 +91,22 @@ class Interval:
         unseen = 1.0 - (0.5 - 0.5 * level) ** (1.0 / max(1.0, rows))
         low, high = (1.0 - unseen, 1.0) if share == 1.0 else (0.0, unseen)
         if 0.0 < share < 1.0:
-            reach = _t_quantile(level, degrees) * error / span / (share * (1.0 - share)) if error >= 0.0 else np.inf
+            reach = t_quantile(level, degrees) * error / span / (share * (1.0 - share)) if error >= 0.0 else np.inf
             low, high = float(expit(logit(share) - reach)), float(expit(logit(share) + reach))
         return cls(estimate, limits[0] + span * low, limits[0] + span * high, error, level, warning)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference(Interval):
-    """AUC_SPU of the first score minus that of the second on the same rows, with a two-sided p-value."""
+    """A paired difference with its confidence interval and a two-sided p-value.
+
+    Parameters
+    ----------
+    estimate, low, high, standard_error, level, warning
+        As in `Interval`.
+    p_value : float
+        Two-sided p-value; NaN where the error is not known.
+    """
 
     p_value: float = float("nan")
 
@@ -156,14 +181,38 @@ def auc_spu_interval(
     >>> interval.warning
     'The effective number of positives is 2.9; below 10 such intervals tend to be too narrow.'
     """
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     return rows.on_logit(influence_of(rows.masses, rows.score))
 
 
 def known_positive_auc_interval(
     is_labeled: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """Known-positive AUC with its interval: DeLong's, on confirmed positives against the rest."""
+    """Known-positive AUC with a confidence interval (DeLong's method, with Student's t).
+
+    Parameters
+    ----------
+    is_labeled : array-like of bool
+        Confirmed positives.
+    score : array-like of float
+        Model output; higher means more suspicious.
+    level : float, default 0.95
+        Confidence level.
+    sample_weight : array-like of float, optional
+        Weight of each row. Default: 1.
+    groups : array-like, optional
+        Group of each row (customer, patient). Rows of one group are treated as dependent.
+
+    Returns
+    -------
+    Interval
+
+    Examples
+    --------
+    >>> interval = known_positive_auc_interval([1, 1, 1, 0, 0, 0, 0], [9, 7, 3, 4, 2, 1, 0])
+    >>> round(interval.estimate, 3), interval.warning is not None
+    (0.917, True)
+    """
     labels = labels_as_mass(is_labeled)
     return auc_spu_interval(labels, score, level=level, sample_weight=sample_weight, groups=groups)
 
@@ -172,7 +221,7 @@ def auc_spu_ceiling_interval(
     soft_label: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """The ceiling with a confidence interval; exactly 1 without uncertainty where every soft label is 0 or 1."""
-    rows = _Rows.check(soft_label, soft_label, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, soft_label, level, sample_weight, groups)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     if ceiling.auc >= 1.0:
         return Interval(1.0, 1.0, 1.0, 0.0, rows.level, rows.warning)
@@ -183,7 +232,7 @@ def ceiling_gap_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """How far AUC_SPU stays below the ceiling; never negative."""
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     return rows.on_logit(ceiling - reached)
@@ -193,7 +242,7 @@ def ceiling_share_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
     """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½), in [−1, 1]."""
-    rows = _Rows.check(soft_label, score, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     room = ceiling.auc - 0.5
@@ -245,7 +294,7 @@ def compare_auc_spu(
     >>> difference.estimate, difference.p_value, difference.can_be_told_apart
     (0.0, 1.0, False)
     """
-    rows = _Rows.check(soft_label, score_a, level, sample_weight, groups)
+    rows = _CheckedRows.check(soft_label, score_a, level, sample_weight, groups)
     first = influence_of(rows.masses, rows.score)
     second = influence_of(rows.masses, check_score(score_b, rows.score.size, "score_b"))
     spread = spread_of(first - second, rows.masses, rows.groups)
@@ -255,7 +304,7 @@ def compare_auc_spu(
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CheckedRows:
     """Checked input of one interval."""
 
     masses: Masses
@@ -264,7 +313,7 @@ class _Rows:
     level: float
 
     @classmethod
-    def check(cls, soft_label: Any, score: Any, level: float, sample_weight: Any, groups: Any) -> _Rows:
+    def check(cls, soft_label: Any, score: Any, level: float, sample_weight: Any, groups: Any) -> _CheckedRows:
         masses, score = check_rows(soft_label, score, sample_weight)
         level = check_share(level, "level", ScoreError)
         return cls(masses, score, check_optional_groups(groups, score.size), level)
@@ -301,5 +350,19 @@ def few_units(positives: float, negatives: float, *, grouped: bool = False) -> s
     )
 
 
-def _t_quantile(level: float, degrees: float) -> float:
+def z_quantile(level: float) -> float:
+    """Half the width, in standard errors, of a two-sided normal interval of this level.
+
+    >>> round(z_quantile(0.95), 3)
+    1.96
+    """
+    return float(ndtri(0.5 + 0.5 * level))
+
+
+def t_quantile(level: float, degrees: float) -> float:
+    """The same for Student's t with so many degrees of freedom.
+
+    >>> round(t_quantile(0.95, degrees=10), 3)
+    2.228
+    """
     return float(stdtrit(degrees, 0.5 + 0.5 * level))

@@ -5,6 +5,7 @@ A row is flagged when its score is **greater** than the threshold. Rows with equ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,6 @@ from spu_core.checks import check_flags, check_number, check_share, check_soft_l
 from spu_core.errors import ScoreError
 from spu_core.metrics.auc import check_rows
 from spu_core.metrics.ranking import Masses, masses_by_score, rank_rows
-from spu_core.metrics.thinning import ThinCurve, thin_curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,26 @@ class OperatingPoint:
 
 @dataclass(frozen=True, slots=True)
 class RocSpu:
-    """ROC curve whose positives and negatives are counted by soft labels.
+    """ROC curve for soft labels, made by `roc_spu`.
 
-    Point k flags the rows of the k highest distinct scores: `fpr`, `tpr` and `flagged` (number of rows, or their
-    weight) have one more entry than `score`, since point 0 flags nothing.
+    Point k flags the rows of the k highest distinct scores. Point 0 flags nothing, so `fpr`, `tpr` and `flagged` have
+    one entry more than `score`.
+
+    Parameters
+    ----------
+    fpr, tpr : ndarray
+        FPR_SPU and TPR_SPU of each point, from 0 to 1.
+    flagged : ndarray
+        Number (or weight) of flagged rows.
+    score : ndarray
+        Distinct scores, highest first.
+
+    Examples
+    --------
+    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
+    >>> point = curve.at_budget(1)
+    >>> point.flagged, round(point.tpr, 3), point.threshold
+    (1.0, 0.667, 0.65)
     """
 
     fpr: np.ndarray
@@ -276,3 +292,90 @@ def _rows_within(budget: Any, total: float) -> float:
             raise ScoreError(f"budget must not be negative, got {budget}.")
         return float(budget)
     return check_share(budget, "budget", ScoreError, closed=True) * total
+
+
+@dataclass(frozen=True, slots=True)
+class ThinCurve:
+    """Points to draw a curve with. They have no area: an area is computed from the whole curve."""
+
+    fpr: np.ndarray
+    tpr: np.ndarray
+    threshold: np.ndarray
+    flagged: np.ndarray
+    max_error: float
+
+
+def thin_curve(x: np.ndarray, y: np.ndarray, max_error: float) -> np.ndarray:
+    """Indices to keep of a curve that rises from (0, 0) to (1, 1).
+
+    Half of the error is spent on taking only the points on both sides of 2/max_error levels of y, the other half on
+    dropping those that a straight line between kept points passes closely.
+    """
+    levels = np.linspace(0.0, 1.0, int(np.ceil(2.0 / max_error)) + 1)
+    reached = np.searchsorted(y, levels, side="left")
+    candidates = np.unique(np.concatenate([reached - 1, reached, [x.size - 1]]).clip(0, x.size - 1))
+    return candidates[_swinging_door(x[candidates].tolist(), y[candidates].tolist(), max_error / 2)]
+
+
+def _swinging_door(x: list[float], y: list[float], tolerance: float) -> list[int]:
+    """Indices of points such that the line through them passes every other within `tolerance`, vertically.
+
+    From each kept point a cone holds all lines that pass the points since within the tolerance. It closes when the
+    next point falls outside; the point before is then kept and opens the next cone.
+    """
+    kept, at_x, at_y = [0], x[0], y[0]
+    flattest, steepest = -math.inf, math.inf
+    for i in range(1, len(x)):
+        run, rise = x[i] - at_x, y[i] - at_y
+        if run > 0.0 and not flattest <= rise / run <= steepest:
+            kept.append(i - 1)
+            at_x, at_y = x[i - 1], y[i - 1]
+            flattest, steepest = -math.inf, math.inf
+            run, rise = x[i] - at_x, y[i] - at_y
+        if run > 0.0:
+            if (lower := (rise - tolerance) / run) > flattest:
+                flattest = lower
+            if (upper := (rise + tolerance) / run) < steepest:
+                steepest = upper
+        elif rise > tolerance:  # a vertical step: the line to it covers all that lies between
+            kept.append(i)
+            at_x, at_y = x[i], y[i]
+            flattest, steepest = -math.inf, math.inf
+    return kept if kept[-1] == len(x) - 1 else [*kept, len(x) - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """Share of the positive mass caught against share of rows reviewed; best rows first."""
+
+    curve: RocSpu
+
+    @property
+    def reviewed(self) -> np.ndarray:
+        """Share of rows reviewed at each point."""
+        return self.curve.flagged / self.curve.flagged[-1]
+
+    @property
+    def caught(self) -> np.ndarray:
+        """Share of ΣS among the rows reviewed at each point."""
+        return self.curve.tpr
+
+    @property
+    def lift(self) -> np.ndarray:
+        """How many times more positive mass than random review would catch; 1 where everything is reviewed."""
+        return np.divide(self.caught, self.reviewed, out=np.ones_like(self.caught), where=self.reviewed > 0.0)
+
+    def at_budget(self, budget: float) -> tuple[float, float]:
+        """(caught, lift) when reviewing `budget` rows (int) or a share of them (float)."""
+        point = self.curve.at_budget(budget)
+        return point.tpr, point.tpr / point.flagged_share if point.flagged_share else 1.0
+
+
+def gains_spu(soft_label: Any, score: Any, *, sample_weight: Any = None) -> Gains:
+    """Gains and lift of reviewing rows by descending score.
+
+    >>> gains = gains_spu([1.0, 0.5, 0.0, 0.0], [4, 3, 2, 1])
+    >>> gains.at_budget(1)
+    (0.666..., 2.666...)
+    """
+    return Gains(roc_spu(soft_label, score, sample_weight=sample_weight))

@@ -1,13 +1,16 @@
-"""Models: an encoder, learners that fit beliefs in [0, 1], and methods = target source × learner."""
+"""Models: an encoder, learners of soft labels, and methods (a target with a learner).
+
+Order of imports: `columns`, `matrix_file` → `features` → `encoder`, `model`, `fit_inputs` → `learners` → `method` →
+`methods`, which knows all of them and reads stored models → `classifier`.
+"""
 
 from __future__ import annotations
 
 from spu_core.models.classifier import SoftLabelClassifier
+from spu_core.models.columns import EncoderStatistics
 from spu_core.models.encoder import Encoder, FittedEncoder
-from spu_core.models.encoder_statistics import EncoderStatistics
-from spu_core.models.evidence import Evidence, StopRule, inner_folds
 from spu_core.models.features import Features
-from spu_core.models.hedge import Selection
+from spu_core.models.fit_inputs import FitMonitor, Progress, StopRule, TrainingRows
 from spu_core.models.learners import (
     LEARNERS,
     SoftCnn,
@@ -20,25 +23,23 @@ from spu_core.models.learners import (
     SoftXGBoost,
 )
 from spu_core.models.method import Method, Need
-from spu_core.models.registry import METHODS, method
+from spu_core.models.methods import METHODS, method, model_from_state
+from spu_core.models.model import LabelSelection, Model
 from spu_core.models.settings import Setting
-from spu_core.models.state import Model, State, model_from_state
-from spu_core.models.watch import EarlyStop, Progress, Watch
 
 __all__ = [
     "LEARNERS",
     "METHODS",
-    "EarlyStop",
     "Encoder",
     "EncoderStatistics",
-    "Evidence",
     "Features",
+    "FitMonitor",
     "FittedEncoder",
+    "LabelSelection",
     "Method",
     "Model",
     "Need",
     "Progress",
-    "Selection",
     "Setting",
     "SoftCnn",
     "SoftForest",
@@ -49,10 +50,8 @@ __all__ = [
     "SoftNeighbors",
     "SoftNetwork",
     "SoftXGBoost",
-    "State",
     "StopRule",
-    "Watch",
-    "inner_folds",
+    "TrainingRows",
     "method",
     "model_from_state",
 ]

@@ -1,4 +1,4 @@
-"""One estimator for all methods: choose by key, give beliefs, get probabilities."""
+"""All methods as one scikit-learn classifier."""
 
 from __future__ import annotations
 
@@ -11,14 +11,40 @@ from sklearn.utils.validation import check_is_fitted
 from spu_core.checks import check_flags, check_groups, check_sample_weight, check_score, check_soft_label
 from spu_core.errors import TrainingError
 from spu_core.models.encoder import Encoder
-from spu_core.models.evidence import Evidence
+from spu_core.models.fit_inputs import TrainingRows
 from spu_core.models.learners.base import as_frame, as_target
-from spu_core.models.registry import METHODS, method
+from spu_core.models.methods import METHODS, method
 
 
 class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
-    """Any method of METHODS as a scikit-learn classifier; its settings are keyword arguments.
+    """Any method of `METHODS` as a scikit-learn classifier that learns from soft labels.
 
+    Parameters
+    ----------
+    method : str, default "lightgbm"
+        Key of the method, such as "fused", "lightgbm" or "elkan_noto".
+    **settings
+        Settings of the method, such as `rounds` or `seed`; `METHODS[method].settings()` lists them. They are checked
+        by `fit`.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The two classes; [0, 1] for soft labels.
+    encoder_ : FittedEncoder
+        How columns became numbers.
+    model_ : Model
+        The fitted model.
+    refined_soft_label_ : ndarray
+        The posterior of the training rows; for the method "fused" only.
+
+    Raises
+    ------
+    TrainingError
+        By `fit`, if there is no such method or setting, or the rows lack something that the method needs.
+
+    Examples
+    --------
     >>> X, belief = np.arange(60.0).reshape(-1, 1), np.linspace(0, 1, 60)
     >>> model = SoftLabelClassifier("lightgbm", rounds=30).fit(X, belief)
     >>> bool(model.predict_proba(X)[59, 1] > 0.5)
@@ -33,12 +59,12 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         self._settings = settings
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The method and all its settings, given or default, so that searches can name them."""
+        """The method and all its settings, given or default, so that a grid search can name them."""
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
         learner = self._settings.get("learner")
-        # What cannot be known here (a method or learner that fit will refuse) has no defaults to tell.
-        told = known is not None and (learner is None or (isinstance(learner, str) and learner in known.learners))
-        defaults = {s.name: s.default for s in known.settings(learner)} if known and told else {}
+        # A method or learner that fit will refuse has no defaults.
+        valid = learner is None or (isinstance(learner, str) and known is not None and learner in known.learners)
+        defaults = {s.name: s.default for s in known.settings(learner)} if known and valid else {}
         return {"method": self.method, **defaults, **self._settings}
 
     def set_params(self, **params: Any) -> SoftLabelClassifier:
@@ -61,14 +87,39 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: Any = None,
         rule_columns: tuple[str, ...] = (),
     ) -> SoftLabelClassifier:
-        """Learn. Floats in [0, 1] are soft labels; any other dtype is two classes, the greater is the labelled one."""
+        """Train the method.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, columns)
+            The features. Text columns are encoded; missing values are allowed.
+        soft_label : array-like of shape (rows,)
+            Floats in [0, 1] are soft labels. Any other dtype is two classes, and the greater one is the labelled one.
+        is_labeled : array-like of bool, optional
+            Which rows are confirmed positives; for methods that learn from labels.
+        rule_score : array-like of float, optional
+            What the rules say of each row before labels override it; for methods that read it.
+        truth : array-like of bool, optional
+            The real class; for the oracle only.
+        groups : array-like, optional
+            Rows of one group stay together in inner folds.
+        sample_weight : array-like of float, optional
+            Weight of each row.
+        rule_columns : tuple of str
+            The columns that rules read; most soft-label methods do not learn from them.
+
+        Returns
+        -------
+        SoftLabelClassifier
+            Itself.
+        """
         chosen = method(self.method)
         frame = as_frame(self, X, reset=True)
         target, self.classes_ = as_target(soft_label, len(frame))
         if is_labeled is None and np.asarray(soft_label).dtype.kind != "f":
             is_labeled = target == 1.0
         self.encoder_ = Encoder().fit(frame)
-        rows = Evidence(
+        rows = TrainingRows(
             features=self.encoder_.transform(frame),
             soft_label=target,
             is_labeled=self._labels(is_labeled, len(frame)),
@@ -82,7 +133,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any, *, rule_score: Any = None) -> np.ndarray:
-        """Two columns, the second is the score; methods that read the rules need `rule_score` of the same rows."""
+        """Two columns, of which the second is the score; some methods need the `rule_score` of the same rows."""
         check_is_fitted(self)
         features = self.encoder_.transform(as_frame(self, X, reset=False))
         values = None if rule_score is None else check_score(rule_score, len(features), "rule_score")
@@ -90,6 +141,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         return np.column_stack([1.0 - score, score])
 
     def predict(self, X: Any, *, rule_score: Any = None) -> np.ndarray:
+        """The more likely class of each row."""
         check_is_fitted(self)
         return self.classes_[(self.predict_proba(X, rule_score=rule_score)[:, 1] > 0.5).astype(int)]
 
@@ -99,9 +151,9 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def refined_soft_label_(self) -> np.ndarray:
-        """The fused posterior q of the training rows: a second S to evaluate other methods on, never fused itself."""
+        """The posterior of the fused method for the training rows: a second S to judge other methods by."""
         check_is_fitted(self)
-        posterior = getattr(self.model_, "refined_soft_label", None)
+        posterior = self.model_.refined_soft_label
         if posterior is None:
             raise AttributeError(f"{self.method} has no refined soft label; fit SoftLabelClassifier('fused').")
         return posterior
@@ -112,7 +164,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         if "labels" in method(self.method).needs:
             raise TrainingError(
                 f"{self.method} learns from labels: pass is_labeled=. "
-                "A soft label of 1 is not taken for a label, since a rule may say 1 as well."
+                "A soft label of 1 is not taken as a label, since a rule may say 1 as well."
             )
         return np.zeros(rows, dtype=bool)
 

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError, TrainingError
-from spu_core.models.columns import LARGEST, Column, Family, family_of
-from spu_core.models.encoder_statistics import EncoderStatistics, series_of
+from spu_core.models.columns import LARGEST, Column, EncoderStatistics, Family, family_of, series_of
 from spu_core.models.features import Features
-from spu_core.models.memory import check_memory
+from spu_core.models.matrix_file import check_memory
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,40 @@
-"""Encoded rows, seen through a choice of rows and columns; costly forms of them (bins, linear view) are shared."""
+"""Encoded rows: views of a matrix by rows and columns, and the linear form that some learners need.
+
+What is costly to derive (histogram bins, the linear form) is computed once for all views of a matrix.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.special import ndtri
 
 from spu_core.errors import TrainingError
 from spu_core.models.columns import Column, Family
-from spu_core.models.linear_view import LinearView
-from spu_core.models.matrix_file import MatrixFile, row_sequence
+from spu_core.models.matrix_file import MatrixFile, check_memory, row_sequence
+
+# Points of the interpolated normal scores, rows that are sampled to find them, fewest rows and share of a level.
+GRID = 257
+SAMPLE = 100_000
+FEWEST_ROWS = 5
+FEWEST_SHARE = 0.01
+
+
+class EncodedRows(Protocol):
+    """Encoded rows that are not in the memory of this process: in a file (`MatrixFile`), or on a cluster."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    def read(self, rows: np.ndarray | None, columns: Any = slice(None)) -> np.ndarray:
+        """Some rows (increasing positions, None = all) and columns, in memory."""
+
+    def every(self, step: int) -> np.ndarray:
+        """Every `step`-th row, with all columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +55,7 @@ class Features:
     active: np.ndarray
 
     @classmethod
-    def of(cls, matrix: np.ndarray | MatrixFile, columns: Sequence[Column] | None = None) -> Features:
+    def of(cls, matrix: np.ndarray | EncodedRows, columns: Sequence[Column] | None = None) -> Features:
         """All rows and columns of a matrix; without `columns` they are numbers called x0…xn."""
         if columns is None:
             columns = [Column(f"x{place}", Family.NUMBER) for place in range(matrix.shape[1])]
@@ -62,12 +85,17 @@ class Features:
     def matrix(self) -> np.ndarray:
         """The chosen rows and columns; not copied when everything is chosen, read into memory where it is a file."""
         matrix = self.store.matrix
-        if isinstance(matrix, MatrixFile):
+        if not isinstance(matrix, np.ndarray):
             return matrix.read(self.rows, self.active)
         # Rows first: scoring asks for few at a time, and must not copy all of them again and again.
         if self.rows is not None:
             matrix = matrix[self.rows]
         return matrix[:, self.active] if self.active.size < matrix.shape[1] else matrix
+
+    def every(self, step: int) -> np.ndarray:
+        """Every `step`-th row of the whole encoded matrix, with all its columns."""
+        matrix = self.store.matrix
+        return matrix[::step] if isinstance(matrix, np.ndarray) else matrix.every(step)
 
     def blocks(self) -> Iterator[Features]:
         """The same view in pieces that fit into memory: itself, unless its matrix is a file."""
@@ -134,7 +162,7 @@ class Features:
 class FeatureStore:
     """The encoded matrix itself, with what has been derived from it so far."""
 
-    matrix: Any  # an array, or a MatrixFile, which answers to indices like one
+    matrix: Any  # an array, or EncodedRows that are elsewhere
     columns: tuple[Column, ...]
     _bins: dict[tuple[int, bytes], Any] = field(default_factory=dict, repr=False)
     _views: dict[bytes, LinearView] = field(default_factory=dict, repr=False)
@@ -171,3 +199,105 @@ class FeatureStore:
             category = np.array([self.columns[place].is_category for place in active], dtype=bool)
             self._views[key] = LinearView.fit(self.matrix, active, category)
         return self._views[key]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearView:
+    """Numbers → normal scores of their ranks (missing → 0, with a flag column where 1 % is missing); categories →
+    one column per level with at least max(5, 1 %) rows, so that a column never gives more than a hundred.
+
+    `grids[k]` holds the (value, normal score) points of number column k, `levels[k]` the codes of category column k.
+    """
+
+    active: np.ndarray
+    is_category: np.ndarray
+    grids: tuple[np.ndarray, ...]
+    levels: tuple[np.ndarray, ...]
+    flag_missing: np.ndarray
+
+    @classmethod
+    def fit(cls, matrix: np.ndarray, active: np.ndarray, is_category: np.ndarray) -> LinearView:
+        """Learn grids and frequent levels from X only; large tables from every k-th row."""
+        sample = matrix[:: max(1, matrix.shape[0] // SAMPLE)]
+        needed = max(FEWEST_ROWS, FEWEST_SHARE * sample.shape[0])
+        grids, levels, flags = [], [], []
+        for place, category in zip(active, is_category, strict=True):
+            column = sample[:, place].astype(np.float64)
+            present = column[~np.isnan(column)]
+            missing = column.size - present.size
+            grids.append(np.empty((2, 0)) if category else _normal_scores(present))
+            levels.append(_frequent_codes(present, needed) if category else np.empty(0))
+            flags.append(needed <= missing < column.size)
+        return cls(active, is_category, tuple(grids), tuple(levels), np.array(flags, dtype=bool))
+
+    @property
+    def width(self) -> int:
+        own = (
+            codes.size if category else min(grid.size, 1)
+            for category, codes, grid in zip(self.is_category, self.levels, self.grids, strict=True)
+        )
+        return int(self.flag_missing.sum()) + sum(own)
+
+    def transform(self, matrix: np.ndarray) -> np.ndarray:
+        """Rows of an encoded matrix (all its columns) as a float64 matrix without missing values."""
+        check_memory(matrix.shape[0], 2 * self.width, None, "the linear form of the table")
+        out = np.empty((matrix.shape[0], self.width))
+        for place, column in enumerate(self._columns(matrix)):
+            out[:, place] = column
+        return out
+
+    def transform_rows(self, features: Features) -> np.ndarray:
+        """The rows of a view, whatever columns it shows."""
+        matrix = features.store.matrix
+        return self.transform(matrix if features.rows is None else matrix[features.rows])
+
+    def to_state(self) -> dict[str, np.ndarray]:
+        """Plain arrays."""
+        ends = (
+            np.cumsum([grid.shape[1] for grid in self.grids]),
+            np.cumsum([codes.size for codes in self.levels]),
+        )
+        return {
+            "active": self.active,
+            "is_category": self.is_category,
+            "flag_missing": self.flag_missing,
+            "grids": np.concatenate(self.grids, axis=1),
+            "grid_ends": ends[0],
+            "levels": np.concatenate(self.levels),
+            "level_ends": ends[1],
+        }
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, Any]) -> LinearView:
+        grids = tuple(np.split(arrays["grids"], arrays["grid_ends"][:-1], axis=1))
+        levels = tuple(np.split(arrays["levels"], arrays["level_ends"][:-1]))
+        return cls(arrays["active"], arrays["is_category"], grids, levels, arrays["flag_missing"])
+
+    def _columns(self, matrix: np.ndarray) -> Iterator[np.ndarray]:
+        for k, place in enumerate(self.active):
+            column = matrix[:, place].astype(np.float64)
+            if self.flag_missing[k]:
+                yield np.isnan(column).astype(np.float64)
+            if self.is_category[k]:
+                yield from ((column == code).astype(np.float64) for code in self.levels[k])
+            elif self.grids[k].size:
+                score = np.interp(column, *self.grids[k])
+                score[np.isnan(column)] = 0.0
+                yield score
+
+
+def _normal_scores(present: np.ndarray) -> np.ndarray:
+    """Points (value, Φ⁻¹ of its mid-rank) to interpolate between; none for a constant column."""
+    values, count = np.unique(present, return_counts=True)
+    if values.size < 2:
+        return np.empty((2, 0))
+    middle = (np.cumsum(count) - 0.5 * count) / present.size
+    if values.size > GRID:
+        keep = np.unique(np.searchsorted(middle, np.linspace(middle[0], middle[-1], GRID)).clip(0, values.size - 1))
+        values, middle = values[keep], middle[keep]
+    return np.vstack([values, ndtri(middle)])
+
+
+def _frequent_codes(present: np.ndarray, needed: float) -> np.ndarray:
+    codes, count = np.unique(present, return_counts=True)
+    return codes[count >= needed] if codes.size > 1 else np.empty(0)

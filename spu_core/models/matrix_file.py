@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from spu_core.errors import TrainingError
-from spu_core.models.memory import check_memory
 
 # A multiple of the block sizes of the learners, so that blocks and whole matrices score alike to the bit.
 BLOCK_ROWS = 1 << 16
@@ -43,7 +42,7 @@ class MatrixFile:
 
     @classmethod
     def temporary(cls, rows: int, width: int) -> MatrixFile:
-        """An empty matrix in a folder of its own, which goes when nobody needs it; refused where the disk is too full.
+        """An empty matrix in a temporary folder that is removed with the last reference; refused if the disk is full.
 
         The folder is made where temporary files belong (`TMPDIR`).
         """
@@ -73,14 +72,14 @@ class MatrixFile:
     def __getitem__(self, key: Any) -> np.ndarray:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         if isinstance(rows, slice) and rows.start is None and rows.stop is None and (rows.step or 1) > 1:
-            return self._every(rows.step)[:, columns]
+            return self.every(rows.step)[:, columns]
         if isinstance(rows, slice):
             return self.read(np.arange(*rows.indices(self.rows)), columns)
         rows = np.asarray(rows)
         return self.read(np.flatnonzero(rows) if rows.dtype == bool else rows, columns)
 
     def read(self, rows: np.ndarray | None, columns: Any = slice(None)) -> np.ndarray:
-        """Some rows (increasing positions, None = all) and columns, in memory; more than fits is refused in words."""
+        """Some rows (increasing positions, None = all) and columns, in memory; refused if they do not fit."""
         count = self.rows if rows is None else rows.size
         width = np.arange(self.width)[columns].size
         check_memory(count, width, self.memory_limit, "a method that reads the whole table at once")
@@ -107,8 +106,8 @@ class MatrixFile:
             raise TrainingError(f"The encoded rows in {os.fspath(self.path)!r} are gone or cut off; train again.")
         return found.reshape(-1, self.width)
 
-    def _every(self, step: int) -> np.ndarray:
-        """Every k-th row; kept, since portraits of columns ask for it once per column."""
+    def every(self, step: int) -> np.ndarray:
+        """Every `step`-th row. Kept, since profiles ask for it once per column."""
         if step not in self._samples:
             self._samples.clear()
             self._samples[step] = self.read(np.arange(0, self.rows, step))
@@ -132,10 +131,23 @@ def row_sequence(matrix: MatrixFile, columns: np.ndarray) -> Any:
             if isinstance(at, slice):
                 return np.ascontiguousarray(matrix.read_range(at.start, at.stop)[:, columns])
             if not self.start <= at < self.start + len(self.held):
-                # The sample is asked for row by row; a block at a time is read, as the next row is near.
+                # LightGBM asks for sampled rows one by one; a whole block is read, since the next row is near.
                 self.start = at - at % BLOCK_ROWS
                 block = matrix.read_range(self.start, min(self.start + BLOCK_ROWS, matrix.rows))
                 self.held = block[:, columns].astype(np.float64)
             return self.held[at - self.start]
 
     return Rows()
+
+
+def check_memory(rows: int, width: int, limit: int | None, purpose: str = "the encoded table") -> None:
+    """Refuse a matrix of rows × width float32 numbers that needs too much memory, before it is allocated."""
+    import psutil
+
+    wanted = 4 * rows * width
+    allowed = int(0.8 * psutil.virtual_memory().available) if limit is None else limit
+    if wanted > allowed:
+        raise TrainingError(
+            f"{purpose[0].upper()}{purpose[1:]} needs {wanted / 2**20:,.0f} MB ({rows:,} rows × {width:,} columns), "
+            f"but the limit is {allowed / 2**20:,.0f} MB; use fewer rows or columns, or raise memory_limit."
+        )

@@ -1,21 +1,26 @@
-"""A method: a target source times a learner, described well enough to make forms, help and docs from."""
+"""A method: what to learn from (its target) and a learner to learn it. Forms, help and docs are made from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from spu_core.errors import TrainingError
-from spu_core.models.evidence import Evidence, StopRule
-from spu_core.models.learners import LEARNERS
+from spu_core.models.features import Features
+from spu_core.models.fit_inputs import FitMonitor, StopRule, TrainingRows, inner_folds
+from spu_core.models.learners import LEARNERS, SoftLearner
+from spu_core.models.model import Model
 from spu_core.models.settings import SEED, Setting, complete
-from spu_core.models.state import Model
-from spu_core.models.trainer import Trainer
-from spu_core.models.watch import EarlyStop, Watch
+
+Options: TypeAlias = Mapping[str, Any]
+"""All settings of a method by name, complete."""
+
+TREES_FIRST = ("lightgbm", "xgboost", "logistic", "neural_net", "extra_trees", "nearest_neighbors")
+FOLDS = Setting(name="folds", default=4, low=2, high=20, help="Inner folds: a row's own label never makes its target.")
 
 
 class Need(StrEnum):
@@ -28,9 +33,88 @@ class Need(StrEnum):
     TRUTH = "truth"
 
 
+@dataclass(frozen=True, eq=False)
+class LearnerFitter:
+    """Fits the learner of a method as often as the method asks; `options` are all settings of the method."""
+
+    learner: str
+    settings: Mapping[str, Any]
+    options: Options
+    monitor: FitMonitor
+
+    @property
+    def seed(self) -> int:
+        return int(self.options["seed"])
+
+    def fit(
+        self,
+        features: Features,
+        target: np.ndarray,
+        weight: np.ndarray | None = None,
+        *,
+        stage: int = 1,
+        of: int = 1,
+    ) -> SoftLearner:
+        """A new learner, fitted as step `stage` of `of`; the seed moves with the stage, so that bags differ."""
+        settings = dict(self.settings)
+        if "seed" in settings:
+            settings["seed"] = self.seed + stage - 1
+        return LEARNERS[self.learner](**settings).fit_rows(features, target, weight, self.monitor.at(stage, of))
+
+    def out_of_fold(self, rows: TrainingRows, target: np.ndarray, *, folds: int, of: int) -> np.ndarray:
+        """Scores of each row by a learner that has not seen it; stages 1 … folds of `of`."""
+        score = np.empty(len(rows))
+        for stage, inside, outside in inner_splits(rows, folds, self.seed):
+            weight = None if rows.weight is None else rows.weight[inside]
+            model = self.fit(rows.features.take(inside), target[inside], weight, stage=stage, of=of)
+            score[outside] = model.score_rows(rows.features.take(outside))
+        return score
+
+
+def inner_splits(rows: TrainingRows, folds: int, seed: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """(number from 1, rows to learn from, rows to score) of each inner fold."""
+    fold = inner_folds(rows.is_labeled, rows.groups, folds, seed)
+    for number in range(int(fold.max()) + 1):
+        yield number + 1, fold != number, fold == number
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A target source times a learner: either `target` (a value per row) or `source` (fits by itself) is set."""
+    """A target and a learner.
+
+    Exactly one of two functions is set: `target` or `source`.
+
+    Parameters
+    ----------
+    key, title : str
+        The name in code and on pages.
+    group : str
+        "ours", "soft label" or "baseline".
+    words : str
+        What the method does, in a sentence or two.
+    needs : tuple of Need
+        What it must be given.
+    keeps_rule_columns : bool
+        Whether it learns from the columns that rules read, unless the setting `keep_rule_columns` says otherwise.
+    learners : tuple of str
+        Keys of the learners that can be used; the first is the default.
+    target : callable, optional
+        Gives a value in [0, 1] per row, which the learner then learns.
+    source : callable, optional
+        Does the whole fit, for methods that fit several models or none.
+    own_settings : tuple of Setting
+        Settings besides those of the learner.
+    learner_defaults : tuple of pairs
+        Settings of the learner that have another default in this method.
+    scores_with_rules : bool
+        Whether rows must come with their rule score to be scored.
+
+    Examples
+    --------
+    >>> from spu_core.models import METHODS
+    >>> METHODS["lightgbm"].title, METHODS["lightgbm"].learners
+    ('Soft labels, LightGBM', ('lightgbm',))
+    """
 
     key: str
     title: str
@@ -39,15 +123,15 @@ class Method:
     needs: tuple[Need, ...]
     keeps_rule_columns: bool
     learners: tuple[str, ...] = ()
-    target: Callable[[Evidence, Mapping[str, Any]], np.ndarray] | None = None
-    source: Callable[[Evidence, Trainer], Model] | None = None
+    target: Callable[[TrainingRows, Options], np.ndarray] | None = None
+    source: Callable[[TrainingRows, LearnerFitter], Model] | None = None
     own_settings: tuple[Setting, ...] = ()
     learner_defaults: tuple[tuple[str, Any], ...] = ()
     scores_with_rules: bool = False
 
     def stops_early(self, learner: str | None = None) -> bool:
-        """Whether held-out rows can stop a fit with this learner: one target, one fit, grown in rounds."""
-        learner = learner or (self.learners[0] if self.learners else None)
+        """Whether held-out rows can stop a fit with this learner: it must be one fit that grows in rounds."""
+        learner = learner or self._first_learner
         return self.target is not None and learner is not None and LEARNERS[learner].stops_early
 
     def options(self) -> tuple[Setting, ...]:
@@ -71,7 +155,7 @@ class Method:
 
     def settings(self, learner: str | None = None) -> tuple[Setting, ...]:
         """All settings with this learner (its first one by default), each name once."""
-        learner = learner or (self.learners[0] if self.learners else None)
+        learner = learner or self._first_learner
         changed = dict(self.learner_defaults)
         inner = LEARNERS[learner].settings if learner else ()
         own = {setting.name: setting for setting in self.options()}
@@ -89,24 +173,54 @@ class Method:
 
     def fit(
         self,
-        rows: Evidence,
+        rows: TrainingRows,
         given: Mapping[str, Any],
         *,
-        watch: Watch | None = None,
+        monitor: FitMonitor | None = None,
         stop: StopRule | None = None,
     ) -> Model:
-        """Train on these rows; `given` are settings that differ from the defaults."""
-        settings = self.complete(given)
+        """Train on these rows.
+
+        Parameters
+        ----------
+        rows : TrainingRows
+            What to learn from.
+        given : mapping
+            The settings that differ from the defaults.
+        monitor : FitMonitor, optional
+            Whom to tell about progress.
+        stop : StopRule, optional
+            Held-out rows that end the fit early.
+
+        Returns
+        -------
+        Model
+
+        Raises
+        ------
+        TrainingError
+            If a setting is not allowed, the rows lack something that the method needs, or it cannot be stopped early.
+        """
+        options, monitor = self.complete(given), monitor or FitMonitor()
         self._check_needs(rows)
-        if not settings["keep_rule_columns"]:
+        if not options["keep_rule_columns"]:
             rows = rows.without_rule_columns()
-        trainer = self._trainer(settings, watch or Watch())
-        if stop is not None and not self.stops_early(trainer.learner):
-            raise TrainingError(f"{self.why_not_stopped(trainer.learner)} Fit it without early stopping.")
-        return self._fit_target(rows, trainer, stop) if self.source is None else self.source(rows, trainer)
+        learner = options.get("learner", self._first_learner)
+        if stop is not None and not self.stops_early(learner):
+            raise TrainingError(f"{self.why_not_stopped(learner)} Fit it without early stopping.")
+        names = {setting.name for setting in LEARNERS[learner].settings} if learner else set()
+        settings = {name: options[name] for name in options if name in names}
+        if self.source is not None:
+            return self.source(rows, LearnerFitter(learner or "", settings, options, monitor))
+        assert self.target is not None
+        assert learner is not None
+        target = self.target(rows, options)
+        if stop is not None:
+            monitor = replace(monitor, stop=stop.with_target(self.target(stop.rows, options)))
+        return LEARNERS[learner](**settings).fit_rows(rows.features, target, rows.weight, monitor)
 
     def why_not_stopped(self, learner: str | None = None) -> str:
-        """In words, why held-out rows cannot stop a fit with this learner.
+        """Why held-out rows cannot stop a fit with this learner.
 
         >>> from spu_core.models import METHODS
         >>> METHODS["logistic"].why_not_stopped()
@@ -117,22 +231,11 @@ class Method:
         title = LEARNERS[learner or self.learners[0]].title
         return f"{self.key} cannot be stopped early: {title} has no rounds that build on each other."
 
-    def _fit_target(self, rows: Evidence, trainer: Trainer, stop: StopRule | None) -> Model:
-        assert self.target is not None
-        target = self.target(rows, trainer.options)
-        if stop is not None:
-            held_out = self.target(stop.rows, trainer.options)
-            early = EarlyStop(stop.rows.features, held_out, stop.rows.weight, stop.patience, stop.loss)
-            watch = Watch(trainer.watch.on_progress, early)
-            trainer = Trainer(trainer.learner, trainer.settings, trainer.options, watch)
-        return trainer.fit(rows.features, target, rows.weight)
+    @property
+    def _first_learner(self) -> str | None:
+        return self.learners[0] if self.learners else None
 
-    def _trainer(self, settings: Mapping[str, Any], watch: Watch) -> Trainer:
-        learner = settings.get("learner", self.learners[0] if self.learners else "")
-        names = {setting.name for setting in LEARNERS[learner].settings} if learner else set()
-        return Trainer(learner, {name: settings[name] for name in settings if name in names}, settings, watch)
-
-    def _check_needs(self, rows: Evidence) -> None:
+    def _check_needs(self, rows: TrainingRows) -> None:
         if Need.LABELS in self.needs:
             rows.need_labels(self.key)
         if Need.RULE_SCORE in self.needs and rows.rule_score is None:

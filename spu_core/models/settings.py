@@ -39,7 +39,7 @@ class Setting:
 
     @property
     def law(self) -> str:
-        """What values are allowed, in words."""
+        """Which values are allowed."""
         words = {
             "flag": "true or false",
             "choice": f"one of {', '.join(map(repr, self.choices))}",
@@ -50,7 +50,7 @@ class Setting:
         return f"{words}, or None" if self.optional else words
 
     def check(self, value: Any) -> Any:
-        """The value itself, or an error that states the law."""
+        """The value itself, or an error that says what is allowed."""
         if not ((value is None and self.optional) or self._allows(value)):
             raise TrainingError(f"{self.name} must be {self.law}, got {value!r}.")
         return value
@@ -68,13 +68,21 @@ class Setting:
         return self.low <= value <= self.high  # type: ignore[operator]
 
 
+def setting(shared: Setting | None = None, **fields: Any) -> Any:
+    """A setting as a class attribute of a learner, which gets the name of the attribute; `shared` serves several.
+
+    `SoftLearner` collects these attributes, and makes the constructor from them.
+    """
+    return Setting(name="", **fields) if shared is None else shared
+
+
 def complete(settings: Iterable[Setting], given: Mapping[str, Any], owner: str) -> dict[str, Any]:
     """Every setting with its given or default value; an unknown name is refused with the nearest known one."""
-    known = {setting.name: setting for setting in settings}
+    known = {each.name: each for each in settings}
     for name in given:
         if name not in known:
             raise TrainingError(f"{owner} has no setting {name!r}. {nearest_hint(name, known)}")
-    return {name: setting.check(given.get(name, setting.default)) for name, setting in known.items()}
+    return {name: each.check(given.get(name, each.default)) for name, each in known.items()}
 
 
 def _kind(setting: Setting) -> str:
@@ -101,3 +109,44 @@ THREADS = Setting(
     high=256,
     help="Processor threads; a model is equal to the bit only for an equal number.",
 )
+
+
+ROUNDS = Setting(name="rounds", default=200, low=1, high=20_000, log=True, help="Trees to grow.")
+LEARNING_RATE = Setting(
+    name="learning_rate",
+    default=0.05,
+    low=1e-4,
+    high=1.0,
+    log=True,
+    tunable=True,
+    help="Weight of each tree; smaller needs more rounds.",
+)
+REG_LAMBDA = Setting(name="reg_lambda", default=1.0, low=0.0, high=1e6, tunable=True, help="Ridge on the leaf values.")
+COLSAMPLE_BYTREE = Setting(
+    name="colsample_bytree",
+    default=1.0,
+    low=0.01,
+    high=1.0,
+    tunable=True,
+    help="Share of columns each tree may use.",
+)
+SUBSAMPLE = Setting(
+    name="subsample",
+    default=1.0,
+    low=0.01,
+    high=1.0,
+    tunable=True,
+    help="Share of rows each tree sees.",
+)
+
+# With fewer rows, the threads of a booster wait for each other longer than they work.
+ROWS_WORTH_A_THREAD = 10_000
+
+
+def useful_threads(threads: int, rows: int) -> int:
+    """As many threads as asked for, but one where there is too little work to share.
+
+    >>> useful_threads(4, rows=500), useful_threads(4, rows=1_000_000)
+    (1, 4)
+    """
+    return threads if rows >= ROWS_WORTH_A_THREAD else 1

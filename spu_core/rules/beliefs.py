@@ -78,11 +78,26 @@ class Constant(Belief):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp(Belief):
-    """A straight line from `at_start` to `at_end` while the column goes from `start` to `end`; flat outside.
+    """A belief that follows a number column: a straight line between two points, flat outside.
 
-    On the quantile scale `start` and `end` are shares of the rows (0.5 is the median), and equal values share the
-    middle of their ranks.
+    Parameters
+    ----------
+    column : str
+        Number column.
+    start, end : float
+        Values of the column between which the belief changes. On the quantile scale they are shares of the rows (0.5 is
+        the median); equal values share the middle of their ranks.
+    at_start, at_end : float, default 0 and 1
+        Beliefs at `start` and `end`, in [0, 1].
+    scale : {"value", "quantile"}, default "value"
 
+    Raises
+    ------
+    RuleError
+        If an argument is not valid.
+
+    Examples
+    --------
     >>> Ramp(column="age", start=20, end=60, at_start=0.1, at_end=0.8).words
     '0.10 to 0.80 as age goes from 20 to 60'
     >>> Ramp(column="age", start=0.5, end=0.95, at_start=0.8, at_end=0, scale="quantile").words
@@ -152,7 +167,13 @@ class Ramp(Belief):
 
 @dataclass(frozen=True, slots=True)
 class ReadyMade(Belief):
-    """A column that already holds beliefs in [0, 1]; the rule is silent where it is missing."""
+    """A belief that is read from a column. The rule does not fire where the column is missing.
+
+    Parameters
+    ----------
+    column : str
+        Column with values in [0, 1].
+    """
 
     kind: ClassVar[str] = "ready_made"
     column: str

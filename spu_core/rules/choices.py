@@ -14,8 +14,8 @@ from spu_core.rules.checking import check_kinds, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of, kind_of
 from spu_core.rules.rule import Rule
 from spu_core.tables import Histogram, Table
-from spu_core.tables.moments import stamps
 from spu_core.tables.profiles import ColumnProfile, histogram
+from spu_core.tables.reading.values import stamps
 from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
 

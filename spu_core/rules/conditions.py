@@ -58,12 +58,31 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Compare(Condition):
-    """One column, one operator, one value (two for `between`, several for `in`, none for `is_missing`).
+    """A comparison of one column with a value.
 
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    operator : str
+        One of `spu_core.rules.OPERATORS`: "<", "<=", ">", ">=", "=", "!=", "between", "in", "contains", "is_missing".
+    value : int, float, str, bool or list, optional
+        Two values for `between`, a list for `in`, none for `is_missing`. Dates are written as text.
+
+    Raises
+    ------
+    RuleError
+        If the operator is unknown, or the value does not fit it.
+
+    Examples
+    --------
     >>> Compare("capital-gain", ">", 0).words
     'capital-gain > 0'
     >>> Compare("signed", "between", ["2024-01-01", "2024-06-30"]).words
     "signed between '2024-01-01' and '2024-06-30'"
+    >>> old_or_rich = Compare("age", ">", 60) | Compare("capital-gain", ">", 0)
+    >>> old_or_rich.words
+    'age > 60 or capital-gain > 0'
     """
 
     column: str
@@ -97,7 +116,18 @@ class Compare(Condition):
 
 @dataclass(frozen=True, slots=True)
 class AllOf(Condition):
-    """Holds where every part holds."""
+    """Holds where every part holds. `a & b` is the same.
+
+    Parameters
+    ----------
+    conditions : sequence of Condition
+        At least one.
+
+    Examples
+    --------
+    >>> AllOf((Compare("age", ">", 60), Compare("city", "=", "Bern"))).words
+    "age > 60 and city = 'Bern'"
+    """
 
     word: ClassVar[str] = "all"
     conditions: tuple[Condition, ...]
@@ -116,7 +146,18 @@ class AllOf(Condition):
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(Condition):
-    """Holds where at least one part holds."""
+    """Holds where at least one part holds. `a | b` is the same.
+
+    Parameters
+    ----------
+    conditions : sequence of Condition
+        At least one.
+
+    Examples
+    --------
+    >>> AnyOf((Compare("age", ">", 60), Compare("city", "=", "Bern"))).words
+    "age > 60 or city = 'Bern'"
+    """
 
     word: ClassVar[str] = "any"
     conditions: tuple[Condition, ...]
@@ -135,7 +176,19 @@ class AnyOf(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Not(Condition):
-    """Holds where its condition is known not to hold."""
+    """Holds where the condition is known not to hold. `~a` is the same.
+
+    A comparison with a missing value is neither true nor false, so its negation does not hold either.
+
+    Parameters
+    ----------
+    condition : Condition
+
+    Examples
+    --------
+    >>> Not(Compare("age", ">", 60)).words
+    'not age > 60'
+    """
 
     condition: Condition
 

@@ -18,7 +18,7 @@ from spu_core.rules.columns import Columns, Kind
 from spu_core.rules.frozen_beliefs import FrozenBelief, FrozenRecords
 from spu_core.rules.rule import Rule
 from spu_core.tables import TableFolder
-from spu_core.tables.selection import quantile_ranks, select
+from spu_core.tables.column_facts import quantile_ranks, select
 from spu_core.theory.check_counts import CheckCounts
 from spu_core.theory.check_prior import fit_check_prior_to_counts
 from spu_core.theory.check_ratio import check_ratios_of_counts

@@ -29,8 +29,21 @@ from spu_core.theory.check_ratio import wilson_interval
 class RuleMatrix:
     """Rows × rules: where each rule fired, and its belief there.
 
-    A rule with one belief for all rows keeps it as one number; `belief` spreads it out (0 where not fired).
+    Made by `FittedRules.apply(frame)`, or from arrays with `RuleMatrix.from_arrays`.
 
+    Parameters
+    ----------
+    names, ids : tuple of str
+        Name and id of each rule.
+    fired : ndarray of bool, shape (rows, rules)
+        Where each rule fired.
+    beliefs : tuple of float or ndarray
+        Belief of each rule: one number for all rows, or one per row. `.belief` is the dense array, 0 where not fired.
+    columns : tuple of str, default ()
+        Columns that the rules read.
+
+    Examples
+    --------
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.5, 0.8], [0.0, 0.0]])
     >>> matrix.fired.sum(axis=0).tolist(), matrix.belief_of(1).tolist()
     ([2, 1], [0.0, 0.8, 0.0])

@@ -154,8 +154,9 @@ class RuleSet:
 
     def fit(self, table: Table | TableFolder) -> FittedRules:
         """Freeze what the active rules learn from a table (quantiles, ratios, priors) as numbers."""
-        fit = _fit_on_folder if isinstance(table, TableFolder) else fit_rules
-        return fit(self.active, table)
+        if isinstance(table, TableFolder):
+            return _fit_on_folder(self.active, table)
+        return fit_rules(self.active, table)
 
     def to_json(self) -> str:
         """The set as JSON text with a schema version; equal sets give equal text."""
@@ -180,8 +181,21 @@ class RuleSet:
 
 @dataclass(frozen=True, slots=True)
 class FittedRules:
-    """Active rules, how each column is compared, and each rule's belief with its learnt numbers.
+    """Rules with every number that they learnt from a table, so that each row can be judged on its own.
 
+    Made by `RuleSet.fit(table)`.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The active rules.
+    kinds : mapping of str to Kind
+        How each column is compared: as numbers, dates, flags or texts.
+    beliefs : tuple of FrozenBelief
+        The belief of each rule with its learnt numbers.
+
+    Examples
+    --------
     >>> from spu_core.rules import Compare, Ramp
     >>> frame = pd.DataFrame({"age": [20.0, 40.0, 60.0, None]})
     >>> rules = RuleSet((Rule("old", 0.8, Compare("age", ">", 30)), Rule("age", Ramp(column="age", start=20, end=60))))

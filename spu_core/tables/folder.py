@@ -9,66 +9,49 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.column_types import ColumnType
-from spu_core.tables.findings import Finding
-from spu_core.tables.fingerprints import column_bits, kind_of_values
-from spu_core.tables.folder_files import BATCH_ROWS, FolderFile, batches_of, files_below
-from spu_core.tables.positives import check_positive_values
-from spu_core.tables.roles import Role
-from spu_core.tables.table import Table
+from spu_core.tables.column_facts import ColumnFacts, quantile_ranks, select
+from spu_core.tables.folder_files import BATCH_ROWS, FolderColumn, FolderFile, batches_of, files_below
+from spu_core.tables.leakage import FEWEST_ROWS_A_SIDE, find_leaks, refuse_copies
+from spu_core.tables.profiles import (
+    EDGE_SHARES,
+    QUANTILES,
+    ColumnProfile,
+    Histogram,
+    Level,
+    TableProfile,
+    as_numbers,
+    counts_between,
+    edges_between,
+    label_findings,
+    missing_findings,
+    propose_roles,
+    repeat_findings,
+    stretched,
+    top_levels,
+)
+from spu_core.tables.reading.report import Finding
+from spu_core.tables.reading.values import ColumnType
+from spu_core.tables.repeats import RepeatedRows, repeats_in_parts
+from spu_core.tables.roles import Role, check_positive_values, check_role_changes, check_roles, parse_roles
+from spu_core.tables.table import Table, column_bits, copy_finding, holder_of, kind_of_values, settled, vacated
 
-if TYPE_CHECKING:
-    from spu_core.tables.profiles import TableProfile
-
-
-@dataclass(frozen=True)
-class FolderColumn:
-    """The form of one column in every part: its type over all files, whether it has gaps, its levels."""
-
-    name: str
-    kind: pa.DataType
-    type: ColumnType
-    has_gaps: bool
-    levels: tuple[str, ...] = ()
-
-    def series(self, values: pa.Array) -> pd.Series:
-        """Some rows of the column, in the form that all rows have."""
-        if self.type is ColumnType.CATEGORY and not _is_number(self.kind):
-            return pd.Series(self._categories(values), name=self.name)
-        if pa.types.is_string(self.kind):
-            return pd.Series(values.cast(pa.string()).to_pandas(), name=self.name).astype("str")
-        if pa.types.is_boolean(self.kind):
-            dtype = "boolean" if self.has_gaps else "bool"
-            return pd.Series(values.to_pandas(), dtype=dtype, name=self.name)
-        if pa.types.is_integer(self.kind):
-            numbers = values.to_numpy(zero_copy_only=False)
-            return pd.Series(numbers.astype(np.float64) if self.has_gaps else numbers, name=self.name, copy=False)
-        return values.to_pandas().rename(self.name)
-
-    def _categories(self, values: pa.Array) -> pd.Categorical:
-        levels = pd.Index(self.levels, dtype="str")
-        if pa.types.is_null(values.type):
-            return pd.Categorical.from_codes(np.full(len(values), -1), levels)
-        encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-        place = levels.get_indexer(pd.Index(encoded.dictionary.cast(pa.string()).to_pylist(), dtype="str"))
-        codes = np.append(place, -1)[encoded.indices.fill_null(len(place)).to_numpy(zero_copy_only=False)]
-        if np.count_nonzero(codes < 0) != values.null_count:
-            raise TableError(
-                f"Column {self.name!r} holds a level that it did not have when the folder was opened; open it again."
-            )
-        return pd.Categorical.from_codes(codes.astype(np.min_scalar_type(-max(len(levels), 1))), levels)
+SAMPLE_ROWS = 200_000
+# Copies are looked for in a sample of this size before all rows are numbered.
+REPEAT_ROWS = 50_000
+# Levels of a column of texts are counted one by one up to here; ids have no frequent levels to show.
+MOST_LEVELS = 32_768
 
 
 class TablePart(Table):
@@ -87,6 +70,27 @@ class TableFolder:
     """A table on disk, made by `open_folder`; immutable, and nobody writes to its files.
 
     `parts()` gives its rows as tables that fit into memory, `sample()` a table to explore, `read()` all rows.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    path : Path
+        The folder.
+    files : tuple of FolderFile
+        Its parquet files in order.
+    columns : tuple of FolderColumn
+        The form of each column over all files.
+    roles : mapping of column to Role
+        Role of every column.
+    positive_values, truth_values : tuple, default ()
+        Values of the label and of the truth that mean positive.
+    findings : tuple of Finding, default ()
+        What was noticed.
+    stand_ins : mapping of column to Series, default {}
+        A short column for each long one, with its values, extremes and gaps, to check roles and values on.
+    known_fingerprint : str, default ""
+        The fingerprint, where it is known already.
     """
 
     name: str
@@ -227,15 +231,24 @@ class TableFolder:
             picked.append(frame.iloc[inside - frame.index[0]])
         return self._table(pd.concat(picked, ignore_index=True), TablePart)
 
+    @cached_property
+    def repeats(self) -> RepeatedRows | None:
+        """Rows that repeat other rows in their features, looked for in a sample first; None where there are none.
+
+        Near copies are found only where the sample holds all rows.
+        """
+        found = self.sample(REPEAT_ROWS).repeats
+        if found is None or len(self) <= REPEAT_ROWS:
+            return found
+        return repeats_in_parts(found, self.frames(list(self.features)))
+
     def profile(self) -> TableProfile:
         """What each column holds, column by column in a few megabytes; equal to the profile of the table in memory."""
-        from spu_core.tables.folder_profile import profile_folder
 
         return profile_folder(self)
 
     def with_roles(self, changes: Mapping[str, Role | str]) -> TableFolder:
         """The same folder with some roles changed, by the laws of `Table.with_roles`."""
-        from spu_core.tables.folder_roles import with_roles
 
         return with_roles(self, changes)
 
@@ -292,5 +305,185 @@ def is_folder(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) and os.path.isdir(source)
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+def settled_values(folder: TableFolder, given: tuple[Any, ...] | None = None) -> TableFolder:
+    """The folder with its positive values, given or guessed, in the form of the columns."""
+    label, truth = folder.column_with(Role.LABEL), folder.column_with(Role.TRUTH)
+    positive = folder.positive_values if given is None else given
+    return replace(
+        folder,
+        positive_values=() if label is None else settled(folder.stand_ins[label], positive, Role.LABEL),
+        truth_values=() if truth is None else settled(folder.stand_ins[truth], folder.truth_values, Role.TRUTH),
+    )
+
+
+def with_roles(folder: TableFolder, changes: Mapping[str, Role | str]) -> TableFolder:
+    """The same folder with some roles changed; a role that only one column can have moves."""
+    parsed = parse_roles(changes, list(folder.column_names))
+    check_role_changes(folder.roles, parsed)
+    roles = {**folder.roles, **vacated(folder.roles, parsed), **parsed}
+    check_roles(roles, folder.stand_ins)  # type: ignore[arg-type]
+    same_label = folder.column_with(Role.LABEL) == holder_of(roles, Role.LABEL)
+    same_truth = folder.column_with(Role.TRUTH) == holder_of(roles, Role.TRUTH)
+    changed = replace(
+        folder,
+        roles=MappingProxyType({name: roles[name] for name in folder.column_names}),
+        positive_values=folder.positive_values if same_label else (),
+        truth_values=folder.truth_values if same_truth else (),
+    )
+    return without_copies(settled_values(changed), parsed)
+
+
+def without_copies(folder: TableFolder, given: Mapping[str, Role] = MappingProxyType({})) -> TableFolder:
+    """The same folder with guessed features that repeat the label or truth ignored; asked-for ones are refused."""
+    copies = _copies_of(folder)
+    asked = {name: answer for name, answer in copies.items() if given.get(name) is Role.FEATURE}
+    refuse_copies(asked, folder.roles)
+    if not copies:
+        return folder
+    found = tuple(copy_finding(name, answer) for name, answer in copies.items())
+    roles = {**folder.roles, **dict.fromkeys(copies, Role.IGNORE)}
+    return replace(folder, roles=MappingProxyType(roles), findings=(*folder.findings, *found))
+
+
+def _copies_of(folder: TableFolder) -> dict[str, str]:
+    """Features that split the rows exactly as an answer does, each with the answer column that it repeats."""
+    answers = [name for role in (Role.LABEL, Role.TRUTH) if (name := folder.column_with(role)) is not None]
+    suspects = [name for name in folder.features if _may_copy(folder.stand_ins[name])]
+    if not answers or not suspects:
+        return {}
+    still = {(name, answer): dict[Any, bool]() for answer in answers for name in suspects}
+    sides = {answer: np.zeros(2, dtype=np.int64) for answer in answers}
+    for part in folder.parts([*answers, *suspects]):
+        flags = {folder.column_with(Role.LABEL): part.is_labeled, folder.column_with(Role.TRUTH): part.truth}
+        for answer in answers:
+            flag = flags[answer]
+            assert flag is not None
+            sides[answer] += np.bincount(flag, minlength=2)
+            still = {
+                pair: seen
+                for pair, seen in still.items()
+                if pair[1] != answer or _agrees(seen, part.frame[pair[0]], flag)
+            }
+    enough = {answer for answer, counts in sides.items() if counts.min() >= FEWEST_ROWS_A_SIDE}
+    copies: dict[str, str] = {}
+    for (name, answer), seen in still.items():
+        if answer in enough and len(set(seen.values())) == 2:
+            copies.setdefault(name, answer)
+    return copies
+
+
+def _may_copy(stand_in: pd.Series) -> bool:
+    return stand_in.nunique() + bool(stand_in.isna().any()) == 2
+
+
+def _agrees(seen: dict[Any, bool], values: pd.Series, answer: np.ndarray) -> bool:
+    """Whether each value still goes with one side of the answer only; what is seen is kept in `seen`."""
+    codes, levels = pd.factorize(values)
+    for code in range(-1, len(levels)):
+        sides = np.unique(answer[codes == code])
+        if not sides.size:
+            continue
+        key = None if code < 0 else levels[code]
+        if sides.size > 1 or seen.setdefault(key, bool(sides[0])) != bool(sides[0]):
+            return False
+    return True
+
+
+def profile_folder(folder: TableFolder, on_progress: Callable[[float], None] | None = None) -> TableProfile:
+    """Profile every column, and look for labels that are too few and, in a sample, for leaks, repeats and roles."""
+    columns = tuple(_profile_columns(folder, on_progress))
+    sample = folder.sample(SAMPLE_ROWS)
+    leaks = tuple(leak.as_finding() for leak in find_leaks(sample))
+    own = (
+        *label_findings(folder),
+        *missing_findings(columns),
+        *leaks,
+        *repeat_findings(sample),
+        *propose_roles(sample),
+    )
+    return TableProfile(len(folder), int(folder.is_labeled.sum()), columns, (*folder.findings, *own))
+
+
+def folder_histogram(folder: TableFolder, name: str) -> Histogram | None:
+    """The histogram of one column over all rows, as the rule editor draws it; None for texts and flags."""
+    if as_numbers(folder.outline[name]) is None:
+        return None
+    return _numbers_of(folder, name)[1]
+
+
+def _profile_columns(folder: TableFolder, on_progress: Callable[[float], None] | None) -> Iterator[ColumnProfile]:
+    for done, column in enumerate(folder.columns):
+        if on_progress is not None:
+            on_progress(done / len(folder.columns))
+        yield _profile_column(folder, column)
+
+
+def _profile_column(folder: TableFolder, column: FolderColumn) -> ColumnProfile:
+    name = column.name
+    facts = replace(ColumnFacts.empty(name, column.kind, max(len(column.levels), 1)), counts_decimals=True)
+    for file in folder.files:
+        for batch in batches_of(file, {name: column.kind}):
+            facts = facts.add(batch[name])
+    is_number = as_numbers(folder.outline[name]) is not None
+    quantiles, histogram = _numbers_of(folder, name) if is_number else ({}, None)
+    levels: tuple[Level, ...] = () if is_number or facts.distinct > MOST_LEVELS else _levels_of(folder, name)
+    return ColumnProfile(
+        name=name,
+        type=column.type,
+        role=folder.roles[name],
+        rows=facts.rows,
+        missing=facts.missing,
+        distinct=facts.distinct,
+        quantiles=quantiles,
+        top_levels=levels,
+        histogram=histogram,
+    )
+
+
+def _numbers_of(folder: TableFolder, name: str) -> tuple[dict[float, float], Histogram | None]:
+    shares = np.array([*QUANTILES, *EDGE_SHARES])
+    found = select(lambda: (numbers for numbers, _ in _finite(folder, name)), lambda n: quantile_ranks(n, shares))
+    if found is None:
+        return {}, None
+    values = dict(zip(QUANTILES, found.value.tolist(), strict=False))
+    least, most = values[0.0], values[1.0]
+    low, high = found.value[-2:].tolist()
+    edge = edges_between(
+        (low, high),
+        (least, most),
+        lambda: all(bool((numbers == np.floor(numbers)).all()) for numbers, _ in _finite(folder, name)),
+    )
+    counts, hits = np.zeros(edge.size - 1, dtype=np.int64), np.zeros(edge.size - 1, dtype=np.int64)
+    for numbers, labeled in _finite(folder, name, with_labels=True):
+        more, of_labeled = counts_between(edge, numbers, labeled)
+        counts, hits = counts + more, hits + of_labeled
+    return values, Histogram(stretched(edge, least, most), counts, hits)
+
+
+def _finite(folder: TableFolder, name: str, *, with_labels: bool = False) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The finite numbers of a column, part by part, and whether their rows are labelled."""
+    for frame, labeled in _with_labels(folder, name, with_labels):
+        numbers = as_numbers(frame[name])
+        assert numbers is not None
+        finite = np.isfinite(numbers)
+        yield numbers[finite], labeled[finite]
+
+
+def _levels_of(folder: TableFolder, name: str) -> tuple[Level, ...]:
+    counts: dict[str, list[int]] = {}
+    for frame, labeled in _with_labels(folder, name, True):
+        codes, levels = pd.factorize(frame[name])
+        rows = np.bincount(codes[codes >= 0], minlength=len(levels))
+        hits = np.bincount(codes[(codes >= 0) & labeled], minlength=len(levels))
+        for level, row, hit in zip(map(str, levels), rows.tolist(), hits.tolist(), strict=True):
+            held = counts.setdefault(level, [0, 0])
+            held[0], held[1] = held[0] + row, held[1] + hit
+    rows, hits = np.array(list(counts.values()), dtype=np.int64).reshape(-1, 2).T
+    return top_levels(list(counts), rows, hits, len(folder))
+
+
+def _with_labels(folder: TableFolder, name: str, wanted: bool) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
+    label = folder.column_with(Role.LABEL)
+    names = list(dict.fromkeys([name, *([label] if wanted and label is not None else [])]))
+    for part in folder.parts(names):
+        yield part.frame, part.is_labeled if wanted else np.zeros(len(part), dtype=bool)

@@ -1,4 +1,4 @@
-"""The parquet files of a folder: which they are, one type for each column over all of them, and their batches."""
+"""The parquet files of a folder: which they are, one form for each column over all of them, and their batches."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spu_core.errors import TableError
-from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.values import ColumnType
 
 # A multiple of the block sizes of the learners, so that batches and whole tables score alike to the bit.
 BATCH_ROWS = 1 << 16
@@ -42,6 +45,44 @@ class FolderFile:
         except OSError:
             return True
         return now.st_size != self.size or self.written not in (0, now.st_mtime_ns)
+
+
+@dataclass(frozen=True)
+class FolderColumn:
+    """The form of one column in every part: its type over all files, whether it has gaps, its levels."""
+
+    name: str
+    kind: pa.DataType
+    type: ColumnType
+    has_gaps: bool
+    levels: tuple[str, ...] = ()
+
+    def series(self, values: pa.Array) -> pd.Series:
+        """Some rows of the column, in the form that all rows have."""
+        if self.type is ColumnType.CATEGORY and not _is_number(self.kind):
+            return pd.Series(self._categories(values), name=self.name)
+        if pa.types.is_string(self.kind):
+            return pd.Series(values.cast(pa.string()).to_pandas(), name=self.name).astype("str")
+        if pa.types.is_boolean(self.kind):
+            dtype = "boolean" if self.has_gaps else "bool"
+            return pd.Series(values.to_pandas(), dtype=dtype, name=self.name)
+        if pa.types.is_integer(self.kind):
+            numbers = values.to_numpy(zero_copy_only=False)
+            return pd.Series(numbers.astype(np.float64) if self.has_gaps else numbers, name=self.name, copy=False)
+        return values.to_pandas().rename(self.name)
+
+    def _categories(self, values: pa.Array) -> pd.Categorical:
+        levels = pd.Index(self.levels, dtype="str")
+        if pa.types.is_null(values.type):
+            return pd.Categorical.from_codes(np.full(len(values), -1), levels)
+        encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        place = levels.get_indexer(pd.Index(encoded.dictionary.cast(pa.string()).to_pylist(), dtype="str"))
+        codes = np.append(place, -1)[encoded.indices.fill_null(len(place)).to_numpy(zero_copy_only=False)]
+        if np.count_nonzero(codes < 0) != values.null_count:
+            raise TableError(
+                f"Column {self.name!r} holds a level that it did not have when the folder was opened; open it again."
+            )
+        return pd.Categorical.from_codes(codes.astype(np.min_scalar_type(-max(len(levels), 1))), levels)
 
 
 def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:

@@ -1,17 +1,19 @@
-"""Columns that give the answer away: copies of the label or truth, and columns that predict it nearly perfectly."""
+"""Columns that give the answer away: copies of the label or the truth, and columns that predict it nearly perfectly."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
-from spu_core.tables.column_types import ColumnType
-from spu_core.tables.copies import splits_like
-from spu_core.tables.findings import Finding, Severity
+from spu_core.errors import TableError
+from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.values import ColumnType
+from spu_core.tables.repeats import RepeatedRows
 from spu_core.tables.roles import Role
-from spu_core.tables.table import Table
 from spu_core.theory.check_ratio import wilson_interval
 
 # A single column that ranks positives this well is likelier a trace of the answer than a lucky feature.
@@ -28,6 +30,48 @@ HARDLY_ANY = 0.03
 FEWEST_LIFT = 2.0
 FEW_LEVELS = 20
 _LARGEST_SAMPLE = 200_000
+# With fewer rows on either side, two columns agree by chance.
+FEWEST_ROWS_A_SIDE = 5
+_FEW = 1_000
+# Ten bits of the mantissa are kept: whole numbers up to 2,048 stay apart, others to one part in two thousand.
+
+
+class LabeledRows(Protocol):
+    """Rows with a label, in memory or in files."""
+
+    @property
+    def is_labeled(self) -> np.ndarray:
+        """Whether each row is a confirmed positive."""
+
+    def column_with(self, role: Role | str) -> str | None:
+        """The (first) column with this role; None when there is none."""
+
+    def __len__(self) -> int: ...
+
+
+class TableLike(LabeledRows, Protocol):
+    """What leak checks and profiles ask of a table in memory."""
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def roles(self) -> Mapping[str, Role]: ...
+
+    @property
+    def types(self) -> Mapping[str, ColumnType]: ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]: ...
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+
+    @property
+    def truth(self) -> np.ndarray | None: ...
+
+    @property
+    def repeats(self) -> RepeatedRows | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +113,10 @@ _WORDS = {
 }
 
 
-def find_leaks(table: Table, columns: tuple[str, ...] | None = None) -> tuple[Leak, ...]:
+def find_leaks(table: TableLike, columns: tuple[str, ...] | None = None) -> tuple[Leak, ...]:
     """Columns (the features, if none are named) that give away the label or the truth, each by its strongest sign.
 
+    >>> from spu_core.tables import Table
     >>> frame = pd.DataFrame({"label": [0, 1] * 50, "banned": ["no", "yes"] * 50, "age": list(range(20, 45)) * 4})
     >>> [(leak.column, leak.kind) for leak in find_leaks(Table.from_frame(frame), columns=("banned", "age"))]
     [('banned', 'copy')]
@@ -223,3 +268,43 @@ def _sample(answer: np.ndarray) -> np.ndarray:
     if answer.size <= _LARGEST_SAMPLE:
         return np.arange(answer.size)
     return np.sort(np.random.default_rng(0).choice(answer.size, _LARGEST_SAMPLE, replace=False))
+
+
+def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
+    """Whether a column has two values (a missing one counts) that part the rows as the answer does.
+
+    With fewer than five rows on either side the answer is no: such agreement is no evidence.
+
+    >>> answer = np.array([False, True, False] * 5)
+    >>> splits_like(pd.Series(["no", "yes", "no"] * 5), answer), splits_like(pd.Series(range(15)), answer)
+    (True, False)
+    """
+    if min(int(answer.sum()), int((~answer).sum())) < FEWEST_ROWS_A_SIDE:
+        return False
+    # Most columns show their innocence in a few rows.
+    if len(values) > _FEW and values.iloc[:_FEW].nunique() > 2:
+        return False
+    codes, levels = pd.factorize(values)
+    if len(levels) > 2 or (len(levels) == 2 and codes.min() < 0):
+        return False
+    same = codes == codes[int(answer.argmax())]
+    return bool((same == answer).all())
+
+
+def copies_of(frame: pd.DataFrame, columns: Iterable[str], answers: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """Which of the columns are copies, each with the answer column that it repeats."""
+    found: dict[str, str] = {}
+    for name in columns:
+        for answer_name, answer in answers.items():
+            if splits_like(frame[name], answer):
+                found.setdefault(name, answer_name)
+    return found
+
+
+def refuse_copies(copies: Mapping[str, str], answer_roles: Mapping[str, str]) -> None:
+    """A copy of the label or truth is not accepted as a feature."""
+    for name, answer in copies.items():
+        raise TableError(
+            f"Column {name!r} splits the rows exactly as the {answer_roles[answer]} {answer!r} does, so it cannot "
+            "become a feature: a model would see the answer. Set it to 'ignore'."
+        )

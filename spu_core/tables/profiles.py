@@ -1,27 +1,46 @@
-"""The profile of a table: what each column holds, and how often its rows are labelled."""
+"""The profile of a table: what each column holds, how often its rows are labelled, and roles that look wrong.
+
+A proposal of a role is a finding that names the column and the role; nothing is changed here.
+
+An identifier is a column of whole numbers that are all different and in order, or so close together that different
+numbers cannot be chance, or all of one length.
+
+A group is looked for by its name (`device`, `store` …) and by its rows. A column with few rows a value is proposed if
+rows with the same value are far more alike, in at least two features, than rows with neighbouring values, and these are
+about as unlike as any two rows. A feature that others follow smoothly, such as age, does not look like that.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from spu_core.tables.column_types import ColumnType
-from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.folder import TableFolder
-from spu_core.tables.leakage import FEWEST_POSITIVES, find_leaks
-from spu_core.tables.moments import day_of, stamps
-from spu_core.tables.role_proposals import propose_roles
-from spu_core.tables.roles import Role
-from spu_core.tables.table import Table
+from spu_core.errors import TableError
+from spu_core.tables.leakage import FEWEST_POSITIVES, LabeledRows, TableLike, find_leaks
+from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.values import ColumnType, day_of, stamps
+from spu_core.tables.roles import FEWEST_GROUPS, Role, names_groups
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 EDGE_SHARES = (0.001, 0.999)
 LARGEST_BINS = 60
 _BINS = 40
 _TOP = 20
+FEWEST_ROWS = 30
+# Six digits: shorter numbers of one length are often amounts or years.
+FEWEST_DIGITS = 6
+# If numbers were spread evenly, e^−7 would be the chance that no two of them are equal.
+CLOSE = 7.0
+MOST_ROWS_A_VALUE = 100.0
+FEWEST_ROWS_A_VALUE = 1.2
+ALIKE = 0.5
+SURE = 4.0
+LARGEST_SAMPLE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +124,10 @@ class TableProfile:
         )
 
 
-def profile_table(table: Table) -> TableProfile:
+def profile_table(table: TableLike) -> TableProfile:
     """Profile every column, and look for leaks, repeated rows and labels that are too few.
 
+    >>> from spu_core.tables import Table
     >>> profile = profile_table(Table.from_frame(pd.DataFrame({"age": [1, 2, 3, None], "label": [0, 0, 1, 0]})))
     >>> profile.column("age").missing_share, profile.column("age").quantiles[0.5]
     (0.25, 2.0)
@@ -136,7 +156,7 @@ def counts_between(edge: np.ndarray, values: np.ndarray, labeled: np.ndarray) ->
     return np.bincount(place, minlength=bins), np.bincount(place[labeled], minlength=bins)
 
 
-def _profile_column(table: Table, name: str) -> ColumnProfile:
+def _profile_column(table: TableLike, name: str) -> ColumnProfile:
     values, kind = table.frame[name], table.types[name]
     numbers = as_numbers(values)
     present = None if numbers is None else numbers[np.isfinite(numbers)]
@@ -230,7 +250,7 @@ def stretched(edge: np.ndarray, least: float, most: float) -> np.ndarray:
     return moved
 
 
-def label_findings(table: Table | TableFolder) -> list[Finding]:
+def label_findings(table: LabeledRows) -> list[Finding]:
     """Labels that are everywhere, or too few."""
     column = table.column_with(Role.LABEL)
     if column is None:
@@ -245,7 +265,7 @@ def label_findings(table: Table | TableFolder) -> list[Finding]:
     return []
 
 
-def repeat_findings(table: Table) -> list[Finding]:
+def repeat_findings(table: TableLike) -> list[Finding]:
     """Rows that repeat other rows."""
     return [] if table.repeats is None else [table.repeats.as_finding()]
 
@@ -263,3 +283,198 @@ def missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:
         for column in columns
         if column.role is Role.FEATURE and 0.5 < column.missing_share < 1.0
     ]
+
+
+def propose_roles(table: TableLike) -> list[Finding]:
+    """A finding for each feature that looks like an identifier, and one for a column that looks like a group."""
+    found = [_id_finding(name, why) for name in table.features if (why := why_identifier(table.frame[name]))]
+    if table.column_with(Role.GROUP) is None and len(table) >= FEWEST_ROWS:
+        found += _group_findings(table, {finding.column for finding in found})
+    return found
+
+
+def why_identifier(values: pd.Series) -> str | None:
+    """What makes a column of numbers look like an identifier, in words; None where nothing does.
+
+    >>> why_identifier(pd.Series(range(1000, 1100)))
+    'in order'
+    >>> why_identifier(pd.Series([3.5, 1.0] * 50)) is None
+    True
+    """
+    if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
+        return None
+    numbers = values.dropna().to_numpy(dtype=np.float64)
+    if numbers.size < FEWEST_ROWS or not np.isfinite(numbers).all() or (numbers != np.floor(numbers)).any():
+        return None
+    steps, ordered = np.diff(numbers), np.sort(numbers)
+    if (steps > 0).all() or (steps < 0).all():
+        return "in order"
+    if (np.diff(ordered) == 0).any():
+        return None
+    if numbers.size**2 / (2.0 * (ordered[-1] - ordered[0] + 1.0)) > CLOSE:
+        return "and too close together to differ by chance"
+    digits = {len(f"{abs(number):.0f}") for number in (ordered[0], ordered[-1])}
+    one_length = ordered[0] > 0 and len(digits) == 1 and min(digits) >= FEWEST_DIGITS
+    return f"all of {min(digits)} digits" if one_length else None
+
+
+def _id_finding(name: str, why: str) -> Finding:
+    text = f"Column {name!r} looks like an identifier: its values are whole numbers, all different, {why}."
+    advice = "Set its role to 'id', so that no model learns from it."
+    return Finding("id_proposed", Severity.WARNING, text, advice, name)
+
+
+@dataclass(frozen=True)
+class _Likeness:
+    """The features in which rows with the same value of a column are alike."""
+
+    column: str
+    features: tuple[str, ...]
+    ratio: float
+
+
+def _group_findings(table: TableLike, taken: set[str | None]) -> list[Finding]:
+    candidates = [name for name in table.frame.columns if name not in taken and _may_be_group(table, name)]
+    named = [name for name in candidates if names_groups(name)]
+    if named:
+        words = f"Column {named[0]!r} has the name of a group, and its values repeat."
+        return [_group_finding(named[0], words)]
+    found = [likeness for name in candidates if (likeness := _likeness(table, name)) is not None]
+    if not found:
+        return []
+    best = min(found, key=lambda likeness: (-len(likeness.features), likeness.ratio))
+    shown = ", ".join(map(repr, best.features[:3])) + (" and others" if len(best.features) > 3 else "")
+    words = f"Rows with the same value of {best.column!r} are alike in {shown}: they may belong to one person or thing."
+    return [_group_finding(best.column, words)]
+
+
+def _group_finding(name: str, words: str) -> Finding:
+    advice = f"Give {name!r} the role 'group', so that its rows stay in one fold; otherwise figures can be too good."
+    return Finding("group_proposed", Severity.WARNING, words, advice, name)
+
+
+def _may_be_group(table: TableLike, name: str) -> bool:
+    values, kind, role = table.frame[name], table.types[name], table.roles[name]
+    # Free text is ignored by default; other columns are ignored because somebody said so.
+    wanted = role in (Role.FEATURE, Role.ID) or (role is Role.IGNORE and kind is ColumnType.TEXT)
+    if not wanted or kind in (ColumnType.DATETIME, ColumnType.BOOLEAN) or values.isna().any():
+        return False
+    if pd.api.types.is_float_dtype(values.dtype) and bool((values != np.floor(values)).any()):
+        return False
+    distinct = int(values.nunique())
+    return distinct >= FEWEST_GROUPS and FEWEST_ROWS_A_VALUE <= len(values) / distinct <= MOST_ROWS_A_VALUE
+
+
+def _likeness(table: TableLike, name: str) -> _Likeness | None:
+    """Two rows of each value, in the order of the values: each row beside the next has the same value, or the next."""
+    values = table.frame[name]
+    code, _ = pd.factorize(values, sort=pd.api.types.is_numeric_dtype(values.dtype))
+    order = np.argsort(code, kind="stable")
+    first = np.flatnonzero(np.diff(code[order], prepend=-1))
+    first = first[np.diff(first, append=order.size) > 1][:LARGEST_SAMPLE]
+    if first.size < FEWEST_GROUPS:
+        return None
+    rows = order[np.column_stack([first, first + 1]).ravel()]
+    ratios = {
+        other: ratio
+        for other in table.features
+        if other != name and (ratio := _ratio(table.frame[other].iloc[rows])) is not None
+    }
+    if len(ratios) < 2:
+        return None
+    return _Likeness(name, tuple(sorted(ratios, key=ratios.__getitem__)), float(np.mean(list(ratios.values()))))
+
+
+def _ratio(values: pd.Series) -> float | None:
+    """How far apart rows of one value are, as a share of what neighbouring values are; None where that is not clear."""
+    apart = _distances(values)
+    within, between = apart[::2], apart[1::2]
+    strangers = float(_distances(values.sample(frac=1.0, random_state=0)).mean())
+    error = np.sqrt(within.var() / within.size + between.var() / between.size)
+    is_alike = within.mean() < ALIKE * between.mean() and between.mean() - within.mean() > SURE * error
+    return float(within.mean() / between.mean()) if is_alike and between.mean() > 0.5 * strangers else None
+
+
+def _distances(values: pd.Series) -> np.ndarray:
+    """Between consecutive rows: of the ranks of numbers (a gap is far from all of them), else 0 or 1."""
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        ranks = values.rank(pct=True).fillna(-1.0).to_numpy(dtype=np.float64)
+        return np.minimum(np.abs(np.diff(ranks)), 1.0)
+    codes, _ = pd.factorize(values)
+    return (np.diff(codes) != 0).astype(np.float64)
+
+
+def profile_to_json(profile: TableProfile) -> str:
+    """The whole profile as text.
+
+    >>> import pandas as pd
+    >>> from spu_core.tables import Table
+    >>> profile = Table.from_frame(pd.DataFrame({"age": [1, 2, 3], "label": [0, 0, 1]})).profile()
+    >>> profile_from_json(profile_to_json(profile)).column("age").quantiles[0.5]
+    2.0
+    """
+    written = {
+        "rows": profile.rows,
+        "labeled": profile.labeled,
+        "columns": [_written_column(column) for column in profile.columns],
+        "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in profile.findings],
+    }
+    return json.dumps(written, ensure_ascii=False)
+
+
+def profile_from_json(text: str) -> TableProfile:
+    """The profile that `profile_to_json` wrote; anything else is refused.
+
+    >>> profile_from_json("{}")
+    Traceback (most recent call last):
+    spu_core.errors.TableError: The stored profile is damaged ('rows'); look at the columns again.
+    """
+    try:
+        note = json.loads(text)
+        return TableProfile(
+            rows=int(note["rows"]),
+            labeled=int(note["labeled"]),
+            columns=tuple(_column(item) for item in note["columns"]),
+            findings=tuple(_finding(item) for item in note["findings"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TableError(f"The stored profile is damaged ({error}); look at the columns again.") from error
+
+
+def _written_column(column: ColumnProfile) -> dict[str, Any]:
+    plain = {item.name: getattr(column, item.name) for item in fields(column)}
+    histogram = column.histogram
+    return {
+        **plain,
+        "type": column.type.value,
+        "role": column.role.value,
+        "quantiles": [[float(level), float(value)] for level, value in column.quantiles.items()],
+        "top_levels": [asdict(level) for level in column.top_levels],
+        "histogram": None if histogram is None else [histogram.edge.tolist(), *_counts(histogram)],
+    }
+
+
+def _counts(histogram: Histogram) -> list[list[int]]:
+    return [histogram.count.tolist(), histogram.labeled.tolist()]
+
+
+def _column(note: dict[str, Any]) -> ColumnProfile:
+    bins = note["histogram"]
+    return ColumnProfile(
+        **{
+            **note,
+            "type": ColumnType(note["type"]),
+            "role": Role(note["role"]),
+            "quantiles": {float(level): float(value) for level, value in note["quantiles"]},
+            "top_levels": tuple(Level(**level) for level in note["top_levels"]),
+            "histogram": None if bins is None else Histogram(np.array(bins[0], float), *map(_whole, bins[1:])),
+        }
+    )
+
+
+def _whole(counts: list[int]) -> np.ndarray:
+    return np.array(counts, dtype=np.int64)
+
+
+def _finding(note: dict[str, Any]) -> Finding:
+    return Finding(**{**note, "severity": Severity(note["severity"]), "lines": tuple(note["lines"])})

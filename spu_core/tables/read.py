@@ -1,37 +1,31 @@
-"""Reading a table from any file: the content decides how, and nothing is misread in silence."""
+"""Reading a table from any file, and converting a large file to a folder of parquet files."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from spu_core.errors import TableError
-from spu_core.tables.column_types import ColumnType
-from spu_core.tables.encodings import open_text
-from spu_core.tables.excel_files import sheet_as_text
-from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.parquet_files import read_parquet
-from spu_core.tables.reading import Dialect, Reading, ReadLimits
-from spu_core.tables.role_guesses import guess_roles
-from spu_core.tables.roles import Role
-from spu_core.tables.scratch import Scratch
-from spu_core.tables.sources import Upload, as_upload, expand_gzip, open_upload
-from spu_core.tables.streams import watched
+from spu_core.tables.folder import TableFolder
+from spu_core.tables.open_folder import open_folder
+from spu_core.tables.reading.columns import Scratch
+from spu_core.tables.reading.files import ReadOptions, read_file
+from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, Severity
+from spu_core.tables.reading.values import ColumnType
+from spu_core.tables.roles import Role, guess_roles
 from spu_core.tables.table import Table
-from spu_core.tables.text_tables import read_text_table
-from spu_core.tables.written import TEXT_COLUMN
 
-
-@dataclass(frozen=True)
-class _Wishes:
-    """What the caller asked for."""
-
-    dialect: Dialect
-    limits: ReadLimits
-    types: Mapping[str, ColumnType]
-    scratch: Scratch | None = None
-    as_text: bool = False
+FILE_ROWS = 1_000_000
+GROUP_ROWS = 1 << 17
+# What is converted need not fit into memory, so the file may be larger than one that is read.
+LIMITS = ReadLimits(bytes=1 << 42, expanded_bytes=1 << 42, rows=1 << 40)
 
 
 def read_table(
@@ -46,11 +40,36 @@ def read_table(
 ) -> Table:
     """A table from a path, bytes or a file object: CSV and its kin, gzip, parquet or Excel, judged by content.
 
-    `dialect` overrides what is detected, `types` what the values of a column suggest; `limits` bound what is read.
-    `types="text"` returns every cell as text, as it stands in the file: nothing is missing, trimmed or converted.
-    With a `scratch` folder the columns of a text file are kept in files there while it streams in.
-    `on_bytes` hears how many bytes were read so far; text is passed over about three times.
+    Parameters
+    ----------
+    source : path, bytes or binary file object
+        What to read; a file object is read from where it stands.
+    name : str, optional
+        Name of the table; the name of the file by default.
+    dialect : Dialect, optional
+        Encoding, separator, quote, marks and header that are known; what is None is detected.
+    limits : ReadLimits, optional
+        Sizes beyond which the file is refused.
+    types : mapping of column to type, or "text", optional
+        Types that replace what the values suggest. "text" returns every cell as it stands in the file: nothing is
+        missing, trimmed or converted.
+    scratch : Scratch, optional
+        Folder in which the columns of a text file are kept while it streams in, for files larger than memory.
+    on_bytes : callable, optional
+        Called with the number of bytes read so far; text is passed over about three times.
 
+    Returns
+    -------
+    Table
+        Typed columns with guessed roles; `reading` says what was detected and rejected, `findings` what is odd.
+
+    Raises
+    ------
+    TableError
+        If the file is no table, is damaged, or is larger than the limits allow.
+
+    Examples
+    --------
     >>> table = read_table(b"name;amount\\nAnn;1,5\\nBob;2,5\\n", name="sales")
     >>> table.reading.describe()
     'sales: text, utf-8, separator semicolon, decimal comma; 2 rows read, 0 rejected'
@@ -63,81 +82,18 @@ def read_table(
     asked = {} if isinstance(types, str) else {name: _column_type(name, kind) for name, kind in (types or {}).items()}
     if as_text and types != "text":
         raise TableError(f"types must be 'text' or name a type for each column, got {types!r}.")
-    wishes = _Wishes(dialect or Dialect(), limits or ReadLimits(), asked, scratch, as_text)
-    upload = open_upload(source, name, wishes.limits)
-    if on_bytes is not None:
-        upload = replace(upload, stream=watched(upload.stream, on_bytes))
-    try:
-        return _read(upload, wishes)
-    finally:
-        upload.stream.close()
-
-
-def _read(upload: Upload, wishes: _Wishes) -> Table:
-    if upload.kind != "gzip":
-        return _READERS[upload.kind](upload, wishes)
-    inner = expand_gzip(upload, wishes.limits)
-    with inner.stream:
-        table = _READERS[inner.kind](inner, wishes)
-    assert table.reading is not None, "every reader leaves a reading"
-    return replace(table, reading=replace(table.reading, compression="gzip", size=upload.size))
-
-
-def _read_text(upload: Upload, wishes: _Wishes) -> Table:
-    source = open_text(upload, wishes.dialect.encoding)
-    text = read_text_table(
-        source, upload.name, wishes.dialect, wishes.limits, wishes.types, wishes.scratch, as_text=wishes.as_text
-    )
-    reading = Reading(
-        source=upload.name,
-        format="text",
-        dialect=text.dialect,
-        rows=len(text.frame),
-        rejected_rows=text.rejected_rows,
-        rejected=text.rejected,
-        empty_lines=text.empty_lines,
-        header_line=text.layout.header.first_line if text.layout.header else None,
-        preamble=text.layout.preamble,
-        size=upload.size,
-    )
-    return replace(_table(text.frame, text.types, reading, text.findings), written=text.written)
-
-
-def _read_excel(upload: Upload, wishes: _Wishes) -> Table:
-    page = sheet_as_text(upload.stream, upload.name, wishes.dialect.sheet, wishes.limits)
-    # Cells come apart by the workbook itself, so nothing of the text's dialect is left to guess.
-    known = Dialect(encoding="utf-8", separator=",", quote='"', decimal=".", thousands="")
-    with page.stream:
-        inner = as_upload(page.stream, upload.name, replace(wishes.limits, bytes=wishes.limits.expanded_bytes))
-        table = _read_text(replace(inner, kind="text"), replace(wishes, dialect=wishes.dialect.over(known)))
-    assert table.reading is not None, "the text reader leaves a reading"
-    dialect = Dialect(header=table.reading.dialect.header, sheet=page.sheet, missing=wishes.dialect.missing)
-    reading = replace(table.reading, format="excel", dialect=dialect, size=upload.size)
-    return replace(table, reading=reading, findings=(*page.findings, *table.findings))
-
-
-def _read_parquet(upload: Upload, wishes: _Wishes) -> Table:
-    frame, types, findings = read_parquet(upload.stream, upload.name, wishes.limits)
-    frame = frame[[name for name in frame.columns if not name.startswith(TEXT_COLUMN)]]
-    types = {name: types[name] for name in frame.columns}
-    findings = tuple(each for each in findings if not (each.column or "").startswith(TEXT_COLUMN))
-    if wishes.as_text:
-        frame = frame.astype("str").fillna("")
-        types = dict.fromkeys(types, ColumnType.TEXT)
-    reading = Reading(source=upload.name, format="parquet", dialect=Dialect(), rows=len(frame), size=upload.size)
-    return _table(frame, {**types, **wishes.types}, reading, findings)
-
-
-def _table(frame: Any, types: Mapping[str, ColumnType], reading: Reading, findings: tuple[Finding, ...]) -> Table:
+    options = ReadOptions(dialect or Dialect(), limits or ReadLimits(), asked, scratch, as_text)
+    content = read_file(source, options, name, on_bytes)
     table = Table(
-        name=reading.source,
-        frame=frame,
-        roles=guess_roles(frame, types, {}),
-        types=types,
-        reading=reading,
-        findings=findings,
+        name=content.reading.source,
+        frame=content.frame,
+        roles=guess_roles(content.frame, content.types, {}),
+        types=content.types,
+        reading=content.reading,
+        findings=content.findings,
+        written=content.written,
     )
-    found = (*findings, *_label_findings(table), *_group_findings(table))
+    found = (*content.findings, *_label_findings(table), *_group_findings(table))
     return replace(table, findings=found).without_copies()
 
 
@@ -168,4 +124,67 @@ def _column_type(column: str, kind: ColumnType | str) -> ColumnType:
     return ColumnType(kind)
 
 
-_READERS = {"text": _read_text, "parquet": _read_parquet, "zip": _read_excel}
+def convert_table(
+    source: Any,
+    target: str | os.PathLike[str],
+    *,
+    dialect: Dialect | None = None,
+    limits: ReadLimits | None = None,
+    types: Mapping[str, ColumnType | str] | None = None,
+    on_progress: Callable[[float], None] | None = None,
+) -> tuple[TableFolder, Reading]:
+    """Convert a file to a new folder of parquet files, and open it; also what was read and what was rejected.
+
+    Columns, types and rejected lines are those of `read_table`. Only one column at a time is looked at as a whole.
+
+    Parameters
+    ----------
+    source : path, bytes or binary file object
+        What to convert.
+    target : path
+        Folder to make; it must not exist yet.
+    dialect, limits, types
+        As in `read_table`; by default the file may be larger than memory.
+    on_progress : callable, optional
+        Called with the share of rows that are written.
+
+    Returns
+    -------
+    tuple of TableFolder and Reading
+        The opened folder, and what was read and rejected.
+
+    Raises
+    ------
+    TableError
+        If the target exists or cannot be written, or if the file cannot be read.
+    """
+    folder = Path(target)
+    if folder.exists():
+        raise TableError(f"{folder.name!r} exists already; name a folder that does not, so that nothing is mixed.")
+    draft = folder.with_name(f".{folder.name}.writing")
+    shutil.rmtree(draft, ignore_errors=True)
+    try:
+        draft.mkdir(parents=True)
+        # Beside the target, since that disk must hold the rows anyway.
+        with Scratch(draft.parent) as scratch:
+            table = read_table(source, dialect=dialect, limits=limits or LIMITS, types=types, scratch=scratch)
+            write_parts(table, draft, on_progress)
+        assert table.reading is not None
+        os.replace(draft, folder)
+    except OSError as problem:
+        raise TableError(f"{folder.name!r} cannot be written: {problem.strerror or problem}.") from problem
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return open_folder(folder, name=table.name, limits=limits), table.reading
+
+
+def write_parts(table: Table, folder: Path, on_progress: Callable[[float], None] | None = None) -> None:
+    """The rows of a table as files of a million rows each."""
+    schema = None
+    for number, start in enumerate(range(0, len(table), FILE_ROWS)):
+        part = table.frame.iloc[start : start + FILE_ROWS]
+        rows = pa.Table.from_pandas(part, schema=schema, preserve_index=False)
+        schema = rows.schema
+        pq.write_table(rows, folder / f"part-{number:05d}.parquet", row_group_size=GROUP_ROWS, compression="zstd")
+        if on_progress is not None:
+            on_progress(min(1.0, (start + len(part)) / len(table)))

@@ -7,27 +7,37 @@ nothing is wrong with that. So sets of equal rows count as copies only where cha
 - A set with more than a tenth of all rows is an ordinary combination of values ("nothing filled in"), not a copy.
 - There are more pairs of equal rows than pairs that differ in exactly one column. By chance it is the other way round.
 - There are more than twice as many pairs of equal rows as independent columns would give.
+- Rows that are equal to three digits are often equal to six: columns that follow from one another are equal by chance
+  to three digits only.
 
-Not found: copies that differ in two columns or more, or whose numbers differ by more than rounding, and copies in
-tables whose rows are often equal anyway.
+Copies whose numbers differ by more than that, or that differ in several columns, are looked for by their distance
+(`near_repeats`). Not found: such copies in tables with fewer than three columns of many different numbers, and copies
+in tables whose rows are often equal anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
-from spu_core.tables.findings import Finding, Severity
+from spu_core.tables.reading.report import Finding, Severity
 
 FEWEST_ROWS = 20
 LARGEST_SET = 0.1
 BEYOND_CHANCE = 2.0
+# Near copies are told only where they are clearly more than the exact ones, which are easier to understand.
+FAR_MORE = 1.5
 # Ten bits of the mantissa are kept: whole numbers up to 2,048 stay apart, others to one part in two thousand.
-_DROPPED_BITS = np.uint64(42)
+_DROPPED_BITS = 42
+_DROPPED_OF_FINE = 32
+OFTEN_FINE = 0.1
 _STREAM = 0x9E3779B97F4A7C15
 
 
@@ -36,12 +46,14 @@ class RepeatedRows:
     """Rows of one set share a number in `code`; a row that repeats no other has a number of its own.
 
     `column` is the one feature in which the rows of a set may differ (None: in none); `rounded` says that some numbers
-    are equal only to about three digits.
+    are equal only to about three digits; `is_near` that rows are not equal, but far nearer to each other than to other
+    rows.
     """
 
     code: np.ndarray
     column: str | None = None
     rounded: bool = False
+    is_near: bool = False
 
     @property
     def repeated(self) -> int:
@@ -50,9 +62,12 @@ class RepeatedRows:
 
     def as_finding(self) -> Finding:
         """What was found, and what is done about it."""
+        count = f"{self.repeated:,} of {self.code.size:,} rows"
         where = "all features" if self.column is None else f"all features but {self.column!r}"
         how = ", numbers rounded to three digits" if self.rounded else ""
-        text = f"{self.repeated:,} of {self.code.size:,} rows repeat an earlier row in {where}{how}."
+        text = f"{count} repeat an earlier row in {where}{how}."
+        if self.is_near:
+            text = f"{count} nearly repeat an earlier row: they differ far less from it than from all other rows."
         advice = (
             "Remove them if they are copies. Rows that repeat each other stay in one fold, so that no model is judged "
             "on a row that it has learnt."
@@ -72,16 +87,41 @@ def find_repeats(frame: pd.DataFrame) -> RepeatedRows | None:
     """
     if len(frame) < FEWEST_ROWS or frame.shape[1] < 2:
         return None
-    near, exact = _Rows(frame, rounded=True), _Rows(frame, rounded=False)
+    equal, near = _equal_rows(frame), find_near_repeats(frame)
+    if near is None:
+        return equal
+    found = RepeatedRows(_of_moderate_size(near), is_near=True)
+    return found if found.repeated > FAR_MORE * (0 if equal is None else equal.repeated) else equal
+
+
+def repeats_in_parts(found: RepeatedRows, parts: Iterable[pd.DataFrame]) -> RepeatedRows | None:
+    """What was found in a sample, over all rows of the parts; None for near copies, which need all rows at once."""
+    if found.is_near:
+        return None
+    left_out = [] if found.column is None else [found.column]
+    bits = _DROPPED_BITS if found.rounded else 0
+    numbers = np.concatenate([_Rows(part.drop(columns=left_out), bits).number for part in parts])
+    return replace(found, code=_of_moderate_size(numbers))
+
+
+def _equal_rows(frame: pd.DataFrame) -> RepeatedRows | None:
+    """Sets of rows that are equal, apart from rounding and one column at most."""
+    near, exact = _Rows(frame, _DROPPED_BITS), _Rows(frame)
     varying = max(near.apart_in, key=near.apart_in.__getitem__)
     if near.apart_in[varying]:
         rest = frame.drop(columns=varying)
-        near_rest = _Rows(rest, rounded=True)
-        if near_rest.are_copies:
-            return RepeatedRows(near_rest.sets, varying, near_rest.pairs > _Rows(rest, rounded=False).pairs)
-    if near.are_copies:
+        near_rest, exact_rest = _Rows(rest, _DROPPED_BITS), _Rows(rest)
+        if near_rest.are_copies and _are_fine(near_rest, exact_rest):
+            return RepeatedRows(near_rest.sets, varying, near_rest.pairs > exact_rest.pairs)
+    if near.are_copies and _are_fine(near, exact):
         return RepeatedRows(near.sets, rounded=near.pairs > exact.pairs)
     return RepeatedRows(exact.sets) if near.pairs and exact.are_copies else None
+
+
+def _are_fine(near: _Rows, exact: _Rows) -> bool:
+    """Whether rows that are equal to three digits are often equal to six digits, or exactly."""
+    enough = OFTEN_FINE * near.pairs
+    return exact.pairs >= enough or _Rows(near.frame, _DROPPED_OF_FINE).pairs >= enough
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +129,7 @@ class _Rows:
     """Rows as one number each, the sum of the numbers of their cells: equal rows have equal numbers."""
 
     frame: pd.DataFrame
-    rounded: bool
+    dropped_bits: int = 0
 
     @cached_property
     def number(self) -> np.ndarray:
@@ -112,10 +152,7 @@ class _Rows:
     @property
     def sets(self) -> np.ndarray:
         """A number for each set of equal rows; rows of a set that is too large get a number each."""
-        _, code, size = np.unique(self.number, return_inverse=True, return_counts=True)
-        large = size[code] > LARGEST_SET * code.size
-        code[large] = size.size + np.arange(int(large.sum()))
-        return code
+        return _of_moderate_size(self.number)
 
     @property
     def are_copies(self) -> bool:
@@ -130,22 +167,29 @@ class _Rows:
     def _columns(self) -> Iterator[np.ndarray]:
         """The numbers of the cells, column by column; equal values in two columns have different numbers."""
         for place, name in enumerate(self.frame.columns):
-            yield pd.util.hash_array(_bits(self.frame[name], self.rounded) + np.uint64(_STREAM * place % 2**64))
+            yield pd.util.hash_array(_bits(self.frame[name], self.dropped_bits) + np.uint64(_STREAM * place % 2**64))
 
 
-def _bits(values: pd.Series, rounded: bool) -> np.ndarray:
-    """64 bits for each value: equal for equal values, and for numbers that round to the same one."""
+def _bits(values: pd.Series, dropped_bits: int) -> np.ndarray:
+    """64 bits for each value: equal for equal values, in other tables too, and for numbers that round to the same."""
     if not pd.api.types.is_numeric_dtype(values.dtype):
-        codes, _ = pd.factorize(values)
-        return codes.astype(np.int64).view(np.uint64)
+        return pd.util.hash_pandas_object(values, index=False).to_numpy()
     numbers = values.to_numpy(dtype=np.float64, na_value=np.nan) + 0.0  # no minus zero
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(np.uint64)
-    if not rounded:
+    if not dropped_bits:
         return bits
-    half = np.uint64(1) << (_DROPPED_BITS - np.uint64(1))
-    kept = ((bits + half) >> _DROPPED_BITS) << _DROPPED_BITS
+    dropped, half = np.uint64(dropped_bits), np.uint64(1 << (dropped_bits - 1))
+    kept = ((bits + half) >> dropped) << dropped
     return np.where(np.isfinite(numbers), kept, bits)
+
+
+def _of_moderate_size(number: np.ndarray) -> np.ndarray:
+    """The sets as numbers from 0 on; rows of a set that is too large get a number each."""
+    _, code, size = np.unique(number, return_inverse=True, return_counts=True)
+    large = size[code] > LARGEST_SET * code.size
+    code[large] = size.size + np.arange(int(large.sum()))
+    return code
 
 
 def _pairs(number: np.ndarray) -> int:
@@ -158,3 +202,138 @@ def _pairs(number: np.ndarray) -> int:
 
 def _all_pairs(rows: int) -> int:
     return rows * (rows - 1) // 2
+
+
+FEWEST_ROWS_FOR_NEAR = 60
+FEWEST_COLUMNS = 3
+MOST_COLUMNS = 8
+# Columns with few different values, or with one that is frequent, are left out: there rows are near by chance.
+FEWEST_VALUES = 0.05
+MOST_FREQUENT = 0.05
+SUBSETS = 6
+QUERIES = 300
+# A random sample would part copies; rows that are neighbours in one column keep them together.
+LARGEST_SLICE = 20_000
+MOST_COPIES = 8
+FAR = 16
+CHANCE = 0.001
+WIDEST_GAP = 0.25
+FEWEST_WITH_GAP = 8
+# The mean of log(r16 / r8) times the dimension, where rows are spread evenly.
+_LOG_RATIO = float(sum(1.0 / j for j in range(MOST_COPIES, FAR)))
+
+
+def find_near_repeats(frame: pd.DataFrame) -> np.ndarray | None:
+    """A number for each row that near copies share; None where rows have no near copies beyond chance.
+
+    >>> rng = np.random.default_rng(0)
+    >>> once = pd.DataFrame(rng.normal(size=(200, 5))).add_prefix("x")
+    >>> twice = pd.concat([once, once + 0.001 * rng.normal(size=(200, 5))], ignore_index=True)
+    >>> find_near_repeats(once) is None, int(np.unique(find_near_repeats(twice)).size)
+    (True, 200)
+    """
+    if len(frame) < FEWEST_ROWS_FOR_NEAR:
+        return None
+    rng = np.random.default_rng(0)
+    sample = np.sort(rng.permutation(len(frame))[:LARGEST_SLICE])
+    names = [name for name in frame.columns if _is_fine(frame[name].iloc[sample])]
+    if len(names) < FEWEST_COLUMNS:
+        return None
+    scales = [_Scale.of(frame[name], sample) for name in names]
+    trials = [_try([scales[place] for place in places], rng) for places in _subsets(len(names), rng)]
+    best = max(trials, key=lambda trial: trial.count)
+    return _sets(best) if best.count >= FEWEST_WITH_GAP else None
+
+
+def _is_fine(values: pd.Series) -> bool:
+    """Whether a column holds numbers, many of them different and none of them, nor a gap, frequent."""
+    if not pd.api.types.is_numeric_dtype(values.dtype) or values.isna().mean() > MOST_FREQUENT:
+        return False
+    _, times = np.unique(values.dropna().to_numpy(dtype=np.float64), return_counts=True)
+    frequent = max(MOST_FREQUENT * len(values), MOST_COPIES + 1)
+    return bool(times.size >= FEWEST_VALUES * len(values) and times.max() <= frequent)
+
+
+@dataclass(frozen=True, eq=False)
+class _Scale:
+    """A column of numbers, and what is needed to turn them into ranks from 0 to 1; a gap is far from all of them."""
+
+    values: np.ndarray
+    known: np.ndarray
+    rank: np.ndarray
+
+    @classmethod
+    def of(cls, column: pd.Series, sample: np.ndarray) -> _Scale:
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        known, times = np.unique(values[sample][~np.isnan(values[sample])], return_counts=True)
+        return cls(values, known, (np.cumsum(times) - 0.5 * times) / times.sum())
+
+    def ranks(self, rows: np.ndarray | slice) -> np.ndarray:
+        values = self.values[rows]
+        return np.where(np.isnan(values), -1.0, np.interp(values, self.known, self.rank))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What some columns say: how many rows asked have a gap, how wide it must be, and how far copies are at most."""
+
+    scales: list[_Scale]
+    count: int
+    gap: float
+    radius: float
+
+
+def _subsets(width: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """All columns, or as many as a search can use, and then random halves."""
+    yield np.sort(rng.permutation(width)[:MOST_COLUMNS])
+    half = min(max(FEWEST_COLUMNS, width // 2), MOST_COLUMNS)
+    if half < width:
+        for _ in range(SUBSETS):
+            yield np.sort(rng.permutation(width)[:half])
+
+
+def _try(scales: list[_Scale], rng: np.random.Generator) -> _Trial:
+    rows: np.ndarray | slice = slice(None)
+    size = scales[0].values.size
+    if size > LARGEST_SLICE:
+        start = int(rng.integers(size - LARGEST_SLICE))
+        ends = (start, start + LARGEST_SLICE)
+        rows = np.argpartition(scales[0].values, ends)[start : start + LARGEST_SLICE]
+    place = np.column_stack([scale.ranks(rows) for scale in scales])
+    asked = place[rng.permutation(len(place))[:QUERIES]]
+    distance = cKDTree(place).query(x=asked, k=FAR + 1)[0][:, 1:]
+    spread = distance[distance[:, MOST_COPIES - 1] > 0.0]
+    if len(spread) < 0.5 * len(asked):
+        return _Trial(scales, 0, 0.0, 0.0)
+    dimension = _LOG_RATIO / np.log(spread[:, FAR - 1] / spread[:, MOST_COPIES - 1]).mean()
+    gap = min(WIDEST_GAP, CHANCE ** (1.0 / dimension))
+    copies = _copies(distance, gap)
+    has = copies > 0
+    # A gap by chance may have far neighbours; copies are hardly farther than twice what most of them are.
+    radius = 2.0 * float(np.quantile(distance[has, copies[has] - 1], 0.9)) if has.any() else 0.0
+    return _Trial(scales, int(has.sum()), gap, radius)
+
+
+def _copies(distance: np.ndarray, gap: float, radius: float = np.inf) -> np.ndarray:
+    """How many neighbours of each row, none farther than `radius`, lie before the last gap; 0 where there is none."""
+    near, following = distance[:, :MOST_COPIES], distance[:, 1 : MOST_COPIES + 1]
+    is_gap = (near < gap * following) & (near <= radius)
+    return np.where(is_gap.any(axis=1), MOST_COPIES - is_gap[:, ::-1].argmax(axis=1), 0)
+
+
+def _sets(trial: _Trial) -> np.ndarray:
+    """Rows that are each other's neighbours before a gap, joined.
+
+    Copies are there beyond chance, so half of the gap is enough for a single row: a copy that is missed does harm, and
+    two rows that are joined by mistake do none.
+    """
+    rows = np.column_stack([scale.ranks(slice(None)) for scale in trial.scales])
+    gap = 2.0 * trial.gap
+    reach = max(trial.radius / gap, 1e-9)
+    distance, neighbour = cKDTree(rows).query(x=rows, k=MOST_COPIES + 2, distance_upper_bound=reach)
+    copies = _copies(distance[:, 1:], gap, trial.radius)
+    # A row is its own nearest neighbour, or one of several at distance 0.
+    row, rank = np.nonzero(np.arange(MOST_COPIES + 2) <= np.where(copies, copies, -1)[:, None])
+    links = coo_matrix((np.ones(row.size), (row, neighbour[row, rank])), shape=(len(rows), len(rows))).tocsr()
+    code: np.ndarray = connected_components(links.multiply(links.T), directed=False)[1]
+    return code

@@ -1,14 +1,20 @@
-"""What a column is for: the roles, and the laws that a set of roles must keep."""
+"""Roles of columns: what each column is for, which values of a label mean positive, and good first guesses of both.
+
+Guesses come from names, types and values; the analyst can change every one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
+from spu_core.tables.reading.values import ColumnType
 
 
 class Role(StrEnum):
@@ -118,3 +124,261 @@ def _refuse(values: pd.Series, role: Role, law: str, row: int) -> None:
 
 
 _VALUE_LAWS = {Role.TRUTH: _check_truth, Role.SOFT_LABEL: _check_soft_label, Role.WEIGHT: _check_weight}
+
+
+# In place of a list of values: every row that has a value at all is positive, as with a date of confirmation.
+ANY_VALUE = "<any value>"
+
+# Words that name the positive side of a label, from the most to the least telling.
+POSITIVE_WORDS = (
+    "positive", "pos", "confirmed", "labeled", "labelled", "fraud", "fraudulent", "cheater", "cheat",
+    "malignant", "case", "yes", "y", "true", "t", "1", "1.0", "converted", "conversion", "default", "churn",
+    "churned", "bad", "sick", "ill", "disease", ">50k", ">50k.",
+)  # fmt: skip
+
+
+def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
+    """The values that most likely mean *confirmed positive*; empty when nothing speaks for any value.
+
+    >>> guess_positive_values(pd.Series([-1, 1, -1])), guess_positive_values(pd.Series(["no", "yes"]))
+    ((1,), ('yes',))
+    >>> guess_positive_values(pd.Series(pd.to_datetime([None, "2024-03-01", None])))
+    ('<any value>',)
+    """
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return (ANY_VALUE,)
+    counts = values.value_counts()
+    counts = counts[counts > 0]
+    levels = [_plain(value) for value in counts.index]
+    if pd.api.types.is_bool_dtype(values.dtype):
+        return (True,)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return (max(levels),) if 0 < len(levels) <= 2 else ()
+    if len(levels) == 1:
+        # One value and gaps: the value is the confirmation. One value everywhere: it says nothing.
+        return (levels[0],) if values.isna().any() or _rank_of_word(levels[0]) is not None else ()
+    known = [level for level in levels if _rank_of_word(level) is not None]
+    if known:
+        best = min(_rank_of_word(level) for level in known)  # type: ignore[type-var]
+        return tuple(sorted(level for level in known if _rank_of_word(level) == best))
+    return (levels[-1],) if len(levels) == 2 else ()
+
+
+def check_positive_values(given: Iterable[Any], values: pd.Series) -> tuple[Any, ...]:
+    """The given values in the column's own form ("1" for a column of numbers is 1), or an error in words.
+
+    >>> check_positive_values(["1"], pd.Series([0, 1], name="y"))
+    (1,)
+    >>> check_positive_values(["yess"], pd.Series(["no", "yes"], name="y"))
+    Traceback (most recent call last):
+    spu_core.errors.TableError: The label column 'y' has no value 'yess'. Did you mean 'yes'?
+    """
+    wanted = (given,) if isinstance(given, str | bytes) or not isinstance(given, Iterable) else tuple(given)
+    if not wanted:
+        raise TableError(
+            f"positive_values for column {values.name!r} is empty; name at least one value, e.g. 1 or 'yes'."
+        )
+    if ANY_VALUE in [value for value in wanted if isinstance(value, str)]:
+        return (ANY_VALUE,)
+    levels = [_plain(value) for value in values.dropna().unique()]
+    return tuple(_find_level(value, levels, str(values.name)) for value in wanted)
+
+
+def is_positive(values: pd.Series, positive_values: tuple[Any, ...]) -> np.ndarray:
+    """A bool per row: whether it holds one of the positive values; a missing value is not positive.
+
+    >>> is_positive(pd.Series(["yes", None, "no"]), ("yes",))
+    array([ True, False, False])
+    """
+    if positive_values == (ANY_VALUE,):
+        return values.notna().to_numpy(dtype=bool)
+    return np.asarray(values.isin(list(positive_values)), dtype=bool)
+
+
+def _find_level(value: Any, levels: list[Any], column: str) -> Any:
+    for level in levels:
+        if type(level) is type(value) and level == value:
+            return level
+    for level in levels:
+        if level == value or str(level) == str(value) or _number(level) == _number(value) != None:  # noqa: E711
+            return level
+    hint = nearest_hint(str(value), map(str, levels))
+    raise TableError(f"The label column {column!r} has no value {value!r}. {hint}")
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _rank_of_word(level: Any) -> int | None:
+    word = str(level).strip().lower()
+    return POSITIVE_WORDS.index(word) if word in POSITIVE_WORDS else None
+
+
+def _plain(value: Any) -> Any:
+    """A Python value in place of a numpy scalar: positive values are stored as JSON."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+# Who has several rows, and what may have them; a bare `device` or `store` is as often a kind of thing, so it is only
+# proposed (role_proposals.py).
+_WHO = "user|patient|customer|client|member|person|subject|player"
+_WHAT = "account|device|store|shop|household|family"
+_NUMBERED = "_?(id|nbr|no|number|key|code)"
+# With fewer values, a column is a feature rather than a list of people or things.
+FEWEST_GROUPS = 20
+
+# For each role the patterns of names that speak for it, the most telling first.
+_NAMES = {
+    Role.TRUTH: (
+        r"(ground|hidden|true|real)?_?truth(_label)?",
+        r"(true|real|actual|gold)_(label|class|y)|y_true",
+    ),
+    Role.SOFT_LABEL: (r"soft_?labels?(_value)?",),
+    # A bare "weight" is more often kilograms than the weight of a row.
+    Role.WEIGHT: (r"(sample|row|case|survey|instance)_?weights?",),
+    Role.LABEL: (
+        r"(is_)?labell?ed|labels?|(is_)?confirmed(_\w+)?|(is_|known_)?positive",
+        r"target|class|y|outcome",
+        r"is_(fraud|cheat(er)?|spam|bot|default|churn(ed)?|converted)",
+        r"fraud|cheater|spam|churn(ed)?|converted|conversion",
+    ),
+    Role.GROUP: (
+        r"group(_?id)?|household(_?id)?|family(_?id)?|cluster(_?id)?|patient_?(id|nbr)|account_?id",
+        rf"({_WHO})({_NUMBERED})?|({_WHAT}){_NUMBERED}",
+    ),
+    Role.TIME: (r"(event_?|record_?)?(date|time|timestamp|datetime|day|month|ts)", r"\w+_(at|date|time|on)"),
+}
+_CONFIRMATION = re.compile(r"confirm|fraud|positive|diagnos|label|convert|caught|ban|admit|churn|default|chargeback")
+# A date that most rows lack is the day on which something happened to few of them.
+MOSTLY_MISSING = 0.5
+
+
+def guess_roles(frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Mapping[str, Role]) -> dict[str, Role]:
+    """A role for every column; the given ones are kept.
+
+    >>> frame = pd.DataFrame({"user_id": range(30), "age": [3.0] * 15 + [4.0] * 15, "label": [0, 1] * 15})
+    >>> kinds = {"user_id": ColumnType.IDENTIFIER, "age": ColumnType.NUMBER, "label": ColumnType.NUMBER}
+    >>> {name: role.value for name, role in guess_roles(frame, kinds, {}).items()}
+    {'user_id': 'id', 'age': 'feature', 'label': 'label'}
+    """
+    roles = dict(given)
+    for role, fits in _FITS.items():
+        if role not in roles.values():
+            column = _first_named(role, frame, types, roles, fits)
+            if column is not None:
+                roles[column] = role
+    if Role.LABEL not in roles.values():
+        roles |= _date_of_confirmation(frame, types, roles)
+    if Role.TIME not in roles.values():
+        roles |= _only_complete_date(frame, types, roles)
+    return {name: roles.get(name) or _role_by_type(frame[name], types[name]) for name in frame.columns}
+
+
+def names_groups(name: str) -> bool:
+    """Whether a column's name says that its values are people or things which can have several rows.
+
+    >>> names_groups("Device"), names_groups("customerId"), names_groups("age")
+    (True, True, False)
+    """
+    return bool(re.fullmatch(f"({_WHO}|{_WHAT})({_NUMBERED})?", _snake(name)))
+
+
+def _first_named(
+    role: Role,
+    frame: pd.DataFrame,
+    types: Mapping[str, ColumnType],
+    taken: Mapping[str, Role],
+    fits: Callable[[pd.Series, ColumnType], bool],
+) -> str | None:
+    for pattern in _NAMES[role]:
+        for name in frame.columns:
+            named = name not in taken and re.fullmatch(pattern, _snake(name))
+            if named and fits(frame[name], types[name]):
+                return name
+    return None
+
+
+def _snake(name: str) -> str:
+    """`isLabeled`, `Is Labeled` and `is-labeled` are one name."""
+    return re.sub(r"[\s\-.]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())).lower()
+
+
+def _date_of_confirmation(
+    frame: pd.DataFrame, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
+) -> dict[str, Role]:
+    sparse = [
+        name
+        for name in frame.columns
+        if name not in taken and types[name] is ColumnType.DATETIME and _is_mostly_missing(frame[name])
+    ]
+    named = [name for name in sparse if _CONFIRMATION.search(_snake(name))]
+    chosen = named[:1] or (sparse if len(sparse) == 1 else [])
+    return dict.fromkeys(chosen, Role.LABEL)
+
+
+def _only_complete_date(
+    frame: pd.DataFrame, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
+) -> dict[str, Role]:
+    dates = [name for name in frame.columns if types[name] is ColumnType.DATETIME and name not in taken]
+    complete = [name for name in dates if not frame[name].isna().any()]
+    return dict.fromkeys(complete if len(complete) == 1 else [], Role.TIME)
+
+
+def _role_by_type(values: pd.Series, kind: ColumnType) -> Role:
+    if kind is ColumnType.IDENTIFIER:
+        return Role.ID
+    # Models take numbers, levels and flags; free text and raw dates are there to be read.
+    return Role.IGNORE if kind in (ColumnType.TEXT, ColumnType.DATETIME) else Role.FEATURE
+
+
+def _is_mostly_missing(values: pd.Series) -> bool:
+    share = float(values.isna().mean())
+    return MOSTLY_MISSING <= share < 1.0
+
+
+def _is_two_sided(values: pd.Series, kind: ColumnType) -> bool:
+    if kind is ColumnType.DATETIME:
+        return _is_mostly_missing(values)
+    distinct = values.nunique()
+    return distinct == 2 or (distinct == 1 and bool(values.isna().any()))
+
+
+def _is_truth(values: pd.Series, kind: ColumnType) -> bool:
+    return kind is not ColumnType.DATETIME and values.nunique() == 2 and not values.isna().any()
+
+
+def _is_share(values: pd.Series, kind: ColumnType) -> bool:
+    return kind is ColumnType.NUMBER and bool(values.between(0.0, 1.0).all())
+
+
+def _is_weight(values: pd.Series, kind: ColumnType) -> bool:
+    return kind is ColumnType.NUMBER and bool(values.between(0.0, float("inf"), inclusive="left").all())
+
+
+def _repeats(values: pd.Series, kind: ColumnType) -> bool:
+    return kind is not ColumnType.DATETIME and not values.isna().any() and not values.is_unique
+
+
+def _is_group(values: pd.Series, kind: ColumnType) -> bool:
+    sure = re.fullmatch(_NAMES[Role.GROUP][0], _snake(str(values.name)))
+    return _repeats(values, kind) and (bool(sure) or values.nunique() >= FEWEST_GROUPS)
+
+
+def _is_time(values: pd.Series, kind: ColumnType) -> bool:
+    # A number called "day" or "month" is a feature more often than a clock.
+    is_clock = kind is ColumnType.DATETIME or _snake(str(values.name)).endswith(("timestamp", "ts"))
+    return is_clock and not values.isna().any()
+
+
+_FITS: dict[Role, Callable[[pd.Series, ColumnType], bool]] = {
+    Role.TRUTH: _is_truth,
+    Role.SOFT_LABEL: _is_share,
+    Role.WEIGHT: _is_weight,
+    Role.LABEL: _is_two_sided,
+    Role.GROUP: _is_group,
+    Role.TIME: _is_time,
+}

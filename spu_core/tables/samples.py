@@ -15,15 +15,13 @@ from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.read import read_table
 from spu_core.tables.roles import Role
 from spu_core.tables.simulators import (
-    ads,
-    anti_cheat_table,
-    breast_cancer,
-    medical,
     simulate_ads,
     simulate_anti_cheat,
     simulate_breast_cancer,
     simulate_medical,
 )
+from spu_core.tables.simulators.anti_cheat import ANTI_CHEAT_ROLES
+from spu_core.tables.simulators.scenarios import ADS_ROLES, BREAST_CANCER_ROLES, MEDICAL_ROLES
 from spu_core.tables.table import Table
 
 
@@ -49,9 +47,40 @@ class Sample:
         return f"{self.name}.rules.json"
 
 
+def sample_names() -> tuple[str, ...]:
+    """Names of the samples that this package ships.
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> "breast_cancer" in sample_names()
+    True
+    """
+    return tuple(SAMPLES)
+
+
 def load_sample(name: str) -> Table:
     """A sample as a table, with its roles set.
 
+    Parameters
+    ----------
+    name : str
+        One of `sample_names()`.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    TableError
+        If there is no sample of this name.
+
+    Examples
+    --------
     >>> table = load_sample("breast_cancer")
     >>> len(table), table.column_with("truth")
     (569, 'malignant')
@@ -63,7 +92,24 @@ def load_sample(name: str) -> Table:
 
 
 def load_sample_rules(name: str) -> str:
-    """The suggested rule set of a sample, as JSON text for `RuleSet.from_json`."""
+    """The suggested rule set of a sample, as JSON text.
+
+    Parameters
+    ----------
+    name : str
+        One of `sample_names()`.
+
+    Returns
+    -------
+    str
+        Text for `RuleSet.from_json`.
+
+    Examples
+    --------
+    >>> from spu_core.rules import RuleSet
+    >>> RuleSet.from_json(load_sample_rules("breast_cancer")).names
+    ('Large worst radius', 'Rough worst texture')
+    """
     return _path(_sample(name).rules_file).read_text(encoding="utf-8")
 
 
@@ -113,28 +159,28 @@ SAMPLES: dict[str, Sample] = {
             "anti_cheat",
             "Anti-cheat game",
             "8,000 simulated players, a month of security checks by five rules and a random one; few cheaters admit.",
-            anti_cheat_table.ROLES,
+            ANTI_CHEAT_ROLES,
             _anti_cheat,
         ),
         Sample(
             "breast_cancer",
             "Breast cancer",
             "569 real tumours; each malignant one is labelled with a random chance of at most one half.",
-            breast_cancer.ROLES,
+            BREAST_CANCER_ROLES,
             lambda: {"breast_cancer": simulate_breast_cancer().frame},
         ),
         Sample(
             "mild_cognitive_impairment",
             "Mild cognitive impairment",
             "5,000 simulated patients; diagnosed mostly near a specialist; the stage of impairment is known for all.",
-            medical.ROLES,
+            MEDICAL_ROLES,
             lambda: {"mild_cognitive_impairment": simulate_medical().frame},
         ),
         Sample(
             "ads_conversion",
             "Ad conversions",
             "8,000 simulated users who saw an ad; a purchase is seen only where tracking is on.",
-            ads.ROLES,
+            ADS_ROLES,
             lambda: {"ads_conversion": simulate_ads().frame},
         ),
     )

@@ -1,37 +1,79 @@
-"""The table: rows with typed columns, each with a role; the first artefact of the pipeline."""
+"""The table: rows with typed columns, each with a role; also its fingerprint, and how it is stored as one parquet file.
+
+Values, roles, types, positive values, reading and findings survive together in the file. The fingerprint depends on
+values only: equal data give equal text, whatever form the columns are kept in.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pandas.api import types as kinds
 
 from spu_core.errors import TableError
-from spu_core.tables.column_types import ColumnType, guess_type
-from spu_core.tables.copies import copies_of, refuse_copies
-from spu_core.tables.findings import Finding, Severity
-from spu_core.tables.fingerprints import fingerprint
-from spu_core.tables.positives import check_positive_values, guess_positive_values, is_positive
+from spu_core.tables.leakage import copies_of, refuse_copies
+from spu_core.tables.profiles import TableProfile, profile_table
+from spu_core.tables.reading.files import schema_metadata
+from spu_core.tables.reading.report import Dialect, Finding, Reading, RejectedLine, Severity
+from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written
+from spu_core.tables.reading.values import ColumnType, guess_type, moment_bits
 from spu_core.tables.repeats import RepeatedRows, find_repeats
-from spu_core.tables.role_guesses import guess_roles
-from spu_core.tables.roles import SINGLE_ROLES, Role, check_role_changes, check_roles, parse_roles
-
-if TYPE_CHECKING:
-    from spu_core.tables.profiles import TableProfile
-    from spu_core.tables.reading import Reading
-    from spu_core.tables.written import Written
+from spu_core.tables.roles import (
+    SINGLE_ROLES,
+    Role,
+    check_positive_values,
+    check_role_changes,
+    check_roles,
+    guess_positive_values,
+    guess_roles,
+    is_positive,
+    parse_roles,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows with column roles; immutable, and `.frame` is never modified by anyone.
 
+    `Table.from_frame` and `read_table` make tables; both guess what is not given.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table.
+    frame : pandas.DataFrame
+        Rows; column names are distinct, non-empty text.
+    roles : mapping of column to Role
+        Role of every column.
+    types : mapping of column to ColumnType
+        Type of every column.
+    positive_values, truth_values : tuple, default ()
+        Values of the label and of the truth that mean positive; guessed where empty.
+    reading : Reading, optional
+        How the file was read.
+    findings : tuple of Finding, default ()
+        What was noticed.
+    written : mapping of column to Written, default {}
+        How cells stood in the file, where the type would write them differently.
+
+    Raises
+    ------
+    TableError
+        If names, roles or positive values are not valid.
+
+    Examples
+    --------
     >>> table = Table.from_frame(pd.DataFrame({"age": [31, 54, 47], "label": [0, 1, 0]}), name="people")
     >>> table.features, table.column_with("label"), table.positive_values
     (('age',), 'label', (1,))
@@ -228,20 +270,16 @@ class Table:
 
     def profile(self) -> TableProfile:
         """What each column holds, with findings and advice."""
-        from spu_core.tables.profiles import profile_table
-
         return profile_table(self)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Keep the table as one typed file, with its roles, reading and findings."""
-        from spu_core.tables.storage import write_table
 
         write_table(self, path)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
         """The table that `to_parquet` kept."""
-        from spu_core.tables.storage import read_stored
 
         return read_stored(path, cls)
 
@@ -316,3 +354,162 @@ def _check_columns(columns: list[Any]) -> None:
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise TableError(f"Two columns are called {twice!r}; rename one of them.")
+
+
+AnyTable = TypeVar("AnyTable", bound=Table)
+_KEY = b"spu_table"
+_SCHEMA = 2
+_LARGEST_NOTE = 32 * 1024**2
+
+
+def write_table(table: Table, path: str | os.PathLike[str]) -> None:
+    """Write the table; what stood at the path is replaced."""
+    texts = {f"{TEXT_COLUMN}{name}": how.texts for name, how in table.written.items() if how.texts is not None}
+    values = pa.Table.from_pandas(table.frame.assign(**texts), preserve_index=False)
+    note = json.dumps(_to_json(table), allow_nan=False, ensure_ascii=False).encode()
+    values = values.replace_schema_metadata({**(values.schema.metadata or {}), _KEY: note})
+    pq.write_table(values, path, compression="zstd")
+
+
+def read_stored(path: str | os.PathLike[str], kind: type[AnyTable]) -> AnyTable:
+    """Read a table that `write_table` wrote, as this kind of table; the note is parsed strictly."""
+    shown = os.fspath(path)
+    try:
+        with open(path, "rb") as stream:
+            metadata = schema_metadata(stream, str(shown))
+        frame = pq.read_table(path).to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{shown!r} cannot be read as a stored table: {str(error).splitlines()[0]}.") from error
+    if _KEY not in metadata:
+        raise TableError(f"{shown!r} was not written by Table.to_parquet; use read_table for other parquet files.")
+    return _from_json(_parse(metadata[_KEY], str(shown)), frame, str(shown), kind)
+
+
+def _to_json(table: Table) -> dict[str, Any]:
+    return {
+        "schema": _SCHEMA,
+        "name": table.name,
+        "roles": {name: role.value for name, role in table.roles.items()},
+        "types": {name: kind.value for name, kind in table.types.items()},
+        "positive_values": list(table.positive_values),
+        "truth_values": list(table.truth_values),
+        "reading": None if table.reading is None else asdict(table.reading),
+        "written": {name: [how.style, how.decimal, how.missing] for name, how in table.written.items()},
+        "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in table.findings],
+    }
+
+
+def _parse(note: bytes, shown: str) -> dict[str, Any]:
+    if len(note) > _LARGEST_NOTE:
+        raise TableError(f"{shown!r}: the note stored with the table has {len(note):,} bytes; it is refused.")
+    try:
+        parsed = json.loads(note, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
+    expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings", "written"}
+    if isinstance(parsed, dict) and parsed.get("schema") == 1:
+        parsed = {"written": {}, **parsed, "schema": _SCHEMA}
+    if not isinstance(parsed, dict) or set(parsed) != expected:
+        raise TableError(f"{shown!r}: the note stored with the table must have exactly the fields {sorted(expected)}.")
+    if parsed["schema"] != _SCHEMA:
+        raise TableError(f"{shown!r} was stored in schema {parsed['schema']!r}; this version reads {_SCHEMA}.")
+    return parsed
+
+
+def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str, kind: type[AnyTable]) -> AnyTable:
+    texts = {name for name in frame.columns if name.startswith(TEXT_COLUMN)}
+    try:
+        return kind(
+            name=_text(note["name"]),
+            frame=frame.drop(columns=texts) if texts else frame,
+            roles=note["roles"],
+            types=note["types"],
+            positive_values=tuple(note["positive_values"]),
+            truth_values=tuple(note["truth_values"]),
+            reading=None if note["reading"] is None else _reading(note["reading"]),
+            written={
+                name: _how_written(how, frame.get(f"{TEXT_COLUMN}{name}")) for name, how in note["written"].items()
+            },
+            findings=tuple(_exactly(Finding, item, lines=tuple(item["lines"])) for item in note["findings"]),
+        )
+    except TableError as error:
+        raise TableError(f"{shown!r}: the stored table contradicts itself. {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
+
+
+def _how_written(note: list[Any], texts: pd.Series | None) -> Written:
+    style, decimal, missing = map(_text, note)
+    return Written(texts, style, decimal, missing)
+
+
+def _reading(note: dict[str, Any]) -> Reading:
+    dialect = _exactly(Dialect, note["dialect"], missing=tuple(note["dialect"]["missing"]))
+    rejected = tuple(_exactly(RejectedLine, item) for item in note["rejected"])
+    return _exactly(Reading, note, dialect=dialect, rejected=rejected, preamble=tuple(note["preamble"]))
+
+
+def _exactly(kind: Any, note: dict[str, Any], **parsed: Any) -> Any:
+    """The dataclass from a note that has exactly its fields."""
+    names = {item.name for item in fields(kind)}
+    if set(note) != names:
+        raise TableError(f"A stored {kind.__name__} must have exactly the fields {sorted(names)}, got {sorted(note)}.")
+    return kind(**{**note, **parsed})
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TableError(f"The name of a stored table must be text, got {value!r}.")
+    return value
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise ValueError("a field is given twice")
+    return dict(pairs)
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is not a number")
+
+
+def fingerprint(frame: pd.DataFrame) -> str:
+    """sha256 over column names, kinds and values, in order.
+
+    >>> a = pd.DataFrame({"x": [1, 2], "c": ["u", "v"]})
+    >>> fingerprint(a) == fingerprint(a.astype({"c": "category"})), fingerprint(a) == fingerprint(a[::-1])
+    (True, False)
+    """
+    digest = hashlib.sha256(json.dumps([list(frame.columns), len(frame)]).encode())
+    for name in frame.columns:
+        values = frame[name]
+        digest.update(kind_of_values(values).encode())
+        digest.update(np.ascontiguousarray(column_bits(values)).data)
+    return digest.hexdigest()
+
+
+def kind_of_values(values: pd.Series) -> str:
+    """What a column holds, whatever form it is kept in."""
+    if kinds.is_bool_dtype(values.dtype):
+        return "boolean"
+    if kinds.is_datetime64_any_dtype(values.dtype):
+        return "datetime"
+    return "number" if kinds.is_numeric_dtype(values.dtype) else "text"
+
+
+def column_bits(values: pd.Series) -> np.ndarray:
+    """Bits of each cell that depend on nothing but the cell, so that parts of a column can follow each other."""
+    kind = kind_of_values(values)
+    if kind == "datetime":
+        return moment_bits(values)
+    if kind == "number" and isinstance(values.dtype, np.dtype):
+        # One bit pattern for every NaN and for both zeros.
+        return values.to_numpy() if values.dtype.kind in "iu" else _canonical(values.to_numpy())
+    return pd.util.hash_pandas_object(values, index=False).to_numpy()
+
+
+def _canonical(numbers: np.ndarray) -> np.ndarray:
+    numbers = numbers + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return numbers

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from spu_core.training.basis import Basis
-from spu_core.training.candidate import Candidate, TrainPlan, Tuning
+from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, why_not
 from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
-from spu_core.training.cross_fitting import cross_fit, iter_cross_fit
+from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
-from spu_core.training.estimate import TrainEstimate, advised_threads, estimate_training
-from spu_core.training.figures import Figure
-from spu_core.training.folds import Part, Split
+from spu_core.training.evaluation import EvaluationData
+from spu_core.training.figures import SoftLabelBenefit
+from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
-from spu_core.training.pairs import Pair
-from spu_core.training.parts import Here, Place
 from spu_core.training.progress import TrainingCancelled, TrainProgress
-from spu_core.training.refined import RefinedLabels, refine_soft_labels, with_refined
+from spu_core.training.refined import refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
-from spu_core.training.shortlist import SHORTLIST, methods_by_group, shortlist, why_not
-from spu_core.training.tuning import TuningReport, tune
-from spu_core.training.verdict import Verdict
+from spu_core.training.tuning import TuningReport
 from spu_core.training.views import (
     ReviewPoint,
     best_model,
@@ -32,7 +27,6 @@ from spu_core.training.views import (
     run_band,
     run_calibration,
     run_curve,
-    run_gains,
     segment_intervals,
     segment_table,
     segment_values,
@@ -43,35 +37,29 @@ from spu_core.training.views import (
 
 __all__ = [
     "SHORTLIST",
-    "Basis",
     "Candidate",
     "Comparison",
     "EarlyStopping",
-    "Figure",
+    "EvaluationData",
+    "Executor",
     "FittedCandidate",
-    "Here",
-    "Pair",
-    "Part",
-    "Place",
-    "RefinedLabels",
+    "FoldAssignment",
+    "LocalExecutor",
     "ReviewPoint",
     "Run",
     "RunMetrics",
-    "Split",
+    "SoftLabelBenefit",
     "TrainConfig",
-    "TrainEstimate",
     "TrainPlan",
     "TrainProgress",
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
-    "Verdict",
-    "advised_threads",
     "best_model",
     "ceiling_curve",
     "compare_runs",
     "cross_fit",
-    "estimate_training",
+    "estimate_class_prior",
     "finite_point",
     "gain_importance",
     "iter_cross_fit",
@@ -85,17 +73,14 @@ __all__ = [
     "run_band",
     "run_calibration",
     "run_curve",
-    "run_gains",
     "runs_on",
     "segment_intervals",
     "segment_table",
     "segment_values",
     "shap_values",
-    "shortlist",
     "sketch",
     "soft_sum",
     "suggested_model",
-    "tune",
     "why_not",
     "with_refined",
 ]

@@ -1,17 +1,18 @@
-"""A candidate: a method with its settings, under a name; and the plan that trains several of them."""
+"""Candidates: a method with its settings under a name, plans of several, and which to begin with on a table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
 from spu_core.checks import check_choice, check_number
 from spu_core.errors import TrainingError
-from spu_core.models import Method, method
-from spu_core.training.config import TrainConfig, check_whole
-from spu_core.training.strict import from_fields, read_object, to_fields, write_json
+from spu_core.models import METHODS, Method, Need, method
+from spu_core.tables import Table, TableFolder
+from spu_core.training.config import TrainConfig, check_whole, from_fields, read_object, to_fields, write_json
 
 OBJECTIVES = ("auc_spu", "known_positive_auc")
 SCHEMA = 1
@@ -19,8 +20,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning:
-    """Search the settings of a candidate anew inside every training part, so that no row is judged by a model that
-    was chosen on it.
+    """Search the settings of a candidate inside every training part, so that no row is judged by a model that was
+    chosen on it.
 
     `ranges` narrows or adds settings, e.g. `{"num_leaves": (4, 64)}`. `seconds` bounds each search; a search that
     it cut is marked, since it cannot be repeated to the bit.
@@ -41,7 +42,7 @@ class Tuning:
         object.__setattr__(self, "ranges", MappingProxyType(_check_ranges(self.ranges)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping cannot travel to a worker process; plain fields can.
+        # A read-only mapping cannot be pickled for a worker process; plain fields can.
         return from_fields, (Tuning, to_fields(self), "tuning")
 
     def __hash__(self) -> int:
@@ -50,11 +51,29 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method of METHODS with the settings that differ from its defaults.
+    """A method of `METHODS` with the settings that differ from its defaults.
 
-    `without_rules` hides the rules from it: the soft label of an unlabelled row is 0. The same candidate with and
-    without rules is the plainest evidence of what the rules are worth.
+    Parameters
+    ----------
+    method : str
+        Key of the method.
+    settings : mapping
+        Settings that differ from the defaults of the method.
+    name : str
+        Name in the leaderboard; made from the method if not given.
+    tuning : Tuning, optional
+        How to search for better settings; by default there is no search.
+    without_rules : bool, default False
+        Hide the rules from the candidate: the soft label of an unlabelled row is 0. The same candidate with and without
+        rules shows best what the rules are worth.
 
+    Raises
+    ------
+    TrainingError
+        If there is no such method, or a setting is not allowed.
+
+    Examples
+    --------
     >>> Candidate("lightgbm", {"rounds": 50})
     Candidate(method='lightgbm', settings={'rounds': 50}, name='lightgbm')
     >>> Candidate("lightgbn")
@@ -183,3 +202,51 @@ def _check_ranges(ranges: Any) -> dict[str, tuple[float, float]]:
             raise TrainingError(f"tuning.ranges of {name!r} must rise from low to high, got {bounds!r}.")
         checked[str(name)] = (bounds[0], bounds[1])
     return checked
+
+
+# The recommended default, the paper's method, and baselines to compare both with.
+SHORTLIST = ("fused", "lightgbm", "labeled_vs_rest", "elkan_noto", "rule_score")
+
+_LACKING = {
+    Need.LABELS: "It learns from confirmed positives, and this table has none: choose the label column on the data.",
+    Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: define rules first.",
+    Need.RULE_SCORE: "It uses what the rules say of each row, and there are no rules yet.",
+    Need.TRUTH: "It learns from the truth, and this table has no column with that role.",
+}
+
+
+def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str | None:
+    """Why a method cannot be trained on this table; None where it can.
+
+    `has_beliefs` says whether rules, or a column of soft labels, say anything about the unlabelled rows.
+
+    >>> import pandas as pd
+    >>> table = Table.from_frame(pd.DataFrame({"age": [30, 40], "label": [1, 0]}))
+    >>> why_not("labeled_vs_rest", table, has_beliefs=False)
+    >>> why_not("rule_score", table, has_beliefs=False)
+    'It uses what the rules say of each row, and there are no rules yet.'
+    """
+    given = {
+        Need.LABELS: bool(table.is_labeled.any()),
+        Need.SOFT_LABELS: has_beliefs,
+        Need.RULE_SCORE: has_beliefs,
+        Need.TRUTH: table.truth is not None,
+        Need.PRIOR: True,  # it is estimated where nobody gives one
+    }
+    lacking = next((need for need in method(key).needs if not given[need]), None)
+    if lacking is not None:
+        return _LACKING[lacking]
+    if key == "cnn" and find_spec("torch") is None:
+        return "It needs PyTorch, which is not installed here: pip install 'spu-studio[vision]'."
+    return None
+
+
+def methods_by_group() -> dict[str, tuple[str, ...]]:
+    """All methods by group, those of SHORTLIST first.
+
+    >>> methods_by_group()["ours"]
+    ('fused', 'two_stage', 'soft_bagging')
+    """
+    ranked = sorted(METHODS, key=lambda key: SHORTLIST.index(key) if key in SHORTLIST else len(SHORTLIST))
+    groups = dict.fromkeys(METHODS[key].group for key in ranked)
+    return {group: tuple(key for key in ranked if METHODS[key].group == group) for group in groups}

@@ -13,28 +13,35 @@ from spu_core.checks import check_countable
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
-from spu_core.training.figures import WITHOUT_TRUTH, WORDS, Figure, disagreements, figure_of
+from spu_core.training.figures import (
+    WITHOUT_TRUTH,
+    WORDS,
+    Figure,
+    SoftLabelBenefit,
+    disagreements,
+    figure_of,
+    soft_label_benefit,
+)
 from spu_core.training.judging import BUILT_FROM_IT
-from spu_core.training.pairs import Pair, among_best, simultaneous_intervals
-from spu_core.training.refined import RefinedLabels, with_refined
+from spu_core.training.pairs import PairedDifference, among_best, simultaneous_intervals
+from spu_core.training.refined import with_refined
 from spu_core.training.run import Run
-from spu_core.training.verdict import Verdict, verdict
 
-# The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to choose.
+# The rules alone are best on the S that they made, and an oracle has seen the truth: neither is a model to choose.
 NOT_MODELS = ("rule_score", "oracle")
 PAIRS_NOTE = (
     "p-values concern these fitted models, take the soft labels as given, allow for training rows that folds share, "
     "and are corrected by Holm's method."
 )
 FOLD_MODELS_NOTE = (
-    "Figures and intervals speak of the models of the folds. The exported model is trained on all rows, and its own "
+    "Figures and intervals are about the models of the folds. The exported model is trained on all rows, and its own "
     "AUC_SPU on new rows can lie outside the interval more often than the level says."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What can be said about several runs that are judged by one S on the same rows.
+    """Several runs that are judged by one S on the same rows.
 
     `among_best` names the models that cannot be excluded from having the highest AUC_SPU, and `auc_spu` holds intervals
     that are valid for all models at once, so also for the best of them; the rules alone and an oracle are no models
@@ -46,12 +53,12 @@ class Comparison:
     figures: dict[str, Figure]
     among_best: tuple[str, ...]
     auc_spu: dict[str, Interval]
-    verdict: Verdict
+    verdict: SoftLabelBenefit
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[PairedDifference, ...]:
         """Paired differences in AUC_SPU, all pairs."""
         return self.figures["auc_spu"].pairs
 
@@ -67,7 +74,7 @@ class Comparison:
 
     @property
     def headline(self) -> str | None:
-        """What must be said before anything else: that models are worse than chance; None where none is."""
+        """The most important message: which models are worse than chance; None where none is."""
         return _headline(self.runs)
 
     @property
@@ -87,8 +94,43 @@ class Comparison:
         return pd.DataFrame([_pair_row(pair) for pair in self.pairs], columns=_PAIR_COLUMNS)
 
 
-def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -> Comparison:
-    """Compare runs of one table; runs judged by different soft labels are refused (see `runs_on`)."""
+def compare_runs(runs: Sequence[Run], *, refined: SoftLabels | None = None) -> Comparison:
+    """Compare runs of one table that are judged by the same soft labels.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs with different names; those that failed come last in the leaderboard.
+    refined : SoftLabels, optional
+        The result of `refine_soft_labels`, to add AUC_SPU on refined soft labels.
+
+    Returns
+    -------
+    Comparison
+        Leaderboard, paired differences, and whether the soft labels help.
+
+    Raises
+    ------
+    TrainingError
+        If there is no finished run, two runs have the same name, or runs have different rows, folds or soft labels;
+        `runs_on` judges such runs by one S.
+
+    Examples
+    --------
+    >>> from spu_core.training import Candidate, EvaluationData, TrainConfig
+    >>> rng = np.random.default_rng(0)
+    >>> score, belief = rng.random(300), rng.random(300)
+    >>> data = EvaluationData(belief, belief > 0.9, belief, np.arange(300) % 3, np.ones(300, dtype=bool))
+    >>> runs = [
+    ...     Run(key, Candidate(key), TrainConfig(), data, score=value).judged_by(data)
+    ...     for key, value in (("lightgbm", score + belief), ("logistic", score))
+    ... ]
+    >>> comparison = compare_runs(runs)
+    >>> comparison.best.name, comparison.among_best
+    ('lightgbm', ('lightgbm',))
+    >>> comparison.leaderboard[["name", "auc_spu"]].round(2).to_dict("list")
+    {'name': ['lightgbm', 'logistic'], 'auc_spu': [0.71, 0.51]}
+    """
     _check_comparable(runs)
     if refined is not None:
         runs = with_refined(runs, refined)
@@ -96,17 +138,17 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
     failed = [run for run in runs if run.metrics is None]
     if not finished:
         raise TrainingError(f"No candidate was trained, so there is nothing to compare: {failed[0].error}")
-    basis = finished[0].basis
-    figures = {key: figure_of(key, finished, basis) for key in (*WITHOUT_TRUTH, "true_auc")}
+    evaluation = finished[0].evaluation
+    figures = {key: figure_of(key, finished, evaluation) for key in (*WITHOUT_TRUTH, "true_auc")}
     aucs = figures["auc_spu"].aucs
     models = {run.name: aucs[run.name] for run in finished if run.candidate.method not in NOT_MODELS}
     worse = _below_chance(finished)
     return Comparison(
         runs=(*finished, *failed),
         figures=figures,
-        among_best=among_best({name: auc for name, auc in models.items() if name not in worse}, basis.level),
-        auc_spu=simultaneous_intervals(models, basis.level),
-        verdict=verdict(finished, figures),
+        among_best=among_best({name: auc for name, auc in models.items() if name not in worse}, evaluation.level),
+        auc_spu=simultaneous_intervals(models, evaluation.level),
+        verdict=soft_label_benefit(finished, figures),
         disagreements=disagreements([figures[key] for key in WITHOUT_TRUTH]),
         notes=_notes(finished, figures, len(models)),
     )
@@ -114,7 +156,7 @@ def compare_runs(runs: Sequence[Run], *, refined: RefinedLabels | None = None) -
 
 def runs_on(runs: Sequence[Run], soft_labels: SoftLabels) -> list[Run]:
     """The same scores judged by one S that the analyst chooses, whatever S each run was trained on."""
-    if isinstance(soft_labels, RefinedLabels):
+    if soft_labels.is_refined:
         raise TrainingError(
             "Refined soft labels are no S to rank by, since fused was built from them; "
             "use compare_runs(runs, refined=…)."
@@ -126,11 +168,11 @@ def runs_on(runs: Sequence[Run], soft_labels: SoftLabels) -> list[Run]:
                 f"{run.name!r} has scores of {run.fold.size:,} rows, but there are {value.size:,} soft labels; "
                 "only runs of the same table can be judged together."
             )
-        check_countable(value[run.basis.judged])
+        check_countable(value[run.evaluation.judged])
     rule_score = np.asarray(soft_labels.rule_score, dtype=np.float64)
     labels = np.asarray(soft_labels.is_labeled, dtype=bool)
     changes: dict[str, Any] = {"soft_label": value, "rule_score": rule_score, "is_labeled": labels}
-    return [run.judged_by(replace(run.basis, **changes)) for run in runs]
+    return [run.judged_by(replace(run.evaluation, **changes)) for run in runs]
 
 
 def _check_comparable(runs: Sequence[Run]) -> None:
@@ -139,7 +181,7 @@ def _check_comparable(runs: Sequence[Run]) -> None:
     names = [run.name for run in runs]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise TrainingError(f"Two runs are called {twice!r}; rename one, so that the table can tell them apart.")
+        raise TrainingError(f"Two runs are called {twice!r}; rename one.")
     first = runs[0]
     for run in runs[1:]:
         if run.fold.size != first.fold.size:
@@ -147,7 +189,7 @@ def _check_comparable(runs: Sequence[Run]) -> None:
                 f"{run.name!r} scores {run.fold.size:,} rows and {first.name!r} {first.fold.size:,}; "
                 "only runs of the same table can be compared."
             )
-        if not run.basis.same_as(first.basis):
+        if not run.evaluation.same_as(first.evaluation):
             raise TrainingError(
                 f"{run.name!r} and {first.name!r} are judged by different soft labels or rows, and AUC_SPU on "
                 "different soft labels must not be ranked: choose one S and use runs_on(runs, soft_labels)."
@@ -163,7 +205,7 @@ def _minus_auc(run: Run) -> float:
 
 def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> tuple[str, ...]:
     headline = _headline(finished)
-    notes = [*([headline] if headline else []), *finished[0].basis.data_notes, FOLD_MODELS_NOTE]
+    notes = [*([headline] if headline else []), *finished[0].evaluation.data_notes, FOLD_MODELS_NOTE]
     if len(finished) > 1:
         notes.append(PAIRS_NOTE)
     if models > 1:
@@ -191,9 +233,12 @@ def _headline(runs: Sequence[Run]) -> str | None:
     shown = f"{figure} {low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{figure} {low:.2f} to {high:.2f}"
     names, verb = ", ".join(map(repr, worse)), "is" if len(worse) == 1 else "are"
     who = "No model is better" if len(worse) == len(models) else f"{names} {verb} worse"
+    others = [metrics.deciding[1] for name, metrics in models.items() if name not in worse]
+    is_open = bool(others) and not any(found.low > 0.5 for found in others)
+    rest = " No other model is clearly better than chance." if is_open else ""
     return (
-        f"{who} than chance: positives are ranked below other rows on the judged rows ({shown}). The rows may have "
-        "changed over time, or a rule or the label points the wrong way. Such a model is never suggested."
+        f"{who} than chance: positives are ranked below other rows on the judged rows ({shown}).{rest} The rows may "
+        "have changed over time, or a rule or the label points the wrong way. Such a model is never suggested."
     )
 
 
@@ -249,7 +294,7 @@ def _figures_row(run: Run, figures: dict[str, Figure]) -> dict[str, Any]:
     return row
 
 
-def _pair_row(pair: Pair) -> tuple[Any, ...]:
+def _pair_row(pair: PairedDifference) -> tuple[Any, ...]:
     found = pair.difference
     bounds = (found.estimate, found.low, found.high, found.standard_error)
     return (pair.first, pair.second, *bounds, found.p_value, pair.p_holm, pair.can_be_told_apart, found.warning)

@@ -1,14 +1,19 @@
-"""Everything that decides a training run, as one frozen value; two equal configs give equal scores."""
+"""The training config: everything that decides how candidates are trained; equal configs give equal scores.
+
+The functions at the end turn frozen values into JSON and back; unknown fields are refused.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeVar
 
 from spu_core.checks import check_choice, check_share
-from spu_core.errors import TrainingError
-from spu_core.training.strict import from_fields, read_object, to_fields, write_json
+from spu_core.errors import TrainingError, nearest_hint
+from spu_core.rules.strict_json import parse_json
 
 RULE_COLUMNS = ("by method", "dropped", "kept")
 STOP_ON = ("soft_log_loss", "auc_spu")
@@ -16,7 +21,7 @@ STOP_ON = ("soft_log_loss", "auc_spu")
 
 @dataclass(frozen=True, kw_only=True)
 class EarlyStopping:
-    """Stop growing a model when an inner split of the training rows says so.
+    """Stop growing a model by the loss on an inner split of the training rows.
 
     `share` of the rows of each training part is set aside; the model stops when `on` has not improved there for
     `patience` rounds, and keeps its best round. Methods that fit several models or have no rounds are not stopped.
@@ -38,14 +43,43 @@ class EarlyStopping:
 class TrainConfig:
     """How candidates are trained and judged.
 
-    `hold_out` is a random share of rows kept out of folds and leaderboard. `out_of_time` is the share of the latest
-    rows: models learn from the earlier ones, and the leaderboard counts the later ones only. `rule_columns` keeps or
-    drops the columns that rules read ("by method": dropped for soft-label methods, kept for baselines). Columns that
-    are not named come from the roles of the table. `review_budget` is a share of rows (float) or a count (int).
-    `rules_chose_checks` says that the rules decided who was checked, so that known positives follow the rules;
-    `random_check_column` marks rows that were checked at random, which mends it. `beliefs_from_labels` says that the
-    beliefs of the rules were taken from labels or checks.
+    Parameters
+    ----------
+    folds : int, default 5
+        Number of folds, at least 2.
+    seed : int, default 0
+        Start of the random numbers; equal seeds give equal scores to the bit.
+    hold_out : float, default 0
+        Random share of rows that is kept out of folds and leaderboard.
+    out_of_time : float, default 0
+        Share of the latest rows: models learn from the earlier rows, and the leaderboard counts only the latest.
+    group_column, time_column : str, optional
+        Columns that say which rows belong together and when a row happened; by default those with the roles GROUP and
+        TIME.
+    early_stopping : EarlyStopping, optional
+        When to stop growing a model; by default models grow in full.
+    rule_columns : {"by method", "dropped", "kept"}
+        Whether models learn from the columns that rules read. "by method": soft-label methods do not, baselines do.
+    threads : int, default 2
+        Processor threads of a fit.
+    review_budget : float or int, default 0.02
+        How many rows can be reviewed: a share of them (float) or a count (int).
+    level : float, default 0.95
+        Level of confidence intervals.
+    rules_chose_checks : bool, default False
+        The rules decided which rows were checked, so confirmed positives follow the rules.
+    beliefs_from_labels : bool, default False
+        The beliefs of the rules were taken from labels or checks.
+    random_check_column : str, optional
+        Column that marks rows which were checked at random; known-positive AUC is then computed on these.
 
+    Raises
+    ------
+    TrainingError
+        If a value is not allowed.
+
+    Examples
+    --------
     >>> TrainConfig(folds=1)
     Traceback (most recent call last):
     spu_core.errors.TrainingError: folds must be a whole number of at least 2, got 1.
@@ -138,3 +172,49 @@ def _need_object(fields: Any) -> Any:
     if not isinstance(fields, dict):
         raise TrainingError(f"The training config must be an object with named fields, got {type(fields).__name__}.")
     return fields
+
+
+Value = TypeVar("Value")
+
+
+def to_fields(value: Any) -> dict[str, Any]:
+    """A frozen value as plain dictionaries, lists and numbers."""
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+
+
+def from_fields(cls: type[Value], given: Any, what: str) -> Value:
+    """The value of named fields; its own checks refuse what is not allowed."""
+    if not isinstance(given, Mapping):
+        raise TrainingError(f"{what} must be an object with named fields, got {type(given).__name__}.")
+    known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise TrainingError(f"{what} has no field {name!r}. {nearest_hint(str(name), known)}")
+    try:
+        return cls(**given)
+    except TypeError:
+        needed = ", ".join(repr(field.name) for field in fields(cls))  # type: ignore[arg-type]
+        raise TrainingError(f"{what} lacks a field; it has {needed}.") from None
+
+
+def read_object(text: str | bytes, what: str) -> dict[str, Any]:
+    """The object that a JSON text describes."""
+    found = parse_json(text, what=what, error=TrainingError)
+    if not isinstance(found, dict):
+        raise TrainingError(f"{what} must be an object with named fields, got {type(found).__name__}.")
+    return found
+
+
+def write_json(value: Any) -> str:
+    """Readable JSON with a stable order of keys."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return to_fields(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return value.item() if hasattr(value, "item") else value

@@ -3,22 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from spu_core.errors import EngineError, SpuError
-from spu_core.labels import SoftLabels
-from spu_core.labels.belief_suggestions import labels_follow_rules
+from spu_core.errors import AssumptionError, EngineError, SpuError, TrainingError
+from spu_core.labels import SoftLabels, soft_labels_for
+from spu_core.rules import FittedRules
 from spu_core.tables import Table, TableFolder
-from spu_core.training.basis import FOLLOWS_RULES, FROM_LABELS, Basis
+from spu_core.theory.prior import PriorEstimate, estimate_prior
 from spu_core.training.candidate import Candidate, named_apart
 from spu_core.training.config import TrainConfig
-from spu_core.training.folds import Split
-from spu_core.training.parts import Fits, Here, PartFit, Place
-from spu_core.training.progress import Reporter, TrainingCancelled, TrainProgress
-from spu_core.training.rows import TrainingRows, analyst_value
-from spu_core.training.run import Run
+from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, EvaluationData
+from spu_core.training.fitting import CandidateFitter, FoldFit, fit_fold
+from spu_core.training.folds import FoldAssignment
+from spu_core.training.progress import ProgressRange, Reporter, TrainingCancelled, TrainProgress
+from spu_core.training.rows import PreparedData, prepare_rows
+from spu_core.training.run import FittedCandidate, Run
+
+MOST_ROWS_FOR_PRIOR = 20_000
+
+Fits: TypeAlias = Callable[[Candidate, Reporter], Iterator[FoldFit]]
+"""The fits of one candidate, in the order of the folds; each is done when it is asked for."""
+
+
+class Executor(Protocol):
+    """Where a training is done. `holds_rows` says whether methods that read all rows at once can work there."""
+
+    holds_rows: bool
+
+    def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
+        """The soft labels that rules give every row."""
+
+    def prepare(
+        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
+    ) -> PreparedData:
+        """Encode the rows, and make the folds."""
+
+    def fits(self, data: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+        """Accept all candidates, before the first one is asked for."""
+
+    def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
+        """The candidate of a run, fitted on all rows."""
+
+
+class LocalExecutor:
+    """One fit after the other, in this process."""
+
+    holds_rows = True
+
+    def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
+        return soft_labels_for(table, rules)
+
+    def prepare(
+        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
+    ) -> PreparedData:
+        return prepare_rows(table, soft_labels, config, split)
+
+    def fits(self, data: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+        folds = list(data.split.folds())
+        spans = [ProgressRange().part(place, len(folds)) for place in range(len(folds))]
+
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[FoldFit]:
+            fitter = CandidateFitter(candidate, config, reporter)
+            return map(partial(fit_fold, fitter, data.rows_for(candidate)), spans, folds)
+
+        return fits
+
+    def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
+        return run.fit_all(on_progress=on_progress)
 
 
 def cross_fit(
@@ -27,13 +82,56 @@ def cross_fit(
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
     *,
-    split: Split | None = None,
+    split: FoldAssignment | None = None,
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> list[Run]:
-    """Train all candidates on the same folds; one that fails becomes a run with an `error`.
+    """Train candidates on the same folds, so that every row is scored by a model that never saw it.
 
-    When `should_stop()` says so, `TrainingCancelled` is raised; its `.runs` are those finished before.
+    Parameters
+    ----------
+    table : Table or TableFolder
+        The rows: `Table.from_frame(frame)`, `read_table(path)` or `open_folder(path)`.
+    soft_labels : SoftLabels
+        A soft label for each row: `soft_labels_for(table, rules)`, or `SoftLabels.from_values(values, is_labeled)`.
+    candidates : iterable of Candidate or str
+        What to train: keys of `METHODS`, or `Candidate` for a method with other settings.
+    config : TrainConfig, optional
+        Folds, seed, early stopping and the like; the defaults of `TrainConfig` if not given.
+    split : FoldAssignment, optional
+        The fold of each row; made from `config` if not given.
+    on_progress : callable, optional
+        Called with a `TrainProgress` after every round. An exception that it raises ends the training.
+    should_stop : callable, optional
+        Asked after every round; True cancels the training.
+
+    Returns
+    -------
+    list of Run
+        One run per candidate, in the given order. A candidate that fails becomes a run with an `error`, and the others
+        go on.
+
+    Raises
+    ------
+    TrainingError
+        If an argument has the wrong type, or table, soft labels and config do not fit together.
+    TrainingCancelled
+        If `should_stop` returned True; its `runs` are those that were finished before.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pd.DataFrame({"age": rng.integers(20, 80, 200), "gain": rng.random(200)})
+    >>> frame["label"] = ((frame["gain"] > 0.8) & (rng.random(200) < 0.5)).astype(int)
+    >>> table = Table.from_frame(frame)
+    >>> soft_labels = SoftLabels.from_values(np.where(frame["gain"] > 0.6, 0.5, 0.1), table.is_labeled)
+    >>> runs = cross_fit(table, soft_labels, ["lightgbm", "labeled_vs_rest"], TrainConfig(folds=3))
+    >>> [(run.name, run.score.size) for run in runs]
+    [('lightgbm', 200), ('labeled_vs_rest', 200)]
+    >>> cross_fit(frame, soft_labels, ["lightgbm"])
+    Traceback (most recent call last):
+    spu_core.errors.TrainingError: The table must be a Table or TableFolder, got DataFrame; use Table.from_frame(frame).
     """
     runs: list[Run] = []
     stream = iter_cross_fit(
@@ -53,91 +151,127 @@ def iter_cross_fit(
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
     *,
-    split: Split | None = None,
+    split: FoldAssignment | None = None,
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
-    place: Place | None = None,
+    executor: Executor | None = None,
 ) -> Iterator[Run]:
-    """The same, each run as soon as it is finished; `place` decides where the fits are done (here, one by one)."""
-    config, listed, place = config or TrainConfig(), named_apart(candidates), place or Here()
-    rows = place.prepare(table, soft_labels, config, split)
-    work = _Work(rows, basis_of(rows, soft_labels, config), config, getattr(soft_labels, "is_refined", False))
-    parts = len(list(rows.split.parts()))
-    reporter = Reporter([candidate.name for candidate in listed], parts, on_progress, should_stop)
-    return _runs(work, listed, reporter, place.fits(rows, listed, config))
+    """`cross_fit`, but each run is given as soon as it is finished; `executor` decides where the fits are done."""
+    _check_arguments(table, soft_labels, config, split)
+    config, listed, executor = config or TrainConfig(), named_apart(candidates), executor or LocalExecutor()
+    data = executor.prepare(table, soft_labels, config, split)
+    start = Run(
+        name="",
+        candidate=listed[0],
+        config=config,
+        evaluation=evaluation_of(data, soft_labels, config),
+        trained_on_refined=soft_labels.is_refined,
+        data=data,
+    )
+    folds = len(list(data.split.folds()))
+    reporter = Reporter([candidate.name for candidate in listed], folds, on_progress, should_stop)
+    return _runs(start, listed, reporter, executor.fits(data, listed, config))
 
 
-def basis_of(rows: TrainingRows, soft_labels: SoftLabels, config: TrainConfig) -> Basis:
+def evaluation_of(data: PreparedData, soft_labels: SoftLabels, config: TrainConfig) -> EvaluationData:
     """What runs on these rows are judged by: the analyst's S, also where they learn from refined S."""
-    evidence = rows.evidence
-    assert evidence.rule_score is not None
-    return Basis(
-        soft_label=analyst_value(soft_labels),
-        is_labeled=evidence.is_labeled,
-        rule_score=evidence.rule_score,
-        fold=rows.split.fold,
-        judged=rows.split.judged,
-        truth=evidence.truth,
-        weight=evidence.weight,
-        groups=evidence.groups,
-        refined=evidence.soft_label if getattr(soft_labels, "is_refined", False) else None,
-        randomly_checked=rows.randomly_checked,
+    rows = data.rows
+    assert rows.rule_score is not None
+    return EvaluationData(
+        soft_label=np.asarray(soft_labels.of_analyst, dtype=np.float64),
+        is_labeled=rows.is_labeled,
+        rule_score=rows.rule_score,
+        fold=data.split.fold,
+        judged=data.split.judged,
+        truth=rows.truth,
+        weight=rows.weight,
+        groups=rows.groups,
+        refined=rows.soft_label if soft_labels.is_refined else None,
+        randomly_checked=data.randomly_checked,
         labels_note=_labels_note(soft_labels, config),
-        data_notes=rows.notes,
+        data_notes=data.notes,
         budget=config.review_budget,
         level=config.level,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Work:
-    """What all candidates of one call share."""
+def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR, seed: int = 0) -> PriorEstimate:
+    """A range for the share of positives before anything is trained, from at most `most_rows` rows drawn at random.
 
-    rows: TrainingRows
-    basis: Basis
-    config: TrainConfig
-    on_refined: bool
+    A model of labelled rows against the rest is cross-fitted, and the prior is estimated from its scores. The upper end
+    of the range assumes that confirmed positives are a random sample of all positives, and is far too high where
+    positives and negatives look alike; see `estimate_prior`.
+    """
+    labeled = int(np.count_nonzero(table.is_labeled))
+    if not 0 < labeled < len(table):
+        raise AssumptionError(
+            f"To estimate the share of positives some rows must be confirmed and some not; {labeled:,} of "
+            f"{len(table):,} are confirmed."
+        )
+    part = _drawn(table, most_rows, seed)
+    labels = SoftLabels.from_values(part.is_labeled.astype(np.float64), part.is_labeled)
+    run = cross_fit(part, labels, ["labeled_vs_rest"], TrainConfig(folds=3, seed=seed))[0]
+    if run.error:
+        raise TrainingError(f"The share of positives cannot be estimated: {run.error}")
+    return estimate_prior(part.is_labeled, run.score, seed=seed)
 
 
-def _runs(work: _Work, candidates: tuple[Candidate, ...], reporter: Reporter, fits: Fits) -> Iterator[Run]:
+def _runs(start: Run, candidates: tuple[Candidate, ...], reporter: Reporter, fits: Fits) -> Iterator[Run]:
+    """The run of each candidate; `start` holds what they have in common."""
     for place, candidate in enumerate(candidates):
         reporter.begin(place)
+        run = replace(start, name=candidate.name, candidate=candidate)
         try:
-            run = _cross_fit_one(work, candidate, fits(candidate, reporter))
+            run = _judged(run, list(fits(candidate, reporter)))
         except EngineError:
-            raise  # the place has failed, not the candidate
+            raise  # the executor has failed, not the candidate
         except Exception as problem:
-            # A failing library must not cost the other candidates; what the caller raised is not a failure.
+            # What the caller raised (to cancel, say) ends the training; a failing library ends only this candidate.
             if reporter.raised is not None:
                 raise reporter.raised from None
-            run = Run(candidate.name, candidate, work.config, work.basis, error=_words(problem), rows=work.rows)
+            run = replace(run, error=_reason(problem))
         yield replace(run, seconds=reporter.finish())
 
 
-def _cross_fit_one(work: _Work, candidate: Candidate, fits: Iterable[PartFit]) -> Run:
-    done = list(fits)
-    score = np.empty(work.rows.split.fold.size)
-    for part, fit in zip(work.rows.split.parts(), done, strict=True):
-        score[part.score] = fit.score
+def _judged(run: Run, fits: list[FoldFit]) -> Run:
+    """The run with the scores and figures of its fits."""
+    split = run.need_data().split
+    score = np.empty(split.fold.size)
+    for fold, fit in zip(split.folds(), fits, strict=True):
+        score[fold.score] = fit.score
     score.setflags(write=False)
-    run = Run(
-        name=candidate.name,
-        candidate=candidate,
-        config=work.config,
-        basis=work.basis,
+    run = replace(
+        run,
         score=score,
-        learning_curve=tuple(fit.losses for fit in done if fit.losses),
-        rounds=tuple(fit.rounds for fit in done if fit.rounds is not None),
-        tunings=tuple(fit.tuning for fit in done if fit.tuning is not None),
-        selections=tuple(fit.selection for fit in done if fit.selection is not None),
-        trained_on_refined=work.on_refined,
-        rows=work.rows,
+        learning_curve=tuple(fit.losses for fit in fits if fit.losses),
+        rounds=tuple(fit.rounds for fit in fits if fit.rounds is not None),
+        tunings=tuple(fit.tuning for fit in fits if fit.tuning is not None),
+        selections=tuple(fit.selection for fit in fits if fit.selection is not None),
     )
-    return run.judged_by(work.basis)
+    return run.judged_by(run.evaluation)
 
 
-def _words(problem: Exception) -> str:
-    """Our own errors speak for themselves; others are named."""
+def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> None:
+    """Refuse what is no table, soft labels, config or split, and say how to make one."""
+    wanted = (
+        ("table", table, (Table, TableFolder), "a Table or TableFolder", "use Table.from_frame(frame)"),
+        (
+            "soft labels",
+            soft_labels,
+            SoftLabels,
+            "SoftLabels",
+            "use soft_labels_for(table, rules), or SoftLabels.from_values(values, is_labeled)",
+        ),
+        ("config", config, (TrainConfig, type(None)), "a TrainConfig", "use TrainConfig(folds=5)"),
+        ("split", split, (FoldAssignment, type(None)), "a FoldAssignment", "use FoldAssignment(fold)"),
+    )
+    for name, value, kind, kind_name, hint in wanted:
+        if not isinstance(value, kind):
+            raise TrainingError(f"The {name} must be {kind_name}, got {type(value).__name__}; {hint}.")
+
+
+def _reason(problem: Exception) -> str:
+    """Why a candidate failed: the sentence of our own errors, the type and message of others."""
     if isinstance(problem, SpuError):
         return str(problem)
     if isinstance(problem, MemoryError):
@@ -146,9 +280,13 @@ def _words(problem: Exception) -> str:
 
 
 def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:
-    matrix = getattr(soft_labels, "matrix", None)
-    follows = getattr(soft_labels, "labels_follow_rules", False)
-    follows = follows or (matrix is not None and labels_follow_rules(matrix, np.asarray(soft_labels.is_labeled)))
-    if config.rules_chose_checks or follows:
+    if config.rules_chose_checks or soft_labels.labels_chosen_by_rules:
         return FOLLOWS_RULES
     return FROM_LABELS if config.beliefs_from_labels else None
+
+
+def _drawn(table: Table, most_rows: int, seed: int) -> Table:
+    if len(table) <= most_rows:
+        return table
+    rows = np.sort(np.random.default_rng(seed).choice(len(table), most_rows, replace=False))
+    return table.only(rows)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from spu_core.errors import TrainingError
 from spu_core.metrics import auc_spu_score
-from spu_core.models import Features, Model, SoftLearner
+from spu_core.models import Features, Model, SoftLightGBM, SoftXGBoost
+from spu_core.models.model import WithRuleScoreModel
 from spu_core.training.config import check_whole
-from spu_core.training.fitting import Fitter
-from spu_core.training.folds import Part
-from spu_core.training.progress import Reporter, Span, TrainProgress
-from spu_core.training.run import FittedCandidate, Run, evidence_for
+from spu_core.training.fitting import CandidateFitter
+from spu_core.training.folds import Fold
+from spu_core.training.progress import ProgressRange, Reporter, TrainProgress
+from spu_core.training.run import FittedCandidate, Run
 
 RULE_SCORE = "rule score"
+BoostedTrees: TypeAlias = SoftLightGBM | SoftXGBoost
 
 
 def permutation_importance(
@@ -31,20 +33,35 @@ def permutation_importance(
 ) -> pd.DataFrame:
     """How far AUC_SPU falls when a column is shuffled among rows the model has not seen.
 
-    Some `folds` (None: all) are trained again as they were. Columns: `column`, `importance` (mean fall), `spread`
-    (standard deviation over shuffles), largest first. Columns that go together can stand in for each other, so each
-    may look unimportant alone.
+    Columns that go together can stand in for each other, so each may look unimportant alone.
+
+    Parameters
+    ----------
+    run : Run
+        A run that was trained in this session.
+    repeats : int
+        How often each column is shuffled.
+    folds : int or None
+        How many folds are trained again as they were; None for all.
+    on_progress, should_stop : callable, optional
+        As for `cross_fit`.
+
+    Returns
+    -------
+    DataFrame
+        A row per column, the most important first: `column`, `importance` (mean fall) and `spread` (standard deviation
+        over shuffles).
     """
     check_whole(repeats, "repeats", 1)
-    rows = run.need_rows()
-    parts = [(at, part) for at, part in enumerate(rows.split.parts()) if run.basis.judged[part.score].any()][:folds]
-    reporter = Reporter([run.name], len(parts), on_progress, should_stop)
+    judged, split = run.evaluation.judged, run.need_data().split
+    chosen = [(place, fold) for place, fold in enumerate(split.folds()) if judged[fold.score].any()][:folds]
+    reporter = Reporter([run.name], len(chosen), on_progress, should_stop)
     falls: dict[str, list[float]] = {}
-    for place, (at, part) in enumerate(parts):
-        reporter.fold = part.number
-        tuned = dict(run.tunings[at].settings) if run.tunings else {}
-        fitter = Fitter(run.candidate, run.config, reporter, tuned)
-        for column, fall in _falls(run, part, fitter, repeats, Span().part(place, len(parts))):
+    for step, (place, fold) in enumerate(chosen):
+        reporter.fold = fold.number
+        tuned = dict(run.tunings[place].settings) if run.tunings else {}
+        fitter = CandidateFitter(run.candidate, run.config, reporter, tuned)
+        for column, fall in _falls(run, fold, fitter, repeats, ProgressRange().part(step, len(chosen))):
             falls.setdefault(column, []).append(fall)
     table = pd.DataFrame(
         {
@@ -57,10 +74,10 @@ def permutation_importance(
 
 
 def gain_importance(fitted: FittedCandidate) -> pd.DataFrame:
-    """Share of the trees' total gain that each column earned; an average over the parts of a composed model."""
+    """Share of the total gain of the trees by column; an average over the parts of a composed model."""
     total: dict[str, float] = {}
     for learner in _boosters(fitted):
-        own = _gains(learner)
+        own = learner.gains()
         whole = sum(own.values()) or 1.0
         for place, gain in own.items():
             name = _column_name(fitted, place)
@@ -77,22 +94,22 @@ def shap_values(fitted: FittedCandidate, frame: pd.DataFrame, rule_score: np.nda
     """
     learner = _one_booster(fitted)
     features = fitted.encoder.transform(frame)
-    if _reads_rule_score(fitted, learner):
+    if isinstance(fitted.model, WithRuleScoreModel):
         if rule_score is None:
             raise TrainingError(f"{fitted.candidate.name!r} reads the rule score of each row; pass rule_score=.")
-        features = features.select(getattr(fitted.model, "active", features.active)).with_column(
-            RULE_SCORE, np.asarray(rule_score)
-        )
+        features = features.select(fitted.model.active).with_column(RULE_SCORE, np.asarray(rule_score))
     values = learner.contributions(features)
     names = [_column_name(fitted, int(place)) for place in learner.active_]
     return pd.DataFrame(values, columns=[*names, "baseline"], index=frame.index)
 
 
-def _falls(run: Run, part: Part, fitter: Fitter, repeats: int, span: Span) -> Iterator[tuple[str, float]]:
-    evidence = evidence_for(run.candidate, run.need_rows())
-    model = fitter.fit(evidence.take(part.train), span.part(0, 2)).model
-    unseen = evidence.take(part.score)
-    weight, target = unseen.weight, run.basis.soft_label[part.score]
+def _falls(
+    run: Run, fold: Fold, fitter: CandidateFitter, repeats: int, span: ProgressRange
+) -> Iterator[tuple[str, float]]:
+    rows = run.need_data().rows_for(run.candidate)
+    model = fitter.fit(rows.take(fold.train), span.part(0, 2)).model
+    unseen = rows.take(fold.score)
+    weight, target = unseen.weight, run.evaluation.soft_label[fold.score]
     base = auc_spu_score(target, model.score_rows(unseen.features, unseen.rule_score), sample_weight=weight)
     features = _own_copy(unseen.features)
     rng = np.random.default_rng(run.config.seed)
@@ -122,33 +139,30 @@ def _shuffled_score(
 
 
 def _own_copy(features: Features) -> Features:
-    """The rows in a matrix of their own, which may be shuffled; the shared one is never touched."""
+    """The rows in a matrix of their own, which may be shuffled; the shared one stays as it is."""
     return Features.of(
         replace(features, active=np.arange(len(features.store.columns))).matrix.copy(), features.store.columns
     )
 
 
-def _boosters(fitted: FittedCandidate) -> list[SoftLearner]:
-    found = list(_learners(fitted.model))
-    found = [learner for learner in found if hasattr(learner, "booster_")]
+def _boosters(fitted: FittedCandidate) -> list[BoostedTrees]:
+    found = [learner for learner in _learners(fitted.model) if isinstance(learner, BoostedTrees)]
     if not found:
-        raise TrainingError(
-            f"{fitted.candidate.name!r} has no trees that could tell gains; use permutation_importance instead."
-        )
+        raise TrainingError(f"{fitted.candidate.name!r} has no boosted trees, so no gains; use permutation_importance.")
     return found
 
 
-def _learners(model: Any) -> Iterator[SoftLearner]:
-    """The learners a model is made of."""
-    if isinstance(model, SoftLearner):
+def _learners(model: Model) -> Iterator[Model]:
+    """The models without parts that a model is made of."""
+    if not model.parts:
         yield model
-    for part in (*getattr(model, "parts", ()), *([model.part] if hasattr(model, "part") else [])):
+    for part in model.parts:
         yield from _learners(part)
 
 
-def _one_booster(fitted: FittedCandidate) -> SoftLearner:
+def _one_booster(fitted: FittedCandidate) -> BoostedTrees:
     found = list(_learners(fitted.model))
-    if len(found) != 1 or not hasattr(found[0], "booster_"):
+    if len(found) != 1 or not isinstance(found[0], BoostedTrees):
         raise TrainingError(
             f"{fitted.candidate.name!r} does not end in one booster, so it has no SHAP values; "
             "use permutation_importance, which works for every method."
@@ -156,22 +170,9 @@ def _one_booster(fitted: FittedCandidate) -> SoftLearner:
     return found[0]
 
 
-def _gains(learner: Any) -> dict[int, float]:
-    """Total gain by position of the column in the encoded matrix."""
-    if learner.key == "lightgbm":
-        gains = learner.booster_.feature_importance("gain")
-        return {int(place): float(gain) for place, gain in zip(learner.active_, gains, strict=True)}
-    by_name = learner.booster_.get_score(importance_type="total_gain")
-    return {int(place): float(by_name.get(f"f{place}", 0.0)) for place in learner.active_}
-
-
 def _column_name(fitted: FittedCandidate, place: int) -> str:
-    """A model that reads the rule score has it as one more column after those it chose."""
-    names, chosen = fitted.encoder.names, getattr(fitted.model, "active", None)
-    if chosen is not None:
-        return names[chosen[place]] if place < len(chosen) else RULE_SCORE
+    """The name of a column by its position; a model that reads the rule score has it after the columns it chose."""
+    names, model = fitted.encoder.names, fitted.model
+    if isinstance(model, WithRuleScoreModel):
+        return names[model.active[place]] if place < len(model.active) else RULE_SCORE
     return names[place]
-
-
-def _reads_rule_score(fitted: FittedCandidate, learner: SoftLearner) -> bool:
-    return fitted.needs_rule_score and fitted.model is not learner

@@ -1,8 +1,9 @@
-"""One candidate on some rows: settings from config and candidate, early stopping on an inner split, tuning inside."""
+"""A fit: one candidate on some rows, with the settings of config and candidate, tuning and early stopping."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,28 +11,43 @@ import numpy as np
 
 from spu_core.errors import SoftLabelError, TrainingError
 from spu_core.metrics import auc_spu_score, soft_log_loss
-from spu_core.models import Evidence, Model, StopRule
+from spu_core.models import LabelSelection, Model, StopRule, TrainingRows
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import EarlyStopping, TrainConfig
-from spu_core.training.folds import assign_folds, strata_of
-from spu_core.training.progress import Reporter, Span
+from spu_core.training.folds import Fold, assign_folds, strata_of
+from spu_core.training.progress import ProgressRange, Reporter
+from spu_core.training.tuning import TuningReport, tune_settings
 
 # Enough for a curve; together they cost boosted trees about 2 % of a fit of 200 rounds.
-TRAINING_LOOKS = 12
+TRAINING_LOSSES = 12
+FIRST_BLOCK_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted candidate: its model, the settings it was given, the rounds it kept, the losses while it grew."""
+    """A fitted candidate: its model, the settings it was given, and the losses of held-out rows in each round."""
 
     model: Model
     settings: Mapping[str, Any]
-    rounds: int | None = None
     losses: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Fitter:
+class FoldFit:
+    """What is kept of the fit of one fold: scores of the rows that it never saw, rounds, losses, how it was tuned.
+
+    The model itself is not kept: the models of all folds together may need more memory than the table.
+    """
+
+    score: np.ndarray
+    rounds: int | None = None
+    losses: tuple[float, ...] = ()
+    tuning: TuningReport | None = None
+    selection: LabelSelection | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateFitter:
     """Fits one candidate as a config says, as often as needed."""
 
     candidate: Candidate
@@ -41,7 +57,7 @@ class Fitter:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the config decides, then what the candidate says, then what tuning or a refit changes."""
+        """The settings of the config, overridden by those of the candidate, then by those of tuning or a refit."""
         return {**settings_from(self.config, self.candidate), **self.candidate.settings, **self.changes}
 
     @property
@@ -50,34 +66,73 @@ class Fitter:
         stops = self.candidate.entry.stops_early(self.settings.get("learner"))
         return self.config.early_stopping if stops else None
 
-    def with_changes(self, changes: Mapping[str, Any]) -> Fitter:
-        return Fitter(self.candidate, self.config, self.reporter, {**self.changes, **changes})
+    def with_changes(self, changes: Mapping[str, Any]) -> CandidateFitter:
+        return CandidateFitter(self.candidate, self.config, self.reporter, {**self.changes, **changes})
 
-    def fit(self, rows: Evidence, span: Span, step: str = "training") -> Fit:
+    def tuned(
+        self, rows: TrainingRows, span: ProgressRange
+    ) -> tuple[CandidateFitter, TuningReport | None, ProgressRange]:
+        """(a fitter with the settings found on these rows, how they were found, what is left of the progress range).
+
+        Without tuning nothing changes.
+        """
+        if self.candidate.tuning is None:
+            return self, None, span
+
+        def fit(changes: Mapping[str, Any], inside: TrainingRows, part: ProgressRange, step: str) -> Model:
+            return self.with_changes(changes).fit(inside, part, step).model
+
+        report = tune_settings(self.candidate, self.settings, self.config.seed, rows, span.part(0, 2), fit)
+        return self.with_changes(report.settings), report, span.part(1, 2)
+
+    def fit(self, rows: TrainingRows, span: ProgressRange, step: str = "training") -> Fit:
         """Train on all these rows, or on all but the inner split that stops it early."""
         losses: list[float] = []
-        # One kind of loss at a time: where some methods stop by held-out rows, the others stay silent.
-        looks = TRAINING_LOOKS if self.config.early_stopping is None else 0
-        watch = self.reporter.watch(span, step, losses, looks)
+        settings, stopping = self.settings, self.stopping
+        # One kind of loss per training: where some methods report held-out losses, the others report none.
+        training_losses = TRAINING_LOSSES if self.config.early_stopping is None else 0
+        monitor = self.reporter.monitor(span, step, losses, training_losses)
         self.reporter.report(span.low, step)
-        stopping = self.stopping
-        if stopping is None:
-            model = self.candidate.entry.fit(rows, self.settings, watch=watch)
-        else:
-            inner, held_out = _inner_split(rows, stopping.share, self.config.seed)
+        stop = None
+        if stopping is not None:
+            rows, held_out = _inner_split(rows, stopping.share, self.config.seed)
             stop = StopRule(held_out, stopping.patience, LOSSES[stopping.on])
-            model = self.candidate.entry.fit(inner, self.settings, watch=watch, stop=stop)
+        model = self.candidate.entry.fit(rows, settings, monitor=monitor, stop=stop)
         self.reporter.report(span.high, step)
-        return Fit(model, self.settings, getattr(model, "rounds_", None), tuple(losses))
+        return Fit(model, settings, tuple(losses))
 
-    def fit_as_is(self, rows: Evidence, span: Span, step: str) -> Fit:
-        """Train on all these rows without early stopping: the rounds are in the settings."""
-        model = self.candidate.entry.fit(rows, self.settings, watch=self.reporter.watch(span, step))
-        return Fit(model, self.settings, getattr(model, "rounds_", None))
+    def fit_without_stopping(self, rows: TrainingRows, span: ProgressRange, step: str) -> Fit:
+        """Train on all these rows for the number of rounds in the settings."""
+        settings = self.settings
+        return Fit(self.candidate.entry.fit(rows, settings, monitor=self.reporter.monitor(span, step)), settings)
+
+
+def fit_fold(fitter: CandidateFitter, rows: TrainingRows, span: ProgressRange, fold: Fold) -> FoldFit:
+    """Train on the rows of the fold, tuned on them where the candidate asks for it, and score the other rows."""
+    reporter = fitter.reporter
+    reporter.fold = fold.number
+    training = rows.take(fold.train)
+    fitter, tuning, left = fitter.tuned(training, span)
+    fit = fitter.fit(training, left)
+    score = score_in_blocks(fit.model, rows.take(fold.score), lambda: reporter.report(span.high, "scoring"))
+    return FoldFit(score, fit.model.rounds_, fit.losses, tuning, fit.model.selection)
+
+
+def score_in_blocks(model: Model, rows: TrainingRows, after_block: Callable[[], None]) -> np.ndarray:
+    """The scores of the rows. `after_block` is called often, so that a slow model can be cancelled."""
+    score, done, size = np.empty(len(rows)), 0, FIRST_BLOCK_ROWS
+    while done < len(rows):
+        started, block = time.monotonic(), np.arange(done, min(done + size, len(rows)))
+        rule_score = None if rows.rule_score is None else rows.rule_score[block]
+        score[block] = model.score_rows(rows.features.take(block), rule_score)
+        after_block()
+        done += block.size
+        size = 2 * size if time.monotonic() - started < 0.2 else size
+    return score
 
 
 def settings_from(config: TrainConfig, candidate: Candidate) -> dict[str, Any]:
-    """Seed, threads and rule columns of the config, as far as the method knows these settings."""
+    """Seed, threads and rule columns of the config, as far as the method has these settings."""
     wanted: dict[str, Any] = {"seed": config.seed, "threads": config.threads}
     if config.rule_columns != "by method":
         wanted["keep_rule_columns"] = config.rule_columns == "kept"
@@ -85,10 +140,10 @@ def settings_from(config: TrainConfig, candidate: Candidate) -> dict[str, Any]:
     return {name: value for name, value in wanted.items() if name in known}
 
 
-def _inner_split(rows: Evidence, share: float, seed: int) -> tuple[Evidence, Evidence]:
-    """(rows to learn from, rows to stop by), stratified, groups kept together."""
+def _inner_split(rows: TrainingRows, share: float, seed: int) -> tuple[TrainingRows, TrainingRows]:
+    """(rows to learn from, rows to stop by), stratified; groups stay together."""
     strata = strata_of(rows.soft_label, rows.is_labeled)
-    # Another stream than that of the outer folds.
+    # The random numbers must not be those of the outer folds.
     fold = assign_folds(strata, rows.groups, max(2, round(1 / share)), seed + 2_000_003)
     return rows.take(fold != 0), rows.take(fold == 0)
 

@@ -1,24 +1,33 @@
-"""Who is scored by whom: folds that are seeded, stratified by (is_labeled, S bin) and keep groups together."""
+"""Folds: which model scores which rows.
+
+Rows of a table are dealt to folds evenly: seeded, stratified by (is_labeled, bin of S), groups kept together. That
+needs all rows at once. The fold of a row of a folder is a seeded hash of its id, so that the same row lands in the same
+fold however the rows are partitioned; the sizes of such folds differ by about √N.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_groups
 from spu_core.errors import TrainingError
+from spu_core.tables.reading.values import moment_bits
 from spu_core.training.config import TrainConfig
 
 HELD_OUT = -1
 S_BINS = 5
+# Hold-out and folds need different random numbers, or one of them would determine the other.
+_HOLD_OUT_STREAM = 1_000_003
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One fit: `train` and `score` are row flags; no row is in both, nor is any group."""
+class Fold:
+    """The rows that a model learns from (`train`) and those it scores (`score`), as flags; no group is in both."""
 
     number: int
     train: np.ndarray
@@ -26,11 +35,11 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class FoldAssignment:
     """The fold of each row; −1 marks rows held out of all folds, at random or because they are the latest.
 
-    >>> split = Split(np.array([0, 1, 0, 1, -1]))
-    >>> [(part.number, part.train.sum(), part.score.sum()) for part in split.parts()]
+    >>> split = FoldAssignment(np.array([0, 1, 0, 1, -1]))
+    >>> [(fold.number, fold.train.sum(), fold.score.sum()) for fold in split.folds()]
     [(0, np.int64(2), np.int64(2)), (1, np.int64(2), np.int64(2)), (-1, np.int64(4), np.int64(1))]
     """
 
@@ -55,13 +64,13 @@ class Split:
     def held_out(self) -> np.ndarray:
         return self.fold == HELD_OUT
 
-    def parts(self) -> Iterator[Part]:
-        """Every fit that is needed until each row has its score."""
+    def folds(self) -> Iterator[Fold]:
+        """All folds, and the held-out rows as the last one, so that each row is scored once."""
         inside = self.fold >= 0
         for number in np.unique(self.fold[inside]).tolist():
-            yield Part(number, inside & (self.fold != number), self.fold == number)
+            yield Fold(number, inside & (self.fold != number), self.fold == number)
         if not inside.all():
-            yield Part(HELD_OUT, self._before(inside), ~inside)
+            yield Fold(HELD_OUT, self._before(inside), ~inside)
 
     def _before(self, inside: np.ndarray) -> np.ndarray:
         """Rows to learn from for the held-out ones: none of a group that is among them."""
@@ -101,7 +110,7 @@ def assign_folds(strata: np.ndarray, groups: np.ndarray | None, folds: int, seed
     shuffled = rng.permutation(strata.size)
     by_stratum = shuffled[np.argsort(strata[shuffled], kind="stable")]
     fold = np.empty(strata.size, dtype=np.int64)
-    # Dealing goes on from stratum to stratum, so that folds differ by one row at most.
+    # Dealing continues from stratum to stratum, so that the sizes of folds differ by one row at most.
     fold[by_stratum] = np.arange(strata.size) % folds
     return fold
 
@@ -146,7 +155,7 @@ def _grouped(strata: np.ndarray, groups: np.ndarray, folds: int, rng: np.random.
 
 def split_rows(
     strata: np.ndarray, config: TrainConfig, *, groups: np.ndarray | None = None, times: np.ndarray | None = None
-) -> Split:
+) -> FoldAssignment:
     """The split a config asks for."""
     held_out = np.zeros(strata.size, dtype=bool)
     if config.out_of_time:
@@ -158,7 +167,7 @@ def split_rows(
     inside = ~held_out
     inner = None if groups is None else groups[inside]
     fold[inside] = assign_folds(strata[inside], inner, config.folds, config.seed)
-    return Split(fold, bool(config.out_of_time), groups)
+    return FoldAssignment(fold, bool(config.out_of_time), groups)
 
 
 def _random_part(strata: np.ndarray, groups: np.ndarray | None, config: TrainConfig) -> np.ndarray:
@@ -167,3 +176,70 @@ def _random_part(strata: np.ndarray, groups: np.ndarray | None, config: TrainCon
     # Another stream than that of the folds, so that hold-out and folds are not the same shuffle.
     fold = assign_folds(strata, groups, min(fine, strata.size), config.seed + 1_000_003)
     return fold < max(1, round(config.hold_out * (int(fold.max()) + 1)))
+
+
+def hash_rows(row_id: Any, seed: int = 0) -> np.ndarray:
+    """A well-mixed 64-bit number for each id; 5, 5.0 and nothing else are the same id, as are equal texts.
+
+    >>> bool((hash_rows([1, 2, 3]) == hash_rows(np.array([1.0, 2.0, 3.0]))).all())
+    True
+    >>> hash_rows(["a", "b"])[1] == hash_rows(["b"])[0]
+    np.True_
+    """
+    stream = np.uint64(0x9E3779B97F4A7C15 * (2 * seed + 1) % 2**64)
+    return _mixed(_plain_keys(row_id) + stream)
+
+
+def hash_folds(row_id: Any, config: TrainConfig) -> np.ndarray:
+    """The fold of each row, 0 … folds − 1, or −1 where the config holds it out; give groups in place of ids to keep
+    them together.
+
+    >>> hash_folds(range(8), TrainConfig(folds=2)).tolist() == [
+    ...     int(hash_folds([row], TrainConfig(folds=2))[0]) for row in range(8)
+    ... ]
+    True
+    """
+    fold = (hash_rows(row_id, config.seed) % np.uint64(config.folds)).astype(np.int64)
+    if config.hold_out:
+        share = hash_rows(row_id, config.seed + _HOLD_OUT_STREAM) / 2.0**64
+        fold[share < config.hold_out] = HELD_OUT
+    return fold
+
+
+def _plain_keys(row_id: Any) -> np.ndarray:
+    """64 bits that depend on the value of an id only, never on its dtype or its neighbours."""
+    values = pd.Series(row_id) if not isinstance(row_id, pd.Series) else row_id
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype(values.cat.categories.dtype)
+    _refuse_missing(values)
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        return moment_bits(values).view(np.uint64)
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return _number_keys(values.to_numpy())
+    texts = values.astype("str").astype(object).to_numpy()
+    return pd.util.hash_array(texts, categorize=False)
+
+
+def _number_keys(numbers: np.ndarray) -> np.ndarray:
+    if numbers.dtype.kind in "bui":
+        return numbers.astype(np.int64).view(np.uint64)
+    numbers = numbers.astype(np.float64) + 0.0
+    whole = numbers.astype(np.int64)
+    return np.where(whole == numbers, whole, numbers.view(np.int64)).view(np.uint64)
+
+
+def _refuse_missing(values: pd.Series) -> None:
+    missing = values.isna().to_numpy()
+    if missing.any():
+        raise TrainingError(
+            f"The id of a row is missing (first: row {int(missing.argmax())}), so its fold is not known; "
+            "fill the id column, or give it another role: rows then go by their number."
+        )
+
+
+def _mixed(key: np.ndarray) -> np.ndarray:
+    """The finalizer of splitmix64: every bit of the key moves every bit of the result."""
+    with np.errstate(over="ignore"):
+        key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))

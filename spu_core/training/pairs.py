@@ -1,7 +1,7 @@
-"""Candidates against each other: paired differences with Holm's correction, and what holds for the best of several.
+"""Comparing candidates: paired differences with Holm's correction, and statements about the best of several.
 
-A difference of two candidates of equal quality is noise whatever signal both have found, so its standard error always
-carries the full factor for shared training rows (`folded.SHARED_TRAINING`). Tests concern these fitted models and take
+The difference of two equally good candidates is noise, whatever signal both have found, so its standard error always
+has the full factor for shared training rows (`evaluation.SHARED_TRAINING`). Tests concern these fitted models and take
 the soft labels as given.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from scipy.special import stdtrit
 
 from spu_core.metrics import Difference, Interval
 from spu_core.metrics.influence import few_factor
-from spu_core.training.folded import FoldedAuc, interval_of, shared_factor
+from spu_core.metrics.intervals import t_quantile
+from spu_core.training.evaluation import FoldedAuc, interval_of, shared_factor
 
 # Below this effective number of confirmed positives no comparison by them is made.
 ENOUGH_TO_COMPARE = 10.0
@@ -24,7 +24,7 @@ DRAWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PairedDifference:
     """AUC of `first` minus that of `second`; `p_holm` is corrected for all pairs of the comparison."""
 
     first: str
@@ -37,15 +37,15 @@ class Pair:
         return self.p_holm < 1.0 - self.difference.level
 
 
-def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[Pair, ...]:
+def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[PairedDifference, ...]:
     """Every pair, the better one first, with p-values corrected by Holm's method."""
     order = sorted(aucs, key=lambda name: -aucs[name].value)
-    pairs = [Pair(a, b, _difference(aucs[a], aucs[b], level)) for a, b in combinations(order, 2)]
+    pairs = [PairedDifference(a, b, _difference(aucs[a], aucs[b], level)) for a, b in combinations(order, 2)]
     corrected = holm([pair.difference.p_value for pair in pairs])
     return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True))
 
 
-def without_tests(pairs: Sequence[Pair], reason: str) -> tuple[Pair, ...]:
+def without_tests(pairs: Sequence[PairedDifference], reason: str) -> tuple[PairedDifference, ...]:
     """The same differences and intervals without p-values, with the reason as their warning."""
     blank = float("nan")
     return tuple(
@@ -128,7 +128,7 @@ class _JointErrors:
         if not seen.any():
             return 1.0
         largest = float(np.quantile(np.abs(self.draws[:, seen] / error[seen]).max(axis=1), level))
-        return max(1.0, largest / float(stdtrit(self.degrees, 0.5 + 0.5 * level)))
+        return max(1.0, largest / t_quantile(level, self.degrees))
 
 
 def _is_measurable(aucs: Mapping[str, FoldedAuc]) -> bool:

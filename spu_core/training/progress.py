@@ -1,4 +1,4 @@
-"""What a caller sees while candidates train, and how it stops them."""
+"""Progress of a training: what the caller is told, and how it cancels."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spu_core.errors import TrainingError
-from spu_core.models import Progress, Watch
+from spu_core.models import FitMonitor, Progress
 
 
 @dataclass(frozen=True, slots=True)
 class TrainProgress:
-    """Where the training stands. `fold` is −1 for held-out rows and None for a refit on all rows.
+    """How far a training is. `fold` is −1 for held-out rows and None for a refit on all rows.
 
-    `share` is the part of the whole work that is done; `seconds_left` is an estimate, None until there is one.
+    `share` is the share of the whole work that is done; `seconds_left` is an estimate, None until there is one.
     """
 
     candidate: str
@@ -33,7 +33,7 @@ class TrainProgress:
     training_loss: float | None = None
 
 
-class TrainingCancelled(TrainingError):  # noqa: N818  (cancelling is a wish, not an error)
+class TrainingCancelled(TrainingError):  # noqa: N818  (a cancelled training is not an error)
     """The caller asked to stop; `runs` are the candidates that were finished before."""
 
     def __init__(self, message: str = "The training was cancelled.", runs: Sequence[Any] = ()) -> None:
@@ -42,20 +42,20 @@ class TrainingCancelled(TrainingError):  # noqa: N818  (cancelling is a wish, no
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of one candidate's work, from 0 to 1."""
+class ProgressRange:
+    """The part of a candidate's work that one step covers, as shares from 0 to 1."""
 
     low: float = 0.0
     high: float = 1.0
 
-    def part(self, place: int, of: int) -> Span:
-        """Stretch `place` (from 0) of `of` equal ones.
+    def part(self, place: int, of: int) -> ProgressRange:
+        """Part `place` (from 0) of `of` equal ones.
 
-        >>> Span(0.0, 0.5).part(1, 2)
-        Span(low=0.25, high=0.5)
+        >>> ProgressRange(0.0, 0.5).part(1, 2)
+        ProgressRange(low=0.25, high=0.5)
         """
         width = (self.high - self.low) / of
-        return Span(self.low + place * width, self.low + (place + 1) * width)
+        return ProgressRange(self.low + place * width, self.low + (place + 1) * width)
 
     def at(self, share: float) -> float:
         return self.low + share * (self.high - self.low)
@@ -63,7 +63,7 @@ class Span:
 
 @dataclass
 class Reporter:
-    """Turns rounds of single fits into progress of the whole, and asks after each round whether to stop."""
+    """Turns rounds of single fits into progress of the whole training, and asks after each round whether to stop."""
 
     names: Sequence[str]
     folds: int
@@ -84,18 +84,20 @@ class Reporter:
         self.finished_seconds.append(time.monotonic() - self.candidate_started)
         return self.finished_seconds[-1]
 
-    def watch(self, span: Span, step: str, losses: list[float] | None = None, looks: int = 0) -> Watch:
-        """Hooks of one fit; the held-out losses it reports are kept in `losses`, the others are for who watches."""
+    def monitor(
+        self, span: ProgressRange, step: str, losses: list[float] | None = None, training_losses: int = 0
+    ) -> FitMonitor:
+        """The monitor of one fit; held-out losses are appended to `losses`."""
 
         def after_round(progress: Progress) -> None:
             if losses is not None and progress.loss is not None:
                 losses.append(progress.loss)
             self.report(span.at(progress.share), step, progress)
 
-        return Watch(on_progress=after_round, looks=looks if self.on_progress is not None else 0)
+        return FitMonitor(after_round, training_losses=0 if self.on_progress is None else training_losses)
 
     def report(self, share: float, step: str, progress: Progress | None = None) -> None:
-        """Tell the caller, then ask it; whatever the caller raises ends the training, not only this candidate."""
+        """Tell the caller and ask whether to stop; what the caller raises ends the training, not one candidate."""
         try:
             if self.on_progress is not None:
                 self.on_progress(self._progress(share, step, progress or Progress(0, 1)))

@@ -1,4 +1,4 @@
-"""A run: one candidate with its out-of-fold scores and figures; and the model refitted on all rows."""
+"""A run: one candidate with its out-of-fold scores and figures, and its model fitted on all rows."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TrainingError
-from spu_core.models import Evidence, FittedEncoder, Model, Selection
-from spu_core.training.basis import Basis
+from spu_core.models import FittedEncoder, LabelSelection, Model
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
-from spu_core.training.fitting import Fit, Fitter
+from spu_core.training.evaluation import EvaluationData
+from spu_core.training.fitting import CandidateFitter
 from spu_core.training.judging import RunMetrics, judge
-from spu_core.training.progress import Reporter, Span, TrainProgress
-from spu_core.training.rows import TrainingRows
-from spu_core.training.tuning import TuningReport, tune_settings
+from spu_core.training.progress import ProgressRange, Reporter, TrainProgress
+from spu_core.training.rows import PreparedData
+from spu_core.training.tuning import TuningReport
 
 
 @dataclass(frozen=True, eq=False)
 class FittedCandidate:
-    """A candidate fitted on all rows: what production runs. Equal runs give equal scores to the bit."""
+    """A candidate fitted on all rows, for use on new rows. Equal runs give equal scores to the bit."""
 
     candidate: Candidate
     encoder: FittedEncoder
@@ -48,15 +48,42 @@ class FittedCandidate:
 class Run:
     """One trained candidate with its results.
 
-    `score` holds for each row what a model that never saw it says; `fold` says which model (−1: held out of all
-    folds). A candidate that failed has an `error` in words, no scores and no metrics. `learning_curve` has the losses
-    of each fit, where it stopped early. `is_cut` marks a run whose tuning was ended by its time budget.
+    Attributes
+    ----------
+    name : str
+        Name of the candidate.
+    candidate : Candidate
+        The method with its settings.
+    config : TrainConfig
+        How it was trained and judged.
+    evaluation : EvaluationData
+        What its scores are judged by.
+    score : ndarray or None
+        For each row the score of a model that never saw the row; None where the training failed.
+    metrics : RunMetrics or None
+        The figures of the scores; None where the training failed.
+    error : str or None
+        Why the training failed, in one sentence.
+    seconds : float
+        How long the training took.
+    learning_curve : tuple of tuples
+        The held-out losses of each fold that stopped early.
+    rounds : tuple of int
+        The number of rounds that each fold kept.
+    tunings : tuple of TuningReport
+        How each fold was tuned.
+    selections : tuple of LabelSelection
+        For fused, what each fold found about the choice of labelled rows.
+    trained_on_refined : bool
+        Whether it learnt from refined soft labels.
+    data : PreparedData or None
+        The rows that it was trained on; None for a run that was read from storage.
     """
 
     name: str
     candidate: Candidate
     config: TrainConfig
-    basis: Basis
+    evaluation: EvaluationData
     score: np.ndarray | None = None
     metrics: RunMetrics | None = None
     error: str | None = None
@@ -64,21 +91,22 @@ class Run:
     learning_curve: tuple[tuple[float, ...], ...] = ()
     rounds: tuple[int, ...] = ()
     tunings: tuple[TuningReport, ...] = ()
-    selections: tuple[Selection, ...] = ()
+    selections: tuple[LabelSelection, ...] = ()
     trained_on_refined: bool = False
-    rows: TrainingRows | None = field(default=None, repr=False)
+    data: PreparedData | None = field(default=None, repr=False)
 
     @property
     def fold(self) -> np.ndarray:
-        return self.basis.fold
+        return self.evaluation.fold
 
     @property
     def is_cut(self) -> bool:
+        """Whether a time budget ended the tuning of some fold."""
         return any(report.is_cut for report in self.tunings)
 
     @property
     def stopping_note(self) -> str | None:
-        """Says so where early stopping was asked for and this method cannot be stopped; None otherwise."""
+        """A note where early stopping was asked for and this method cannot be stopped; None otherwise."""
         entry, learner = self.candidate.entry, self.candidate.settings.get("learner")
         if self.config.early_stopping is None or entry.stops_early(learner):
             return None
@@ -90,17 +118,18 @@ class Run:
         seen = [selection for selection in self.selections if selection.share > 0]
         if 2 * len(seen) <= len(self.selections):
             return None
-        labels, rules = (sum(getattr(s, name) for s in seen) / len(seen) for name in ("label_auc", "rule_auc"))
+        labels = sum(selection.label_auc for selection in seen) / len(seen)
+        rules = sum(selection.rule_auc for selection in seen) / len(seen)
         return (
-            "The labels may be selected: who is labelled is foreseen far better from the labels than from the rules "
-            f"(known-positive AUC {labels:.2f} against {rules:.2f}), although the rules are borne out, so they were "
-            "given more say. Known-positive AUC favours whoever repeats such a selection; rows checked at random would "
-            "tell."
+            "Confirmed cases may not be typical: they differ from the rest in ways that the rules do not explain "
+            f"(known-positive AUC {labels:.2f} for scores learnt from the labels, {rules:.2f} for scores learnt from "
+            "the rules), so the rules were given more weight. Known-positive AUC favours models that repeat such a "
+            "selection; check some rows at random to find out."
         )
 
     @property
     def is_built_from_refined(self) -> bool:
-        """Fused makes refined S from its own stack; what learns from refined S is no fairer judge of itself."""
+        """Whether refined S may not judge this run: fused makes refined S, and some runs learn from it."""
         return self.trained_on_refined or self.candidate.method == "fused"
 
     @cached_property
@@ -109,7 +138,7 @@ class Run:
         rows = self.fold == -1
         if self.score is None or not rows.any() or self.config.out_of_time:
             return None
-        return judge(self.score, self.basis.only(rows), built_from_refined=self.is_built_from_refined)
+        return judge(self.score, self.evaluation.only(rows), built_from_refined=self.is_built_from_refined)
 
     def need_score(self) -> np.ndarray:
         """The scores, or the error that prevented them."""
@@ -117,12 +146,17 @@ class Run:
             raise TrainingError(f"{self.name!r} has no scores, since its training failed: {self.error}")
         return self.score
 
-    def judged_by(self, basis: Basis) -> Run:
-        """The same scores with the figures another basis gives."""
+    @property
+    def judged_score(self) -> np.ndarray:
+        """The scores of the judged rows."""
+        return self.need_score()[self.evaluation.judged]
+
+    def judged_by(self, evaluation: EvaluationData) -> Run:
+        """The same scores, judged by other evaluation data."""
         if self.score is None:
-            return replace(self, basis=basis)
-        metrics = judge(self.score, basis, built_from_refined=self.is_built_from_refined)
-        return replace(self, basis=basis, metrics=metrics)
+            return replace(self, evaluation=evaluation)
+        metrics = judge(self.score, evaluation, built_from_refined=self.is_built_from_refined)
+        return replace(self, evaluation=evaluation, metrics=metrics)
 
     def fit_all(
         self,
@@ -130,18 +164,45 @@ class Run:
         on_progress: Callable[[TrainProgress], None] | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> FittedCandidate:
-        """The candidate refitted on all rows; early stopping becomes the median of the rounds the folds kept."""
-        self.need_score()
-        rows = self.need_rows()
-        fitter = Fitter(self.candidate, self.config, Reporter([self.name], 1, on_progress, should_stop))
-        fit, report = self._refit(fitter, evidence_for(self.candidate, rows))
-        columns = rows.evidence.rule_columns
-        return FittedCandidate(self.candidate, rows.encoder, fit.model, fit.settings, columns, report)
+        """Fit the candidate on all rows.
 
-    def need_rows(self) -> TrainingRows:
-        if self.rows is None:
+        Where the folds stopped early, the number of rounds is the median of those that the folds kept.
+
+        Parameters
+        ----------
+        on_progress : callable, optional
+            Called with a `TrainProgress` after every round.
+        should_stop : callable, optional
+            Asked after every round; True cancels the fit.
+
+        Returns
+        -------
+        FittedCandidate
+
+        Raises
+        ------
+        TrainingError
+            If the training of the run failed, or the run was read from storage without its table.
+        TrainingCancelled
+            If `should_stop` returned True.
+        """
+        self.need_score()
+        data = self.need_data()
+        rows = data.rows_for(self.candidate)
+        fitter = CandidateFitter(self.candidate, self.config, Reporter([self.name], 1, on_progress, should_stop))
+        fitter, report, span = fitter.tuned(rows, ProgressRange())
+        if fitter.stopping is not None and self.rounds:
+            # median_low is a number of rounds that some fold has kept.
+            fitter = fitter.with_changes({"rounds": median_low(self.rounds)})
+        fit = fitter.fit_without_stopping(rows, span, "refitting")
+        columns = data.rows.rule_columns
+        return FittedCandidate(self.candidate, data.encoder, fit.model, fit.settings, columns, report)
+
+    def need_data(self) -> PreparedData:
+        """The rows that the run was trained on; a run that was read from storage has none."""
+        if self.data is None:
             raise TrainingError(f"{self.name!r} was read from storage without its table; train it again to refit it.")
-        return self.rows
+        return self.data
 
     def to_dict(self) -> dict[str, Any]:
         """What a catalogue keeps beside the scores: plain values only."""
@@ -155,18 +216,3 @@ class Run:
             "rounds": list(self.rounds),
             "is_cut": self.is_cut,
         }
-
-    def _refit(self, fitter: Fitter, evidence: Evidence) -> tuple[Fit, TuningReport | None]:
-        span, report = Span(), None
-        if self.candidate.tuning is not None:
-            report = tune_settings(fitter, evidence, span.part(0, 2))
-            fitter, span = fitter.with_changes(report.settings), span.part(1, 2)
-        if fitter.stopping is not None and self.rounds:
-            # median_low is a number of rounds that some fold has kept.
-            fitter = fitter.with_changes({"rounds": median_low(self.rounds)})
-        return fitter.fit_as_is(evidence, span, "refitting"), report
-
-
-def evidence_for(candidate: Candidate, rows: TrainingRows) -> Evidence:
-    """The rows as the candidate may see them."""
-    return rows.without_rules if candidate.without_rules else rows.evidence

@@ -1,29 +1,24 @@
-"""Tuning with Optuna inside the training rows, so that the rows a run is judged by have no say in its settings."""
+"""Tuning with Optuna inside the training rows, so that the rows a run is judged by do not influence its settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from spu_core.errors import ScoreError, SoftLabelError, TrainingError, nearest_hint
-from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_score, known_positive_auc_score
-from spu_core.models import Evidence, Setting
-from spu_core.tables import Table
-from spu_core.training.candidate import Candidate
-from spu_core.training.config import TrainConfig
-from spu_core.training.fitting import Fitter
+from spu_core.models import Model, Setting, TrainingRows
+from spu_core.training.candidate import Candidate, Tuning
 from spu_core.training.folds import assign_folds, strata_of
-from spu_core.training.progress import Reporter, Span, TrainingCancelled, TrainProgress
-from spu_core.training.rows import prepare_rows
+from spu_core.training.progress import ProgressRange, TrainingCancelled
 
 if TYPE_CHECKING:
     import optuna
 
-# Where good values live; the laws of the settings allow far more, which would waste most trials.
+# Ranges of useful values; the settings allow far more, which would waste most trials.
 SEARCH_RANGES: dict[str, tuple[float, float]] = {
     "learning_rate": (0.01, 0.3),
     "num_leaves": (4, 128),
@@ -58,50 +53,40 @@ class TuningReport:
     is_cut: bool = False
 
 
-def tune(
-    table: Table,
-    soft_labels: SoftLabels,
+class TrialFit(Protocol):
+    """A fit of one trial: the settings it changes, the rows, its part of the progress, and the name of the step."""
+
+    def __call__(self, changes: Mapping[str, Any], rows: TrainingRows, span: ProgressRange, step: str, /) -> Model: ...
+
+
+def tune_settings(
     candidate: Candidate,
-    config: TrainConfig | None = None,
-    *,
-    on_progress: Callable[[TrainProgress], None] | None = None,
-    should_stop: Callable[[], bool] | None = None,
+    settings: Mapping[str, Any],
+    seed: int,
+    rows: TrainingRows,
+    span: ProgressRange,
+    fit: TrialFit,
 ) -> TuningReport:
-    """Search the settings of a candidate once, on all rows but the held-out ones.
-
-    Whoever trains with these settings must judge them by the held-out rows (`run.held_out_metrics`): on the others
-    they were chosen. A candidate with `tuning` needs no such care inside `cross_fit`, which searches in every fold.
-    """
-    config = config or TrainConfig()
-    if candidate.tuning is None:
-        raise TrainingError(f"{candidate.name!r} does not say how to search; give it tuning=Tuning(…).")
-    rows = prepare_rows(table, soft_labels, config)
-    reporter = Reporter([candidate.name], 1, on_progress, should_stop)
-    evidence = rows.without_rules if candidate.without_rules else rows.evidence
-    return tune_settings(Fitter(candidate, config, reporter), evidence.take(~rows.split.held_out), Span())
-
-
-def tune_settings(fitter: Fitter, rows: Evidence, span: Span) -> TuningReport:
-    """Search the settings of a candidate by cross-fitting inside these rows; the defaults are the first trial."""
+    """Search the settings of a candidate by cross-fitting inside these rows; `settings` are the first trial."""
     import optuna
 
-    tuning = fitter.candidate.tuning
+    tuning = candidate.tuning
     assert tuning is not None
-    space = search_space(fitter.candidate)
+    space = search_space(candidate)
     quiet = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         study = optuna.create_study(
             direction="maximize",
-            sampler=optuna.samplers.TPESampler(seed=fitter.config.seed, n_startup_trials=max(5, tuning.trials // 4)),
+            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(5, tuning.trials // 4)),
             pruner=optuna.pruners.MedianPruner(n_startup_trials=4),
         )
-        search = _Search(fitter, rows, span, space)
-        study.enqueue_trial(_starting_point(fitter, space))
+        search = _Search(tuning, _inner_folds(rows, tuning.folds, seed), rows, span, space, fit)
+        study.enqueue_trial(_starting_point(candidate.entry.complete(settings), space))
         study.optimize(search.value_of, n_trials=tuning.trials, timeout=tuning.seconds, catch=(_TrialFailed,))
     finally:
         optuna.logging.set_verbosity(quiet)
-    return _report(study, fitter.candidate)
+    return _report(study, candidate)
 
 
 def search_space(candidate: Candidate) -> dict[str, tuple[Setting, float, float]]:
@@ -144,55 +129,50 @@ def _usual_range(setting: Setting) -> tuple[float, float]:
 class _Search:
     """The objective of one study."""
 
-    fitter: Fitter
-    rows: Evidence
-    span: Span
+    tuning: Tuning
+    fold: np.ndarray
+    rows: TrainingRows
+    span: ProgressRange
     space: Mapping[str, tuple[Setting, float, float]]
+    fit: TrialFit
 
     def value_of(self, trial: optuna.Trial) -> float:
         """Mean over inner folds; a trial that is behind the median of the others is given up."""
         import optuna
 
-        tuning = self.fitter.candidate.tuning
-        assert tuning is not None
-        chosen = self.fitter.with_changes({name: _suggest(trial, *entry) for name, entry in self.space.items()})
-        span = self.span.part(min(trial.number, tuning.trials - 1), tuning.trials)
+        trials, folds = self.tuning.trials, self.tuning.folds
+        changes = {name: _suggest(trial, *entry) for name, entry in self.space.items()}
+        span = self.span.part(min(trial.number, trials - 1), trials)
         values: list[float] = []
-        for number, fold in enumerate(self._folds(tuning.folds)):
-            step = f"tuning, trial {trial.number + 1} of {tuning.trials}"
-            values.append(_fold_value(chosen, fold, span.part(number, tuning.folds), step))
+        for number in range(folds):
+            step = f"tuning, trial {trial.number + 1} of {trials}"
+            values.append(self._fold_value(changes, number, span.part(number, folds), step))
             trial.report(float(np.mean(values)), number)
-            if number + 1 < tuning.folds and trial.should_prune():
+            if number + 1 < folds and trial.should_prune():
                 raise optuna.TrialPruned
         return float(np.mean(values))
 
-    def _folds(self, folds: int) -> Iterator[tuple[Evidence, Evidence]]:
-        strata = strata_of(self.rows.soft_label, self.rows.is_labeled)
-        # Another stream than those of outer folds and early stopping.
-        fold = assign_folds(strata, self.rows.groups, folds, self.fitter.config.seed + 3_000_017)
-        for number in range(folds):
-            yield self.rows.take(fold != number), self.rows.take(fold == number)
+    def _fold_value(self, changes: Mapping[str, Any], number: int, span: ProgressRange, step: str) -> float:
+        inside, outside = self.rows.take(self.fold != number), self.rows.take(self.fold == number)
+        try:
+            score = self.fit(changes, inside, span, step).score_rows(outside.features, outside.rule_score)
+            return _value(self.tuning.objective, outside, score)
+        except TrainingCancelled:
+            raise
+        except TrainingError as problem:
+            raise _TrialFailed(str(problem)) from problem
 
 
-class _TrialFailed(Exception):  # noqa: N818  (a verdict on one trial, never seen outside)
+class _TrialFailed(Exception):  # noqa: N818  (concerns one trial, and is never seen outside)
     """These settings cannot be trained here; the search goes on."""
 
 
-def _fold_value(fitter: Fitter, fold: tuple[Evidence, Evidence], span: Span, step: str) -> float:
-    inside, outside = fold
-    tuning = fitter.candidate.tuning
-    assert tuning is not None
-    try:
-        fit = fitter.fit(inside, span, step)
-        score = fit.model.score_rows(outside.features, outside.rule_score)
-        return _value(tuning.objective, outside, score)
-    except TrainingCancelled:
-        raise
-    except TrainingError as problem:
-        raise _TrialFailed(str(problem)) from problem
+def _inner_folds(rows: TrainingRows, folds: int, seed: int) -> np.ndarray:
+    # The random numbers must not be those of the outer folds or of early stopping.
+    return assign_folds(strata_of(rows.soft_label, rows.is_labeled), rows.groups, folds, seed + 3_000_017)
 
 
-def _value(objective: str, rows: Evidence, score: np.ndarray) -> float:
+def _value(objective: str, rows: TrainingRows, score: np.ndarray) -> float:
     try:
         if objective == "known_positive_auc":
             return known_positive_auc_score(rows.is_labeled, score, sample_weight=rows.weight)
@@ -212,9 +192,8 @@ def _suggest(trial: optuna.Trial, setting: Setting, low: float, high: float) -> 
     return trial.suggest_float(setting.name, float(low), float(high), log=log)
 
 
-def _starting_point(fitter: Fitter, space: Mapping[str, tuple[Setting, float, float]]) -> dict[str, Any]:
-    """The defaults, where they lie inside their ranges: tuning should never lose to not tuning."""
-    given = fitter.candidate.entry.complete(fitter.settings)
+def _starting_point(given: Mapping[str, Any], space: Mapping[str, tuple[Setting, float, float]]) -> dict[str, Any]:
+    """The given settings, where they lie inside their ranges: tuning should never be worse than no tuning."""
     start = {}
     for name, (setting, low, high) in space.items():
         value = given[name]

@@ -1,4 +1,4 @@
-"""What a judged run can show: curve, band, gains, agreement with S, segments, and what a threshold means."""
+"""What can be shown of a run: curve, band, gains, agreement with S, segments, and what a threshold means."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pandas as pd
 
 from spu_core.errors import AssumptionError
 from spu_core.metrics import (
-    Gains,
     Interval,
     OperatingPoint,
     RocBand,
@@ -22,7 +21,7 @@ from spu_core.metrics import (
 )
 from spu_core.theory import ScarLink
 from spu_core.training.comparison import NOT_MODELS, Comparison
-from spu_core.training.folded import folded_interval
+from spu_core.training.evaluation import folded_interval
 from spu_core.training.run import Run
 
 MOST_SEGMENTS = 12
@@ -30,7 +29,7 @@ MOST_SEGMENTS = 12
 
 @dataclass(frozen=True, slots=True)
 class ReviewPoint:
-    """An operating point in the words of a reviewer: `soft_sum` is the sum of S among the flagged rows.
+    """An operating point for a reviewer: `soft_sum` is the sum of S among the flagged rows.
 
     `soft_sum` counts expected positives only if S is right on average; `mean_soft_label` is its share of the flagged.
     """
@@ -48,8 +47,8 @@ class ReviewPoint:
 def best_model(comparison: Comparison) -> Run:
     """The model with the highest AUC_SPU among those that are not worse than chance.
 
-    The rules alone lead on the S that they made, and an oracle has seen the truth: neither is a model to use, so they
-    come last here. Where all models are worse than chance, `comparison.headline` says so.
+    The rules alone are best on the S that they made, and an oracle has seen the truth: neither is a model to use, so
+    they come last. Where all models are worse than chance, `comparison.headline` says so.
     """
     models = [run for run in comparison.runs if run.metrics is not None and run.candidate.method not in NOT_MODELS]
     fit = [run for run in models if run.name not in comparison.below_chance]
@@ -57,7 +56,7 @@ def best_model(comparison: Comparison) -> Run:
 
 
 def suggested_model(comparison: Comparison) -> Run:
-    """The model to look at first: the winner of the verdict, which the rules cannot flatter, else the best."""
+    """The model to look at first: the better one of `comparison.verdict`, else the one with the highest AUC_SPU."""
     pair = comparison.verdict.pair
     names = [] if pair is None or pair.first in comparison.below_chance else [pair.first]
     found = (run for run in comparison.runs if run.name in names and run.candidate.method not in NOT_MODELS)
@@ -66,12 +65,16 @@ def suggested_model(comparison: Comparison) -> Run:
 
 def run_curve(run: Run) -> RocSpu:
     """ROC_SPU of the out-of-fold scores on the judged rows."""
-    return roc_spu(run.basis.of("soft_label"), run.need_score()[run.basis.judged], sample_weight=run.basis.of("weight"))
+    return roc_spu(
+        run.evaluation.judged_soft_label,
+        run.judged_score,
+        sample_weight=run.evaluation.judged_weight,
+    )
 
 
 def ceiling_curve(run: Run) -> RocSpu:
     """The curve that no score can rise above on the rows this run is judged by."""
-    return roc_spu_ceiling(run.basis.of("soft_label"), sample_weight=run.basis.of("weight"))
+    return roc_spu_ceiling(run.evaluation.judged_soft_label, sample_weight=run.evaluation.judged_weight)
 
 
 def sketch(curve: RocSpu, points: int = 1000) -> RocSpu:
@@ -96,47 +99,48 @@ def sketch(curve: RocSpu, points: int = 1000) -> RocSpu:
 def perfect_link(run: Run) -> ScarLink | None:
     """How S follows the true class on the judged rows; None where the truth is unknown, of one class only, or S does
     not point to the positives."""
-    truth = run.basis.of("truth")
+    truth = run.evaluation.judged_truth
     if truth is None:
         return None
     try:
-        return ScarLink.from_truth(run.basis.of("soft_label"), truth)
+        return ScarLink.from_truth(run.evaluation.judged_soft_label, truth)
     except AssumptionError:
         return None
 
 
 def run_band(run: Run) -> RocBand:
     """The confidence band of the curve; empty with a reason where too few positives or groups were judged."""
-    basis = run.basis
-    return roc_spu_band(basis.of("soft_label"), run.need_score()[basis.judged], **basis.common())
-
-
-def run_gains(run: Run) -> Gains:
-    """Gains and lift of reviewing rows by descending score."""
-    return Gains(run_curve(run))
+    data = run.evaluation
+    return roc_spu_band(
+        data.judged_soft_label,
+        run.judged_score,
+        level=data.level,
+        sample_weight=data.judged_weight,
+        groups=data.judged_groups,
+    )
 
 
 def run_calibration(run: Run) -> pd.DataFrame | None:
     """Mean score beside mean soft label in groups of equal size; None where scores are not between 0 and 1."""
-    score = run.need_score()[run.basis.judged]
+    score = run.judged_score
     if score.min() < 0.0 or score.max() > 1.0:
         return None
-    return calibration_to_soft_label(run.basis.of("soft_label"), score)
+    return calibration_to_soft_label(run.evaluation.judged_soft_label, score)
 
 
 def soft_sum(run: Run) -> float:
     """ΣS over the judged rows, weighted where rows have weights."""
-    value, weight = run.basis.of("soft_label"), run.basis.of("weight")
+    value, weight = run.evaluation.judged_soft_label, run.evaluation.judged_weight
     return float(value.sum() if weight is None else (value * weight).sum())
 
 
 def mean_soft_label(run: Run) -> float:
     """E[S] over the judged rows."""
-    return float(np.average(run.basis.of("soft_label"), weights=run.basis.of("weight")))
+    return float(np.average(run.evaluation.judged_soft_label, weights=run.evaluation.judged_weight))
 
 
 def review_point(total: float, point: OperatingPoint) -> ReviewPoint:
-    """What a reviewer meets at this point of a curve; `total` is ΣS of its rows.
+    """How many expected positives a reviewer finds at this point of a curve; `total` is ΣS of its rows.
 
     >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
     >>> found = review_point(1.5, curve.at_budget(2))
@@ -159,7 +163,7 @@ def finite_point(curve: RocSpu, point: OperatingPoint) -> OperatingPoint:
 
 
 def segment_values(values: pd.Series) -> pd.Series:
-    """Names of the parts of a table by one of its columns: quarters of a number, the most frequent levels else.
+    """The segment of each row by one column: quarters of a number, else the most frequent levels.
 
     >>> segment_values(pd.Series([1.0, 2.0, 3.0, 4.0, None])).tolist()
     ['1 to 1.75', '1.75 to 2.5', '2.5 to 3.25', '3.25 to 4', 'missing']
@@ -177,25 +181,25 @@ def segment_values(values: pd.Series) -> pd.Series:
 
 def segment_intervals(run: Run, segments: pd.Series) -> dict[str, Interval | None]:
     """AUC_SPU within each part of the table, as a mean over folds; None where a part lacks one kind of mass."""
-    names, judged = segments.to_numpy(), run.basis.judged
+    names, judged = segments.to_numpy(), run.evaluation.judged
     found: dict[str, Interval | None] = {}
     for name in pd.unique(names[judged]):
         rows = judged & (names == name)
-        found[str(name)] = folded_interval(run.basis.soft_label, run.need_score(), run.basis.only(rows))
+        found[str(name)] = folded_interval(run.evaluation.soft_label, run.need_score(), run.evaluation.only(rows))
     return dict(sorted(found.items(), key=lambda entry: _first_number(entry[0])))
 
 
 def segment_table(run: Run, segments: pd.Series, threshold: float) -> pd.DataFrame:
     """A row for each part: rows, mean soft label, AUC_SPU with bounds, and the share that a threshold flags."""
-    names, basis = segments.to_numpy(), run.basis
+    names, evaluation = segments.to_numpy(), run.evaluation
     lines = []
     for name, interval in segment_intervals(run, segments).items():
-        rows = basis.judged & (names == name)
+        rows = evaluation.judged & (names == name)
         lines.append(
             {
                 "segment": name,
                 "rows": int(rows.sum()),
-                "mean_soft_label": float(basis.soft_label[rows].mean()),
+                "mean_soft_label": float(evaluation.soft_label[rows].mean()),
                 "auc_spu": np.nan if interval is None else interval.estimate,
                 "low": np.nan if interval is None else interval.low,
                 "high": np.nan if interval is None else interval.high,

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
+from spu_core.metrics.intervals import z_quantile
 from spu_core.theory import MonotoneBound, MonotoneLink, estimate_monotone_link
 from spu_core.trust.audit.estimate import AuditEstimate, figure_of
 from spu_core.trust.audit.targets import TARGETS
@@ -145,7 +146,7 @@ def _separation(audited: Audited, level: float) -> MeanGap:
     means = [float(target.value(*sums, population)) for target in (positive, negative)]
     slopes = np.subtract(positive.slopes(*sums, population), negative.slopes(*sums, population))
     error = float(np.sqrt(max(0.0, slopes @ totals.covariance.sum(axis=0) @ slopes)))
-    gap, reach = means[0] - means[1], float(ndtri(0.5 + 0.5 * level)) * error
+    gap, reach = means[0] - means[1], z_quantile(level) * error
     p_value = float(ndtr(-gap / error)) if error > 0.0 else float(gap <= 0.0)
     low, high = gap - reach, gap + reach
     # Half of the allowed error for each mean: where positives are few, exact limits are wider than the normal ones.

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from spu_core.errors import AssumptionError
 from spu_core.labels import SoftLabels
+from spu_core.metrics.intervals import z_quantile
 from spu_core.tables import ColumnType, Table
 from spu_core.trust.assumptions import holm
 
@@ -70,11 +71,30 @@ class BiasMap:
 def selection_bias(
     table: Table, soft_labels: SoftLabels, *, at_least: float | None = None, level: float = 0.95
 ) -> BiasMap:
-    """Compare confirmed with expected positives in every part of every column that the rules do not read.
+    """Where are confirmed positives more or less frequent than the rules suggest?
 
-    Suspicion is the rule score before labels override it, else confirmed rows would be suspected because they are
-    confirmed. `at_least` defaults to the median of the rule scores above the floor. The expectation gives rows of
-    equal rule score (in fifths) equal chances.
+    In every part of every column that the rules do not read, confirmed positives are compared with the number expected
+    if rows of equal rule score (in fifths) had equal chances of being confirmed.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    soft_labels : SoftLabels
+        Soft labels from rules.
+    at_least : float, optional
+        Only rows whose rule score is at least this. Default: the median of the rule scores above the floor.
+    level : float, default 0.95
+        Confidence level, after Holm's correction.
+
+    Returns
+    -------
+    BiasMap
+
+    Raises
+    ------
+    AssumptionError
+        If there are no confirmed positives or no suspected rows.
     """
     rule_score, labeled = np.asarray(soft_labels.rule_score), np.asarray(soft_labels.is_labeled)
     if not labeled.any():
@@ -116,7 +136,7 @@ def _cell(
     if expected < FEWEST_EXPECTED or variance <= 0.0:
         return (*counts, np.nan, np.nan, np.nan, np.nan)
     error = float(np.sqrt(variance))
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
+    reach = z_quantile(level) * error
     p_value = 2.0 * float(ndtr(-max(abs(found - expected) - 0.5, 0.0) / error))
     low, high = max(0.0, found - reach) / expected, (found + reach) / expected
     return (*counts, found / expected, low, high, min(p_value, 1.0))

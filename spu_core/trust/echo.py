@@ -14,7 +14,7 @@ from spu_core.metrics import Interval
 from spu_core.metrics.intervals import few_units
 from spu_core.tables import Table
 from spu_core.training import Candidate, Run, TrainConfig, TrainProgress, cross_fit
-from spu_core.training.folded import SHARED_TRAINING, folded_auc, share_of
+from spu_core.training.evaluation import SHARED_TRAINING, folded_auc, share_of
 
 # A model that reproduces nine tenths of the ranking of the rules has little room for anything else.
 ECHO_SHARE = 0.9
@@ -85,7 +85,34 @@ def echo_check(
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> EchoReport:
-    """Cross-fit a candidate with and without the rule columns and compare both with the rules."""
+    """Does a model find something of its own, or does it only repeat the rules?
+
+    The candidate is cross-fitted with and without the columns that the rules read, on the same folds.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    soft_labels : SoftLabels
+        Soft labels from rules that read columns of the table.
+    candidate : Candidate or str
+        The method to check.
+    config : TrainConfig, optional
+        How to train. Default: `TrainConfig()`.
+    on_progress : callable, optional
+        Called with a `TrainProgress` now and then.
+    should_stop : callable, optional
+        Asked now and then; True ends the check.
+
+    Returns
+    -------
+    EchoReport
+
+    Raises
+    ------
+    TrainingError
+        If no rule column is a feature of the table.
+    """
     candidate = Candidate(candidate) if isinstance(candidate, str) else candidate
     kept, dropped = train_twins(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
     return EchoReport(
@@ -117,21 +144,21 @@ def beyond_rules(run: Run) -> Interval | None:
 
     None where no such set of rows has both a confirmed positive and another row.
     """
-    basis, score = run.basis, run.need_score()
+    evaluation, score = run.evaluation, run.need_score()
     # Each fold has a model of its own, so rows are compared within a level of the rules and a fold.
-    cell = _level_of(basis.rule_score) * (int(basis.fold.max()) + 2) + basis.fold + 1
+    cell = _level_of(evaluation.rule_score) * (int(evaluation.fold.max()) + 2) + evaluation.fold + 1
     outranking, spread_of_rest = [], []
-    for number in np.unique(cell[basis.judged & basis.is_labeled]):
-        rows = basis.judged & (cell == number)
-        labeled, rest = score[rows & basis.is_labeled], score[rows & ~basis.is_labeled]
+    for number in np.unique(cell[evaluation.judged & evaluation.is_labeled]):
+        rows = evaluation.judged & (cell == number)
+        labeled, rest = score[rows & evaluation.is_labeled], score[rows & ~evaluation.is_labeled]
         if rest.size:
             outranking.append(_share_below(labeled, rest))
             outranked = 1.0 - _share_below(rest, labeled)
             spread_of_rest.append(labeled.size**2 * outranked.var() / rest.size)
     if not outranking:
         return None
-    folds = np.unique(basis.fold[basis.judged]).size
-    return _mean_with_interval(np.concatenate(outranking), sum(spread_of_rest), basis.level, folds)
+    folds = np.unique(evaluation.fold[evaluation.judged]).size
+    return _mean_with_interval(np.concatenate(outranking), sum(spread_of_rest), evaluation.level, folds)
 
 
 def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: float, folds: int) -> Interval:
@@ -163,8 +190,8 @@ def _auc_spu(run: Run) -> Interval:
 
 def _reproduced(run: Run) -> Interval:
     """The rule score taken as the belief to be reached: share of its own ceiling."""
-    folded = folded_auc(run.basis.rule_score, run.need_score(), run.basis)
-    share = None if folded is None else share_of(folded, run.basis.level)
+    folded = folded_auc(run.evaluation.rule_score, run.need_score(), run.evaluation)
+    share = None if folded is None else share_of(folded, run.evaluation.level)
     if share is None:
         raise TrainingError("The rule score is the same in every row, so there is nothing that could be repeated.")
     return share

@@ -17,7 +17,7 @@ from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
 from spu_core.training import Candidate, Run, TrainConfig, TrainingCancelled, cross_fit
 from spu_core.training.config import check_whole
-from spu_core.training.folded import fold_rows
+from spu_core.training.evaluation import fold_rows
 
 # In this share of the draws one rule is wrong altogether, which no shift of its belief can show.
 WRONG = 0.2
@@ -270,8 +270,8 @@ class _FoldRanks:
 
     @classmethod
     def of(cls, run: Run) -> _FoldRanks:
-        rows = tuple(fold_rows(run.basis))
-        whole = np.ones(run.fold.size) if run.basis.weight is None else run.basis.weight
+        rows = tuple(fold_rows(run.evaluation))
+        whole = np.ones(run.fold.size) if run.evaluation.weight is None else run.evaluation.weight
         weight = tuple(whole[part] for part in rows)
         score = run.need_score()
         return cls(rows, weight, tuple(_midranks(score[part], w) for part, w in zip(rows, weight, strict=True)))

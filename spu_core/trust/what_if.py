@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from spu_core.checks import check_choice
 from spu_core.errors import AssumptionError
 from spu_core.metrics import Interval, roc_spu
+from spu_core.metrics.intervals import z_quantile
 from spu_core.theory import AdmissibleRegion, ScarLink
 from spu_core.training import Run
 
@@ -87,15 +87,15 @@ class WhatIf:
     @classmethod
     def of_run(cls, run: Run, threshold: float | None = None) -> WhatIf:
         """From the judged rows of a run; without a threshold, where its review budget is spent."""
-        basis, score = run.basis, run.need_score()[run.basis.judged]
+        evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
         if run.metrics is None:
             raise AssumptionError(f"Run {run.name!r} has no figures, so there is nothing to conclude from.")
-        soft_label, weight = basis.of("soft_label"), basis.of("weight")
+        soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
         curve = roc_spu(soft_label, score, sample_weight=weight)
-        point = curve.at_budget(basis.budget) if threshold is None else curve.at_threshold(threshold)
+        point = curve.at_budget(evaluation.budget) if threshold is None else curve.at_threshold(threshold)
         mean = float(np.average(soft_label, weights=weight))
         rates = (point.tpr, point.fpr)
-        covariance = _rate_covariance(soft_label, score > point.threshold, rates, weight, basis.of("groups"))
+        covariance = _rate_covariance(soft_label, score > point.threshold, rates, weight, evaluation.judged_groups)
         return cls(mean, run.metrics.auc_spu, point.threshold, point.tpr, point.fpr, covariance)
 
     @property
@@ -184,7 +184,7 @@ def _rate_weights(link: ScarLink) -> tuple[tuple[float, float], tuple[float, flo
 
 
 def _interval(estimate: float, error: float, level: float) -> Interval:
-    reach = float(ndtri(0.5 + 0.5 * level)) * error
+    reach = z_quantile(level) * error
     return Interval(float(estimate), float(estimate - reach), float(estimate + reach), error, level)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +17,7 @@ from spu_core.workspace import schema, storage_errors
 from spu_core.workspace.disk import Disk
 
 BUSY_SECONDS = 60
+_NO_SPACE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
 _PRAGMAS = (
     # Nothing that the file itself defines may run functions with side effects.
     "trusted_schema = OFF",
@@ -109,12 +112,44 @@ def _utf8(value: Any) -> Any:
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     """A connection with our settings; the database must have been found to be ours."""
-    address = f"file:{quote(str(path))}{_frozen(path) if read_only else ''}"
+    if not read_only:
+        return _configured(f"file:{quote(str(path))}")
+    try:
+        return _configured(f"file:{quote(str(path))}{_frozen(path)}")
+    except sqlite3.OperationalError as problem:
+        if problem.sqlite_errorcode in _NO_SPACE:
+            return _copy_in_memory(path)
+        if problem.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or not path.is_file():
+            raise
+        # Nothing can be written here: the -wal is read beside a copy.
+        with tempfile.TemporaryDirectory() as folder:
+            for each in (path, path.with_name(f"{path.name}-wal")):
+                shutil.copyfile(each, Path(folder) / each.name)
+            return _copy_in_memory(Path(folder) / path.name)
+
+
+def _configured(address: str) -> sqlite3.Connection:
     connection = sqlite3.connect(address, BUSY_SECONDS, isolation_level=None, check_same_thread=False, uri=True)
     connection.row_factory = sqlite3.Row
-    for pragma in _PRAGMAS:
-        connection.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
+
+
+def _copy_in_memory(path: Path) -> sqlite3.Connection:
+    """The catalogue as it is now, where SQLite cannot make the -shm through which connections share the -wal.
+
+    A connection that locks all others out reads the -wal without a -shm; it is closed as soon as the copy is made.
+    """
+    copy = _configured("file::memory:")
+    with closing(sqlite3.connect(path, BUSY_SECONDS, isolation_level=None)) as source:
+        source.execute("PRAGMA locking_mode = EXCLUSIVE")
+        source.backup(copy)
+    return copy
 
 
 def connect_to_look(path: Path) -> sqlite3.Connection:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from spu_core import tables
 from spu_core.workspace import storage_errors
 from spu_core.workspace.files import FileDraft, FileStore, discard_unreferenced
 from spu_core.workspace.home import FolderOffer, FolderRoots, Home, make_private_folder
@@ -62,11 +63,9 @@ class Datasets:
         The same content under the same name is the dataset that is there already, found anew: a next version. One
         whose rows are stored here stays as it is.
         """
-        from spu_core.tables.folder_survey import survey_to_json
-
         name = clean_name(folder.name if name is None else name)
         place = self.converted.place_of(folder.path) or str(self._offered(folder.path, folder).path)
-        survey, described = survey_to_json(folder), _described(folder)
+        survey, described = tables.survey_to_json(folder), _described(folder)
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
             values = {"name": name, "file": stored[0].id, **described}
@@ -101,12 +100,10 @@ class Datasets:
 
     def load(self, token: str) -> Table:
         """The table with its saved roles, all rows in memory."""
-        from spu_core.tables import Table
-
         record = self.get(token)
         if record.folder is not None:
             raise storage_errors.lies_in_folder(record.name, record.n_rows)
-        return self.with_saved_roles(Table.from_parquet(self.path(token)), record)
+        return self.with_saved_roles(tables.Table.from_parquet(self.path(token)), record)
 
     def open(self, token: str) -> Table | TableFolder:
         """All rows with their saved roles: in memory, or in parts where they lie in a folder that has not changed."""
@@ -119,8 +116,6 @@ class Datasets:
 
     def folder(self, token: str) -> TableFolder:
         """A registered folder as it was found, below a root that is still allowed; its files may have changed since."""
-        from spu_core.tables.folder_survey import folder_from_survey
-
         record = self.get(token)
         row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
         if row is None:
@@ -128,19 +123,17 @@ class Datasets:
         own = self.converted.path_of(row["path"])
         path = self.roots.find(row["path"]).path if own is None else own
         saved = {**_saved(record), "known_fingerprint": record.fingerprint}
-        folder = folder_from_survey(row["survey"], path, **saved)
+        folder = tables.folder_from_survey(row["survey"], path, **saved)
         if own is None:
             self._offered(path, folder)
         return folder
 
     def explore(self, token: str) -> Table:
         """The rows to explore, with their saved roles: the whole table, or the sample of one that lies in a folder."""
-        from spu_core.tables import TablePart
-
         record = self.get(token)
         if record.folder is None:
             return self.load(token)
-        return self.with_saved_roles(TablePart.from_parquet(self.path(token)), record)
+        return self.with_saved_roles(tables.TablePart.from_parquet(self.path(token)), record)
 
     @property
     def roots(self) -> FolderRoots:
@@ -205,11 +198,9 @@ def refuse_changes(folder: TableFolder) -> None:
 
 
 def _saved(record: DatasetRecord) -> dict[str, Any]:
-    from spu_core.tables import Role
-
     return {
         "name": record.name,
-        "roles": {column: Role(role) for column, role in record.roles.items()},
+        "roles": {column: tables.Role(role) for column, role in record.roles.items()},
         "positive_values": tuple(record.positive_values),
         "truth_values": tuple(record.truth_values),
     }

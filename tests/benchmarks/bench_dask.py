@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from spu_core.engines.launch import thread_variables
+from spu_core.engines.processes.job_queue import thread_variables
 from tests.benchmarks.bench_scale import RULES, write_rows, write_whole
 from tests.benchmarks.harness import BenchRow
 
@@ -29,7 +29,7 @@ TURNS = {"short": 3, "defaults": 1}
 _SCRIPT = """
 import json, sys, time
 import psutil
-from spu_core.engines.places import Engine, open_place
+from spu_core.engines.executors import Engine, open_executor
 from spu_core.labels import soft_labels_for
 from spu_core.rules import RuleSet
 from spu_core.tables import open_folder, read_table
@@ -40,9 +40,9 @@ def main():
     settings, config = json.loads(training)
     table = {table}
     candidates = [Candidate("lightgbm", settings)]
-    with open_place(Engine(engine), table) as place:
-        soft_labels = place.label(table, RuleSet.from_json(rules).fit(table))
-        (run,) = iter_cross_fit(table, soft_labels, candidates, TrainConfig(threads=2, **config), place=place)
+    with open_executor(Engine(engine), table) as executor:
+        soft_labels = executor.label(table, RuleSet.from_json(rules).fit(table))
+        (run,) = iter_cross_fit(table, soft_labels, candidates, TrainConfig(threads=2, **config), executor=executor)
         assert run.error is None, run.error
         own = psutil.Process()
         times = [process.cpu_times() for process in (own, *own.children(recursive=True))]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from spu_core.metrics import auc_spu_interval, auc_spu_score, bootstrap_auc_spu, roc_spu
+from spu_core.metrics import auc_spu_interval, auc_spu_score, roc_spu
 from tests.benchmarks.harness import BenchRow, alternate, peak_bytes
+from tests.metrics.bootstrap import bootstrap_auc_spu
 
 ROWS = 1_000_000
 BOOTSTRAP_ROWS = 100_000

@@ -23,7 +23,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spu_core.engines.launch import thread_variables
+from spu_core.engines.processes.job_queue import thread_variables
 from spu_core.export import Bundle, save_bundle
 from spu_core.labels import soft_labels_for
 from spu_core.metrics import auc_spu_score

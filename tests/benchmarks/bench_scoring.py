@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from spu_core.export import Bundle, FlagPoint, Passport, Scoring, save_bundle
+from spu_core.export import Bundle, FlagPoint, ModelDetails, Scoring, save_bundle
 from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table
 from spu_core.training import Candidate, TrainConfig, cross_fit
@@ -109,4 +109,4 @@ def _bundle() -> Bundle:
     soft_labels = SoftLabels.from_values(belief.to_numpy(), np.zeros(len(frame), dtype=bool))
     candidate = Candidate("lightgbm", {"rounds": 200})
     [run] = cross_fit(table, soft_labels, [candidate], TrainConfig(folds=2))
-    return Bundle.of(run, passport=Passport.of(table), point=FlagPoint(threshold=0.9, share=0.05))
+    return Bundle.of(run, details=ModelDetails.of(table), point=FlagPoint(threshold=0.9, share=0.05))

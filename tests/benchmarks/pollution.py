@@ -45,7 +45,8 @@ class Clean:
         return (self.header, *self.rows)
 
     def lines(self) -> list[str]:
-        return self.text().splitlines(keepends=True)
+        """The text of each row; a cell may hold a line break."""
+        return [",".join(_cell(cell, ",", '"', None) for cell in row) + "\n" for row in self.all_rows]
 
     def polluted(self, kind: str, content: str | bytes, number: object = "", **truth: object) -> Polluted:
         data = content.encode() if isinstance(content, str) else content
@@ -107,6 +108,14 @@ def corpus() -> list[Polluted]:
     return [*found, *odd_headers(), *single_columns(), *headerless()]
 
 
+def grid() -> list[Polluted]:
+    """One table with every kind of pollution, those of a line in every line and column: about 2,500 files."""
+    orders = clean_tables()[0]
+    broken = replace(orders, rows=tuple((*row[:-1], row[-1].replace("; ", "\n")) for row in orders.rows))
+    kinds = [make for make in KINDS if make is not _rows]
+    return [*(file for make in kinds for file in make(broken)), *_rows(broken, everywhere=True)]
+
+
 def _encodings(table: Clean) -> Iterator[Polluted]:
     yield table.polluted("clean", table.text())
     for encoding in ("utf-8-sig", "utf-16", "cp1252"):
@@ -158,14 +167,16 @@ def _headers(table: Clean) -> Iterator[Polluted]:
     middle = len(lines) // 2
     yield table.polluted("header_again", "".join([*lines[:middle], lines[0], *lines[middle:]]))
     yield table.polluted("header_quoted", _all_quoted(table.header) + "".join(lines[1:]))
-    for place in sorted({1, len(table.header) // 2, len(table.header) - 1}):
+    for place in range(1, len(table.header)):
         more = [*table.header[:place], "", *table.header[place:]]
         yield table.polluted("header_extra_separator", ",".join(more) + "\n" + "".join(lines[1:]), place)
         joined = "".join(table.header[place - 1 : place + 1])
         less = [*table.header[: place - 1], joined, *table.header[place + 1 :]]
         yield table.polluted("header_missing_separator", ",".join(less) + "\n" + "".join(lines[1:]), place)
     yield table.polluted("header_extra_separator", lines[0].rstrip("\n") + ",\n" + "".join(lines[1:]), "_at_end")
-    for place in sorted({0, 1, len(table.header) - 1}):
+    for word, sign in (("semicolon", ";"), ("tab", "\t"), ("blank", " "), ("comma_blank", ", ")):
+        yield table.polluted("header_other_separator", sign.join(table.header) + "\n" + "".join(lines[1:]), f"_{word}")
+    for place in range(len(table.header)):
         for number, pattern in enumerate(('"{}', '{}"')):
             names = [pattern.format(name) if at == place else name for at, name in enumerate(table.header)]
             yield table.polluted("header_extra_quote", ",".join(names) + "\n" + "".join(lines[1:]), f"{place}_{number}")
@@ -174,15 +185,16 @@ def _headers(table: Clean) -> Iterator[Polluted]:
 def _few_rows(table: Clean) -> Iterator[Polluted]:
     lines = table.lines()
     yield table.polluted("no_header", "".join(lines[1:]), header=None)
+    yield table.polluted("header_only", lines[0], rows=())
     yield table.polluted("one_row", "".join(lines[:2]), rows=table.rows[:1])
     yield table.polluted("two_rows", "".join(lines[:3]), rows=table.rows[:2])
 
 
-def _rows(table: Clean) -> Iterator[Polluted]:
+def _rows(table: Clean, *, everywhere: bool = False) -> Iterator[Polluted]:
     lines = table.lines()
-    for at in (1, len(lines) // 2, len(lines) - 1):
+    for at in range(1, len(lines)) if everywhere else (1, len(lines) // 2, len(lines) - 1):
         row = table.all_rows[at]
-        for place in sorted({1, len(row) // 2, len(row) - 1}):
+        for place in range(1, len(row)) if everywhere else sorted({1, len(row) // 2, len(row) - 1}):
             cells = [_cell(cell, ",", '"', None) for cell in row]
             more = ",".join([*cells[:place], "", *cells[place:]])
             less = ",".join([*cells[: place - 1], cells[place - 1] + cells[place], *cells[place + 1 :]])
@@ -194,7 +206,7 @@ def _rows(table: Clean) -> Iterator[Polluted]:
                 yield table.polluted(f"row_{kind}", content, f"{at}_{place}")
         other = lines[at].replace(",", ";")
         yield table.polluted("row_other_separator", "".join([*lines[:at], other, *lines[at + 1 :]]), at)
-        ended = lines[at].rstrip("\n") + "\r\n"
+        ended = lines[at].removesuffix("\n") + "\r\n"
         yield table.polluted("row_other_end", "".join([*lines[:at], ended, *lines[at + 1 :]]), at)
 
 
@@ -219,6 +231,10 @@ def _multirow(table: Clean) -> Iterator[Polluted]:
     half = len(table.header) // 2
     joined = tuple(f"{'first' if at < half else 'second'} {name}" for at, name in enumerate(table.header))
     yield table.polluted("header_groups", line + table.text(), header=joined)
+    if half > 1:
+        upper, lower = (*table.header[:half], *[""] * (len(table.header) - half)), (*[""] * half, *table.header[half:])
+        rows = "".join(table.lines()[1:])
+        yield table.polluted("header_split", f"{','.join(upper)}\n{','.join(lower)}\n{rows}")
 
 
 KINDS = (

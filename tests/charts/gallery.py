@@ -30,10 +30,10 @@ from spu_core.metrics import (
 from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
 from spu_core.tables.profiles import histogram, profile_table
-from spu_core.theory import AdmissibleRegion, ScarLink
+from spu_core.theory import ScarLink
 from spu_core.theory.check_prior import fit_check_prior
 from spu_core.theory.check_ratio import fit_check_ratios
-from spu_core.training.pairs import Pair
+from spu_core.training.pairs import PairedDifference
 from tests.charts.gallery_outcomes import OUTCOME_EXAMPLES
 from tests.charts.gallery_trust import TRUST_EXAMPLES
 
@@ -114,11 +114,11 @@ def _levels(values: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
     return list(counts.index), counts[True].to_numpy(), counts[False].to_numpy()
 
 
-def _pairs() -> list[Pair]:
+def _pairs() -> list[PairedDifference]:
     names = list(SCORES)
     found = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]][:7]
     differences = [compare_auc_spu(SOFT, SCORES[a], SCORES[b]) for a, b in found]
-    return [Pair(a, b, d, min(1.0, 7 * d.p_value)) for (a, b), d in zip(found, differences, strict=True)]
+    return [PairedDifference(a, b, d, min(1.0, 7 * d.p_value)) for (a, b), d in zip(found, differences, strict=True)]
 
 
 def _ratios():
@@ -214,9 +214,6 @@ EXAMPLES: dict[str, Example] = {
     "check_prior": lambda theme: charts.check_prior_chart(PRIOR, theme=theme),
     "learning_curve": lambda theme: charts.learning_curve_chart(
         {"LightGBM": losses(), "Neural network": losses(3, 60)}, theme=theme
-    ),
-    "implied_auc": lambda theme: charts.implied_auc_chart(
-        AdmissibleRegion(0.28), 0.66, chosen=ScarLink.from_mean(0.28, 0.3, 0.7), theme=theme
     ),
     "ceiling_noise": lambda theme: charts.ceiling_noise_chart(NOISE_SERIES, theme=theme),
     "scar_line": lambda theme: charts.scar_line_chart(LINE_SERIES, theme=theme),

@@ -8,15 +8,16 @@ import pytest
 
 from spu_core import charts
 from spu_core.charts import DARK, LIGHT, alt_text
-from spu_core.charts.bars import Bars
+from spu_core.charts.column_charts import Bars
 from spu_core.errors import SpuError
 from spu_core.metrics import Difference, Interval, roc_spu, roc_spu_band
 from spu_core.tables import Histogram
-from spu_core.theory import AdmissibleRegion, PriorEstimate, ScarLink
-from spu_core.training.pairs import Pair
+from spu_core.theory import PriorEstimate, ScarLink
+from spu_core.training.pairs import PairedDifference
 from spu_core.trust import compare_priors
 from tests.charts import gallery
 from tests.charts.gallery import CEILING, CHAMPION, CURVES, POINT
+from tests.charts.gallery_trust import WHAT_IF
 
 
 def trace(figure, start):
@@ -141,11 +142,11 @@ def difference(p):
 
 
 def test_pairs_that_cannot_be_told_apart_are_grey():
-    pairs = [Pair("a", "b", difference(0.001), 0.003), Pair("a", "c", difference(0.04), 0.08)]
+    pairs = [PairedDifference("a", "b", difference(0.001), 0.003), PairedDifference("a", "c", difference(0.04), 0.08)]
     figure = charts.difference_chart(pairs)
     assert [t.marker.color for t in figure.data] == [LIGHT.model, LIGHT.unsure]
-    assert "p = 0.080 after Holm's correction: cannot be told apart" in figure.data[1].hovertext[0]
-    assert alt_text(figure) == "Differences in AUC_SPU of 2 pairs: 1 can be told apart, 1 cannot."
+    assert "p = 0.080 after Holm's correction: no clear difference" in figure.data[1].hovertext[0]
+    assert alt_text(figure) == "Differences in AUC_SPU of 2 pairs: 1 with a clear difference, 1 without."
 
 
 def test_whiskers_reach_from_low_to_high():
@@ -197,9 +198,9 @@ def test_a_lift_that_may_be_one_is_grey():
     assert [t.marker.color for t in charts.rule_lift_chart(summary).data] == [LIGHT.unsure, LIGHT.model]
 
 
-def test_the_implied_map_is_empty_outside_the_admissible_region():
-    region = AdmissibleRegion(0.28)
-    heat = charts.implied_auc_chart(region, 0.66).data[0]
+def test_the_map_of_a_what_if_is_empty_outside_the_admissible_region():
+    region = WHAT_IF.region
+    heat = charts.what_if_chart(WHAT_IF).data[0]
     inside = np.array([[region.contains(float(x), float(y)) for x in heat.x] for y in heat.y])
     assert (np.isnan(heat.z) == ~inside).mean() > 0.99
 

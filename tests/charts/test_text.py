@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from spu_core import charts
 from spu_core.charts import RuleBand, alt_text, leaderboard_chart, learning_curve_chart
 from spu_core.charts.canvas import ENTRY_HEIGHT
-from spu_core.charts.words import label, plain, wrapped
+from spu_core.charts.text_format import label, plain, wrapped
 from spu_core.metrics import Interval
 from spu_core.tables import Histogram
-from spu_core.training.pairs import Pair
+from spu_core.training.pairs import PairedDifference
 from tests.charts import gallery
 from tests.charts.test_every_chart import strings_of
 
@@ -38,7 +38,9 @@ SPOILED = {
     "roc": lambda: charts.roc_chart(named(gallery.CURVES["MLP"]), gallery.CEILING),
     "leaderboard": lambda: charts.leaderboard_chart(named(gallery.INTERVALS["MLP"])),
     "share_of_ceiling": lambda: charts.share_of_ceiling_chart(named(gallery.SHARES["MLP"])),
-    "difference": lambda: charts.difference_chart([Pair(HOSTILE, HOSTILE, gallery.PAIRS[0].difference, 0.01)]),
+    "difference": lambda: charts.difference_chart(
+        [PairedDifference(HOSTILE, HOSTILE, gallery.PAIRS[0].difference, 0.01)]
+    ),
     "segment": lambda: charts.segment_chart(named(gallery.INTERVALS["MLP"])),
     "calibration": lambda: charts.calibration_chart(named(gallery.CALIBRATION["MLP"])),
     "gains": lambda: charts.gains_chart(named(gallery.GAINS["MLP"])),

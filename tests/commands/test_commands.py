@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -63,6 +65,31 @@ def test_the_profile_of_the_breast_cancer_file_names_the_real_class(run):
     printed = run("profile", "breast_cancer.csv").stdout
 
     assert "Column 'malignant' is '1' for 100% of the positives of 'labeled'" in printed
+
+
+def test_models_judged_on_later_rows_that_have_changed_are_called_worse_than_chance_first(run, tmp_path):
+    """x points to positives in the first two thirds of the rows, and away from them in the last."""
+    rng = np.random.default_rng(0)
+    x, late = rng.normal(size=900), np.arange(900) >= 600
+    label = rng.random(900) < 1 / (1 + np.exp(2 - np.where(late, -2.0, 2.0) * x))
+    day = pd.date_range("2024-01-01", periods=900, freq="D").strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"x": x, "z": rng.normal(size=900), "day": day, "label": label.astype(int)})
+    frame.to_csv("drift.csv", index=False)
+    assert (
+        run("plan", "drift.csv", "-o", "s.json", "--method", "labeled_vs_rest", "--out-of-time", "0.3").exit_code == 0
+    )
+    trained = run("train", "s.json", "--data", "drift.csv", "-o", "runs")
+    compared = run("compare", "runs/01-labeled_vs_rest.spu")
+    told = json.loads(run("compare", "runs/01-labeled_vs_rest.spu", "--json").output)
+    report = json.loads(run("report", "runs/01-labeled_vs_rest.spu", "--json").output)
+
+    assert "\nNo model is better than chance" in trained.output
+    assert compared.output.startswith("No model is better than chance")
+    assert compared.output.count("No model is better than chance") == 1
+    assert told["headline"].startswith("No model is better than chance")
+    assert report["best"] is None
+    page = (tmp_path / "report.html").read_text()
+    assert page.index("No model is better than chance") < page.index("Do my soft labels help?")
 
 
 def test_soft_labels_go_to_standard_output(run):
@@ -171,7 +198,7 @@ def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(
     def fail(_):
         raise RuntimeError("surprise")
 
-    monkeypatch.setattr("spu_core.commands.data.open_input", fail)
+    monkeypatch.setattr("spu_core.commands.data_commands.open_input", fail)
     assert ended(monkeypatch, "profile", "sales.csv") == 3
     printed = capsys.readouterr().err
     assert "A fault of ours (RuntimeError: surprise)" in printed
@@ -187,7 +214,7 @@ def test_ctrl_c_is_exit_code_130(run, monkeypatch):
     def stop(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spu_core.commands.data.open_input", stop)
+    monkeypatch.setattr("spu_core.commands.data_commands.open_input", stop)
     assert ended(monkeypatch, "profile", "sales.csv") == 130
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import cli
-from spu_core.commands import paper
+from spu_core.commands import paper_command
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, Claim, ExperimentResult, Provenance, ResultTable
 
@@ -25,7 +25,7 @@ def stored(name: str) -> ExperimentResult:
 
 @pytest.fixture(autouse=True)
 def small_results(monkeypatch):
-    monkeypatch.setattr(paper, "stored_result", stored)
+    monkeypatch.setattr(paper_command, "stored_result", stored)
 
 
 def run(*words: str):
@@ -44,7 +44,7 @@ def test_the_stored_result_is_the_default_and_says_so():
 
     assert "Adult    0.863  0.862  0.0010" in result.stdout
     assert "[holds] It is so. By 0.1." in result.stdout
-    assert "table3: the stored result of 2026-01-02; --run computes it anew." in result.stderr
+    assert "table3: the stored result of 2026-01-02; --run computes it again." in result.stderr
 
 
 def test_json_is_the_result_itself_and_markdown_has_tables():

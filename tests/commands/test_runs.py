@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import cli
-from spu_core.engines.stored import stored_bundle
+from spu_core.engines.stored_runs import stored_bundle
 from spu_core.export import save_bundle
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate
@@ -193,4 +193,4 @@ def test_a_plan_and_a_training_meet_in_a_pipe(run, tmp_path):
     [path] = done["bundles"]
     assert not done["rows_differ"]
     # A workspace that has the same rows knows the bundle by this.
-    assert known(path).passport.fingerprint == json.loads(planned.stdout)["fingerprint"]
+    assert known(path).details.fingerprint == json.loads(planned.stdout)["fingerprint"]

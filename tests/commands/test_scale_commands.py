@@ -62,5 +62,5 @@ def test_a_folder_is_planned_and_trained_to_ordinary_bundles(place):
     assert "stay in files and are read in parts" in result.stderr
     bundle = known(place / "runs" / "01-lightgbm.spu")
     folder = open_folder(place / "rows")
-    assert bundle.run.basis.soft_label.tolist() == soft_labels_for(folder, RULES).value.tolist()
+    assert bundle.run.evaluation.soft_label.tolist() == soft_labels_for(folder, RULES).value.tolist()
     assert len(bundle.predict(folder.read().frame)) == 300

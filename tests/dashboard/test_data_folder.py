@@ -22,8 +22,8 @@ ROWS, SAMPLE = 400, 100
 def root(tmp_path, monkeypatch):
     """A root with one folder; jobs run in this process, and samples are small."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tables"))
-    monkeypatch.setattr("spu_core.engines.register.SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr("spu_core.engines.register.start_worker", run_here)
+    monkeypatch.setattr("spu_core.engines.jobs.register.SAMPLE_ROWS", SAMPLE)
+    monkeypatch.setattr("spu_core.engines.jobs.register.start_worker", run_here)
     write_folder(mixed_frame(ROWS), tmp_path / "tables" / "rows", [150])
     return tmp_path / "tables"
 
@@ -203,7 +203,7 @@ def test_runs_on_a_folder_are_compared_and_exported(open_app, trained):
 
 
 def test_a_registered_folder_is_scored_part_by_part(open_app, trained, root, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.scoring_files.start_worker", run_here)
+    monkeypatch.setattr("spu_core.engines.jobs.score.start_worker", run_here)
     query, runs = trained
     page = open_app("pages/6_export.py", **query, export_part="Score a new file")
     page.selectbox(key="export_folder").select(query["dataset"]).run()

@@ -12,9 +12,7 @@ import pytest
 
 from pages.ui.shared.steps import DONE, STALE, marks_of
 from spu_core.engines import refresh
-from spu_core.engines.export_forms import FORMS
-from spu_core.engines.exporting import prepare
-from spu_core.engines.stored_model import StoredModel
+from spu_core.engines.export_files import EXPORT_FORMS, StoredModel, prepare
 from spu_core.engines.study import Study
 from spu_core.export import Bundle
 from spu_core.rules import RuleSet
@@ -59,7 +57,7 @@ def bundle_file(trained):
     with Workspace.open(home) as workspace:
         champion = workspace.runs.get(workspace.thresholds.champion(address["dataset"]).run)
         model = StoredModel(workspace, champion, workspace.datasets.load(champion.dataset))
-        return FORMS["bundle"].make(model).data
+        return EXPORT_FORMS["bundle"].make(model).data
 
 
 @pytest.fixture
@@ -149,7 +147,7 @@ def test_each_form_is_prepared_on_a_click_and_is_what_it_says(open_app, address)
     bundle = known(prepared(page, "bundle"))
     assert bundle.name == "linear"
     assert bundle.point.threshold == 0.5
-    assert bundle.passport.data_name == "Breast cancer"
+    assert bundle.details.data_name == "Breast cancer"
     assert RuleSet.from_json(prepared(page, "rules")) == RuleSet.from_json(load_sample_rules("breast_cancer"))
     study = Study.from_json(prepared(page, "study"))
     assert [candidate.name for candidate in study.plan.candidates] == ["linear"]
@@ -199,7 +197,7 @@ def test_words_go_into_the_bundle_and_come_back(open_app, address):
     page.toggle(key=f"export_keep_{token}").set_value(False).run()
     bundle = known(prepared(page, "bundle"))
 
-    assert bundle.passport.purpose == "Find *early* cases."
+    assert bundle.details.purpose == "Find *early* cases."
     assert not bundle.rows
     again = open_app(PAGE, **address)
     assert again.text_area(key=f"export_purpose_{token}").value == "Find *early* cases."
@@ -210,7 +208,7 @@ def test_the_card_tells_what_happened_to_the_run_and_what_the_analyst_says_is_ne
     page = open_app(PAGE, **address)
     token = page.selectbox[0].value
     page.text_area(key=f"export_changes_{token}").set_value("New scanner since May.\n\nFewer columns.").run()
-    history = known(prepared(page, "bundle")).passport.history
+    history = known(prepared(page, "bundle")).details.history
 
     assert "logistic on 'Breast cancer'" in history[0]
     assert "flags scores above 0.5 (10.00% of the training rows out of fold), chosen as '10 % flagged'" in history[1]
@@ -272,7 +270,7 @@ def finished_scoring(page):
 
 
 def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_app, address, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.reading.SMALL", 0)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SMALL", 0)
     page = at_part(open_app, "Score a new file", **address)
     page.file_uploader(key="export_rows").upload("new.csv", new_rows(mean_radius=99.0)).run()
     assert not page.exception
@@ -297,7 +295,7 @@ def test_a_large_file_is_scored_by_a_job_and_its_result_survives_a_refresh(open_
 
 
 def test_a_large_file_that_does_not_fit_is_refused_in_the_words_of_its_job(open_app, address, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.reading.SMALL", 0)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SMALL", 0)
     page = at_part(open_app, "Score a new file", **address)
     page.file_uploader(key="export_rows").upload("new.csv", b"a,b\n1,2\n3,4\n").run()
     page = finished_scoring(page)

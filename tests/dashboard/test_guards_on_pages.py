@@ -73,3 +73,5 @@ def test_models_that_are_worse_than_chance_are_the_first_thing_said(open_app):
     assert not page.exception
     assert page.error[0].value.startswith("No model is better than chance")
     assert "AUC_SPU, best model" not in [metric.label for metric in page.metric]
+    assert page.button(key="compare_choose").proto.type == "secondary"
+    assert any("This model is worse than chance" in caption.value for caption in page.caption)

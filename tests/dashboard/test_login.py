@@ -121,6 +121,7 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
     environments = (
         {"STREAMLIT_SERVER_ADDRESS": "192.0.2.7"},
         {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml")},
+        {"SPU_REQUIRE_LOGIN": "1"},
     )
     command = [sys.executable, "-m", "spu_core", "app", "--no-browser", "--port", str(free_address()[1])]
     started = [
@@ -128,7 +129,8 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
         for each in environments
     ]
 
-    for server, told in zip(started, ("listens on 192.0.2.7", "secrets file cannot be read"), strict=True):
+    sentences = ("listens on 192.0.2.7", "secrets file cannot be read", "SPU_REQUIRE_LOGIN is set")
+    for server, told in zip(started, sentences, strict=True):
         said = server.communicate(timeout=300)[1]
         assert server.returncode == 1
         assert told in said

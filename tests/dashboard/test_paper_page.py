@@ -7,8 +7,8 @@ import pytest
 from pages.ui.paper import rerun, results
 from spu_core.engines import Job, run_here
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
-from spu_core.experiments.job import KIND
-from spu_core.experiments.theorems import run
+from spu_core.experiments.catalog import KIND
+from spu_core.experiments.runners.theorems import run
 from spu_core.workspace import JobStatus, Workspace
 from tests.live import WORKER_PATIENCE
 

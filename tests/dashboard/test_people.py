@@ -6,7 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from spu_core.workspace import Home, Workspace
+from spu_core.training import Candidate, TrainConfig, TrainPlan
+from spu_core.workspace import Home, JobStatus, Workspace
+from spu_core.workspace.records import new_id
+from tests.dashboard.trained import bring_sample
 
 PAGE = "pages/1_data.py"
 
@@ -62,3 +65,29 @@ def test_without_a_login_no_page_shows_anything(open_app, log_in):
     assert page.title[0].value == "Log in"
     assert [button.label for button in page.button] == ["Log in"]
     assert not page.metric
+
+
+@pytest.mark.parametrize("subject", [None, "ann"])
+def test_the_log_of_a_failed_training_is_shown_only_where_nobody_logs_in(open_app, log_in, subject):
+    home = Home.default()
+    if subject is not None:
+        log_in(subject)
+        workspace = Workspace.open_for("https://login.example", subject, home)
+    else:
+        workspace = Workspace.open()
+    with workspace:
+        address = bring_sample(workspace)
+        plan = TrainPlan(TrainConfig(folds=2), (Candidate("logistic"),)).to_json()
+        parameters = {"dataset": address["dataset"], "rule_set": address["rules"], "rule_set_version": 1, "plan": plan}
+        job = new_id()
+        workspace.jobs.add(job, "train", "1 candidate", parameters, {})
+        workspace.jobs.end(workspace.jobs.begin(job), JobStatus.FAILED, f"The disk under {home.folder} is full.")
+        workspace.jobs.log_path(job).write_text(f"Traceback of {home.folder}")
+
+    page = open_app("pages/3_train.py", **address)
+
+    assert not page.exception
+    words = [element.value for element in (*page.markdown, *page.code)]
+    assert any("SPU\\_HOME is full" in word for word in words)
+    assert bool([word for word in words if str(home.folder) in word]) == (subject is None)
+    assert len(page.code) == (subject is None)

@@ -28,6 +28,14 @@ def test_the_page_shows_saved_rules_and_the_way_on(open_app):
     assert any("Older" in each.value for each in page.markdown)
 
 
+def test_rules_that_give_few_levels_of_s_are_warned_of_beside_them(open_app):
+    one = RuleSet((Rule("Older", 0.4, Compare("age", ">", 50)),))
+    page = open_app(PAGE, **keep(rules=one))
+
+    assert not page.exception
+    assert any("S has only 2 different values among unconfirmed rows" in each.value for each in page.warning)
+
+
 def test_a_typed_range_is_previewed_before_it_is_saved(open_app):
     query = keep()
     page = open_app(PAGE, **query)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from pages.ui.shared.show import safe_to_download
-from spu_core.engines import summary_table
+from spu_core.engines.stored_runs import summary_table
 from spu_core.tables import read_table
 from spu_core.training import Candidate
 from spu_core.workspace import Workspace

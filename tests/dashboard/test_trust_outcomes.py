@@ -8,10 +8,14 @@ import pandas as pd
 import pytest
 
 from spu_core.engines import run_here
-from spu_core.engines.outcomes import QueueRequest, make_queue
-from spu_core.engines.outcomes_learn import learn_from_outcomes, retraining_job
-from spu_core.engines.outcomes_record import queue_table, read_outcome_file, record_outcomes
-from spu_core.engines.outcomes_sample import sample_players, simulated_csv, simulated_outcomes
+from spu_core.engines.outcome_learning import (
+    learn_from_outcomes,
+    retraining_job,
+    sample_players,
+    simulated_csv,
+    simulated_outcomes,
+)
+from spu_core.engines.outcome_loop import QueueRequest, make_queue, queue_table, read_outcome_file, record_outcomes
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.tables.simulators import AntiCheatWorld

@@ -56,3 +56,16 @@ def test_no_element_is_larger_than_a_chart_may_be(open_app, large, monkeypatch, 
     sizes = {f"{node.type} {getattr(node, 'key', '')}": node.proto.ByteSize() for node in shown.main if node.proto}
     assert len(sizes) > 3
     assert max(sizes.values()) <= LARGEST, max(sizes, key=sizes.get)
+
+
+def test_texts_of_megabytes_in_a_small_file_are_cut_before_they_are_sent(open_app):
+    with Workspace.open() as workspace:
+        texts = pd.Categorical.from_codes([0] * 300, ["x" * 3_000_000])
+        frame = pd.DataFrame({"text": texts, "note": "y" * 5_000, "label": [1, 0, 0] * 100})
+        dataset = workspace.datasets.save(Table.from_frame(frame, roles={"label": Role.LABEL}), "long")
+
+    shown = open_app("pages/1_data.py", dataset=dataset.id)
+
+    assert not shown.exception
+    assert not shown.error
+    assert 100_000 < max(node.proto.ByteSize() for node in shown.main if node.proto) < 1_000_000

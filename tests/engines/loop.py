@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spu_core.engines import Job, run_here
-from spu_core.engines.stored import stored_bundle
+from spu_core.engines.stored_runs import stored_bundle
 from spu_core.tables.samples import load_sample_rules
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
-from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 
 from spu_core.engines import Job, JobLimits
-from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import wait_until
 
 
 def job(*steps: dict, title: str = "", **limits) -> Job:

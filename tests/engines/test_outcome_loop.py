@@ -7,35 +7,36 @@ import pandas as pd
 import pytest
 
 from spu_core.engines import run_here
-from spu_core.engines.outcomes import (
-    DISAGREEMENT,
-    Population,
-    QueueRequest,
-    make_disagreement_queue,
-    make_queue,
-    users_of,
-)
-from spu_core.engines.outcomes_learn import (
+from spu_core.engines.outcome_learning import (
     confirmation_delay,
     learn_from_outcomes,
     leave_out_young_rows,
     propose_feedback,
     retraining_job,
+    sample_players,
+    simulated_csv,
+    simulated_outcomes,
     what_changed,
 )
-from spu_core.engines.outcomes_loop import loop_queues, populations
-from spu_core.engines.outcomes_record import (
+from spu_core.engines.outcome_loop import (
+    DISAGREEMENT,
+    QueueCandidates,
+    QueueRequest,
     answer_delay,
     checks_in_loop,
     checks_of,
+    loop_queues,
+    make_disagreement_queue,
+    make_queue,
     old_enough,
+    populations,
     queue_csv,
     queue_table,
     read_outcome_file,
     record_outcomes,
+    users_of,
 )
-from spu_core.engines.outcomes_sample import sample_players, simulated_csv, simulated_outcomes
-from spu_core.engines.stored import stored_bundle, stored_runs
+from spu_core.engines.stored_runs import stored_bundle, stored_runs
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample, load_sample_rules
@@ -196,7 +197,7 @@ def test_random_failures_change_the_base_of_appendix_a1(learnt):
 
 
 def test_learning_twice_from_the_same_outcomes_is_refused(workspace, learnt):
-    with pytest.raises(WorkspaceError, match="knows all recorded outcomes already"):
+    with pytest.raises(WorkspaceError, match="already contains all recorded outcomes"):
         learn_from_outcomes(workspace, learnt.dataset.id, learnt.rules)
 
 
@@ -244,7 +245,7 @@ def fresh_queue(workspace, game, queue, fresh):
 
 
 def test_a_fresh_population_is_scored_by_the_refit(workspace, game, fresh, fresh_queue):
-    population = Population.of(workspace, fresh.id, game.runs[:1])
+    population = QueueCandidates.of(workspace, fresh.id, game.runs[:1])
     entries = workspace.queues.entries(fresh_queue.id)
     table = workspace.datasets.load(fresh.id)
     score = stored_bundle(workspace, game.runs[0]).predict(table.frame)
@@ -268,7 +269,7 @@ def test_rows_of_the_training_keep_their_out_of_fold_scores_under_another_name(w
     same = workspace.datasets.save(workspace.datasets.load(game.dataset.id), "Brought twice")
     [soft] = stored_runs(workspace, game.runs[:1])
 
-    assert np.array_equal(Population.of(workspace, same.id, game.runs[:1]).scores["soft"], soft.score)
+    assert np.array_equal(QueueCandidates.of(workspace, same.id, game.runs[:1]).scores["soft"], soft.score)
 
 
 def test_checks_of_a_fresh_population_count_for_their_model_but_not_in_other_rows(workspace, game, queue, fresh_queue):
@@ -294,7 +295,7 @@ def test_users_who_are_in_a_queue_elsewhere_are_not_asked_twice(workspace, game,
     asked = {entry.user for entry in workspace.queues.entries(queue.id)}
     frame = workspace.datasets.load(fresh.id).frame.assign(player=[*sorted(asked)[:50], *map(str, range(250))])
     again = workspace.datasets.save(Table.from_frame(frame, roles={"player": "id"}), "Known players")
-    population = Population.of(workspace, again.id, game.runs[:1])
+    population = QueueCandidates.of(workspace, again.id, game.runs[:1])
 
     assert not population.is_open(workspace)[:50].any()
     assert population.is_open(workspace)[50:].all()
@@ -314,7 +315,9 @@ def test_lines_of_different_tables_are_different_users(workspace, game):
     everybody = {str(line) for line in range(1, 41)}
 
     assert {entry.user for entry in workspace.queues.entries(first.id)} == everybody
-    same, other = (Population.of(workspace, each.id, game.runs[:1]).is_open(workspace) for each in (again, weeks[1]))
+    same, other = (
+        QueueCandidates.of(workspace, each.id, game.runs[:1]).is_open(workspace) for each in (again, weeks[1])
+    )
     assert not same.any()
     assert other.all()
     before = checks_in_loop(workspace, game.dataset.id).checks.users.size
@@ -404,7 +407,7 @@ def test_the_whole_loop_on_the_sample_gives_a_better_surrender_ratio(workspace):
 
 def test_what_cannot_be_queued_is_said(workspace, game):
     with pytest.raises(WorkspaceError, match="one run, or two different ones"):
-        Population.of(workspace, game.dataset.id, (game.runs[0], game.runs[0]))
+        QueueCandidates.of(workspace, game.dataset.id, (game.runs[0], game.runs[0]))
 
 
 def test_rules_that_were_edited_meanwhile_keep_their_edits(workspace, game, queue):

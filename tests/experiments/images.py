@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spu_core.experiments.images_data import ImageSet
+from spu_core.experiments.runners.images import ImageSet
 
 SIDE = 8
 

@@ -10,11 +10,25 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import AssumptionError, TableError
-from spu_core.experiments import ExperimentResult, ExperimentSettings, images_data, images_run, table2
-from spu_core.experiments.images_beliefs import LEVELS, TARGETS, PaperSoftLabels
-from spu_core.experiments.images_cells import RECIPES, TASKS, CellRow, Recipe, split_by_class
-from spu_core.experiments.images_data import channels_last, load_images
-from spu_core.experiments.images_run import ImagePlan, append_row, complete_cells, read_rows, run_images
+from spu_core.experiments import ExperimentResult, ExperimentSettings
+from spu_core.experiments.runners import images, table2
+from spu_core.experiments.runners.images import (
+    LEVELS,
+    SETUPS,
+    TARGETS,
+    TASKS,
+    CellRow,
+    ImagePlan,
+    NetworkSetup,
+    PaperSoftLabels,
+    append_row,
+    channels_last,
+    complete_cells,
+    load_images,
+    read_rows,
+    run_images,
+    split_by_class,
+)
 from spu_core.metrics import auc_spu_ceiling
 from tests.experiments.images import tiny_images
 
@@ -73,7 +87,7 @@ def test_baselines_differ_in_what_they_make_of_doubt():
 
 def test_the_split_keeps_the_share_of_every_class():
     classes = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 30))
-    train, held_out = split_by_class(classes, Recipe({}, validation=100, train=150), np.random.default_rng(1))
+    train, held_out = split_by_class(classes, NetworkSetup({}, validation=100, train=150), np.random.default_rng(1))
 
     assert np.bincount(classes[held_out]).tolist() == [10] * 10
     assert np.bincount(classes[train]).tolist() == [15] * 10
@@ -81,10 +95,10 @@ def test_the_split_keeps_the_share_of_every_class():
 
 
 def test_recipes_are_the_same_for_all_methods_and_shrink_by_plan():
-    assert set(RECIPES) == {task.images for task in TASKS}
+    assert set(SETUPS) == {task.images for task in TASKS}
     assert [task.classes for task in TASKS] == ["0", "0,2,4,6", "0", "0,1,8,9"]
-    small = ImagePlan(train=10_000).recipe("cifar10")
-    assert (small.train, small.network) == (10_000, RECIPES["cifar10"].network)
+    small = ImagePlan(train=10_000).setup("cifar10")
+    assert (small.train, small.network) == (10_000, SETUPS["cifar10"].network)
 
 
 def write_idx(path, values, header):
@@ -103,27 +117,27 @@ def test_fashion_mnist_is_read_from_the_files_of_its_authors_and_checked(tmp_pat
         TableError, match=r"Fashion-MNIST has the sha256 \w{12}…, but the figures were made with ca3ab2"
     ):
         load_images("fashion-mnist", tmp_path)
-    read = images_data.read_fashion_mnist(folder)
-    origin = replace(images_data.ORIGINS["fashion-mnist"], digest=read.digest)
-    monkeypatch.setitem(images_data.ORIGINS, "fashion-mnist", origin)
+    read = images.read_fashion_mnist(folder)
+    origin = replace(images.IMAGE_ORIGINS["fashion-mnist"], digest=read.digest)
+    monkeypatch.setitem(images.IMAGE_ORIGINS, "fashion-mnist", origin)
 
-    images = load_images("fashion-mnist", tmp_path)
+    found = load_images("fashion-mnist", tmp_path)
 
-    assert images.train.shape == (3, 784)
-    assert images.test_class.tolist() == [0, 1]
-    assert images.train[1, 0] == 784 % 251
+    assert found.train.shape == (3, 784)
+    assert found.test_class.tolist() == [0, 1]
+    assert found.train[1, 0] == 784 % 251
 
 
 def test_cifar_10_is_read_from_the_binary_version_of_its_authors(tmp_path):
     for name in [*(f"data_batch_{batch}.bin" for batch in range(1, 6)), "test_batch.bin"]:
         (np.arange(2 * 3073) % 256).astype(np.uint8).tofile(tmp_path / name)
 
-    images = images_data.read_cifar10(tmp_path)
+    found = images.read_cifar10(tmp_path)
 
-    assert images.train.shape == (10, 3072)
-    assert images.train_class.tolist()[:2] == [0, 3073 % 256]
+    assert found.train.shape == (10, 3072)
+    assert found.train_class.tolist()[:2] == [0, 3073 % 256]
     # Red, green and blue of the first pixel lie 1,024 apart in a record.
-    assert images.train[0, :3].tolist() == [1, (1 + 1024) % 256, (1 + 2048) % 256]
+    assert found.train[0, :3].tolist() == [1, (1 + 1024) % 256, (1 + 2048) % 256]
 
 
 def test_missing_files_unknown_sets_and_a_silent_openml_are_told_in_words(tmp_path):
@@ -141,9 +155,9 @@ def test_missing_files_unknown_sets_and_a_silent_openml_are_told_in_words(tmp_pa
 def test_what_openml_sends_must_be_the_same_images(monkeypatch):
     tiny = tiny_images("fashion-mnist", each=1, test=1)
     frame = pd.DataFrame(np.vstack([tiny.train, tiny.test])).assign(label=np.append(tiny.train_class, tiny.test_class))
-    origin = images_data.ORIGINS["fashion-mnist"]
-    read = images_data._frame_of("fashion-mnist", 10, planes=False)
-    monkeypatch.setitem(images_data.ORIGINS, "fashion-mnist", replace(origin, digest=tiny.digest, from_frame=read))
+    origin = images.IMAGE_ORIGINS["fashion-mnist"]
+    read = images._frame_of("fashion-mnist", 10, planes=False)
+    monkeypatch.setitem(images.IMAGE_ORIGINS, "fashion-mnist", replace(origin, digest=tiny.digest, from_frame=read))
 
     assert load_images("fashion-mnist", None, fetch=lambda number: frame).digest == tiny.digest
     with pytest.raises(TableError, match="get the original files again"):
@@ -195,9 +209,9 @@ def test_claims_hold_only_where_seeds_agree():
 @pytest.mark.vision
 def test_cells_run_on_tiny_images_and_go_on_where_they_were_cut(tmp_path, monkeypatch):
     pytest.importorskip("torch")
-    recipe = Recipe({"rounds": 2, "first_stride": 1, "batch_rows": 32}, validation=100)
-    monkeypatch.setattr(images_run, "load_images", tiny_images)
-    monkeypatch.setattr(images_run, "RECIPES", dict.fromkeys(RECIPES, recipe))
+    setup = NetworkSetup({"rounds": 2, "first_stride": 1, "batch_rows": 32}, validation=100)
+    monkeypatch.setattr(images, "load_images", tiny_images)
+    monkeypatch.setattr(images, "SETUPS", dict.fromkeys(SETUPS, setup))
     keep, plan = tmp_path / "rows.jsonl", ImagePlan(seeds=1, tasks=TASKS[::3])
 
     rows = run_images(plan, tmp_path, keep=keep)

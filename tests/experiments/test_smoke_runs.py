@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, stored_result
-from spu_core.experiments import discussion as discussion_module
-from spu_core.experiments import table1 as table1_module
-from spu_core.experiments.anti_cheat_cells import METHODS, judge_flagged
-from spu_core.experiments.discussion import uneven_labels
-from spu_core.experiments.selection import rank_correlation, regret
-from spu_core.experiments.selection_cells import CONFIGURATIONS
+from spu_core.experiments.runners import discussion as discussion_module
+from spu_core.experiments.runners import table1 as table1_module
+from spu_core.experiments.runners.discussion import uneven_labels
+from spu_core.experiments.runners.model_selection import CONFIGURATIONS, rank_correlation, regret
+from spu_core.experiments.runners.table3 import METHODS, judge_flagged
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
 from tests.experiments.tables import load_small
 

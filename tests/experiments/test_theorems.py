@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from spu_core.errors import SpuError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings
-from spu_core.experiments.theorems import PARTS, TITLES, ceiling, convergence, linear, noise, ordering, procedure, run
+from spu_core.experiments.runners import theorems, theorems_exact
+from spu_core.experiments.runners.theorems import PARTS, TITLES, run
 from spu_core.theory import ScarLink
 
 SMOKE = ExperimentSettings(scale="smoke", seeds=1)
@@ -31,17 +32,17 @@ def test_theorem_1_no_order_of_the_rows_whatever_beats_the_printed_integral(soft
     every_score = product(range(4), repeat=4)
     best = max(auc_by_counting_pairs(soft_label, score) for score in every_score)
 
-    assert ceiling.printed_ceiling(np.array(soft_label)) == pytest.approx(best)
+    assert theorems.printed_ceiling(np.array(soft_label)) == pytest.approx(best)
 
 
 def test_theorem_1_holds_in_its_table():
-    part = ceiling.run(400, 5)
+    part = theorems.check_theorem1(400, 5)
     (table,) = part.tables
 
     assert max(table.column("difference")) < 1e-12
     assert max(table.column("above the ceiling")) < 1e-12
-    assert ceiling.claim({"theorem1": table}).verdict == "holds"
-    assert set(part.series["curves"]) == set(ceiling.DISTRIBUTIONS)
+    assert theorems.claim_theorem1({"theorem1": table}).verdict == "holds"
+    assert set(part.series["curves"]) == set(theorems.DISTRIBUTIONS)
 
 
 @given(st.lists(st.floats(0.01, 0.99), min_size=3, max_size=8, unique=True), st.floats(0.3, 0.9), st.floats(0.0, 0.25))
@@ -58,7 +59,7 @@ def test_theorem_2_is_exact_where_s_depends_on_the_class_only(eta, positive_mean
 
 
 def test_theorem_2_meets_its_line_and_a_rule_that_reads_x_leaves_it():
-    part = linear.run(4_000, 6)
+    part = theorems.check_theorem2(4_000, 6)
     tables = {table.name: table for table in part.tables}
 
     for row in tables["theorem2"].records():
@@ -66,29 +67,31 @@ def test_theorem_2_meets_its_line_and_a_rule_that_reads_x_leaves_it():
     errors = tables["theorem2_broken"].column("error")
     assert abs(errors[0]) < 0.05
     assert errors[-1] > 0.5
-    assert linear.claim(tables).verdict == "holds"
+    assert theorems.claim_theorem2(tables).verdict == "holds"
 
 
-@pytest.mark.parametrize("link", [name for name, (_, rises) in ordering.LINKS.items() if rises == ordering.STRICT])
+@pytest.mark.parametrize(
+    "link", [name for name, (_, rises) in theorems_exact.LINKS.items() if rises == theorems_exact.STRICT]
+)
 def test_theorem_3_of_all_orders_the_best_by_auc_spu_has_the_best_auc(link):
     eta = np.array([0.05, 0.3, 0.5, 0.8, 0.95])
-    soft_mean = ordering.LINKS[link][0](eta)
+    soft_mean = theorems_exact.LINKS[link][0](eta)
     scored = [(auc_by_counting_pairs(soft_mean, p), auc_by_counting_pairs(eta, p)) for p in permutations(range(5))]
 
     assert max(scored)[1] == pytest.approx(max(auc for _, auc in scored))
 
 
 def test_theorem_3_a_higher_auc_spu_may_come_with_a_lower_auc_unless_the_link_is_linear():
-    (table,) = ordering.run(101, 120).tables
+    (table,) = theorems_exact.check_theorem3(101, 120).tables
     rows = {row["link h"]: row for row in table.records()}
     cubic = rows["convex: η³"]
 
-    assert rows[ordering.LINEAR]["pairs that disagree"] == 0.0
-    assert rows[ordering.LINEAR]["AUC after"] is None
+    assert rows["linear: .1 + .6 η"]["pairs that disagree"] == 0.0
+    assert rows["linear: .1 + .6 η"]["AUC after"] is None
     assert cubic["AUC_SPU after"] > cubic["AUC_SPU before"]
     assert cubic["AUC after"] < cubic["AUC before"]
     assert rows["not monotone: 1 − 4 (η − ½)²"]["lost"] > 0.1
-    claim = ordering.claim({"theorem3": table})
+    claim = theorems_exact.claim_theorem3({"theorem3": table})
     assert claim.verdict == "holds"
     assert "caveat" in claim.words
 
@@ -98,7 +101,7 @@ def test_theorem_3_a_rule_that_fires_or_not_says_nothing_about_the_best_order(fi
     """η spread evenly over [0, 1]: the best AUC is 5/6, and a score with the best ROC_SPU can be below a coin."""
     eta = (np.arange(1_000) + 0.5) / 1_000
     soft_mean = 0.6 * (eta > fires_above)
-    score = ordering.best_by_spu(soft_mean, -eta)
+    score = theorems_exact.best_by_spu(soft_mean, -eta)
 
     assert auc_by_counting_pairs(soft_mean, score) == pytest.approx(auc_by_counting_pairs(soft_mean, soft_mean))
     assert auc_by_counting_pairs(eta, eta) == pytest.approx(5 / 6, abs=1e-3)
@@ -106,9 +109,9 @@ def test_theorem_3_a_rule_that_fires_or_not_says_nothing_about_the_best_order(fi
 
 
 def test_theorem_3_the_claim_names_the_condition_and_what_happens_without_it():
-    part = ordering.run(101, 20)
+    part = theorems_exact.check_theorem3(101, 20)
     rows = {row["link h"]: row for row in part.tables[0].records()}
-    claim = ordering.claim({"theorem3": part.tables[0]})
+    claim = theorems_exact.claim_theorem3({"theorem3": part.tables[0]})
     flat = rows["one rule: .6 where η > .9"]
 
     assert "rises strictly" in claim.text
@@ -120,7 +123,7 @@ def test_theorem_3_the_claim_names_the_condition_and_what_happens_without_it():
 
 
 def test_theorem_4_counts_what_the_definition_counts():
-    link = noise.ReversedBlocks(0.3, 5, 40)
+    link = theorems_exact.ReversedBlocks(0.3, 5, 40)
     lost = auc_by_counting_pairs(link.eta, link.eta) - auc_by_counting_pairs(link.eta, link.score)
 
     assert link.loss == pytest.approx(lost)
@@ -128,7 +131,7 @@ def test_theorem_4_counts_what_the_definition_counts():
 
 def test_theorem_4_reversing_a_block_costs_nothing_in_roc_spu():
     """E[S|X] is the middle of the block: rows of one block are tied, and every other order keeps its place."""
-    link = noise.ReversedBlocks(0.3, 5, 40)
+    link = theorems_exact.ReversedBlocks(0.3, 5, 40)
     middle = link.eta.reshape(5, -1).mean(axis=1).repeat(40)
 
     assert np.abs(link.eta - middle).max() <= link.noise
@@ -137,7 +140,7 @@ def test_theorem_4_reversing_a_block_costs_nothing_in_roc_spu():
 
 @pytest.mark.parametrize("prior", [0.02, 0.1, 0.3, 0.5, 0.8, 0.95, 0.98])
 def test_theorem_4_reversed_blocks_attain_both_halves_and_two_thirds_of_the_sharp_auc_bound(prior):
-    link = noise.ReversedBlocks(prior, 7, 100)
+    link = theorems_exact.ReversedBlocks(prior, 7, 100)
     bound, (tpr_loss, fpr_excess) = link.bound(), link.rate_losses()
 
     assert tpr_loss == pytest.approx(bound.tpr_loss, rel=1e-9)
@@ -147,23 +150,23 @@ def test_theorem_4_reversed_blocks_attain_both_halves_and_two_thirds_of_the_shar
 
 @pytest.mark.parametrize(("prior", "is_broken"), [(0.91, False), (0.923, True)])
 def test_theorem_4_the_printed_auc_bound_breaks_between_eleven_twelfths_and_a_little_more(prior, is_broken):
-    link = noise.ReversedBlocks(prior, 4, 100)
+    link = theorems_exact.ReversedBlocks(prior, 4, 100)
 
     assert (link.loss > link.bound("printed").auc_loss) == is_broken
 
 
 @pytest.mark.parametrize(("prior", "is_broken"), [(0.799, False), (0.801, True)])
 def test_theorem_4_the_printed_fpr_half_breaks_above_four_fifths(prior, is_broken):
-    link = noise.ReversedBlocks(prior, 4, 100)
+    link = theorems_exact.ReversedBlocks(prior, 4, 100)
 
     assert (link.rate_losses()[1] > link.bound("printed").fpr_loss) == is_broken
 
 
 def test_theorem_4_the_printed_bound_fails_for_large_priors_only():
-    part = noise.run(40)
+    part = theorems_exact.check_theorem4(40)
     (table,) = part.tables
     violated = [row["π"] for row in table.records() if row["lost / printed"] > 1]
-    claim = noise.claim({"theorem4": table})
+    claim = theorems_exact.claim_theorem4({"theorem4": table})
 
     assert violated == [0.93, 0.95, 0.98]
     assert claim.verdict == "holds partly"
@@ -175,14 +178,14 @@ def test_theorem_4_the_printed_bound_fails_for_large_priors_only():
 
 
 def test_theorem_5_the_gap_closes_and_nobody_passes_the_optimum():
-    (table,) = convergence.run((200, 3_200), 1, 3_000).tables
+    (table,) = theorems.check_theorem5((200, 3_200), 1, 3_000).tables
     gaps = {(row["learner"], row["rows"]): row["gap"] for row in table.records()}
 
     assert min(gaps.values()) > 0
-    for learner in convergence.LEARNERS:
-        if learner != convergence.TOO_POOR:
+    for learner in theorems.CONVERGENCE_LEARNERS:
+        if learner != theorems.TOO_POOR:
             assert gaps[learner, 3_200] < 0.6 * gaps[learner, 200]
-    assert gaps[convergence.TOO_POOR, 3_200] > 0.1
+    assert gaps[theorems.TOO_POOR, 3_200] > 0.1
 
 
 def test_figure_2_counts_every_player_once_at_each_stage():
@@ -190,14 +193,14 @@ def test_figure_2_counts_every_player_once_at_each_stage():
         [(0, "random", "pass"), (1, "win_streak", "fail"), (1, "random", "pass"), (2, "win_streak", "admit")],
         columns=["user", "rule", "outcome"],
     )
-    flows = procedure.count_flows(checks, np.array([False, False, True, True]))
-    ends = procedure.ends_of(flows)
+    flows = theorems.count_flows(checks, np.array([False, False, True, True]))
+    ends = {flow["to"]: (flow["players"], flow["cheaters"]) for flow in flows}
 
     assert ends["Permanent restriction: label 1"] == (1, 1)
     assert ends["Temporary restriction: soft label"] == (1, 0)
     assert ends["Plays on: unlabelled"] == (1, 0)
     assert ends["Plays on, unchecked: unlabelled"] == (1, 1)
-    for stage in ([procedure.ALL], procedure.PICKED, procedure.ENDED):
+    for stage in ([theorems.ALL_PLAYERS], theorems.PICKED, theorems.ENDED):
         assert sum(flow["players"] for flow in flows if flow["from"] in stage) == 4
 
 

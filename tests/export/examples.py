@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from spu_core.export import Bundle, Passport, Recipe, load_bundle, recipe_of
+from spu_core.export import Bundle, LabelRules, ModelDetails, label_rules_of, load_bundle
 from spu_core.export.archive import digest
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.models import METHODS
@@ -54,8 +54,8 @@ class Example:
     fitted: FittedCandidate
 
     @property
-    def recipe(self) -> Recipe | None:
-        return recipe_of(self.soft_labels, self.rules)
+    def label_rules(self) -> LabelRules | None:
+        return label_rules_of(self.soft_labels, self.rules)
 
     @property
     def bundle(self) -> Bundle:
@@ -85,7 +85,9 @@ def example(method: str = "lightgbm") -> Example:
 @cache
 def _bundle(method: str) -> Bundle:
     found = example(method)
-    return Bundle.of(found.run, fitted=found.fitted, recipe=found.recipe, passport=Passport.of(found.table))
+    return Bundle.of(
+        found.run, fitted=found.fitted, label_rules=found.label_rules, details=ModelDetails.of(found.table)
+    )
 
 
 def known(source: bytes | str | os.PathLike[str]) -> Bundle:

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from spu_core.export import Bundle, FlagPoint, Passport, model_card, model_card_html, report_html
+from spu_core.export import Bundle, FlagPoint, ModelDetails, model_card, model_card_html, report_html
 from spu_core.training import compare_runs
 from tests.export.examples import example
 
@@ -47,15 +47,15 @@ def report(comparison):
 def hostile_bundle() -> Bundle:
     found = example("lightgbm")
     words = dict.fromkeys(("purpose", "licence", "contact", "chosen_because", "data_name"), HOSTILE)
-    passport = Passport(**words, history=(HOSTILE,))
-    return Bundle.of(found.run, fitted=found.fitted, recipe=found.recipe, passport=passport)
+    details = ModelDetails(**words, history=(HOSTILE,))
+    return Bundle.of(found.run, fitted=found.fitted, label_rules=found.label_rules, details=details)
 
 
 def test_the_card_tells_purpose_data_rules_figures_limits_and_use(comparison):
     found = example("lightgbm")
     words = {"purpose": "Find cheats.", "licence": "internal", "contact": "risk team", "history": ("v1", "v2")}
-    passport = Passport.of(found.table, chosen_because="Simplest of the best.", **words)
-    bundle = found.bundle.with_passport(passport).with_point(FlagPoint(threshold=0.4, share=0.05))
+    details = ModelDetails.of(found.table, chosen_because="Simplest of the best.", **words)
+    bundle = found.bundle.with_details(details).with_point(FlagPoint(threshold=0.4, share=0.05))
 
     card = model_card(bundle, comparison)
 

@@ -18,12 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import cli
-from spu_core.engines.scoring_files import score_foreign, scores_at_once
+from spu_core.engines.jobs.score import score_foreign, scores_at_once
 from spu_core.errors import BundleError
-from spu_core.export import Bundle, Scoring, load_bundle, tracking, trial
+from spu_core.export import Bundle, Scoring, load_bundle, publishing, trial, trial_child
 from spu_core.export.archive import MANIFEST, digest
-from spu_core.export.lightgbm_text import parse_text
-from spu_core.export.model_checks import _check_xgboost
+from spu_core.export.model_checks import _check_xgboost, parse_text
 from spu_core.export.trial import score_in_child, try_in_child
 from tests.export.examples import example, make_frame
 from tests.export.hostile import good, members_of, resealed
@@ -131,7 +130,7 @@ def test_an_xgboost_model_whose_rounds_begin_elsewhere_than_at_its_trees_is_refu
     model = json.loads(bytes(example("xgboost").fitted.model.booster_.save_raw("json")))
     model["learner"]["gradient_booster"]["model"]["iteration_indptr"][0] = first
 
-    with pytest.raises(BundleError, match="counts its trees otherwise"):
+    with pytest.raises(BundleError, match="does not have one tree per round"):
         _check_xgboost(model, 4)
 
 
@@ -167,7 +166,7 @@ def test_a_full_disk_is_no_fault_of_the_model(monkeypatch):
 
     monkeypatch.setattr(Bundle, "score_file", on_a_full_disk)
 
-    assert trial._answer(good(), ['{"source": "a.csv", "target": "b.csv", "scoring": {}}']) == {
+    assert trial_child._answer(good(), ['{"source": "a.csv", "target": "b.csv", "scoring": {}}']) == {
         "problem": "The rows or their scores could not be read or written here: No space left on device."
     }
 
@@ -188,7 +187,7 @@ def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
     def work(command, **_):
         started.release()
         assert end.wait(60)
-        return subprocess.CompletedProcess(command, 0, stdout=trial._MARK + b"{}")
+        return subprocess.CompletedProcess(command, 0, stdout=trial.MARK + b"{}")
 
     monkeypatch.setattr(trial, "PATIENCE", 0.01)
     monkeypatch.setattr(trial.subprocess, "run", work)
@@ -222,7 +221,7 @@ def bundle_file(tmp_path, monkeypatch):
     def refuse(data):
         raise BundleError("It was tried.")
 
-    monkeypatch.setattr("spu_core.export.trial.try_in_child", refuse)
+    monkeypatch.setattr("spu_core.export.bundle_storage.try_in_child", refuse)
     make_frame(30).to_csv(tmp_path / "new.csv", index=False)
     path = tmp_path / "foreign.spu"
     path.write_bytes(good())
@@ -259,6 +258,6 @@ def test_python_and_mlflow_try_a_bundle_before_it_is_used(bundle_file, monkeypat
         module = types.ModuleType(f"mlflow.{name}")
         vars(module).update(parts)
         monkeypatch.setitem(sys.modules, f"mlflow.{name}", module)
-    exec(compile(tracking._SERVED_MODEL, "served_model.py", "exec"), {"__name__": "served"})
+    exec(compile(publishing._SERVED_MODEL, "served_model.py", "exec"), {"__name__": "served"})
     with pytest.raises(BundleError, match="It was tried"):
         served[0].load_context(types.SimpleNamespace(artifacts={"bundle": str(bundle_file)}))

@@ -18,7 +18,7 @@ from spu_core.errors import BundleError  # noqa: E402
 from spu_core.export import (  # noqa: E402
     Bundle,
     FlagPoint,
-    Passport,
+    ModelDetails,
     export_onnx,
     onnx_inputs,
     standalone,
@@ -61,7 +61,7 @@ def sample_bundle(name: str, method: str) -> tuple[Bundle, pd.DataFrame]:
     candidate = Candidate(method, {**settings, "keep_rule_columns": True})
     [run] = cross_fit(part, soft_labels.take(np.sort(rows)), [candidate], TrainConfig(folds=2, threads=1))
     assert run.error is None, run.error
-    return Bundle.of(run, passport=Passport.of(part)), part.frame
+    return Bundle.of(run, details=ModelDetails.of(part)), part.frame
 
 
 @pytest.mark.parametrize("method", ["lightgbm", "xgboost", "logistic", "neural_net"])
@@ -227,7 +227,7 @@ def test_a_column_called_like_an_output_keeps_its_name():
 
 
 def test_no_rows_to_prove_it_on_is_refused():
-    with pytest.raises(BundleError, match="proven on rows, but the table has none"):
+    with pytest.raises(BundleError, match="compared on rows, but the table has none"):
         export_onnx(example("lightgbm").bundle, make_frame(20).head(0))
 
 

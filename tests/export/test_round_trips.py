@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import BundleError
-from spu_core.export import FlagPoint, Passport, bundle_bytes, load_bundle, save_bundle
-from spu_core.export.facts import RunFacts, row_parts, run_from, tuning_from_dict, tuning_to_dict
-from spu_core.models import METHODS, Selection
+from spu_core.export import FlagPoint, ModelDetails, bundle_bytes, load_bundle, save_bundle
+from spu_core.export.bundle_parts import RunFacts, row_parts, run_from, tuning_from_dict, tuning_to_dict
+from spu_core.models import METHODS, LabelSelection
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
 from spu_core.training.tuning import TuningReport
@@ -112,9 +112,9 @@ def test_two_trainings_with_the_same_config_differ_only_in_seconds():
     [again] = cross_fit(found.table, found.soft_labels, [found.run.candidate], found.run.config)
     object.__setattr__(again, "seconds", found.run.seconds)
 
-    one = bundle_bytes(found.run, recipe=found.recipe)
+    one = bundle_bytes(found.run, label_rules=found.label_rules)
 
-    assert bundle_bytes(again, recipe=found.recipe) == one
+    assert bundle_bytes(again, label_rules=found.label_rules) == one
 
 
 def test_a_stored_run_has_its_scores_folds_and_figures():
@@ -149,12 +149,12 @@ def test_a_foreign_bundle_is_tried_in_a_child_and_then_scores(tmp_path):
 
 def test_words_threshold_and_versions_travel():
     found = example("lightgbm")
-    words = Passport(purpose="find cheats", licence="internal", contact="risk@example.org", history=("first",))
+    words = ModelDetails(purpose="find cheats", licence="internal", contact="risk@example.org", history=("first",))
     point = FlagPoint.at_threshold(found.run, 0.3)
 
-    bundle = known(bundle_bytes(found.run, fitted=found.fitted, passport=words, point=point))
+    bundle = known(bundle_bytes(found.run, fitted=found.fitted, details=words, point=point))
 
-    assert bundle.passport == words
+    assert bundle.details == words
     assert bundle.point == point
     assert bundle.facts.versions["spu-studio"]
 
@@ -162,7 +162,7 @@ def test_words_threshold_and_versions_travel():
 def test_the_fingerprint_of_the_training_table_travels():
     found = example("lightgbm")
 
-    assert known(bundle_bytes(found.bundle)).passport.fingerprint == found.table.fingerprint
+    assert known(bundle_bytes(found.bundle)).details.fingerprint == found.table.fingerprint
 
 
 def test_the_default_point_spends_the_review_budget_out_of_fold():
@@ -170,7 +170,7 @@ def test_the_default_point_spends_the_review_budget_out_of_fold():
 
     point = found.bundle.point
 
-    judged = found.run.score[found.run.basis.judged]
+    judged = found.run.score[found.run.evaluation.judged]
     assert point.share == pytest.approx((judged > point.threshold).mean())
     assert point.share <= 0.02
 
@@ -184,7 +184,7 @@ def test_a_threshold_that_flags_nothing_or_everything_survives(share, expected):
 
 def test_a_threshold_knows_the_share_that_it_flags_out_of_fold_and_who_chose_it():
     run = example("lightgbm").run
-    judged = run.score[run.basis.judged]
+    judged = run.score[run.evaluation.judged]
     point, all_rows = FlagPoint.at_threshold(run, 0.3), FlagPoint.at_budget(run, 10**9)
 
     assert 0 < point.share < 1
@@ -215,20 +215,20 @@ def test_a_run_comes_back_with_its_level_its_curve_and_its_gaps():
 
     again = run_from(facts, run.candidate, row_parts(run))
 
-    assert again.basis.level == again.metrics.auc_spu.level == 0.8
+    assert again.evaluation.level == again.metrics.auc_spu.level == 0.8
     np.testing.assert_equal(again.learning_curve, ((0.5, np.nan), (0.4,)))
     assert again.rounds == (2, 1)
-    with pytest.raises(BundleError, match="lists a selection that is no object"):
+    with pytest.raises(BundleError, match="lists a selection that is not an object"):
         RunFacts.from_dict(facts.to_dict() | {"selections": ["none"]})
 
 
 def test_rules_of_another_table_are_refused():
     found = example("lightgbm")
-    from spu_core.export import Recipe
+    from spu_core.export import LabelRules
 
     others = RuleSet((Rule("old", 0.5, Compare("age", ">", 60)),)).fit(found.table)
-    with pytest.raises(BundleError, match=r"rules of the recipe read \['age'\], but 'lightgbm' was trained with"):
-        bundle_bytes(found.run, recipe=Recipe(rules=others))
+    with pytest.raises(BundleError, match=r"The given rules read \['age'\], but 'lightgbm' was trained with"):
+        bundle_bytes(found.run, label_rules=LabelRules(rules=others))
 
 
 def test_a_model_that_reads_the_rules_says_so_when_they_were_left_out():
@@ -280,7 +280,7 @@ def test_a_workspace_stores_a_run_as_a_bundle_and_reads_it_without_a_trial(tmp_p
 
 
 def test_signs_of_selected_labels_are_remembered_and_old_bundles_have_none():
-    run = replace(example("lightgbm").bundle.run, selections=(Selection(0.93, 0.74, labels=40),))
+    run = replace(example("lightgbm").bundle.run, selections=(LabelSelection(0.93, 0.74, labels=40),))
     facts = RunFacts.of(run)
 
     assert RunFacts.from_dict(facts.to_dict()) == facts

@@ -14,14 +14,20 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import BundleError, TableError
-from spu_core.export import FlagPoint, Scoring, sources
-from spu_core.export.drift import ColumnDrift, DriftCounter, score_drift
-from spu_core.export.flagging import share_threshold
-from spu_core.export.profile import ColumnProfile, Profile, code_shares, number_profile
+from spu_core.export import FlagPoint, Scoring, row_files
+from spu_core.export.bundle import ScoreWork
+from spu_core.export.bundle_parts import share_threshold
+from spu_core.export.drift import (
+    ColumnDrift,
+    ColumnSummary,
+    DriftCounter,
+    TrainingProfile,
+    code_shares,
+    number_profile,
+    score_drift,
+)
+from spu_core.export.row_files import RowSource, open_rows
 from spu_core.export.score_report import ScoreReport
-from spu_core.export.score_work import ScoreWork
-from spu_core.export.scoring import score_stream
-from spu_core.export.sources import RowSource, open_rows
 from spu_core.tables import read_table
 from tests.export.examples import example, make_frame
 
@@ -296,7 +302,7 @@ def test_a_piece_of_a_text_file_is_let_go_before_the_next_is_read(tmp_path, monk
         frames.append(weakref.ref(table.frame))
         return table
 
-    monkeypatch.setattr(sources, "read_table", watched)
+    monkeypatch.setattr(row_files, "read_table", watched)
     chunks = source.chunks()
     while next(chunks, None) is not None:
         pass
@@ -366,30 +372,29 @@ def column_drift(**parts):
 
 
 @pytest.mark.parametrize(
-    ("parts", "slight", "strong", "words"),
+    ("parts", "words"),
     [
-        ({"moved": 0.13, "noise": 0.04}, False, False, ""),
-        ({"moved": 0.15, "noise": 0.04}, True, False, "'age' has moved somewhat: 15% of the rows lie elsewhere than "),
-        ({"moved": 0.3, "noise": 0.04}, True, True, "'age' has moved strongly: 30% of the rows lie elsewhere than at "),
-        ({"missing_before": 0.3, "missing_now": 0.1}, True, False, "'age' is missing in 10% of the rows, at training"),
-        ({"missing_before": 0.1, "missing_now": 0.15}, False, False, ""),
-        ({"unseen": 0.02, "unseen_before": 0.015}, False, False, ""),
-        ({"unseen": 0.32, "unseen_before": 0.02}, True, True, "'age' holds levels that training did not know in 32.0%"),
+        ({"moved": 0.13, "noise": 0.04}, ""),
+        ({"moved": 0.15, "noise": 0.04}, "'age' has moved somewhat: 15% of the rows lie elsewhere than "),
+        ({"moved": 0.3, "noise": 0.04}, "'age' has moved strongly: 30% of the rows lie elsewhere than at "),
+        ({"missing_before": 0.3, "missing_now": 0.1}, "'age' is missing in 10% of the rows, at training"),
+        ({"missing_before": 0.1, "missing_now": 0.15}, ""),
+        ({"unseen": 0.02, "unseen_before": 0.015}, ""),
+        ({"unseen": 0.32, "unseen_before": 0.02}, "'age' holds levels that training did not know in 32.0%"),
     ],
 )
-def test_a_column_has_drifted_where_one_of_three_shares_has_changed_by_more_than_noise(parts, slight, strong, words):
+def test_a_column_has_drifted_where_one_of_three_shares_has_changed_by_more_than_noise(parts, words):
     found = column_drift(**parts)
 
-    assert (found.is_slight, found.is_strong) == (slight, strong)
-    assert found.words.startswith(words)
-    assert bool(found.words) == bool(words)
+    assert found.summary.startswith(words)
+    assert bool(found.summary) == bool(words)
 
 
 def test_the_median_is_told_only_where_it_has_changed():
     moved = column_drift(moved=0.5, middle_before="1", middle_now="2")
 
-    assert moved.words.endswith("than at training; its median went from 1 to 2.")
-    assert column_drift(moved=0.5, middle_before="1", middle_now="1").words.endswith("than at training.")
+    assert moved.summary.endswith("than at training; its median went from 1 to 2.")
+    assert column_drift(moved=0.5, middle_before="1", middle_now="1").summary.endswith("than at training.")
 
 
 @pytest.mark.parametrize(("step", "words"), [(0.3, "strongly: .* the median is higher, 0.8 after 0.5"), (0.0, "^$")])
@@ -400,10 +405,10 @@ def test_scores_have_moved_by_the_mean_distance_of_their_quantiles(step, words):
     assert found.moved == pytest.approx(step / 0.9)  # the spread is that from 5 % to 95 %
     assert found.noise == pytest.approx(1 / np.sqrt(1001))
     assert (found.middle_before, found.middle_now) == pytest.approx((0.5, 0.5 + step))
-    assert re.search(words, found.words)
+    assert re.search(words, found.summary)
     falling = score_drift(number_profile("score", old, 0.0), old - 0.2)
-    assert "somewhat" in falling.words
-    assert "the median is lower" in falling.words
+    assert "somewhat" in falling.summary
+    assert "the median is lower" in falling.summary
 
 
 def test_drift_is_the_share_of_rows_that_would_have_to_move_and_parts_add_up(bundle):
@@ -411,9 +416,9 @@ def test_drift_is_the_share_of_rows_that_would_have_to_move_and_parts_add_up(bun
     encoder = bundle.fitted.encoder
     place = [column.name for column in encoder.columns].index("amount")
     numbers = number_profile("amount", np.arange(1.0, 5.0), 0.0)
-    levels = ColumnProfile(name="job", missing=0.5, shares=(0.0, 0.75, 0.25))
+    levels = ColumnSummary(name="job", missing=0.5, shares=(0.0, 0.75, 0.25))
     columns = [numbers if at == place else levels for at in range(len(encoder.columns))]
-    profile = Profile(columns=tuple(columns), score=number_profile("score", np.arange(5.0), 0.0), rows=20)
+    profile = TrainingProfile(columns=tuple(columns), score=number_profile("score", np.arange(5.0), 0.0), rows=20)
     rows = np.full((40, len(columns)), np.nan, dtype=np.float32)
     rows[:30, place] = 4.0
     other = (place + 1) % len(columns)
@@ -438,7 +443,7 @@ def test_drift_is_the_share_of_rows_that_would_have_to_move_and_parts_add_up(bun
 
 
 def test_a_column_without_values_has_no_quantiles():
-    assert number_profile("x", np.array([]), 1.0) == ColumnProfile(name="x", missing=1.0)
+    assert number_profile("x", np.array([]), 1.0) == ColumnSummary(name="x", missing=1.0)
     assert code_shares(np.array([]), 50) == ()
     some = number_profile("x", np.array([3.0, 1.0, 1.0]), 0.25)
     assert (some.quantiles[0], some.quantiles[-1], some.missing) == (1.0, 3.0, 0.25)
@@ -474,7 +479,7 @@ def test_settings_state_their_law(setting, value):
 
 
 def test_a_scored_file_is_whole_or_absent(tmp_path, bundle, monkeypatch):
-    import spu_core.export.score_writing as module
+    import spu_core.export.row_files as module
 
     def fail(*_):
         raise OSError(28, "No space left on device")
@@ -503,7 +508,7 @@ def test_progress_rises_to_the_end_in_two_steps(tmp_path, bundle, suffix):
 def test_a_stream_gets_the_same_csv_as_a_file(tmp_path, bundle):
     frame, stream = make_frame(60, seed=5), io.StringIO()
 
-    report = score_stream(bundle, frame, stream)
+    report = bundle.score_file(frame, stream)
 
     bundle.score_file(frame, tmp_path / "out.csv")
     assert stream.getvalue() == (tmp_path / "out.csv").read_text(encoding="utf-8")

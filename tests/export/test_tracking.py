@@ -14,7 +14,7 @@ import pytest
 
 from spu_core.errors import BundleError
 from spu_core.export import log_to_mlflow
-from spu_core.export.tracking import metrics_of, roc_table
+from spu_core.export.publishing import metrics_of, roc_table
 from tests.export.examples import example, make_frame
 from tests.live import free_address
 

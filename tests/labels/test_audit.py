@@ -128,6 +128,7 @@ def test_a_prior_near_the_mean_is_no_finding():
     [
         ([0.0, 0.3, 0.3, 0.0], 0, True),
         ([0.1, 0.0, 0.3, 0.6, 0.0], 1, True),  # the confirmed row, whose S is 1, does not count
+        ([0.2, 0.2, 0.2, 0.2], 1, True),
         ([0.0, 0.3, 0.6, 0.8], 0, False),
         ([0.0, 1.0, 0.0, 1.0], 0, False),  # hard labels have a finding of their own
     ],

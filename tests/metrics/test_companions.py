@@ -11,31 +11,9 @@ from spu_core.metrics import (
     auc_given_prior,
     calibration_gap,
     calibration_to_soft_label,
-    lee_liu_score,
-    rates_given_prior,
     soft_log_loss,
     unlabeled_prior,
 )
-
-
-def test_rates_given_a_prior_recover_the_true_ones_under_scar():
-    rng = np.random.default_rng(0)
-    truth = rng.random(200_000) < 0.2
-    flagged = rng.random(200_000) < np.where(truth, 0.7, 0.1)
-    is_labeled = truth & (rng.random(200_000) < 0.3)
-
-    rates = rates_given_prior(is_labeled, flagged, prior=0.2)
-
-    # 12,000 labelled rows: the recall has a standard error of .004.
-    assert rates.recall == pytest.approx(flagged[truth].mean(), abs=0.02)
-    assert rates.precision == pytest.approx(truth[flagged].mean(), abs=0.02)
-    precision, recall = rates.precision, rates.recall
-    assert rates.f1 == pytest.approx(2 * precision * recall / (precision + recall))
-    assert lee_liu_score(is_labeled, flagged) == pytest.approx(recall * precision / 0.2)
-
-
-def test_a_precision_above_one_refutes_the_prior():
-    assert rates_given_prior([True, False, False, False], [True, False, False, False], prior=0.9).is_refuted
 
 
 def test_the_prior_among_the_unlabelled_leaves_out_what_is_labelled():
@@ -84,9 +62,3 @@ def test_one_group_of_calibration_holds_all_rows_and_none_is_refused():
     assert table["standard_error"][0] == pytest.approx(0.5 / np.sqrt(3))
     with pytest.raises(SpuError, match="bins must be at least 1, got 0"):
         calibration_to_soft_label([0.0, 1.0], [0.1, 0.3], bins=0)
-
-
-def test_lee_liu_needs_a_confirmed_positive():
-    with pytest.raises(SpuError, match="at least one confirmed positive"):
-        lee_liu_score([False, False], [True, False])
-    assert lee_liu_score([True, False], [False, False]) == 0.0

@@ -14,7 +14,6 @@ from spu_core.metrics import (
     auc_spu_ceiling_interval,
     auc_spu_influence,
     auc_spu_interval,
-    bootstrap_auc_spu,
     ceiling_gap_interval,
     ceiling_share_interval,
     compare_auc_spu,
@@ -25,6 +24,7 @@ from spu_core.metrics import (
     standard_error,
 )
 from spu_core.metrics.ranking import Masses
+from tests.metrics.bootstrap import bootstrap_auc_spu
 from tests.metrics.oracles import auc_by_counting_pairs, influence_by_counting_pairs
 from tests.metrics.strategies import rows
 

@@ -12,25 +12,23 @@ from spu_core.errors import TrainingError
 from spu_core.models import (
     METHODS,
     Encoder,
-    Evidence,
     Features,
     SoftLabelClassifier,
     SoftLightGBM,
-    inner_folds,
+    TrainingRows,
 )
-from spu_core.models.learners.network_parts import NonNegativePu, soft_cross_entropy
-from spu_core.models.targets import bagging, plain
-from spu_core.models.targets.elkan_noto import hidden_positive, label_frequency
-from spu_core.models.targets.sar_em import e_step
-from spu_core.models.trainer import Trainer
-from spu_core.models.watch import Watch
+from spu_core.models.fit_inputs import FitMonitor, inner_folds
+from spu_core.models.learners.network import NonNegativePu, soft_cross_entropy
+from spu_core.models.method import LearnerFitter
+from spu_core.models.methods.baselines import above_threshold, any_belief
+from spu_core.models.methods.pu import bag_counts, e_step, hidden_positive, label_frequency
 
 TREES = {"rounds": 20, "threads": 1}
 
 
 def rows_of(case):
     features = Encoder().fit(case.X).transform(case.X)
-    return Evidence(
+    return TrainingRows(
         features,
         case.soft_label,
         case.is_labeled,
@@ -158,9 +156,9 @@ def test_one_group_alone_cannot_be_split():
 
 
 def test_a_bag_holds_each_labelled_row_once_and_a_bootstrap_of_the_rest(case):
-    trainer = Trainer("lightgbm", {}, {"bags": 3, "bag_ratio": 1.0, "seed": 0}, Watch())
+    fitter = LearnerFitter("lightgbm", {}, {"bags": 3, "bag_ratio": 1.0, "seed": 0}, FitMonitor())
 
-    for times in bagging.bag_counts(rows_of(case), trainer):
+    for times in bag_counts(rows_of(case), fitter):
         assert (times[case.is_labeled] == 1).all()
         assert times[~case.is_labeled].sum() == case.is_labeled.sum()
 
@@ -264,7 +262,7 @@ def test_sar_em_corrects_labels_that_favour_one_column():
 
 def test_soft_as_feature_sees_the_rule_score_and_never_the_soft_label(case):
     rows = rows_of(case)
-    other_s = Evidence(rows.features, 1 - case.soft_label, case.is_labeled, case.rule_score)
+    other_s = TrainingRows(rows.features, 1 - case.soft_label, case.is_labeled, case.rule_score)
 
     scores = [
         METHODS["soft_as_feature"].fit(r, TREES).score_rows(rows.features, case.rule_score) for r in (rows, other_s)
@@ -276,8 +274,8 @@ def test_soft_as_feature_sees_the_rule_score_and_never_the_soft_label(case):
 def test_two_stage_learns_the_cross_fitted_belief(case):
     rows = rows_of(case)
     blind = rows.without_rule_columns()
-    trainer = Trainer("lightgbm", TREES, {"seed": 0}, Watch())
-    smooth = trainer.out_of_fold(blind, case.soft_label, folds=4, of=5)
+    fitter = LearnerFitter("lightgbm", TREES, {"seed": 0}, FitMonitor())
+    smooth = fitter.out_of_fold(blind, case.soft_label, folds=4, of=5)
 
     model = METHODS["two_stage"].fit(rows, TREES)
 
@@ -310,7 +308,7 @@ def test_logistic_on_soft_labels_equals_two_weighted_copies_of_each_row(case):
 def test_neighbours_average_the_soft_labels_of_the_nearest_rows():
     X, soft = np.arange(20.0).reshape(-1, 1), np.linspace(0, 1, 20)
     model = METHODS["nearest_neighbors"].fit(
-        Evidence(Features.of(X), soft, np.zeros(20, dtype=bool)), {"neighbors": 3, "threads": 1}
+        TrainingRows(Features.of(X), soft, np.zeros(20, dtype=bool)), {"neighbors": 3, "threads": 1}
     )
 
     assert model.score_rows(Features.of(np.array([[10.0]]))) == pytest.approx(soft[9:12].mean())
@@ -323,15 +321,15 @@ def test_the_forest_of_plain_arrays_scores_like_scikit_learn(splits, case):
     features = Encoder().fit(case.X).transform(case.X)
     model = SoftForest(rounds=7, splits=splits, threads=1)
 
-    forest = model._grow(features.matrix, case.soft_label, None, Watch())
+    forest = model._grow(features.matrix, case.soft_label, None, FitMonitor())
 
     model.fit_rows(features, case.soft_label)
     assert model.score_rows(features) == pytest.approx(forest.predict(features.matrix))
 
 
-@pytest.mark.parametrize("target", [plain.any_belief, plain.above_threshold])
+@pytest.mark.parametrize("target", [any_belief, above_threshold])
 def test_a_cut_that_leaves_one_class_is_told(target):
-    rows = Evidence(Features.of(np.zeros((3, 1))), np.ones(3), np.zeros(3, dtype=bool))
+    rows = TrainingRows(Features.of(np.zeros((3, 1))), np.ones(3), np.zeros(3, dtype=bool))
 
     with pytest.raises(TrainingError, match="in every row, so there are not two classes"):
         target(rows, {"threshold": 0.5})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.models import METHODS, Evidence, Features, SoftCnn, StopRule, Watch, model_from_state
+from spu_core.models import METHODS, Features, FitMonitor, SoftCnn, StopRule, TrainingRows, model_from_state
 
 
 def stripes(count=160, side=8):
@@ -61,13 +61,13 @@ def test_columns_that_make_no_image_are_refused():
 def test_it_stops_early_and_keeps_the_best_round():
     pytest.importorskip("torch")
     X, soft = stripes()
-    rows = Evidence(Features.of(X.astype(np.float32)), soft, np.zeros(len(soft), dtype=bool))
+    rows = TrainingRows(Features.of(X.astype(np.float32)), soft, np.zeros(len(soft), dtype=bool))
     losses = []
-    watch = Watch(on_progress=lambda progress: losses.append(progress.loss))
+    monitor = FitMonitor(on_progress=lambda progress: losses.append(progress.loss))
     settings = {"rounds": 12, "batch_rows": 16, "first_stride": 1, "learning_rate": 0.1}
 
     stop = StopRule(rows.take(np.arange(120, 160)), patience=2)
-    model = METHODS["cnn"].fit(rows.take(np.arange(120)), settings, watch=watch, stop=stop)
+    model = METHODS["cnn"].fit(rows.take(np.arange(120)), settings, monitor=monitor, stop=stop)
 
     told = [loss for loss in losses if loss is not None]
     assert model.rounds_ == int(np.argmin(told)) + 1
@@ -89,5 +89,5 @@ def test_a_wish_to_stop_is_heard_inside_a_pass():
 
     with pytest.raises(EnoughError):
         SoftCnn(rounds=1, width=64, batch_rows=16, first_stride=1).fit_rows(
-            Features.of(X.astype(np.float32)), soft, watch=Watch(on_progress=tired)
+            Features.of(X.astype(np.float32)), soft, monitor=FitMonitor(on_progress=tired)
         )

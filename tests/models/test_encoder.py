@@ -8,7 +8,7 @@ import pytest
 
 from spu_core.errors import TableError, TrainingError
 from spu_core.models import Encoder, FittedEncoder
-from spu_core.models.linear_view import LinearView
+from spu_core.models.features import LinearView
 
 TABLE = pd.DataFrame(
     {

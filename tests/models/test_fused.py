@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from spu_core.models import METHODS, Encoder, Evidence, SoftLabelClassifier, model_from_state
-from spu_core.models.fused import fit_stack
-from spu_core.models.hedge import Selection
+from spu_core.models import METHODS, Encoder, LabelSelection, SoftLabelClassifier, TrainingRows, model_from_state
+from spu_core.models.methods.fused import fit_stack
 
 FAST = {"rounds": 20, "threads": 1}
 
@@ -17,7 +16,7 @@ FAST = {"rounds": 20, "threads": 1}
 def rows_with(case, rule_score):
     features = Encoder().fit(case.X).transform(case.X)
     soft = case.soft_label if rule_score is None else np.where(case.is_labeled, 1.0, rule_score)
-    return Evidence(features, soft, case.is_labeled, rule_score, rule_columns=case.rule_columns)
+    return TrainingRows(features, soft, case.is_labeled, rule_score, rule_columns=case.rule_columns)
 
 
 def test_the_refined_soft_label_is_one_for_labels_and_a_belief_elsewhere(case):
@@ -69,7 +68,7 @@ def test_with_few_labels_the_stack_stays_at_its_prior(case):
     rows = rows_with(case, case.rule_score)
     labels = np.zeros(len(rows), dtype=bool)
     labels[:2] = True
-    few = Evidence(rows.features, rows.soft_label, labels, case.rule_score)
+    few = TrainingRows(rows.features, rows.soft_label, labels, case.rule_score)
 
     weight = fit_stack(np.zeros((len(rows), 5)), few, trust_rules=False)
 
@@ -97,7 +96,7 @@ def selected_world(*, by_age, rule, seed=0, rows=1500):
     score = np.where(sign * X["a"] > 0.8, 0.6, 0.0)
     features = Encoder().fit(X).transform(X)
     soft = np.where(labels, 1.0, score)
-    return Evidence(features, soft, labels, score, rule_columns=("a",)), truth
+    return TrainingRows(features, soft, labels, score, rule_columns=("a",)), truth
 
 
 @pytest.mark.parametrize(
@@ -134,5 +133,5 @@ def test_a_hedged_model_comes_back_from_its_state_and_an_older_state_has_no_hedg
 
 
 def test_few_labels_bear_out_less_than_many():
-    assert not Selection(0.9, 0.62, labels=15).borne_out
-    assert Selection(0.9, 0.62, labels=60).borne_out
+    assert not LabelSelection(0.9, 0.62, labels=15).rules_agree
+    assert LabelSelection(0.9, 0.62, labels=60).rules_agree

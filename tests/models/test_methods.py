@@ -12,10 +12,10 @@ from sklearn.metrics import roc_auc_score
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from spu_core.errors import ScoreError, TrainingError
-from spu_core.models import METHODS, Encoder, Evidence, Features, SoftLabelClassifier, method, model_from_state
+from spu_core.models import METHODS, Encoder, Features, SoftLabelClassifier, TrainingRows, method, model_from_state
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.logistic import fit_logistic
 from spu_core.models.learners.network import SoftNetwork
-from spu_core.models.watch import Watch
 
 
 def fitted(any_method, case):
@@ -70,7 +70,7 @@ def test_labels_of_rows_left_out_change_nothing(any_method, case):
         changed = np.where(train, case.is_labeled, case.is_labeled ^ flip)
         soft = np.where(train, case.soft_label, 1 - case.soft_label if flip else case.soft_label)
         truth = np.where(train, case.truth, case.truth ^ flip)
-        rows = Evidence(features, soft, changed, case.rule_score, truth, rule_columns=case.rule_columns)
+        rows = TrainingRows(features, soft, changed, case.rule_score, truth, rule_columns=case.rule_columns)
         model = METHODS[key].fit(rows.take(train), settings)
         return model.score_rows(features.take(~train), case.rule_score[~train])
 
@@ -239,6 +239,6 @@ def test_linear_algebra_of_a_fit_keeps_to_one_thread():
     with threadpool_limits(limits=2, user_api="blas"):
         before = threadpool_info()
         fit_logistic(X, target, np.ones(300), 1.0, 5, look)
-        SoftNetwork(rounds=2).fit_rows(Features.of(X), target, watch=Watch(on_progress=look))
+        SoftNetwork(rounds=2).fit_rows(Features.of(X), target, monitor=FitMonitor(on_progress=look))
         assert threadpool_info() == before
     assert set(seen) == {1}

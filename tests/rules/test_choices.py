@@ -70,7 +70,10 @@ def test_columns_that_hold_no_checks_are_refused_in_words():
 def test_a_histogram_of_a_sample_gives_way_to_that_of_all_rows_and_levels_stay():
     sample, profile = Table.from_frame(FRAME[:2]), TABLE.profile()
 
-    count, city = (with_bars_of_all(column_choices(sample, name), profile.column(name)) for name in ("count", "city"))
+    count, city, day = (
+        with_bars_of_all(column_choices(sample, name), profile.column(name)) for name in ("count", "city", "day")
+    )
 
     assert (count.rows, count.histogram.count.sum()) == (4, 4)
+    assert (day.rows, day.missing) == (4, 1)
     assert (city.rows, city.levels) == (2, ("Bern", "Basel"))

@@ -10,7 +10,7 @@ from spu_core.errors import RuleError
 from spu_core.labels import audit_soft_labels, soft_labels_for
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Ramp, ReadyMade, Rule, RuleSet
 from spu_core.tables import open_folder
-from spu_core.tables.selection import quantile_ranks, select
+from spu_core.tables.column_facts import quantile_ranks, select
 from tests.tables.folders import mixed_frame, write_folder
 
 RNG = np.random.default_rng(5)
@@ -38,7 +38,7 @@ RULES = RuleSet(
 
 @settings(max_examples=8)
 @given(cuts=st.lists(st.integers(0, 150), max_size=3), varied=st.booleans(), rows=st.integers(7, 160))
-def test_fitted_rules_and_soft_labels_of_a_folder_equal_those_of_the_table(tmp_path_factory, cuts, varied, rows):
+def test_fitted_rules_of_a_folder_equal_those_of_the_table(tmp_path_factory, cuts, varied, rows):
     folder = open_folder(write_folder(FRAME, tmp_path_factory.mktemp("f") / "f", cuts, varied=varied))
     table = folder.read()
 
@@ -49,7 +49,14 @@ def test_fitted_rules_and_soft_labels_of_a_folder_equal_those_of_the_table(tmp_p
     parts = [fitted.apply(frame) for frame in folder.frames(rows=rows)]
     assert np.array_equal(np.concatenate([part.fired for part in parts]), whole.fired)
     assert np.array_equal(np.concatenate([part.belief for part in parts]), whole.belief)
-    ours, theirs = soft_labels_for(folder, RULES), soft_labels_for(table, RULES)
+
+
+@pytest.mark.parametrize("varied", [False, True])
+def test_soft_labels_of_a_folder_equal_those_of_the_table(tmp_path, varied):
+    folder = open_folder(write_folder(FRAME, tmp_path / "f", [40, 90], varied=varied))
+
+    ours, theirs = soft_labels_for(folder, RULES), soft_labels_for(folder.read(), RULES)
+
     for name in ("value", "rule_score", "is_labeled"):
         assert np.array_equal(getattr(ours, name), getattr(theirs, name))
     assert (ours.rule_columns, ours.combine, ours.floor) == (theirs.rule_columns, theirs.combine, theirs.floor)

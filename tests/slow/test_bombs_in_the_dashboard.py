@@ -7,15 +7,19 @@ import time
 import psutil
 import pytest
 
-from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.workspace import Home, Workspace
 from tests.live import open_tab_in, running_server
 from tests.tables.bombs import BOMBS
 
 PATIENCE = 900.0
-# Of a machine that has a core to spare; where others fill it, they take their share of the time.
-TWO_SECONDS = 2.0 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+LONGEST_WAIT = 2.0  # seconds, on a machine that has a core to spare
 MOST_GROWTH = 200_000_000
+
+
+def crowding() -> float:
+    """How many processes share a core; where others fill the machine, they take their share of the time."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def listener(url: str) -> psutil.Process:
@@ -28,7 +32,7 @@ def listener(url: str) -> psutil.Process:
 @pytest.mark.browser
 @pytest.mark.xdist_group("processes")
 @pytest.mark.skipif(
-    os.environ.get("SPU_SLOW") != "1", reason="Takes minutes; tests/engines/test_bombs.py has a sample."
+    os.environ.get("SPU_SLOW") != "1", reason="Takes minutes; tests/engines/jobs/test_harmful_files.py has a sample."
 )
 def test_no_bomb_takes_the_server(browser, tmp_path):
     with running_server(tmp_path / "home", tmp_path / "server.log") as server:
@@ -45,15 +49,18 @@ def test_no_bomb_takes_the_server(browser, tmp_path):
                     assert time.monotonic() - begun < PATIENCE
                     start = time.perf_counter()
                     looks.open("train" if len(waits) % 2 else "paper")
-                    waits.append(time.perf_counter() - start)
+                    waits.append((time.perf_counter() - start, crowding()))
                     largest = max(largest, process.memory_info().rss)
             told[name] = f"{job.status}: {job.error or job.result}"
             assert "unexpected error" not in job.error, (name, job.error)
-            print(f"{name:38} {time.monotonic() - begun:6.1f} s  {told[name][:150]}", flush=True)
+            size = (largest - before) / 1e6
+            print(f"{name:38} {time.monotonic() - begun:6.1f} s  +{size:.0f} MB  {told[name][:150]}", flush=True)
             (tmp_path / name).unlink()
         grown = largest - before
-        print(f"server grew by {grown / 1e6:.0f} MB; another page took {statistics.median(waits):.2f} s (median)")
+        waited = statistics.median(wait for wait, _ in waits)
+        alone = statistics.median(wait / shared for wait, shared in waits)
+        print(f"server grew by {grown / 1e6:.0f} MB; another page: {waited:.2f} s (median), {alone:.2f} s by its share")
 
     assert len(told) == 30
     assert grown <= MOST_GROWTH
-    assert statistics.median(waits) <= TWO_SECONDS
+    assert alone <= LONGEST_WAIT

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from spu_core.engines import jobs_now, restart, start_worker, wait_for
-from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.workspace import Disk, JobStatus, Workspace, check
 from tests.engines.steps import job, processes_of, sleep
 from tests.workspace.scenario import verify, work

@@ -7,12 +7,13 @@ import os
 import numpy as np
 import pytest
 
-from spu_core.experiments import EXPERIMENTS, ExperimentSettings, images_run
-from spu_core.experiments.images_cells import RECIPES, TASKS, Recipe
+from spu_core.experiments import EXPERIMENTS, ExperimentSettings
+from spu_core.experiments.runners import images
+from spu_core.experiments.runners.images import SETUPS, TASKS, NetworkSetup
 from tests.experiments.images import tiny_images
 
 FULL = os.environ.get("SPU_SLOW") == "1" and "SPU_DATA" in os.environ
-TINY = Recipe({"first_stride": 1, "batch_rows": 32}, validation=1_000)
+TINY = NetworkSetup({"first_stride": 1, "batch_rows": 32}, validation=1_000)
 pytestmark = [pytest.mark.slow, pytest.mark.vision]
 
 
@@ -20,8 +21,8 @@ def test_the_smoke_version_runs_all_rows_and_theorem_2_finds_the_truth(monkeypat
     """The implied AUC has a standard error of .01 to .03."""
     pytest.importorskip("torch")
     if not FULL:
-        monkeypatch.setattr(images_run, "load_images", lambda name, folder: tiny_images(name, each=240))
-        monkeypatch.setattr(images_run, "RECIPES", dict.fromkeys(RECIPES, TINY))
+        monkeypatch.setattr(images, "load_images", lambda name, folder: tiny_images(name, each=240))
+        monkeypatch.setattr(images, "SETUPS", dict.fromkeys(SETUPS, TINY))
 
     result = EXPERIMENTS["table2"].run(ExperimentSettings(scale="smoke"))
 

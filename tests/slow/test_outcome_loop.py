@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from spu_core.trust.outcomes.check_history import RowChecks
-from spu_core.trust.outcomes.feedback import feed_back
-from spu_core.trust.outcomes.review_queue import QueuePlan, fill_queue
 
 from spu_core.labels import soft_labels_for
 from spu_core.labels.check_log import ADMITTED, FAILED, PASSED
@@ -23,6 +20,9 @@ from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample_rules
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
 from spu_core.training import Candidate, TrainConfig, cross_fit
+from spu_core.trust.outcomes.check_history import RowChecks
+from spu_core.trust.outcomes.feedback import feed_back
+from spu_core.trust.outcomes.review_queue import QueuePlan, fill_queue
 
 pytestmark = pytest.mark.slow
 CODES = {"pass": PASSED, "fail": FAILED, "admit": ADMITTED}

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from spu_core.models import METHODS, Encoder, Evidence
+from spu_core.models import METHODS, Encoder, TrainingRows
 
 TRAIN = 2000
 
@@ -40,7 +40,7 @@ def gain_of_the_hedge(seed, *, selected, rule):
     X, truth, labels, rule_score = world(seed, selected=selected, rule=rule)
     features, fresh = Encoder().fit(X).transform(X), np.arange(TRAIN, 2 * TRAIN)
     soft = np.where(labels, 1.0, rule_score)
-    rows = Evidence(features, soft, labels, rule_score, rule_columns=("v0",)).take(np.arange(TRAIN))
+    rows = TrainingRows(features, soft, labels, rule_score, rule_columns=("v0",)).take(np.arange(TRAIN))
     model = METHODS["fused"].fit(rows, {"rounds": 40, "threads": 1, "seed": seed})
     score = [m.score_rows(features.take(fresh), rule_score[fresh]) for m in (model, replace(model, hedge=0.0))]
     return roc_auc_score(truth[fresh], score[0]) - roc_auc_score(truth[fresh], score[1])
@@ -98,7 +98,7 @@ def gain_on(diabetes, seed, rule, chooser):
     labels = truth & (rng.random(8000) < chance)
     rule_score = np.asarray(RULES[rule](X), dtype=float)
     features, fresh = Encoder().fit(X).transform(X), np.arange(3000, 8000)
-    rows = Evidence(features, np.where(labels, 1.0, rule_score), labels, rule_score, rule_columns=READS[rule])
+    rows = TrainingRows(features, np.where(labels, 1.0, rule_score), labels, rule_score, rule_columns=READS[rule])
     model = METHODS["fused"].fit(rows.take(np.arange(3000)), {"threads": 1, "seed": seed})
     return [
         roc_auc_score(truth[fresh], m.score_rows(features.take(fresh), rule_score[fresh]))

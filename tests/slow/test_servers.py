@@ -9,11 +9,18 @@ import pytest
 
 from spu_core.engines import jobs_now, start_worker, wait_for
 from spu_core.engines.processes import wait_until
+from spu_core.engines.stored_runs import stored_runs
 from spu_core.workspace import Home, JobStatus, Workspace, check
 from tests.dashboard.trained import bring_sample, train_quickly
-from tests.engines.steps import job, sleep
+from tests.engines.steps import job, processes_of, sleep
 from tests.live import open_tab_in, running_server
-from tests.slow.test_bombs_in_the_dashboard import PATIENCE, listener
+from tests.slow.test_bombs_in_the_dashboard import MOST_GROWTH, PATIENCE, listener
+
+HALF_A_PAGE = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+HALF_AN_UPLOAD = (
+    b"PUT /_stcore/upload_file/a/b HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000000\r\n"
+    b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n"
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -50,6 +57,61 @@ def test_two_servers_share_a_home_and_the_death_of_one_harms_no_training(browser
             again = [start_worker(workspace, job(sleep(0.2))).id for _ in range(3)]
             assert all(wait_for(workspace, token, PATIENCE).status is JobStatus.FINISHED for token in again)
             assert not [each for each in jobs_now(workspace) if not each.status.is_over]
+    assert check(home).is_well
+
+
+def test_a_training_whose_server_and_workers_are_killed_is_interrupted_in_words_and_starts_again(browser, tmp_path):
+    home = tmp_path / "home"
+    with Workspace.open(home) as workspace:
+        address = bring_sample(workspace)
+        earlier = train_quickly(workspace, address)
+    query = "&".join(f"{key}={token}" for key, token in address.items())
+    with running_server(home, tmp_path / "first.log") as first:
+        tab = open_tab_in(browser, first).open(f"train?{query}")
+        tab.page.get_by_role("button", name="Train", exact=False).first.click()
+        with Workspace.join(Home.at(home), ".") as workspace:
+            assert wait_until(lambda: any(each.share > 0.1 for each in workspace.jobs.active()), PATIENCE)
+            training = workspace.jobs.active()[0]
+        for process in (listener(first.url), *processes_of(training.id)):
+            process.kill()
+
+    with running_server(home, tmp_path / "again.log") as again:
+        tab = open_tab_in(browser, again).open(f"train?{query}")
+        assert "The training was interrupted" in tab.text
+        with Workspace.join(Home.at(home), ".") as workspace:
+            left = [run.id for run in workspace.runs.list()]
+            assert set(earlier) <= set(left)
+            assert len(stored_runs(workspace, left)) == len(left)  # each is whole, or could not be loaded
+            print(
+                f"killed at {training.share:.0%}: {workspace.jobs.get(training.id).error!r}, {len(left) - 3} runs kept"
+            )
+            tab.page.get_by_role("button", name="Start again").click()
+            assert wait_until(lambda: not workspace.jobs.get(training.id).status.is_over, PATIENCE)
+            ended = wait_for(workspace, training.id, PATIENCE)
+            assert ended.status is JobStatus.FINISHED, ended
+            assert len(stored_runs(workspace, ended.result["runs"])) > 1
+    assert check(home).is_well
+
+
+def test_what_two_servers_on_one_home_save_at_the_same_time_is_there_for_both(browser, tmp_path):
+    home = tmp_path / "home"
+    with (
+        running_server(home, tmp_path / "first.log") as first,
+        running_server(home, tmp_path / "second.log") as second,
+    ):
+        tabs = [open_tab_in(browser, server).open("data") for server in (first, second) for _ in range(2)]
+        for number, tab in enumerate(tabs):
+            (tmp_path / f"table{number}.csv").write_text(f"id,y\n{number},1\n" + "5,0\n" * 200)
+            tab.page.set_input_files("input[type=file]", str(tmp_path / f"table{number}.csv"))
+        for tab in tabs:
+            tab.page.get_by_role("heading", name="What was read").wait_for()
+            tab.settle()
+        with Workspace.join(Home.at(home), ".") as workspace:
+            saved = {item.name: item.id for item in workspace.datasets.list()}
+        assert len(saved) == len(tabs)
+        for name, token in saved.items():
+            for tab in (tabs[0], tabs[-1]):
+                assert name in tab.open(f"data?dataset={token}").text
     assert check(home).is_well
 
 
@@ -102,12 +164,14 @@ def test_clients_that_send_half_a_request_keep_nobody_out(browser, tmp_path):
         start = time.perf_counter()
         tab.open("train")
         alone = time.perf_counter() - start
-        address = ("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
+        address, process = ("127.0.0.1", int(server.url.rsplit(":", 1)[1])), listener(server.url)
+        before = process.memory_info().rss
         slow = [socket.create_connection(address) for _ in range(300)]
-        for each in slow:
-            each.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        for number, each in enumerate(slow):
+            each.sendall((HALF_A_PAGE, HALF_AN_UPLOAD)[number % 2])
         start = time.perf_counter()
         tab.open("paper")
         print(f"a page: {alone:.2f} s alone, {time.perf_counter() - start:.2f} s beside 300 slow clients")
+        assert process.memory_info().rss - before < MOST_GROWTH
         for each in slow:
             each.close()

@@ -16,8 +16,8 @@ from scipy.stats import norm
 
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
-from spu_core.training import Basis, Candidate, TrainConfig, compare_runs, cross_fit
-from spu_core.training.folded import folded_auc, interval_of
+from spu_core.training import Candidate, EvaluationData, TrainConfig, compare_runs, cross_fit
+from spu_core.training.evaluation import folded_auc, interval_of
 from spu_core.training.pairs import among_best, compare_pairs, simultaneous_intervals
 
 pytestmark = pytest.mark.slow
@@ -34,18 +34,18 @@ def draw(rng, labels, rows, folds, shift):
     """A table of ten normal columns, with folds that have equally many labelled rows."""
     is_labeled = np.arange(rows) < labels
     X = rng.normal(size=(rows, 10)) + shift * is_labeled[:, None]
-    basis = Basis(
+    evaluation = EvaluationData(
         is_labeled.astype(float), is_labeled, np.zeros(rows), np.arange(rows) % folds, np.ones(rows, dtype=bool)
     )
-    return X, basis
+    return X, evaluation
 
 
-def centroid_scores(X, basis, shift, columns):
+def centroid_scores(X, evaluation, shift, columns):
     """Out-of-fold scores of the nearest-centroid classifier on some columns, and the mean true AUC of its models."""
     score, aucs = np.empty(len(X)), []
-    for k in np.unique(basis.fold):
-        train, test = basis.fold != k, basis.fold == k
-        direction = X[train & basis.is_labeled].mean(axis=0) - X[train & ~basis.is_labeled].mean(axis=0)
+    for k in np.unique(evaluation.fold):
+        train, test = evaluation.fold != k, evaluation.fold == k
+        direction = X[train & evaluation.is_labeled].mean(axis=0) - X[train & ~evaluation.is_labeled].mean(axis=0)
         direction[~columns] = 0.0
         score[test] = X[test] @ direction
         # Both classes are normal with unit variance, so the true AUC of a direction is known.
@@ -62,9 +62,9 @@ def test_an_interval_over_folds_holds_the_mean_auc_of_the_fold_models(labels, ro
     count = replicates(150, 2000)
     covered = 0
     for _ in range(count):
-        X, basis = draw(rng, labels, rows, folds, shift)
-        score, truth = centroid_scores(X, basis, shift, ALL)
-        covered += truth in interval_of(folded_auc(basis.soft_label, score, basis), 0.95)
+        X, evaluation = draw(rng, labels, rows, folds, shift)
+        score, truth = centroid_scores(X, evaluation, shift, ALL)
+        covered += truth in interval_of(folded_auc(evaluation.soft_label, score, evaluation), 0.95)
 
     assert covered / count > 0.93 - 4 * np.sqrt(0.93 * 0.07 / count)
     assert covered / count < 0.985 + 4 * np.sqrt(0.98 * 0.02 / count)
@@ -76,9 +76,11 @@ def test_two_candidates_that_learn_noise_are_seldom_told_apart(labels, rows, fol
     count = replicates(150, 2000)
     apart = 0
     for _ in range(count):
-        X, basis = draw(rng, labels, rows, folds, 0.0)
-        scores = {name: centroid_scores(X, basis, 0.0, columns)[0] for name, columns in (("all", ALL), ("half", HALF))}
-        apart += compare_pairs({name: folded_auc(basis.soft_label, s, basis) for name, s in scores.items()})[
+        X, evaluation = draw(rng, labels, rows, folds, 0.0)
+        scores = {
+            name: centroid_scores(X, evaluation, 0.0, columns)[0] for name, columns in (("all", ALL), ("half", HALF))
+        }
+        apart += compare_pairs({name: folded_auc(evaluation.soft_label, s, evaluation) for name, s in scores.items()})[
             0
         ].can_be_told_apart
 
@@ -88,10 +90,12 @@ def test_two_candidates_that_learn_noise_are_seldom_told_apart(labels, rows, fol
 def thirty_candidates(rng, rows=600, labels=60):
     """Thirty scores of equal quality that share some of their errors, judged on the same folds."""
     is_labeled = np.arange(rows) < labels
-    basis = Basis(is_labeled.astype(float), is_labeled, np.zeros(rows), np.arange(rows) % 5, np.ones(rows, dtype=bool))
+    evaluation = EvaluationData(
+        is_labeled.astype(float), is_labeled, np.zeros(rows), np.arange(rows) % 5, np.ones(rows, dtype=bool)
+    )
     common = rng.normal(size=rows)
     scores = [0.8 * is_labeled + 0.6 * common + 0.8 * rng.normal(size=rows) for _ in range(30)]
-    return {str(k): folded_auc(basis.soft_label, score, basis) for k, score in enumerate(scores)}
+    return {str(k): folded_auc(evaluation.soft_label, score, evaluation) for k, score in enumerate(scores)}
 
 
 def test_the_interval_of_the_winner_of_thirty_equal_candidates_holds(replicates):
@@ -114,12 +118,12 @@ def test_the_truly_best_candidate_is_among_the_best(replicates):
     for _ in range(count):
         rows = 800
         is_labeled = np.arange(rows) < 80
-        basis = Basis(
+        evaluation = EvaluationData(
             is_labeled.astype(float), is_labeled, np.zeros(rows), np.arange(rows) % 5, np.ones(rows, dtype=bool)
         )
         signals = np.linspace(0.0, 1.2, 8)
         aucs = {
-            str(k): folded_auc(basis.soft_label, signal * is_labeled + rng.normal(size=rows), basis)
+            str(k): folded_auc(evaluation.soft_label, signal * is_labeled + rng.normal(size=rows), evaluation)
             for k, signal in enumerate(signals)
         }
         best = among_best(aucs)

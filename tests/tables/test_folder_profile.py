@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spu_core.tables import open_folder
-from spu_core.tables.folder_profile import folder_histogram
+from spu_core.tables.folder import folder_histogram
 from tests.tables.folders import mixed_frame, write_folder
 
 

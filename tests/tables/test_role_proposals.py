@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from spu_core.tables import Role, Table, read_table
-from spu_core.tables.role_proposals import propose_roles
+from spu_core.tables.profiles import propose_roles
 from spu_core.tables.samples import SAMPLES, load_sample
 
 RNG_ROWS = 600

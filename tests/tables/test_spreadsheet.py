@@ -140,11 +140,27 @@ def test_hostile_ids_and_levels_are_neutralised_in_scored_rows(tmp_path):
 
 @pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed; the parser above stands in.")
 def test_libreoffice_sees_the_same_rows_and_no_formula(tmp_path):
-    (tmp_path / "written.csv").write_text(to_csv(pd.DataFrame({"a": [*TORN, *FORMULAS]})), "utf-8", newline="")
-    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
-    command = ["soffice", profile, "--headless", "--convert-to", "xlsx", "--outdir", str(tmp_path), "written.csv"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    hostile, scored = pd.DataFrame({"a": [*TORN, *FORMULAS]}), make_frame(40, seed=5)
+    scored["id"] = "=1+1\r=2+2 " + scored["id"]
+    write_csv(hostile, tmp_path / "raw.csv", raw=True)
+    write_csv(hostile, tmp_path / "written.csv")
+    example("fused").bundle.score_file(scored, tmp_path / "scored.csv")
 
-    cells = [row[0] for row in load_workbook(tmp_path / "written.xlsx").active.iter_rows()]
-    assert len(cells) == 1 + len(TORN) + len(FORMULAS)
-    assert not [cell for cell in cells if cell.data_type == "f"]
+    cells = {name: cells_in_libreoffice(tmp_path, name) for name in ("raw", "written", "scored")}
+
+    # The formulas that it runs where nothing is done about them, so that this test could fail.
+    assert {"=1+1", '=HYPERLINK("http://evil.example","x")'} <= {cell.value for cell in formulas(cells["raw"])}
+    assert [len(cells[name]) for name in ("written", "scored")] == [1 + len(TORN) + len(FORMULAS), 1 + 40]
+    assert not formulas(cells["written"]) + formulas(cells["scored"])
+
+
+def cells_in_libreoffice(folder, name):
+    """The rows of a CSV file as LibreOffice has read them."""
+    profile = f"-env:UserInstallation=file://{folder}/profile"
+    command = ["soffice", profile, "--headless", "--convert-to", "xlsx", "--outdir", str(folder), f"{name}.csv"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
+    return list(load_workbook(folder / f"{name}.xlsx").active.iter_rows())
+
+
+def formulas(rows):
+    return [cell for row in rows for cell in row if cell.data_type == "f"]

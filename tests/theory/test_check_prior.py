@@ -1,5 +1,6 @@
 """Appendix A.2: the prior of the chance to pass, its certificate, and the posterior mean."""
 
+from dataclasses import replace
 from math import comb
 
 import numpy as np
@@ -295,3 +296,32 @@ def test_records_that_would_fill_the_memory_are_refused_before_they_do(monkeypat
 
     with pytest.raises(AssumptionError, match="2 distinct records on 200 grid points need more memory"):
         fit_check_prior([3, 2], [1, 2])
+
+
+@pytest.mark.parametrize(("users", "is_chosen"), [(49, False), (50, True)])
+def test_a_penalty_is_chosen_from_fifty_users_on(users, is_chosen):
+    prior = fit_check_prior(np.full(users, 4), np.arange(users) % 5, grid_size=10)
+
+    assert bool(prior.trials) is is_chosen
+
+
+def test_the_record_of_one_user_is_enough():
+    assert 0 < fit_check_prior([4], [1], penalty=0.1).mean < 0.5
+
+
+def test_every_one_of_many_different_records_gets_a_chance():
+    prior = fit_check_prior([4, 4], [1, 3], penalty=0.1)
+    checks, passes = np.array([(n, k) for n in range(200) for k in range(n + 1)]).T
+
+    chance = prior.posterior_mean(checks, passes)
+
+    for place in (0, 9_999, 10_000, 10_001, 20_000, chance.size - 1):
+        assert chance[place] == prior.posterior_mean(checks[[place]], passes[[place]])[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_chances_that_the_prior_excludes_give_no_warning():
+    prior = fit_check_prior([4, 4], [4, 0], penalty=0.1, grid_size=20)
+    high = replace(prior, density=np.where(prior.grid > 0.5, 2.0, 0.0))
+
+    assert 0.5 < high.posterior_mean([4], [0])[0] < 1

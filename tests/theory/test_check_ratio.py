@@ -152,3 +152,17 @@ def test_a_rule_that_was_never_fitted_is_refused_with_the_nearest_name():
 def test_checks_that_make_no_sense_get_a_clear_sentence(arguments, error, message):
     with pytest.raises(error, match=message):
         fit_check_ratios(*arguments, "random")
+
+
+def test_the_random_rule_has_no_soft_label_and_no_error_against_itself():
+    ratios = check_ratios_of_counts({"random": 40, "aim": 30}, {"random": 8, "aim": 15}, {}, "random")
+    base = ratios.names.index("random")
+
+    assert (ratios.value_low[base], ratios.value[base], ratios.value_high[base]) == (0.0, 0.0, 0.0)
+    assert ratios.value_high[1 - base] > 0.5
+
+
+def test_rules_without_a_check_have_no_ratio():
+    ratios = check_ratios_of_counts({"random": 40, "aim": 30, "wall": 0}, {"random": 8, "aim": 15}, {}, "random")
+
+    assert set(ratios.names) == {"random", "aim"}

@@ -12,8 +12,8 @@ from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_ceiling
 from spu_core.models import METHODS
 from spu_core.training import (
-    Basis,
     Candidate,
+    EvaluationData,
     Run,
     TrainConfig,
     compare_runs,
@@ -22,36 +22,38 @@ from spu_core.training import (
     runs_on,
     with_refined,
 )
-from spu_core.training.verdict import uses_labels_only, uses_rules
+from spu_core.training.figures import uses_labels_only, uses_rules
 
 CONFIG = TrainConfig()
 
 
-def stored_run(method, score, basis, **more):
+def stored_run(method, score, evaluation, **more):
     """A run as it comes from storage: scores without a table."""
     name = more.pop("name", method)
-    run = Run(name, Candidate(method, **more), CONFIG, basis, score=np.asarray(score, dtype=float))
-    return run.judged_by(basis)
+    run = Run(name, Candidate(method, **more), CONFIG, evaluation, score=np.asarray(score, dtype=float))
+    return run.judged_by(evaluation)
 
 
 @pytest.fixture
-def basis():
+def evaluation():
     """Rules that know nothing: S of unlabelled rows is noise."""
     rng = np.random.default_rng(0)
     truth = rng.random(2000) < 0.4
     labels = truth & (rng.random(2000) < 0.3)
     rule = np.round(rng.random(2000), 1)
-    return Basis(np.where(labels, 1.0, rule), labels, rule, np.arange(2000) % 5, np.ones(2000, dtype=bool), truth=truth)
+    return EvaluationData(
+        np.where(labels, 1.0, rule), labels, rule, np.arange(2000) % 5, np.ones(2000, dtype=bool), truth=truth
+    )
 
 
-def noisy(basis, strength, seed):
-    return strength * basis.truth + np.random.default_rng(seed).normal(size=basis.truth.size)
+def noisy(evaluation, strength, seed):
+    return strength * evaluation.truth + np.random.default_rng(seed).normal(size=evaluation.truth.size)
 
 
-def test_the_leaderboard_has_every_figure_and_failed_candidates_last(basis):
-    failed = Run("oracle", Candidate("oracle"), CONFIG, basis, error="no truth")
-    good = stored_run("lightgbm", noisy(basis, 2.0, 1), basis)
-    poor = stored_run("logistic", noisy(basis, 0.0, 2), basis)
+def test_the_leaderboard_has_every_figure_and_failed_candidates_last(evaluation):
+    failed = Run("oracle", Candidate("oracle"), CONFIG, evaluation, error="no truth")
+    good = stored_run("lightgbm", noisy(evaluation, 2.0, 1), evaluation)
+    poor = stored_run("logistic", noisy(evaluation, 0.0, 2), evaluation)
 
     table = compare_runs([failed, poor, good]).leaderboard
 
@@ -64,9 +66,9 @@ def test_the_leaderboard_has_every_figure_and_failed_candidates_last(basis):
     assert wanted | {"self_claimed", "seconds"} <= set(table.columns)
 
 
-def test_wrong_rules_make_the_figures_disagree_and_the_comparison_says_so(basis):
-    follower = stored_run("rule_score", basis.rule_score, basis)
-    knower = stored_run("labeled_vs_rest", noisy(basis, 2.0, 1), basis)
+def test_wrong_rules_make_the_figures_disagree_and_the_comparison_says_so(evaluation):
+    follower = stored_run("rule_score", evaluation.rule_score, evaluation)
+    knower = stored_run("labeled_vs_rest", noisy(evaluation, 2.0, 1), evaluation)
 
     comparison = compare_runs([follower, knower])
 
@@ -79,10 +81,10 @@ def test_wrong_rules_make_the_figures_disagree_and_the_comparison_says_so(basis)
     assert figures.loc["rule_score", "known_positive_auc_rank"] == 2
 
 
-def test_the_verdict_is_no_when_baselines_win(basis):
+def test_the_verdict_is_no_when_baselines_win(evaluation):
     runs = [
-        stored_run("lightgbm", noisy(basis, 0.2, 1), basis),
-        stored_run("labeled_vs_rest", noisy(basis, 2.0, 2), basis),
+        stored_run("lightgbm", noisy(evaluation, 0.2, 1), evaluation),
+        stored_run("labeled_vs_rest", noisy(evaluation, 2.0, 2), evaluation),
     ]
 
     verdict = compare_runs(runs).verdict
@@ -94,11 +96,11 @@ def test_the_verdict_is_no_when_baselines_win(basis):
     assert verdict.figure == "true_auc"
 
 
-def test_the_verdict_is_yes_when_soft_labels_win_on_known_positives(basis):
-    blind = replace(basis, truth=None)
+def test_the_verdict_is_yes_when_soft_labels_win_on_known_positives(evaluation):
+    blind = replace(evaluation, truth=None)
     runs = [
-        stored_run("lightgbm", noisy(basis, 2.0, 1), blind),
-        stored_run("labeled_vs_rest", noisy(basis, 0.2, 2), blind),
+        stored_run("lightgbm", noisy(evaluation, 2.0, 1), blind),
+        stored_run("labeled_vs_rest", noisy(evaluation, 0.2, 2), blind),
     ]
 
     verdict = compare_runs(runs).verdict
@@ -109,20 +111,20 @@ def test_the_verdict_is_yes_when_soft_labels_win_on_known_positives(basis):
     assert "assumes that confirmed positives look like the hidden ones" in verdict.caveats[0]
 
 
-def test_the_verdict_sees_no_difference_where_there_is_none(basis):
+def test_the_verdict_sees_no_difference_where_there_is_none(evaluation):
     runs = [
-        stored_run("lightgbm", noisy(basis, 1.0, 1), basis),
-        stored_run("labeled_vs_rest", noisy(basis, 1.0, 2), basis),
+        stored_run("lightgbm", noisy(evaluation, 1.0, 1), evaluation),
+        stored_run("labeled_vs_rest", noisy(evaluation, 1.0, 2), evaluation),
     ]
 
     assert compare_runs(runs).verdict.answer == "no difference seen"
 
 
-def test_the_verdict_is_unknown_when_labels_follow_the_rules(basis):
-    blind = replace(basis, truth=None, labels_note="The rules decided who was checked.")
+def test_the_verdict_is_unknown_when_labels_follow_the_rules(evaluation):
+    blind = replace(evaluation, truth=None, labels_note="The rules decided who was checked.")
     runs = [
-        stored_run("lightgbm", noisy(basis, 2.0, 1), blind),
-        stored_run("labeled_vs_rest", noisy(basis, 0.2, 2), blind),
+        stored_run("lightgbm", noisy(evaluation, 2.0, 1), blind),
+        stored_run("labeled_vs_rest", noisy(evaluation, 0.2, 2), blind),
     ]
 
     verdict = compare_runs(runs).verdict
@@ -133,36 +135,49 @@ def test_the_verdict_is_unknown_when_labels_follow_the_rules(basis):
 
 
 @pytest.mark.parametrize("method", ["lightgbm", "labeled_vs_rest"])
-def test_the_verdict_asks_for_the_other_camp(basis, method):
-    verdict = compare_runs([stored_run(method, noisy(basis, 1.0, 1), basis)]).verdict
+def test_the_verdict_asks_for_a_candidate_of_the_other_kind(evaluation, method):
+    verdict = compare_runs([stored_run(method, noisy(evaluation, 1.0, 1), evaluation)]).verdict
 
     assert verdict.answer == "unknown"
-    assert "there is no finished candidate" in verdict.sentence
+    assert "train a candidate with" in verdict.sentence
 
 
-def test_the_same_candidate_without_rules_is_the_plainest_evidence(basis):
+def test_the_same_candidate_without_rules_is_the_plainest_evidence(evaluation):
     runs = [
-        stored_run("fused", noisy(basis, 2.0, 1), basis),
-        stored_run("fused", noisy(basis, 0.5, 2), basis, without_rules=True, name="fused blind"),
+        stored_run("fused", noisy(evaluation, 2.0, 1), evaluation),
+        stored_run("fused", noisy(evaluation, 0.5, 2), evaluation, without_rules=True, name="fused blind"),
     ]
 
     verdict = compare_runs(runs).verdict
 
     assert verdict.answer == "yes"
     assert verdict.evidence[0].startswith("'fused' with the rules against the same without: +")
-    alone = compare_runs([runs[0], stored_run("labeled_vs_rest", noisy(basis, 0.1, 3), basis)]).verdict
+
+
+def test_rules_that_make_the_same_candidate_worse_are_told_with_a_minus(evaluation):
+    runs = [
+        stored_run("fused", noisy(evaluation, 0.5, 1), evaluation),
+        stored_run("fused", noisy(evaluation, 2.0, 2), evaluation, without_rules=True, name="fused blind"),
+    ]
+
+    verdict = compare_runs(runs).verdict
+
+    lost = verdict.pair.difference.estimate
+    assert verdict.pair.first == "fused blind"
+    assert verdict.evidence[0].startswith(f"'fused' with the rules against the same without: {-lost:+.3f} in ")
+    alone = compare_runs([runs[0], stored_run("labeled_vs_rest", noisy(evaluation, 0.1, 3), evaluation)]).verdict
     assert "train it once more without rules" in alone.caveats[-1]
 
 
-def test_different_soft_labels_are_never_ranked_together(basis):
-    other = replace(basis, soft_label=np.where(basis.is_labeled, 1.0, 1.0 - basis.rule_score))
-    one = stored_run("lightgbm", noisy(basis, 1.0, 1), basis)
-    two = stored_run("logistic", noisy(basis, 1.0, 2), other)
+def test_different_soft_labels_are_never_ranked_together(evaluation):
+    other = replace(evaluation, soft_label=np.where(evaluation.is_labeled, 1.0, 1.0 - evaluation.rule_score))
+    one = stored_run("lightgbm", noisy(evaluation, 1.0, 1), evaluation)
+    two = stored_run("logistic", noisy(evaluation, 1.0, 2), other)
 
     with pytest.raises(TrainingError, match=r"AUC_SPU on different soft labels must not be ranked.*runs_on"):
         compare_runs([one, two])
 
-    chosen = SoftLabels.from_values(basis.rule_score, basis.is_labeled)
+    chosen = SoftLabels.from_values(evaluation.rule_score, evaluation.is_labeled)
     together = compare_runs(runs_on([one, two], chosen))
     ceilings = {run.metrics.ceiling for run in together.runs}
     assert ceilings == {auc_spu_ceiling(chosen.value)}
@@ -209,39 +224,41 @@ def test_learning_from_refined_labels_is_judged_by_the_analysts_own(world, quick
         (lambda runs: [replace(runs[0], score=None, metrics=None, error="broken")], "nothing to compare: broken"),
     ],
 )
-def test_what_cannot_be_compared_says_why(basis, change, sentence):
-    runs = [stored_run("lightgbm", noisy(basis, 1.0, 1), basis)]
+def test_what_cannot_be_compared_says_why(evaluation, change, sentence):
+    runs = [stored_run("lightgbm", noisy(evaluation, 1.0, 1), evaluation)]
     with pytest.raises(TrainingError) as problem:
         compare_runs(change(runs))
 
     assert sentence in str(problem.value)
 
 
-def test_runs_of_other_tables_or_folds_are_refused(basis):
-    half = Basis(*(getattr(basis, n)[:1000] for n in ("soft_label", "is_labeled", "rule_score", "fold", "judged")))
-    one = stored_run("lightgbm", noisy(basis, 1.0, 1), basis)
-    short = stored_run("logistic", noisy(basis, 1.0, 1)[:1000], half)
-    shuffled = stored_run("logistic", noisy(basis, 1.0, 1), replace(basis, fold=basis.fold[::-1].copy()))
+def test_runs_of_other_tables_or_folds_are_refused(evaluation):
+    half = EvaluationData(
+        *(getattr(evaluation, n)[:1000] for n in ("soft_label", "is_labeled", "rule_score", "fold", "judged"))
+    )
+    one = stored_run("lightgbm", noisy(evaluation, 1.0, 1), evaluation)
+    short = stored_run("logistic", noisy(evaluation, 1.0, 1)[:1000], half)
+    shuffled = stored_run("logistic", noisy(evaluation, 1.0, 1), replace(evaluation, fold=evaluation.fold[::-1].copy()))
 
     with pytest.raises(TrainingError, match="only runs of the same table can be compared"):
         compare_runs([one, short])
     with pytest.raises(TrainingError, match="have different folds"):
         compare_runs([one, shuffled])
     with pytest.raises(TrainingError, match="only runs of the same table can be judged together"):
-        runs_on([short], SoftLabels.from_values(basis.rule_score, basis.is_labeled))
+        runs_on([short], SoftLabels.from_values(evaluation.rule_score, evaluation.is_labeled))
     with pytest.raises(TrainingError, match="use runs_on for other soft labels"):
-        with_refined([one], SoftLabels.from_values(basis.rule_score, basis.is_labeled))
+        with_refined([one], SoftLabels.from_values(evaluation.rule_score, evaluation.is_labeled))
 
 
-def test_a_stored_run_cannot_be_refitted_without_its_table(basis):
+def test_a_stored_run_cannot_be_refitted_without_its_table(evaluation):
     with pytest.raises(TrainingError, match="was read from storage without its table"):
-        stored_run("lightgbm", noisy(basis, 1.0, 1), basis).fit_all()
+        stored_run("lightgbm", noisy(evaluation, 1.0, 1), evaluation).fit_all()
 
 
-def test_notes_tell_of_selection_levels_and_few_positives(basis):
-    shifted = noisy(basis, 2.0, 1) + 3 * basis.fold
+def test_notes_tell_of_selection_levels_and_few_positives(evaluation):
+    shifted = noisy(evaluation, 2.0, 1) + 3 * evaluation.fold
     comparison = compare_runs(
-        [stored_run("lightgbm", shifted, basis), stored_run("logistic", noisy(basis, 1.0, 2), basis)]
+        [stored_run("lightgbm", shifted, evaluation), stored_run("logistic", noisy(evaluation, 1.0, 2), evaluation)]
     )
     words = " ".join(comparison.notes)
 
@@ -250,8 +267,11 @@ def test_notes_tell_of_selection_levels_and_few_positives(basis):
     assert "folds of 'lightgbm' score at different levels" in words
 
 
-def test_pairs_come_as_a_table(basis):
-    runs = [stored_run(key, noisy(basis, k, k), basis) for k, key in enumerate(["lightgbm", "logistic", "rule_score"])]
+def test_pairs_come_as_a_table(evaluation):
+    runs = [
+        stored_run(key, noisy(evaluation, k, k), evaluation)
+        for k, key in enumerate(["lightgbm", "logistic", "rule_score"])
+    ]
     table = compare_runs(runs).pairs_table
 
     assert len(table) == 3

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from dataclasses import replace
 
+import lightgbm
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
-from spu_core.errors import TrainingError
+from spu_core.errors import AssumptionError, TrainingError
 from spu_core.metrics import auc_spu_score
-from spu_core.models import METHODS, Encoder, Evidence
+from spu_core.models import METHODS, Encoder, TrainingRows
+from spu_core.tables import Role, Table
 from spu_core.training import (
     Candidate,
     EarlyStopping,
@@ -19,9 +24,10 @@ from spu_core.training import (
     TrainingCancelled,
     compare_runs,
     cross_fit,
+    estimate_class_prior,
     iter_cross_fit,
 )
-from spu_core.training.cross_fitting import _words
+from spu_core.training.cross_fitting import _reason
 from tests.training.worlds import make_world
 
 SMALL = {"rounds": 10}
@@ -33,7 +39,7 @@ def test_each_row_is_scored_by_a_model_of_the_other_folds(world, quick):
     run = cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)[0]
 
     features = Encoder().fit(table.frame[list(table.features)]).transform(table.frame[list(table.features)])
-    rows = Evidence(features, soft_labels.value, soft_labels.is_labeled, rule_columns=("a",))
+    rows = TrainingRows(features, soft_labels.value, soft_labels.is_labeled, rule_columns=("a",))
     expected = np.empty(len(table))
     for fold in range(3):
         model = METHODS["lightgbm"].fit(rows.take(run.fold != fold), {**SMALL, "threads": 1})
@@ -50,6 +56,48 @@ def test_equal_configs_give_equal_bits_in_any_company(world, quick):
 
     np.testing.assert_array_equal(alone.score, together.score)
     np.testing.assert_array_equal(alone.fit_all().score(table.frame), together.fit_all().score(table.frame))
+
+
+def test_at_most_seven_functions_of_ours_lie_between_cross_fit_and_the_library(world, quick, monkeypatch):
+    table, soft_labels = world
+    ours: list[str] = []
+
+    def train(*args, **options):
+        frames = traceback.walk_stack(sys._getframe(1))
+        names = [frame.f_code.co_name for frame, _ in frames if "/spu_core/" in frame.f_code.co_filename]
+        ours[:] = names[: names.index("cross_fit") + 1]
+        return library(*args, **options)
+
+    library = lightgbm.train
+    monkeypatch.setattr(lightgbm, "train", train)
+    cross_fit(table, soft_labels, [Candidate("lightgbm", SMALL)], quick)
+
+    assert ours[0] == "_learn"
+    assert len(ours) <= 7, ours
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"table": pd.DataFrame({"a": [1.0]})},
+            r"table must be a Table or TableFolder, got DataFrame; use Table.from_f",
+        ),
+        ({"table": np.zeros((3, 2))}, "table must be a Table or TableFolder, got ndarray"),
+        (
+            {"soft_labels": np.zeros(3)},
+            r"soft labels must be SoftLabels, got ndarray; use soft_labels_for\(table, rules\)",
+        ),
+        ({"config": {"folds": 3}}, "config must be a TrainConfig, got dict"),
+        ({"split": np.zeros(3)}, "split must be a FoldAssignment, got ndarray"),
+        ({"candidates": [3]}, "A candidate must be a Candidate or the key of a method, got 3"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_a_hint(world, quick, change, sentence):
+    given = {"table": world[0], "soft_labels": world[1], "candidates": ["lightgbm"], "config": quick, **change}
+
+    with pytest.raises(TrainingError, match=sentence):
+        cross_fit(**given)
 
 
 def test_another_seed_gives_other_folds(world, quick):
@@ -74,8 +122,8 @@ def test_a_failing_candidate_becomes_an_error_row(world, quick):
 
 
 def test_errors_of_libraries_are_named_and_memory_gets_advice():
-    assert _words(KeyError("x")) == "KeyError: 'x'"
-    assert _words(MemoryError()).startswith("There was not enough memory")
+    assert _reason(KeyError("x")) == "KeyError: 'x'"
+    assert _reason(MemoryError()).startswith("There was not enough memory")
 
 
 def test_runs_stream_as_they_finish(world, quick):
@@ -282,3 +330,29 @@ def test_weights_and_groups_of_the_table_are_used(quick):
     assert not np.array_equal(plain.score, run.score)
     for house in np.unique(table.groups):
         assert np.unique(run.fold[table.groups == house]).size == 1
+
+
+def people(rows: int, chance: float) -> Table:
+    rng = np.random.default_rng(0)
+    truth = rng.random(rows) < 0.2
+    frame = pd.DataFrame({"x": rng.normal(4.0 * truth), "z": rng.normal(size=rows)})
+    frame["label"] = (truth & (rng.random(rows) < chance)).astype(int)
+    return Table.from_frame(frame, roles={"label": Role.LABEL}, positive_values=[1])
+
+
+def test_the_estimate_is_near_the_truth_and_repeats_itself():
+    table = people(3_000, 0.4)
+
+    found = estimate_class_prior(table, most_rows=2_000)
+
+    # BBE errs high; well separated classes leave it little room.
+    assert 0.17 < found.prior < 0.30
+    assert estimate_class_prior(table, most_rows=2_000) == found
+
+
+def test_without_labelled_rows_there_is_nothing_to_estimate_from():
+    table = people(300, 0.4)
+    nobody = table.with_roles({"label": Role.IGNORE})
+
+    with pytest.raises(AssumptionError, match="some rows must be confirmed and some not; 0 of 300 are confirmed"):
+        estimate_class_prior(nobody)

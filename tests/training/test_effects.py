@@ -33,11 +33,11 @@ def test_shuffling_the_column_that_rules_read_costs_most(runs):
 
 def test_importance_is_repeated_to_the_bit_and_touches_no_stored_row(runs):
     run = runs["lightgbm"]
-    before = run.need_rows().evidence.features.matrix.copy()
+    before = run.need_data().rows.features.matrix.copy()
     one, two = permutation_importance(run, repeats=2), permutation_importance(run, repeats=2)
 
     assert one.equals(two)
-    np.testing.assert_array_equal(run.need_rows().evidence.features.matrix, before)
+    np.testing.assert_array_equal(run.need_data().rows.features.matrix, before)
 
 
 def test_a_dropped_column_has_no_importance(world, quick):
@@ -82,7 +82,16 @@ def test_methods_without_one_booster_say_what_to_use_instead(runs, world):
     table, _ = world
     with pytest.raises(TrainingError, match="does not end in one booster"):
         shap_values(runs["fused"].fit_all(), table.frame)
-    with pytest.raises(TrainingError, match="no trees that could tell gains"):
+    with pytest.raises(TrainingError, match="has no boosted trees, so no gains"):
         gain_importance(runs["logistic"].fit_all())
     with pytest.raises(TrainingError, match="reads the rule score of each row"):
         shap_values(runs["soft_as_feature"].fit_all(), table.frame)
+
+
+def test_gains_of_xgboost_are_the_total_gains_of_its_trees(runs):
+    fitted = runs["xgboost"].fit_all()
+    total = fitted.model.booster_.get_score(importance_type="total_gain")
+
+    found = gain_importance(fitted)["gain"].to_numpy()
+
+    assert np.sort(found[found > 0]) == pytest.approx(np.sort(list(total.values())) / sum(total.values()))

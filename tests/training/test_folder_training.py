@@ -5,16 +5,15 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TrainingError
-from spu_core.export import Bundle, recipe_of, save_bundle
-from spu_core.labels import soft_labels_for
-from spu_core.models import METHODS, Evidence, Features
+from spu_core.export import Bundle, label_rules_of, save_bundle
+from spu_core.labels import SoftLabels, soft_labels_for
+from spu_core.models import METHODS, Features, TrainingRows
 from spu_core.models.matrix_file import MatrixFile
 from spu_core.rules import Compare, Ramp, Rule, RuleSet
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, compare_runs, cross_fit
-from spu_core.training.folder_rows import fit_folder_encoder, folder_split, prepare_folder
-from spu_core.training.hash_folds import hash_folds
-from spu_core.training.rows import prepare_rows
+from spu_core.training.folds import hash_folds
+from spu_core.training.rows import fit_folder_encoder, folder_split, prepare_folder, prepare_rows
 from tests.export.examples import known
 from tests.tables.folders import mixed_frame, write_folder
 
@@ -65,7 +64,7 @@ def test_the_encoder_of_a_folder_is_that_of_the_table(folder):
 
 def test_rows_of_a_folder_are_read_from_a_file_that_goes_with_them(folder):
     rows = prepare_folder(folder, soft_labels_for(folder, RULES), CONFIG)
-    matrix = rows.evidence.features.store.matrix
+    matrix = rows.rows.features.store.matrix
 
     assert isinstance(matrix, MatrixFile)
     path = matrix.path
@@ -76,8 +75,8 @@ def test_rows_of_a_folder_are_read_from_a_file_that_goes_with_them(folder):
 
 def test_runs_of_a_folder_are_compared_exported_and_scored_like_any_other(folder, runs, tmp_path):
     assert compare_runs(runs).best.name in {run.name for run in runs}
-    recipe = recipe_of(soft_labels_for(folder, RULES), RULES.fit(folder))
-    bundle = Bundle.of(runs[0], recipe=recipe)
+    label_rules = label_rules_of(soft_labels_for(folder, RULES), RULES.fit(folder))
+    bundle = Bundle.of(runs[0], label_rules=label_rules)
 
     loaded = known(save_bundle(bundle, tmp_path / "model.spu"))
 
@@ -150,7 +149,7 @@ def test_every_method_learns_from_a_file_what_it_learns_from_memory(key, tmp_pat
     given = {name: value for name, value in {"rounds": 5, "bags": 2, "threads": 1}.items() if name in names}
     scores = []
     for source in (matrix, file):
-        rows = Evidence(
+        rows = TrainingRows(
             features=Features.of(source),
             soft_label=np.where(is_labeled, 1.0, soft_label),
             is_labeled=is_labeled,
@@ -179,3 +178,41 @@ def test_a_file_that_is_cut_off_gets_a_sentence(tmp_path):
 
     with pytest.raises(TrainingError, match="are gone or cut off; train again"):
         list(file.blocks())
+
+
+@pytest.mark.parametrize("fewest", [50_000, 600], ids=["all rows at once", "a sample first"])
+def test_copies_in_a_folder_stay_in_one_fold(fewest, tmp_path, monkeypatch):
+    """Each row of noise four times, in other files; one text column and a counter that differs."""
+    monkeypatch.setattr("spu_core.tables.folder.REPEAT_ROWS", fewest)
+    rng = np.random.default_rng(0)
+    once = pd.DataFrame(rng.normal(size=(250, 4))).add_prefix("x")
+    once = once.assign(city=rng.choice(["Bern", "Basel", "Chur"], 250), label=(rng.random(250) < 0.3).astype(int))
+    frame = pd.concat([once] * 4, ignore_index=True).assign(counter=rng.permutation(1000) + 0.5)
+    folder = open_folder(write_folder(frame, tmp_path / "rows", [240, 600]))
+    soft_labels = SoftLabels.from_values(folder.is_labeled.astype(float), folder.is_labeled)
+    [run] = cross_fit(folder, soft_labels, [Candidate("labeled_vs_rest", {"rounds": 40})], CONFIG)
+
+    assert folder.repeats.repeated == 750
+    assert folder.repeats.column == "counter"
+    fold = run.fold.reshape(4, 250)
+    assert (fold == fold[0]).all()
+    assert run.metrics.known_positive_auc.estimate < 0.65
+    assert "750 of 1,000 rows repeat an earlier row. Rows that repeat" in "\n".join(compare_runs([run]).notes)
+
+
+def test_a_folder_without_copies_has_the_folds_it_always_had(folder):
+    assert folder.repeats is None
+    assert folder_split(folder, CONFIG).groups is None
+
+
+def test_the_profile_of_a_folder_proposes_roles_and_names_copies(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 4))).add_prefix("x")
+    frame = frame.assign(device=rng.integers(0, 40, 300), label=(rng.random(300) < 0.3).astype(int))
+    frame = pd.concat([frame] * 2, ignore_index=True).assign(policy=rng.permutation(600))
+    folder = open_folder(write_folder(frame, tmp_path / "rows", [100]))
+
+    codes = {finding.code: finding.column for finding in folder.profile().findings}
+    assert codes["id_proposed"] == "policy"
+    assert codes["group_proposed"] == "device"
+    assert "repeated_rows" in codes

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import ScoreError, TrainingError
-from spu_core.training import Split, TrainConfig, make_split
-from spu_core.training.folds import assign_folds, latest_rows, strata_of
+from spu_core.training import FoldAssignment, TrainConfig, make_split
+from spu_core.training.folds import assign_folds, hash_folds, hash_rows, latest_rows, strata_of
 from tests.training.worlds import make_world
 
 
@@ -91,7 +92,7 @@ def test_out_of_time_learns_from_the_past_only():
     config = TrainConfig(folds=3, out_of_time=0.2)
 
     split = make_split(table, soft_labels, config)
-    last = list(split.parts())[-1]
+    last = list(split.folds())[-1]
 
     assert table.times[last.train].max() < table.times[last.score].min()
     assert np.array_equal(split.judged, last.score)
@@ -100,7 +101,7 @@ def test_out_of_time_learns_from_the_past_only():
 def test_no_part_has_a_group_on_both_sides_even_out_of_time():
     table, soft_labels = make_world(300, house="group")
     for config in (TrainConfig(folds=3, hold_out=0.2), TrainConfig(folds=3), TrainConfig(folds=3, out_of_time=0.05)):
-        for part in make_split(table, soft_labels, config).parts():
+        for part in make_split(table, soft_labels, config).folds():
             assert not set(table.groups[part.train]) & set(table.groups[part.score])
             assert not (part.train & part.score).any()
 
@@ -108,7 +109,7 @@ def test_no_part_has_a_group_on_both_sides_even_out_of_time():
 def test_every_row_is_scored_exactly_once():
     table, soft_labels = make_world(300)
     for config in (TrainConfig(), TrainConfig(hold_out=0.25), TrainConfig(out_of_time=0.25)):
-        scored = sum(part.score.astype(int) for part in make_split(table, soft_labels, config).parts())
+        scored = sum(part.score.astype(int) for part in make_split(table, soft_labels, config).folds())
         assert (scored == 1).all()
 
 
@@ -156,4 +157,60 @@ def test_a_missing_group_is_refused():
 
 def test_a_split_of_one_fold_is_refused():
     with pytest.raises(TrainingError, match="at least two folds"):
-        Split(np.zeros(5, dtype=int))
+        FoldAssignment(np.zeros(5, dtype=int))
+
+
+CONFIG = TrainConfig(folds=5, seed=3, hold_out=0.1)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=40), st.integers(0, 40))
+def test_a_row_has_the_same_fold_in_any_part_of_the_table(ids, cut):
+    whole = hash_folds(ids, CONFIG)
+    parts = [hash_folds(part, CONFIG) for part in (ids[:cut], ids[cut:]) if part]
+
+    assert np.array_equal(whole, np.concatenate(parts))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pd.Series([3.0, 8.0, 11.0]),
+        pd.Series([3, 8, 11], dtype="Int64"),
+        pd.Series([3, 8, 11], dtype="int16"),
+        pd.Series(pd.Categorical([3, 8, 11])),
+    ],
+    ids=["floats", "nullable", "short", "categories"],
+)
+def test_the_form_of_a_column_does_not_move_its_rows(other):
+    assert np.array_equal(hash_rows(pd.Series([3, 8, 11])), hash_rows(other))
+
+
+def test_texts_hash_alike_as_strings_and_as_categories():
+    texts = pd.Series(["u1", "u2", "ü3"])
+
+    assert np.array_equal(hash_rows(texts), hash_rows(texts.astype("category")))
+    assert np.array_equal(hash_rows(texts), hash_rows(texts.astype(object)))
+
+
+def test_folds_are_even_and_seeds_deal_anew():
+    rows = np.arange(100_000)
+    one, other = hash_folds(rows, TrainConfig(seed=1)), hash_folds(rows, TrainConfig(seed=2))
+
+    # 5 standard deviations of a binomial count around 20,000.
+    assert np.abs(np.bincount(one) - 20_000).max() < 5 * np.sqrt(100_000 * 0.2 * 0.8)
+    assert abs(float((one == other).mean()) - 0.2) < 0.01
+
+
+def test_the_held_out_share_is_kept_out_of_every_fold_and_does_not_depend_on_folds():
+    rows = np.arange(50_000)
+    fold = hash_folds(rows, TrainConfig(folds=5, hold_out=0.2))
+
+    assert abs(float((fold == -1).mean()) - 0.2) < 0.01
+    inside = np.bincount(fold[fold >= 0])
+    assert inside.max() - inside.min() < 0.05 * inside.mean()
+
+
+def test_a_missing_id_is_refused_in_words():
+    with pytest.raises(TrainingError, match=r"The id of a row is missing \(first: row 1\)"):
+        hash_rows(["a", None])

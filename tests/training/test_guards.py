@@ -13,10 +13,10 @@ from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
 from spu_core.tables import Table
 from spu_core.training import (
-    Basis,
     Candidate,
+    EvaluationData,
+    FoldAssignment,
     Run,
-    Split,
     TrainConfig,
     best_model,
     compare_runs,
@@ -42,7 +42,7 @@ def test_copies_of_noise_do_not_make_a_model_look_good():
     table, soft_labels = copied_noise()
     forest = Candidate("labeled_vs_rest", {"rounds": 60})
     [run] = cross_fit(table, soft_labels, [forest], QUICK)
-    apart = Split(np.arange(len(table)) // 200)  # each copy of a row in another fold
+    apart = FoldAssignment(np.arange(len(table)) // 200)  # each copy of a row in another fold
     [fooled] = cross_fit(table, soft_labels, [forest], QUICK, split=apart)
 
     assert run.metrics.known_positive_auc.estimate < 0.65
@@ -54,6 +54,23 @@ def test_copies_of_noise_do_not_make_a_model_look_good():
 
 def notes_of(run):
     return "\n".join(compare_runs([run]).notes)
+
+
+def test_near_copies_of_noise_stay_in_one_fold():
+    table, soft_labels = copied_noise()
+    rng = np.random.default_rng(1)
+    numbers = {name: table.frame[name] + 0.01 * rng.normal(size=600) for name in table.features}
+    near = Table.from_frame(table.frame.assign(**numbers))
+    forest = Candidate("labeled_vs_rest", {"rounds": 60})
+    [run] = cross_fit(near, soft_labels, [forest], QUICK)
+    apart = FoldAssignment(np.arange(len(table)) // 200)
+    [fooled] = cross_fit(near, soft_labels, [forest], QUICK, split=apart)
+
+    fold = make_split(near, soft_labels, QUICK).fold.reshape(4, 150)
+    assert (fold == fold[0]).mean() > 0.97
+    assert run.metrics.known_positive_auc.estimate < 0.65
+    assert fooled.metrics.known_positive_auc.estimate > 0.9
+    assert "rows nearly repeat an earlier row" in notes_of(run)
 
 
 def test_copies_stay_in_one_fold_and_labelled_rows_are_spread_evenly():
@@ -98,12 +115,34 @@ def test_copies_that_would_join_all_groups_leave_the_groups_as_they_are():
         assert np.unique(split.fold[np.arange(600) % 7 == name]).size == 1
 
 
+def test_one_group_that_copies_would_make_too_large_leaves_all_groups_as_they_are():
+    """Copies of rows 0 to 99 stand in all of seven houses; those of the others have a house of their own."""
+    row = np.arange(600)
+    house = np.where(row % 150 < 100, row % 7, 1_000 + row % 150)
+    table, soft_labels = copied_noise(house=house)
+    split = make_split(table, soft_labels, QUICK)
+
+    assert np.unique(split.fold[house < 7]).size > 1
+    for name in np.unique(house):
+        assert np.unique(split.fold[house == name]).size == 1
+
+
+def test_copies_join_small_groups_beside_a_large_one():
+    """A fifth of the rows share a house, with all their copies; every other row has a house of its own."""
+    row = np.arange(600)
+    table, soft_labels = copied_noise(house=np.where(row % 150 < 30, 0, 1_000 + row))
+    split = make_split(table, soft_labels, QUICK)
+
+    fold = split.fold.reshape(4, 150)
+    assert (fold == fold[0]).all()
+
+
 def test_the_latest_rows_are_not_judged_by_models_of_their_copies():
     table, soft_labels = copied_noise()
     frame = table.frame.assign(day=pd.date_range("2024-01-01", periods=600, freq="h"))
     dated = Table.from_frame(frame, roles={"day": "time"})
     split = make_split(dated, soft_labels, replace(QUICK, out_of_time=0.2))
-    last = list(split.parts())[-1]
+    last = list(split.folds())[-1]
 
     late = set(np.arange(600)[last.score] % 150)
     assert late
@@ -150,11 +189,13 @@ def drifted(truth=None):
     labels = rng.random(3000) < 0.1
     rule = np.clip(rng.random(3000) * 0.5, 0, 1)
     fold = np.where(np.arange(3000) < 1500, np.arange(3000) % 3, -1)
-    basis = Basis(np.where(labels, 1.0, rule), labels, rule, fold, fold == -1, truth=truth)
+    evaluation = EvaluationData(np.where(labels, 1.0, rule), labels, rule, fold, fold == -1, truth=truth)
 
     def run(method, lead):
         score = 1.0 / (1.0 + np.exp(-(2.0 * rule + lead * labels + rng.normal(size=3000))))
-        return Run(method, Candidate(method), TrainConfig(out_of_time=0.5), basis, score=score).judged_by(basis)
+        return Run(method, Candidate(method), TrainConfig(out_of_time=0.5), evaluation, score=score).judged_by(
+            evaluation
+        )
 
     return run
 
@@ -181,7 +222,20 @@ def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():
     assert "known-positive AUC 0." in comparison.headline
     assert comparison.among_best == ()
     assert comparison.verdict.answer == "unknown"
-    assert "worse than chance" in comparison.verdict.sentence
+    assert "not better than chance" in comparison.verdict.sentence
+
+
+def test_a_model_that_is_not_better_than_chance_wins_against_none_that_is_worse():
+    """'lightgbm' uses the rules and beats labels alone, but only because these are far below chance."""
+    run = drifted()
+    comparison = compare_runs([run("lightgbm", -0.08), run("labeled_vs_rest", -1.6)])
+    pair = comparison.verdict.pair
+
+    assert comparison.below_chance == ("labeled_vs_rest",)
+    assert pair.first == "lightgbm"
+    assert pair.can_be_told_apart
+    assert comparison.verdict.answer == "unknown"
+    assert "No other model is clearly better" in comparison.headline
 
 
 def test_the_truth_decides_who_is_below_chance_where_it_is_known():
@@ -217,4 +271,4 @@ def test_what_is_said_about_the_rows_is_kept_in_a_bundle():
     data = bundle_bytes(run)
     stored = load_bundle(data, known_hash=sha256(data).hexdigest()).run
 
-    assert stored.basis.data_notes == run.basis.data_notes != ()
+    assert stored.evaluation.data_notes == run.evaluation.data_notes != ()

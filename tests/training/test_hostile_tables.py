@@ -101,9 +101,9 @@ def test_no_feature_left_is_said_plainly():
         cross_fit(none, soft_labels, CANDIDATES, CONFIG)
 
 
-def test_ten_thousand_columns_are_trained():
+def test_thousands_of_columns_are_trained():
     rng = np.random.default_rng(0)
-    wide = pd.DataFrame(rng.normal(size=(40, 10_000)).astype(np.float32), columns=[f"c{k}" for k in range(10_000)])
+    wide = pd.DataFrame(rng.normal(size=(40, 2_000)).astype(np.float32), columns=[f"c{k}" for k in range(2_000)])
     roles = {"label": "label", **dict.fromkeys(wide.columns, "feature")}
     labels = some_labels(40, 8)
     table = Table.from_frame(wide.assign(label=labels.astype(int)), roles=roles)

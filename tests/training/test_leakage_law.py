@@ -11,7 +11,7 @@ import pytest
 from spu_core.labels import SoftLabels
 from spu_core.models import METHODS
 from spu_core.tables import Table
-from spu_core.training import Candidate, EarlyStopping, Split, TrainConfig, Tuning, cross_fit, make_split
+from spu_core.training import Candidate, EarlyStopping, FoldAssignment, TrainConfig, Tuning, cross_fit, make_split
 from tests.training.worlds import make_world
 
 PIXEL_ROLES = {"label": "label", "truth": "truth", **{f"p{place}": "feature" for place in range(64)}}
@@ -101,7 +101,7 @@ def test_held_out_rows_are_scored_without_their_labels():
     rows = fold == -1
     changed = with_other_fold(table, soft_labels, rows)
 
-    before = scores(table, soft_labels, small_candidate("lightgbm"), Split(fold))
-    after = scores(*changed, small_candidate("lightgbm"), Split(fold))
+    before = scores(table, soft_labels, small_candidate("lightgbm"), FoldAssignment(fold))
+    after = scores(*changed, small_candidate("lightgbm"), FoldAssignment(fold))
 
     np.testing.assert_array_equal(before, after)

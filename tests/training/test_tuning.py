@@ -9,11 +9,11 @@ import pytest
 
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit, make_split, tune
-from spu_core.training.fitting import Fitter
-from spu_core.training.progress import Reporter, Span
+from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit, make_split
+from spu_core.training.fitting import CandidateFitter
+from spu_core.training.progress import ProgressRange, Reporter
 from spu_core.training.rows import prepare_rows
-from spu_core.training.tuning import search_space, tune_settings
+from spu_core.training.tuning import search_space
 from tests.training.worlds import make_world
 
 RANGES = {"num_leaves": (2, 8), "learning_rate": (0.01, 0.3)}
@@ -112,7 +112,7 @@ def test_a_search_space_that_is_wrong_is_named():
         Tuning(ranges={"rounds": (1, 2, 3)})
 
 
-def test_a_search_outside_cross_fitting_leaves_the_held_out_rows_alone(quick):
+def test_a_search_sees_only_the_rows_it_is_given(quick):
     config = replace(quick, hold_out=0.3)
     table, soft_labels = make_world(200)
     split = make_split(table, soft_labels, config)
@@ -120,17 +120,37 @@ def test_a_search_outside_cross_fitting_leaves_the_held_out_rows_alone(quick):
     value[split.held_out & ~soft_labels.is_labeled] = 0.5
     changed = SoftLabels(value, soft_labels.rule_score, soft_labels.is_labeled, soft_labels.rule_columns)
 
+    fitter = CandidateFitter(tuned(), config, Reporter(["x"], 1))
     kept, other = (
-        tune_settings(Fitter(tuned(), config, Reporter(["x"], 1)), evidence_of(table, labels, config, split), Span())
+        fitter.tuned(prepare_rows(table, labels, config, split).rows.take(~split.held_out), ProgressRange())[1]
         for labels in (soft_labels, changed)
     )
 
     assert kept == other
-    assert tune(table, soft_labels, tuned(), config) == kept
-    with pytest.raises(TrainingError, match="does not say how to search"):
-        tune(table, soft_labels, Candidate("lightgbm"), config)
 
 
-def evidence_of(table, soft_labels, config, split):
-    rows = prepare_rows(table, soft_labels, config, split)
-    return rows.evidence.take(~split.held_out)
+@pytest.mark.parametrize(
+    ("finished", "share", "left"),
+    [
+        # 5 of 20 seconds are spent, and each of three candidates to come takes as long.
+        ((), 0.25, 15 + 3 * 20),
+        ((), 0.01, None),
+        # Those before took 4 and 8 seconds; one is to come, which takes the mean of all three.
+        ((4.0, 8.0), 0.25, 15 + (4 + 8 + 20) / 3),
+        # Too early to tell: this one takes as long as the mean of those before, 6 seconds.
+        ((4.0, 8.0), 0.01, 1 + 6),
+        # It took longer already.
+        ((1.0, 2.0), 0.01, 0 + (1 + 2 + 5) / 3),
+    ],
+)
+def test_the_time_left_is_foreseen_from_this_candidate_and_those_before(finished, share, left, monkeypatch):
+    seen = []
+    monkeypatch.setattr("time.monotonic", lambda: 100.0)
+    reporter = Reporter(list("abcd"), 1, seen.append, finished_seconds=list(finished), started=100.0)
+    reporter.begin(len(finished))
+    monkeypatch.setattr("time.monotonic", lambda: 105.0)
+
+    reporter.report(share, "training")
+
+    assert seen[0].seconds == 5.0
+    assert seen[0].seconds_left == (None if left is None else pytest.approx(left))

@@ -66,9 +66,13 @@ def test_without_rule_columns_there_is_nothing_to_check():
 
 def test_beyond_equals_the_pair_count_within_levels_of_the_rules():
     run, _ = train_twins(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
-    basis, wins = run.basis, []
-    for row in np.flatnonzero(basis.is_labeled):
-        same = (basis.rule_score == basis.rule_score[row]) & (basis.fold == basis.fold[row]) & ~basis.is_labeled
+    evaluation, wins = run.evaluation, []
+    for row in np.flatnonzero(evaluation.is_labeled):
+        same = (
+            (evaluation.rule_score == evaluation.rule_score[row])
+            & (evaluation.fold == evaluation.fold[row])
+            & ~evaluation.is_labeled
+        )
         others = run.score[same]
         wins.append(np.mean((run.score[row] > others) + 0.5 * (run.score[row] == others)))
 

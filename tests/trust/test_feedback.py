@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from spu_core.trust.outcomes.feedback import raised
 
 from spu_core.errors import TableError
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Rule, RuleSet
 from spu_core.tables import Role, Table
 from spu_core.trust import FeedbackPlan, RowChecks, belief_bounds, feed_back, history_leaks, label_delay
+from spu_core.trust.outcomes.feedback import raised
 
 PASSED, FAILED, ADMITTED = 0, 1, 2
 RATIO = CheckRatio(rule_column="last_rule", outcome_column="last_outcome", random_rule="dice", failed=("flop",))

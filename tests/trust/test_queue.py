@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
-from spu_core.trust.outcomes.arms import hash_shares
-from spu_core.trust.outcomes.review_queue import MODEL_ABOVE, RULES_ABOVE, ArmPlan
 
 from spu_core.errors import TableError
 from spu_core.trust import Checks, QueuePlan, assign_arms, disagreement, fill_queue, measure_on_holdout, split_balance
+from spu_core.trust.outcomes.arms import hash_shares
+from spu_core.trust.outcomes.review_queue import MODEL_ABOVE, RULES_ABOVE, ArmPlan
 
 USERS = np.array([f"u{number}" for number in range(2_000)], dtype=object)
 SCORE = np.random.default_rng(0).random(2_000)

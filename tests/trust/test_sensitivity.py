@@ -70,7 +70,7 @@ def with_knower(trained):
     """The same runs, and one that knows the labels and nothing of the rules."""
     _, soft_labels, runs = trained
     score = soft_labels.is_labeled + 0.3 * np.random.default_rng(0).normal(size=400)
-    return soft_labels, [*runs, replace(runs[0], name="knower", score=score).judged_by(runs[0].basis)]
+    return soft_labels, [*runs, replace(runs[0], name="knower", score=score).judged_by(runs[0].evaluation)]
 
 
 def test_the_rules_alone_do_not_stay_best_where_a_rule_is_wrong(with_knower):

@@ -126,11 +126,11 @@ def test_the_what_if_of_a_run_counts_its_weights():
     frame = table.frame.assign(weight=np.random.default_rng(0).random(200) + 0.1)
     weighted = type(table).from_frame(frame, roles={**table.roles, "weight": "weight"})
     [run] = cross_fit(weighted, soft_labels, ["rule_score"], TrainConfig(folds=3, threads=1))
-    soft_label, weight = run.basis.of("soft_label"), run.basis.of("weight")
+    soft_label, weight = run.evaluation.judged_soft_label, run.evaluation.judged_weight
 
     found = WhatIf.of_run(run, threshold=0.3)
 
-    flagged = run.need_score()[run.basis.judged] > 0.3
+    flagged = run.need_score()[run.evaluation.judged] > 0.3
     assert found.mean == pytest.approx((soft_label * weight).sum() / weight.sum())
     assert found.tpr_spu == pytest.approx(tpr_spu_score(soft_label, flagged, sample_weight=weight))
     assert found.fpr_spu == pytest.approx(fpr_spu_score(soft_label, flagged, sample_weight=weight))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from spu_core.engines import jobs_now, restart, run_here, start_worker, wait_for
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import Disk, JobStatus, Workspace
+from spu_core.workspace import Disk, JobStatus, Workspace, make_backup
 from tests.engines.steps import job
 from tests.workspace.scenario import Acknowledge, in_a_process, verify, work
 
@@ -32,7 +32,11 @@ ENDED = (JobStatus.FINISHED, JobStatus.FAILED, JobStatus.INTERRUPTED)
 
 
 def sweep(folder: Path, strides: Mapping[str, int]) -> dict[str, int]:
-    """Every n-th point of these scenarios: how many `points`, and how many were `refused` or `lost`."""
+    """Every n-th point of these scenarios: how many `points`, and how many ended badly.
+
+    Only points at which the fault happened are counted. `refused`: the workspace does not open afterwards, or on the
+    full disk; `lost`: something acknowledged is gone; `raw`: a fault was not told in words.
+    """
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         import pytest
@@ -88,6 +92,31 @@ def save_a_lot(folder: Path, say: Acknowledge) -> None:
             say(f"rules {workspace.rule_sets.create(f'rules {number}', text).id}/1 {text}")
 
 
+def delete_all(folder: Path, say: Acknowledge) -> None:
+    with Workspace.open(folder) as workspace:
+        for dataset in workspace.datasets.list():
+            plan = workspace.plan_deletion("dataset", dataset.id)
+            say(f"deleting {dataset.id} -")
+            workspace.delete(plan)
+            say(f"deleted {dataset.id} -")
+
+
+def verify_deletion(folder: Path, said: list[str]) -> None:
+    """What is gone is gone with all that belonged to it; the rules, which belong to no dataset, are there."""
+    going = [line.split()[1] for line in said if line.startswith("deleting")]
+    verify(folder, [line for line in said if not going or line.startswith(("rules", "delet"))])
+    with Workspace.open(folder) as workspace:
+        left = {dataset.id for dataset in workspace.datasets.list()}
+        assert {run.dataset for run in workspace.runs.list()} <= left
+
+
+def back_up_often(folder: Path, say: Acknowledge) -> None:
+    with Workspace.open(folder) as workspace:
+        for number in range(3):
+            say(f"rules {workspace.rule_sets.create(f'before backup {number}', 'text').id}/1 text")
+            make_backup(workspace)
+
+
 def do_job(folder: Path, say: Acknowledge) -> None:
     with Workspace.open(folder) as workspace:
         say(f"job {run_here(workspace, job(SAVE)).id} -")
@@ -118,38 +147,55 @@ SCENARIOS = {
     "work": Scenario(nothing, lambda folder, say: work(folder, Disk(), say), verify),
     "save": Scenario(some_work, save_a_lot, verify),
     "open": Scenario(some_work, open_again, verify),
+    "delete": Scenario(some_work, delete_all, verify_deletion),
+    "backup": Scenario(some_work, back_up_often, verify),
     "run": Scenario(some_work, do_job, verify_jobs),
     "start": Scenario(some_work, start_job, verify_jobs),
-    "watch": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.worker"),
-    "end": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.task_process"),
+    "watch": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.processes.supervisor"),
+    "end": Scenario(some_work, start_job, verify_jobs, "spu_core.engines.processes.worker"),
 }
+
+
+class RawError(Exception):
+    """A fault reached the caller as something else than a `WorkspaceError`."""
 
 
 def main(folder: Path, strides: Mapping[str, int]) -> Counter[str]:
     found: Counter[str] = Counter()
     shim = ctypes.CDLL(os.environ["LD_PRELOAD"])
-    shim.fault_calls.restype = ctypes.c_long
     for name, stride in strides.items():
-        scenario = SCENARIOS[name]
-        last = calls_of(shim, folder / f"{name}-count", scenario)
+        last = calls_of(shim, folder / f"{name}-count", SCENARIOS[name])
         for kind in (KILL, FULL):
             # The starts differ, so that the two kinds together see more points of a sample.
             for number in range(1 + (kind - KILL) * (stride // 2), last + 1, stride):
                 at = f"{name}-{kind}-{number}"
-                found["points"] += 1
-                found[name] += 1
                 try:
-                    one_point(shim, folder / at, scenario, kind, number)
-                except (WorkspaceError, AssertionError) as problem:
-                    found["refused" if isinstance(problem, WorkspaceError) else "lost"] += 1
+                    one_point(shim, folder / at, SCENARIOS[name], kind, number)
+                except tuple(FOUND) as problem:
+                    found[next(said for kind, said in FOUND.items() if isinstance(problem, kind))] += 1
                     print(f"{at}: {type(problem).__name__}: {str(problem)[:300]}", file=sys.stderr, flush=True)
+                happened = noted(folder / at)
+                found["points"] += happened
+                found[name] += happened
                 shutil.rmtree(folder / at, ignore_errors=True)
     return found
 
 
+FOUND = {WorkspaceError: "refused", AssertionError: "lost", RawError: "raw"}
+
+
 def one_point(shim: ctypes.CDLL, folder: Path, scenario: Scenario, kind: int, number: int) -> None:
-    said = scenario.before(folder)
-    said += in_a_process(lambda say: under_fault(shim, folder, scenario, kind, number, say))
+    before = scenario.before(folder)
+    said = before + in_a_process(lambda say: under_fault(shim, folder, scenario, kind, number, say))
+    on_full_disk = [line for line in said if line.startswith(("raw", "refused", "seen"))]
+    said = [line for line in said if line not in on_full_disk]
+    for line in on_full_disk:
+        if line.startswith("raw"):
+            raise RawError(line)
+        if line.startswith("refused") and before:
+            raise WorkspaceError(line)
+        saved = {each.split()[1].partition("/")[0] for each in said if each.startswith("rules")}
+        assert line.startswith("refused") or saved <= set(line.split()), "not seen on the full disk"
     scenario.after(folder, said)
 
 
@@ -164,21 +210,33 @@ def under_fault(shim: ctypes.CDLL, folder: Path, scenario: Scenario, kind: int, 
             with Workspace.open(folder) as workspace:
                 wait_for(workspace, workspace.jobs.list()[0].id, PATIENCE)
     except WorkspaceError:
-        return  # said in words, and nothing was acknowledged
+        pass  # said in words, and nothing was acknowledged
+    except Exception as problem:
+        say(f"raw {type(problem).__name__}: {problem}".replace("\n", " "))
+    if kind == FULL:
+        look_at_a_full_disk(folder, say)
+
+
+def look_at_a_full_disk(folder: Path, say: Acknowledge) -> None:
+    """A workspace that was there before opens although the disk is still full, and shows what was saved."""
+    try:
+        with Workspace.open(folder) as workspace:
+            say(" ".join(["seen", *(rules.id for rules in workspace.rule_sets.list())]))
+    except WorkspaceError as problem:
+        say(f"refused while the disk is full: {problem}".replace("\n", " "))
 
 
 def calls_of(shim: ctypes.CDLL, folder: Path, scenario: Scenario) -> int:
     """How many writes, fsyncs and renames the scenario has."""
-    if scenario.module:
-        return 40  # those of another process are not counted; later points find nothing to fail
-
-    def count(say: Acknowledge) -> None:
-        shim.fault_arm(COUNT, ctypes.c_long(0), str(folder).encode())
-        scenario.do(folder, lambda line: None)
-        say(str(shim.fault_calls()))
-
     scenario.before(folder)
-    return int(in_a_process(count)[0])
+    in_a_process(lambda say: under_fault(shim, folder, scenario, COUNT, 0, say))
+    return noted(folder)
+
+
+def noted(folder: Path) -> int:
+    """How many calls the shim has noted under this folder."""
+    notes = folder.with_name(f"{folder.name}.calls")
+    return notes.stat().st_size if notes.exists() else 0
 
 
 if __name__ == "__main__":

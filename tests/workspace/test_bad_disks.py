@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 from contextlib import suppress
 
@@ -89,6 +90,51 @@ def test_a_full_disk_opens_shows_all_that_was_saved_and_works_again_when_space_i
         assert {rules.id for rules in workspace.rule_sets.list()} >= set(saved)
         workspace.rule_sets.create("more", "{}")
     assert check(small_disk).is_well
+
+
+def saved_in_the_log_only(folder):
+    """The ids of rule sets that only the -wal holds; its -shm is gone, as in a copy of the folder."""
+
+    def save_and_die(say):
+        workspace = Workspace.open(folder)
+        # Somebody reads, so that the commit stays in the -wal.
+        reader = sqlite3.connect(folder / "catalogue.sqlite", isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM workspace").fetchall()
+        say(workspace.rule_sets.create("rules", "{}").id)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    saved = in_a_process(save_and_die)
+    (folder / "catalogue.sqlite-shm").unlink()
+    return saved
+
+
+def test_a_full_disk_shows_what_only_the_log_holds(small_disk):
+    saved = saved_in_the_log_only(small_disk)
+    with pytest.raises(OSError, match="No space"):
+        fill(small_disk / "filler")
+
+    with Workspace.open(small_disk) as workspace:
+        assert workspace.is_read_only
+        assert [rules.id for rules in workspace.rule_sets.list()] == saved
+        with pytest.raises(WorkspaceError, match="cannot be written"):
+            workspace.rule_sets.create("more", "{}")
+    (small_disk / "filler").unlink()
+    with Workspace.open(small_disk) as workspace:
+        assert [rules.id for rules in workspace.rule_sets.list()] == saved
+        workspace.rule_sets.create("more", "{}")
+    assert check(small_disk).is_well
+
+
+def test_a_read_only_home_shows_what_only_the_log_holds(tmp_path):
+    with unwritable(tmp_path / "home") as (home, lock):
+        saved = saved_in_the_log_only(home)
+        lock()
+        with Workspace.open(home) as workspace:
+            assert workspace.is_read_only
+            assert [rules.id for rules in workspace.rule_sets.list()] == saved
+        assert check(home).is_well
+    assert check(home).is_well
 
 
 @pytest.mark.parametrize("died", [False, True])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from pages.ui.shared.cached import cache_result, load_all_rows, make_soft_labels
-from spu_core.engines.stored import (
+from spu_core.engines.stored_runs import (
     column_values,
     compare_on,
     shuffled_columns,

@@ -13,7 +13,7 @@ from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
 from spu_core.engines.run_choice import comparable_runs
-from spu_core.engines.stored import names_apart
+from spu_core.engines.stored_runs import names_apart
 from spu_core.metrics import RocSpu
 from spu_core.training import Comparison, Run, suggested_model
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace

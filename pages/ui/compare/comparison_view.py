@@ -22,8 +22,8 @@ from pages.ui.shared.text import count, figure, plain, share
 from spu_core.charts import roc_chart
 from spu_core.errors import AssumptionError
 from spu_core.theory import ScarLink
-from spu_core.training import Verdict, best_model
-from spu_core.training.verdict import QUESTION
+from spu_core.training import SoftLabelBenefit, best_model
+from spu_core.training.figures import QUESTION
 
 ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
 ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
@@ -163,7 +163,7 @@ def show_leaderboard(choice: Choice) -> None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")
 
 
-def _without_answer(verdict: Verdict) -> str:
+def _without_answer(verdict: SoftLabelBenefit) -> str:
     """The sentence without its first word, which the badge shows."""
     sentence = verdict.sentence
     for start in ("Yes: ", "No: "):

@@ -84,7 +84,7 @@ def _figures(choice: Choice, chosen: ChosenPoint) -> None:
 
 
 def _differences(choice: Choice, chosen: ChosenPoint) -> None:
-    st.caption("Differences on the same rows. Grey: cannot be told apart after Holm's correction.")
+    st.caption("Differences on the same rows. Grey: no clear difference after Holm's correction.")
     show_chart(difference_chart(choice.comparison.pairs, theme=theme()), key="compare_differences")
     with st.expander("As a table", icon=":material/table:"):
         show_table(choice.comparison.pairs_table, hide_index=True, key="compare_pairs")
@@ -132,10 +132,10 @@ def _gains(choice: Choice, chosen: ChosenPoint) -> None:
 def _scores(choice: Choice, chosen: ChosenPoint) -> None:
     run = choice.run(chosen.name)
     log_rows = st.toggle("Log scale", key="compare_log")
-    basis, threshold = run.basis, chosen.review.point.threshold
+    evaluation, threshold = run.evaluation, chosen.review.point.threshold
     chart = score_chart(
-        run.need_score()[basis.judged],
-        basis.of("is_labeled"),
+        run.need_score()[evaluation.judged],
+        evaluation.judged_is_labeled,
         threshold=threshold,
         log_rows=log_rows,
         theme=theme(),

@@ -98,13 +98,16 @@ def show_champion(choice: Choice, chosen: ChosenPoint) -> None:
     st.markdown(f":material/trophy: **Champion**: {plain(_champion_words(choice, champion))}")
     with st.container(horizontal=True, vertical_alignment="center", key="compare_champion"):
         is_champion = champion is not None and champion.run == chosen.id
+        is_worse = chosen.name in choice.comparison.below_chance
         words = f"Keep {_short(chosen.name)}" if is_champion else f"Choose {_short(chosen.name)}"
-        if st.button(plain(words), key="compare_choose", type="secondary" if is_champion else "primary"):
+        if st.button(plain(words), key="compare_choose", type="secondary" if is_champion or is_worse else "primary"):
             detail = {"by": "the analyst"}
             choice.page.workspace.thresholds.save_champion(chosen.id, _threshold(chosen.review.point), detail)
             st.rerun()
         if champion is not None:
             link_to(step_named("Export"), "Export", choice.page.query)
+    if is_worse:
+        st.caption(":material/trending_down: This model is worse than chance on the judged rows.")
 
 
 def _champion_words(choice: Choice, champion: Any) -> str:

@@ -19,7 +19,7 @@ from pages.ui.shared.show import (
 )
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
-from spu_core.engines.reading import read_again, reading_of
+from spu_core.engines.jobs.read import read_again, reading_of
 from spu_core.tables import ColumnProfile, ColumnType, Dialect, Reading, Role, Table, TableProfile
 
 SEPARATORS = {"detect": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}

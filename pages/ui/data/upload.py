@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.shared.shell import Page, choose_in_address, confirm_deletion, show_errors
 from pages.ui.shared.text import count, plain, sized
 from spu_core.engines import cancel, jobs_now
-from spu_core.engines.reading import bring_file, readings
+from spu_core.engines.jobs.read import bring_file, readings
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
 from spu_core.workspace import DatasetRecord, JobRecord, JobStatus
 

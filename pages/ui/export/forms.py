@@ -9,8 +9,7 @@ import streamlit as st
 
 from pages.ui.export.model_choice import ExportChoice
 from pages.ui.shared.text import plain, sized
-from spu_core.engines.export_forms import FORMS, refusal
-from spu_core.engines.exporting import file_stem, made_before, prepare
+from spu_core.engines.export_files import EXPORT_FORMS, file_stem, made_before, prepare, refusal
 from spu_core.errors import SpuError
 from spu_core.workspace import ExportRecord
 
@@ -130,9 +129,9 @@ def _offer_direct_download(chosen: ExportChoice, form: str) -> None:
     """In a read-only workspace the file is made when it is downloaded."""
     st.download_button(
         "Download",
-        lambda: FORMS[form].make(chosen.stored).data,
-        file_name=f"{file_stem(chosen.stored.name)}{FORMS[form].suffix}",
-        mime=FORMS[form].mime,
+        lambda: EXPORT_FORMS[form].make(chosen.stored).data,
+        file_name=f"{file_stem(chosen.stored.name)}{EXPORT_FORMS[form].suffix}",
+        mime=EXPORT_FORMS[form].mime,
         icon=":material/download:",
         on_click="ignore",
         key=f"export_unkept_{form}",
@@ -149,7 +148,7 @@ def _offer_download(chosen: ExportChoice, made: ExportRecord) -> None:
         f"Download · {sized(made.size)}",
         lambda: exports.path(made.id).read_bytes(),
         file_name=made.name,
-        mime=FORMS[made.format].mime,
+        mime=EXPORT_FORMS[made.format].mime,
         icon=":material/download:",
         type="primary",
         on_click="ignore",

@@ -13,8 +13,8 @@ from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import show_findings
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
-from spu_core.engines.foreign import keep_as_run, keep_rules, kept_before, refusal_to_keep
-from spu_core.engines.scoring_files import ScoredFile, score_foreign
+from spu_core.engines.jobs.score import ScoredFile, score_foreign
+from spu_core.engines.stored_runs import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, Scoring, load_bundle, model_card
 from spu_core.rules import RuleSet
@@ -87,7 +87,7 @@ def _show_origin(bundle: Bundle) -> None:
     value = (metrics.get("auc_spu") or {}).get("estimate")
     words = [
         f"{plain(bundle.fitted.candidate.entry.title)}, trained on {count(facts.rows)} rows",
-        f"of {plain(bundle.passport.data_name)}" if bundle.passport.data_name else "",
+        f"of {plain(bundle.details.data_name)}" if bundle.details.data_name else "",
         "" if value is None else f"· AUC\\_SPU {figure(value)}",
         f"· flags {share(bundle.point.share)}",
     ]
@@ -100,8 +100,8 @@ def _offer_keeping(page: Page, bundle: Bundle, uploaded: UploadedFile) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         if page.dataset is not None:
             _offer_run(page, page.dataset, bundle, uploaded.getvalue())
-        if bundle.recipe is not None and st.button("Keep its rules", key="export_keep_its_rules"):
-            rules = bundle.recipe.rules.rules
+        if bundle.label_rules is not None and st.button("Keep its rules", key="export_keep_its_rules"):
+            rules = bundle.label_rules.rules.rules
             _show_kept_rules(keep_rules(page.workspace, f"Rules of {bundle.name}", rules).id)
 
 

@@ -13,8 +13,8 @@ from pages.ui.shared.shell import Page
 from pages.ui.shared.show import show_figure
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import figure, plain, share
-from spu_core.engines.stored import model_to_show, names_apart
-from spu_core.engines.stored_model import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.stored_runs import model_to_show, names_apart
 from spu_core.workspace import DatasetRecord, RunRecord, Workspace
 
 ROWS_INSIDE = (

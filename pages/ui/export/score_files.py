@@ -16,9 +16,9 @@ from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import share_column, show_figure, show_table
 from pages.ui.shared.text import count, plain, share
 from spu_core.engines import cancel, jobs_now
-from spu_core.engines.exporting import file_stem
-from spu_core.engines.scoring_files import (
-    FORMS,
+from spu_core.engines.export_files import file_stem
+from spu_core.engines.jobs.score import (
+    SCORE_FORMS,
     ScoredFile,
     score_upload,
     scored_before,
@@ -270,7 +270,7 @@ def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
             key=f"{key}_result_form",
             label_visibility="collapsed",
         )
-        suffix, mime = FORMS[str(form)]
+        suffix, mime = SCORE_FORMS[str(form)]
         st.download_button(
             "Download all rows",
             lambda: scored.to_bytes(str(form)),

@@ -10,9 +10,8 @@ from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.text import plain
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, start_worker
 from spu_core.experiments import Experiment, ExperimentResult
-from spu_core.experiments.compare import compare_figures, compare_verdicts
-from spu_core.experiments.job import KIND, result_of
-from spu_core.experiments.theorems import TITLES
+from spu_core.experiments.catalog import KIND, result_of
+from spu_core.experiments.result import compare_figures, compare_verdicts
 from spu_core.workspace import JobRecord, JobStatus, Workspace
 
 POLL_SECONDS = 1.0
@@ -59,15 +58,15 @@ def _needs(chosen: Experiment) -> str:
 def _job(chosen: Experiment) -> Job:
     parameters = {"experiment": chosen.name, "scale": "smoke"}
     title = chosen.title
-    if chosen.name == "theorems":
+    if chosen.parts:
         part = st.selectbox(
             "Which part",
-            [WHOLE, *TITLES],
-            format_func=lambda name: "All of them" if name == WHOLE else TITLES[name],
+            [WHOLE, *chosen.parts],
+            format_func=lambda name: "All of them" if name == WHOLE else chosen.parts[name],
             key="paper_part",
         )
-        if part in TITLES:
-            parameters["part"], title = part, TITLES[part]
+        if part in chosen.parts:
+            parameters["part"], title = part, chosen.parts[part]
     return Job(kind=KIND, parameters=parameters, title=title[:80], limits=JobLimits(threads=1, seconds=1800))
 
 

@@ -70,7 +70,7 @@ def choose_experiment() -> tuple[Experiment, ExperimentResult | None]:
     st.query_params["experiment"] = name
     chosen, result = EXPERIMENTS[name], stored_results()[name]
     st.header(chosen.title, anchor=False)
-    st.markdown(chosen.words)
+    st.markdown(chosen.description)
     if result is None:
         st.info("This version ships no stored result of this experiment.", icon=":material/info:")
     return chosen, result
@@ -135,7 +135,7 @@ def _choose(figures: Mapping[str, PaperFigure], key: str) -> str:
 
 def _show(result: ExperimentResult, figure: PaperFigure, key: str) -> None:
     st.subheader(plain(figure.title), anchor=False)
-    st.caption(plain(figure.words))
+    st.caption(plain(figure.caption))
     views = figure.choices(result)
     choice = None
     if len(views) > 1:

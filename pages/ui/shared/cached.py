@@ -14,8 +14,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from spu_core.engines.profiles import kept_profile, profile_of
-from spu_core.engines.reading import read_aside
+from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
 from spu_core.tables import Role, Table, TableFolder, TableProfile

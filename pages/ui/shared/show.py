@@ -33,6 +33,7 @@ _CONFIG = {
     "toImageButtonOptions": _IMAGE,
 }
 MOST_CELLS = 200_000  # Streamlit does not style larger tables
+LONGEST_TEXT = 1_000  # of a cell; a small file can hold texts of many megabytes, which server and browser would copy
 
 
 def theme() -> Theme:
@@ -116,6 +117,7 @@ def safe_to_download(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -> 
     >>> kept.data.to_csv(index=False), list(titles)
     ("'=x,n\\n'=1+1,-1\\n", ["'=x"])
     """
+    frame = _without_long_texts(frame)
     # The browser does not quote cells that hold a CR, so CRs are replaced.
     safe = safe_frame(frame).replace("\r\n?", "\n", regex=True)
     safe.columns = pd.Index([str(name).replace("\r", "\n") for name in safe.columns])
@@ -133,6 +135,34 @@ def safe_to_download(frame: pd.DataFrame, typed: pd.DataFrame | None = None) -> 
     for name, mask in risky.items():
         shown = shown.format(_without_apostrophe, subset=(whole.index[mask], [name]))
     return shown, titles
+
+
+def _without_long_texts(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with its long texts cut.
+
+    >>> _without_long_texts(pd.DataFrame({"a": ["x" * 2_000], "n": [1]})).a.str.len().tolist()
+    [1001]
+    """
+    columns = [_cut(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return pd.concat(columns, axis=1) if columns else frame
+
+
+def _cut(values: pd.Series) -> pd.Series:
+    if pd.api.types.is_numeric_dtype(values.dtype):
+        return values
+    # Each text once: many rows may share one that is long.
+    codes, found = pd.factorize(values)
+    texts = list(found)
+    if not any(map(_is_long, texts)):
+        return values
+    cut = [f"{text[:LONGEST_TEXT]}…" if _is_long(text) else text for text in texts]
+    shown = pd.Series([*cut, None], dtype="object").take(codes).set_axis(values.index)
+    shown.name = values.name
+    return shown
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_TEXT
 
 
 def _dangerous(values: pd.Series) -> Any:

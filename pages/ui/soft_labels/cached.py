@@ -34,7 +34,7 @@ from spu_core.rules.choices import with_bars_of_all
 from spu_core.rules.matrix import findings_in
 from spu_core.tables import Finding
 from spu_core.theory.prior import PriorEstimate
-from spu_core.training.class_prior import estimate_class_prior
+from spu_core.training.cross_fitting import estimate_class_prior
 from spu_core.workspace import DatasetRecord, Workspace
 
 

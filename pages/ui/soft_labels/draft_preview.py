@@ -8,10 +8,10 @@ import streamlit as st
 
 from pages.ui.data.registered_folder import is_sampled
 from pages.ui.shared.cached import load_table
-from pages.ui.shared.show import meaning, show_chart, theme
+from pages.ui.shared.show import meaning, show_chart, show_findings, theme
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
-from pages.ui.soft_labels.cached import rule_preview, rule_ranking
+from pages.ui.soft_labels.cached import rule_preview, rule_ranking, soft_label_audit
 from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.charts import soft_label_chart
 from spu_core.errors import SpuError
@@ -63,6 +63,13 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
         # On a linear scale a few suspected rows beside thousands of others cannot be seen.
         chart = soft_label_chart(preview, log_rows=preview.share_suspected < 0.1, theme=theme())  # type: ignore[arg-type]
         show_chart(chart, key="soft_preview", height="stretch")
+
+
+def warn_of_few_levels(opened: OpenRuleSet) -> None:
+    """Where the saved rules give S so few values that the best AUC_SPU proves little (Theorem 3)."""
+    if len(opened.usable.active):
+        audit = soft_label_audit(opened.workspace, opened.dataset, opened.text)
+        show_findings(finding for finding in audit.findings if finding.code == "few_levels")
 
 
 def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:

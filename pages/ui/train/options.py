@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from pages.ui.shared.show import meaning
-from spu_core.engines.places import engine_words
+from spu_core.engines.executors import engine_words
+from spu_core.engines.training_cost import advised_threads
 from spu_core.tables import Role, Table, TableFolder
-from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning, advised_threads
+from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
 from spu_core.training.config import RULE_COLUMNS
 
 RULE_COLUMN_WORDS = {

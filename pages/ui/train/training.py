@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.ui.shared import login
 from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
 from pages.ui.train.options import TrainOptions
 from spu_core.charts import learning_curve_chart
-from spu_core.engines import (
-    CandidateState,
-    Job,
-    JobLimits,
-    TrainingView,
-    cancel,
-    jobs_now,
-    restart,
-    start_worker,
-    summary_table,
-    training_jobs,
-)
-from spu_core.engines.places import Engine
-from spu_core.engines.ways import refused_on, way_on
+from spu_core.engines import Job, JobLimits, cancel, jobs_now, restart, start_worker
+from spu_core.engines.executors import Engine
+from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
+from spu_core.engines.stored_runs import summary_table
+from spu_core.engines.training_cost import estimate_training, plan_memory, plan_memory_on, refused_on
 from spu_core.tables import Role, Table, TableFolder
-from spu_core.training import estimate_training
-from spu_core.training.way import training_way
 from spu_core.workspace import JobStatus, RunRecord
 
 # The share of rows, in %, that the button judges on.
@@ -127,9 +117,9 @@ def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
     st.markdown(
         f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
     )
-    here = training_way(*size, from_files=from_files, refine=options.refine)
+    here = plan_memory(*size, from_files=from_files, refine=options.refine)
     engine = Engine.chosen(options.engine, None)
-    way = way_on(engine, here)
+    way = plan_memory_on(engine, here)
     (st.caption if way.fits else st.warning)(way.words)
     if refused := refused_on(engine, here, options.candidates, options.config):
         st.warning(plain(refused), icon=":material/block:")
@@ -205,7 +195,8 @@ def _show_view(page: Page, view: TrainingView) -> None:
                 st.caption(CURVE_WORDS[view.holds_out])
                 chart = learning_curve_chart(view.losses, holds_out=view.holds_out, theme=theme())
                 show_chart(chart, key=f"losses_{view.job.id}")
-        if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED):
+        # The log names folders of the server: where people log in, it is for the operator only.
+        if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED) and not login.login_is_configured():
             with st.expander("The log, for whoever mends it", icon=":material/terminal:"):
                 st.code(page.workspace.jobs.log(view.job.id) or "The log is empty.", language=None)
 

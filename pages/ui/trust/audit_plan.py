@@ -11,7 +11,7 @@ from pages.ui.trust.audit_result import show_list, show_result, show_verdicts
 from pages.ui.trust.cached import audit_outlook, audit_population, draw_audit, expected_audit
 from pages.ui.trust.model import EvaluatedModel
 from spu_core.charts import outlook_chart
-from spu_core.engines.audits import audits_of, save_audit
+from spu_core.engines.audit_results import audits_of, save_audit
 from spu_core.trust import TARGETS, AuditPlan
 from spu_core.workspace import AuditRecord
 

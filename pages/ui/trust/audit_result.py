@@ -11,7 +11,7 @@ from pages.ui.shared.text import count, figure, plain
 from pages.ui.trust.cached import estimate_audit
 from pages.ui.trust.model import EvaluatedModel
 from spu_core.charts import audit_chart, strata_chart
-from spu_core.engines.audits import AuditResult, filled_list, keep_verdicts
+from spu_core.engines.audit_results import AuditResult, filled_list, keep_verdicts
 from spu_core.errors import SpuError
 from spu_core.export import to_csv
 from spu_core.trust import TARGETS, TREATMENTS, AuditPlan, read_verdicts, review_list

@@ -11,17 +11,21 @@ import pandas as pd
 from pages.ui.compare.cached import compare_stored_runs
 from pages.ui.shared.cached import Keys, cache_result, load_table
 from pages.ui.trust.model import EvaluatedModel
-from spu_core.engines.audits import AuditResult, audit_result, audits_of, truth_of
-from spu_core.engines.outcomes import Population as QueuePopulation
-from spu_core.engines.outcomes_learn import WhatChanged, propose_feedback
-from spu_core.engines.outcomes_learn import what_changed as changed_between
-from spu_core.engines.outcomes_loop import loop_queues, populations
-from spu_core.engines.outcomes_record import LoopChecks, checks_in_loop, checks_of
-from spu_core.engines.outcomes_sample import sample_players
+from spu_core.engines.audit_results import AuditResult, audit_result, audits_of, truth_of
+from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
+from spu_core.engines.outcome_learning import what_changed as changed_between
+from spu_core.engines.outcome_loop import (
+    LoopChecks,
+    QueueCandidates,
+    checks_in_loop,
+    checks_of,
+    loop_queues,
+    populations,
+)
 from spu_core.engines.run_choice import models_of_same_rules
-from spu_core.engines.stored import names_apart
+from spu_core.engines.stored_runs import names_apart
 from spu_core.errors import SpuError
-from spu_core.tables.simulators.anti_cheat_players import Players
+from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.trust import (
     AuditPlan,
     BiasMap,
@@ -153,9 +157,9 @@ def dataset_names(model: EvaluatedModel) -> dict[str, str]:
 
 
 @cache_result(4, "Scoring the users …")
-def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str, ...]) -> QueuePopulation:
+def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str, ...]) -> QueueCandidates:
     """The rows that may be checked, scored by these runs."""
-    return QueuePopulation.of(workspace, rows.id, runs)
+    return QueueCandidates.of(workspace, rows.id, runs)
 
 
 @cache_result(16, "Filling the queue …", keys=BY_OUTCOMES)

@@ -12,7 +12,7 @@ from pages.ui.shared.cached import load_table, make_soft_labels
 from pages.ui.shared.shell import Page
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
-from spu_core.engines.stored import model_to_show, names_apart, soft_labels_by
+from spu_core.engines.stored_runs import model_to_show, names_apart, soft_labels_by
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Run

@@ -13,8 +13,9 @@ from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
 from pages.ui.trust.cached import all_checks, own_checks, proposed_feedback, queues, what_changed
 from pages.ui.trust.model import EvaluatedModel
-from spu_core.engines import TrainingView, jobs_now, start_worker, training_jobs
-from spu_core.engines.outcomes_learn import WhatChanged, learn_from_outcomes, retraining_job
+from spu_core.engines import jobs_now, start_worker
+from spu_core.engines.jobs.train import TrainingView, training_jobs
+from spu_core.engines.outcome_learning import WhatChanged, learn_from_outcomes, retraining_job
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words
 from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan

@@ -14,8 +14,8 @@ from pages.ui.trust.cached import all_checks, dataset_names, own_checks, queues
 from pages.ui.trust.model import EvaluatedModel
 from pages.ui.trust.outcome_queue import today
 from spu_core.charts import label_delay_chart, outcome_ratio_chart, outcome_time_chart
-from spu_core.engines.outcomes_learn import confirmation_delay, holdout_report, leave_out_young_rows, random_checks
-from spu_core.engines.outcomes_record import LoopChecks, answer_delay, old_enough
+from spu_core.engines.outcome_learning import confirmation_delay, holdout_report, leave_out_young_rows, random_checks
+from spu_core.engines.outcome_loop import LoopChecks, answer_delay, old_enough
 from spu_core.errors import SpuError
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_words

@@ -12,7 +12,7 @@ from pages.ui.trust.outcome_entry import show_record
 from pages.ui.trust.outcome_feedback import show_learn
 from pages.ui.trust.outcome_queue import show_flag
 from pages.ui.trust.outcome_ratios import show_ratios
-from spu_core.engines.outcomes_record import LoopChecks
+from spu_core.engines.outcome_loop import LoopChecks
 from spu_core.metrics import Interval
 from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 

@@ -13,7 +13,7 @@ from pages.ui.trust.cached import belief_bands, bias_map, newest_audit, true_fig
 from pages.ui.trust.model import EvaluatedModel
 from spu_core.charts import bias_chart, echo_chart, prior_chart, rule_influence_chart, sensitivity_chart
 from spu_core.engines import cancel, jobs_now, start_worker
-from spu_core.engines.echo import echo_job, echo_result, latest_echo
+from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
 from spu_core.errors import SpuError
 from spu_core.trust import BiasMap, EchoReport, PriorReport, compare_priors
 from spu_core.trust.echo import refuse_without_rule_columns

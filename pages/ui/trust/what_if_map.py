@@ -10,7 +10,7 @@ from pages.ui.soft_labels.cached import estimate_prior
 from pages.ui.trust.cached import implied_figures, newest_audit, true_figures
 from pages.ui.trust.model import EvaluatedModel
 from spu_core.charts import what_if_chart
-from spu_core.engines.audits import AuditResult
+from spu_core.engines.audit_results import AuditResult
 from spu_core.metrics import Interval
 from spu_core.trust import Implied, Marker, WhatIf
 from spu_core.trust.what_if import Quantity

@@ -1,9 +1,12 @@
-"""What all learners share: scikit-learn's contract outside, encoded rows and a float target inside."""
+"""What all learners share: scikit-learn's interface, and a fit on encoded rows with a target in [0, 1]."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from typing import Any, ClassVar
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -13,27 +16,44 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from spu_core.checks import check_sample_weight
-from spu_core.errors import SoftLabelError, TrainingError
+from spu_core.errors import SoftLabelError, TrainingError, nearest_hint
 from spu_core.models.encoder import Encoder
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import FitMonitor
+from spu_core.models.model import Blob, LabelSelection, Model, State
 from spu_core.models.settings import Setting
-from spu_core.models.state import State
-from spu_core.models.watch import Watch
 
 
+@dataclass_transform(kw_only_default=True)
 class SoftLearner(ClassifierMixin, BaseEstimator):
     """A classifier whose target may be any belief in [0, 1].
 
     `fit` takes a table or matrix and y: floats in [0, 1] are soft labels, every other dtype is two classes.
     `fit_rows` is the same for rows that are already encoded; training uses it to share encoding and bins.
-    `stops_early` says whether it grows in rounds that held-out rows can end; the trees of a forest do not build on
-    each other, so a forest has no best round.
+    `stops_early` says whether the learner grows in rounds that held-out rows can end; the trees of a forest do not
+    build on each other, so a forest has no best round. `key` also names the learner in stored models.
+
+    A learner declares its settings once, as class attributes: `rounds: int = setting(default=200, …)`. The constructor,
+    forms, command-line help, checks and documentation are made from them.
     """
 
     key: ClassVar[str]
     title: ClassVar[str]
-    settings: ClassVar[tuple[Setting, ...]]
+    settings: ClassVar[tuple[Setting, ...]] = ()
     stops_early: ClassVar[bool] = False
+
+    parts: ClassVar[tuple[Model, ...]] = ()
+    selection: ClassVar[LabelSelection | None] = None
+    refined_soft_label: ClassVar[np.ndarray | None] = None
+    rounds_ = None  # type: int | None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = [replace(value, name=name) for name, value in vars(cls).items() if isinstance(value, Setting)]
+        for each in own:
+            delattr(cls, each.name)
+        cls.settings = (*cls.settings, *own)
+        cls.__init__ = _constructor(cls.settings)  # type: ignore[method-assign]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         frame = as_frame(self, X, reset=True)
@@ -47,7 +67,7 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         features: Features,
         target: np.ndarray,
         weight: np.ndarray | None = None,
-        watch: Watch | None = None,
+        monitor: FitMonitor | None = None,
     ) -> Any:
         """Learn from encoded rows and a target in [0, 1]; rows of weight 0 are left out."""
         self.check_settings()
@@ -59,7 +79,7 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         self.active_ = features.active
         if not hasattr(self, "classes_"):
             self.classes_ = np.array([0, 1])
-        self._learn(features, np.asarray(target, dtype=np.float64), weight, watch or Watch())
+        self._learn(features, np.asarray(target, dtype=np.float64), weight, monitor or FitMonitor())
         return self
 
     def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
@@ -77,18 +97,22 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
     def check_settings(self) -> None:
-        """Each setting obeys its law."""
-        for setting in self.settings:
-            setting.check(getattr(self, setting.name))
+        """Refuse a setting whose value is not allowed."""
+        for each in self.settings:
+            each.check(getattr(self, each.name))
 
     def describe(self) -> dict[str, Any]:
-        """Kind and settings, JSON-able: the part of a state that every learner has."""
+        """Kind and settings as plain values: the part of a state that every learner has."""
         return {"kind": self.key, "settings": {s.name: _plain(getattr(self, s.name)) for s in self.settings}}
 
     def to_state(self) -> State:
         raise NotImplementedError
 
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    @classmethod
+    def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftLearner:
+        raise NotImplementedError
+
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         raise NotImplementedError
 
     def _score(self, features: Features) -> np.ndarray:
@@ -101,23 +125,41 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _constructor(settings: tuple[Setting, ...]) -> Any:
+    """The `__init__` of a learner with these settings as keyword arguments, which scikit-learn reads from it."""
+
+    def construct(self: SoftLearner, **given: Any) -> None:
+        for each in settings:
+            setattr(self, each.name, given.pop(each.name, each.default))
+        if given:
+            name = next(iter(given))
+            raise TypeError(f"{type(self).__name__} has no setting {name!r}. {nearest_hint(name, names)}")
+
+    names = [each.name for each in settings]
+    parameters = [Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default) for each in settings]
+    own = Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)
+    construct.__signature__ = Signature([own, *parameters])  # type: ignore[attr-defined]
+    return construct
+
+
 def one_blas_thread() -> Any:
     """A context in which BLAS uses one thread.
 
-    Two threads mostly wait for each other in products as small as those of a batch or a step: on a busy machine a
-    network took 3 to 5 s of both cores instead of .3 s of one. And sums that are split otherwise end in other bits.
+    In matrix products as small as those of a batch or a step, two threads mostly wait for each other: on a busy machine
+    a network took 3 to 5 s of both cores instead of 0.3 s of one. A fixed number of threads also gives equal results to
+    the bit.
     """
     return _libraries().limit(limits=1, user_api="blas")
 
 
 @cache
 def _libraries() -> Any:
-    """The linear algebra of NumPy and SciPy; finding them takes longer than a small fit."""
+    """The linear algebra libraries in use; finding them takes longer than a small fit."""
     return ThreadpoolController()
 
 
 def as_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> pd.DataFrame:
-    """X as a table; a matrix gets the column names x0…xn. A table of another order of columns is the same table."""
+    """X as a table; a matrix gets the column names x0…xn. The order of the columns of a table does not matter."""
     if isinstance(X, pd.DataFrame):
         if reset:
             validate_data(estimator, X, skip_check_array=True)

@@ -11,72 +11,41 @@ from scipy.special import expit, logit
 
 from spu_core.errors import TrainingError
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import BestRound, FitMonitor, ThrottledReport
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.settings import SEED, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import BestRound, Pulse, Watch
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import SEED, setting
 
 BLOCK = 512
 
 
-@loads("cnn")
 class SoftCnn(SoftLearner):
     """Three convolutions with batch norm for square images whose pixels are the columns (row by row, channels last).
 
     AdamW with a one-cycle rate on mini-batches of soft cross-entropy. Grey images of 28×28 have 784 columns,
-    colour images of 32×32 have 3,072; a number of columns that fits neither is refused in words.
+    colour images of 32×32 have 3,072; other numbers of columns are refused.
     """
 
     key = "cnn"
     title = "Convolutional network"
     stops_early = True
-    settings = (
-        Setting(name="rounds", default=4, low=1, high=1_000, log=True, help="Passes over the images."),
-        Setting(
-            name="learning_rate",
-            default=0.003,
-            low=1e-6,
-            high=1.0,
-            log=True,
-            tunable=True,
-            help="Peak of the one-cycle rate.",
-        ),
-        Setting(name="width", default=16, low=1, high=512, help="Channels of the first convolution."),
-        Setting(
-            name="first_stride",
-            default=2,
-            low=1,
-            high=2,
-            help="2 halves the image at once (28×28), 1 keeps it (32×32).",
-        ),
-        Setting(name="flip", default=False, help="Show each image mirrored half of the time."),
-        Setting(name="batch_rows", default=128, low=2, high=100_000, log=True, help="Images per step."),
-        SEED,
+
+    rounds: int = setting(default=4, low=1, high=1_000, log=True, help="Passes over the images.")
+    learning_rate: float = setting(
+        default=0.003, low=1e-6, high=1.0, log=True, tunable=True, help="Peak of the one-cycle rate."
     )
+    width: int = setting(default=16, low=1, high=512, help="Channels of the first convolution.")
+    first_stride: int = setting(
+        default=2, low=1, high=2, help="2 halves the image at once (28×28), 1 keeps it (32×32)."
+    )
+    flip: bool = setting(default=False, help="Show each image mirrored half of the time.")
+    batch_rows: int = setting(default=128, low=2, high=100_000, log=True, help="Images per step.")
+    seed: int = setting(SEED)
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 4,
-        learning_rate: float = 0.003,
-        width: int = 16,
-        first_stride: int = 2,
-        flip: bool = False,
-        batch_rows: int = 128,
-        seed: int = 0,
-    ) -> None:
-        self.rounds = rounds
-        self.learning_rate = learning_rate
-        self.width = width
-        self.first_stride = first_stride
-        self.flip = flip
-        self.batch_rows = batch_rows
-        self.seed = seed
-
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         torch = _torch()
         self.shape_ = image_shape(features.active.size)
-        # Random numbers of torch are global: they are put back, so that training leaves no trace in the caller.
+        # The random state of torch is global; it is restored after the fit.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(self.seed)
             matrix = features.matrix
@@ -84,9 +53,9 @@ class SoftCnn(SoftLearner):
             share = float(np.clip(np.average(target, weights=weight), 1e-6, 1 - 1e-6))
             self.network_ = self._network(float(logit(share)))
             weights = np.ones(target.size) if weight is None else weight
-            self._train(features, target, weights, watch)
+            self._train(features, target, weights, monitor)
 
-    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, watch: Watch) -> None:
+    def _train(self, features: Features, target: np.ndarray, weight: np.ndarray, monitor: FitMonitor) -> None:
         torch = _torch()
         images = self._images(features.matrix)
         target_, weight_ = (
@@ -98,8 +67,8 @@ class SoftCnn(SoftLearner):
         cycle = torch.optim.lr_scheduler.OneCycleLR(
             optimiser, self.learning_rate, total_steps=steps * self.rounds + 1, pct_start=0.25
         )
-        best, kept = BestRound(watch.stop.patience if watch.stop else 0), None
-        rng, pulse = np.random.default_rng(self.seed), Pulse(watch, self.rounds)
+        best, kept = BestRound(monitor.stop.patience if monitor.stop else 0), None
+        rng, report_batch = np.random.default_rng(self.seed), ThrottledReport(monitor, self.rounds)
         for done in range(1, self.rounds + 1):
             self.network_.train()
             for batch in np.array_split(rng.permutation(target.size), steps):
@@ -113,18 +82,18 @@ class SoftCnn(SoftLearner):
                 ((losses * weight_[batch]).sum() / weight_[batch].sum()).backward()
                 optimiser.step()
                 cycle.step()
-                pulse(done - 1)
+                report_batch(done - 1)
             watched = None
-            if watch.stop is not None:
-                watched = watch.stop(self._score(watch.stop.features.select(features.active)))
+            if monitor.stop is not None:
+                watched = monitor.stop(self._score(monitor.stop.features.select(features.active)))
                 if best.update(done, watched):
                     kept = {name: value.clone() for name, value in self.network_.state_dict().items()}
-            watch.report(done, self.rounds, watched)
-            if watch.stop is not None and best.is_over(done):
+            monitor.report(done, self.rounds, watched)
+            if monitor.stop is not None and best.is_over(done):
                 break
         if kept is not None:
             self.network_.load_state_dict(kept)
-        self.rounds_ = best.iteration if watch.stop else self.rounds
+        self.rounds_ = best.iteration if monitor.stop else self.rounds
 
     def _score(self, features: Features) -> np.ndarray:
         torch = _torch()

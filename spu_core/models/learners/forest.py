@@ -9,78 +9,47 @@ from typing import Any
 import numpy as np
 
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import SEED, THREADS, setting
 
 BLOCK = 16_384
 TREE_PARTS = ("children_left", "children_right", "feature", "threshold", "missing_go_to_left")
 
 
-@loads("extra_trees")
 class SoftForest(SoftLearner):
     """Extremely randomised trees or a random forest; squared error on S has the optimum of soft cross-entropy."""
 
     key = "extra_trees"
     title = "Extra trees / random forest"
-    settings = (
-        Setting(name="rounds", default=200, low=1, high=5_000, log=True, help="Trees to grow."),
-        Setting(
-            name="splits",
-            default="random",
-            choices=("random", "best"),
-            help="Random thresholds (extra trees) or the best one on a bootstrap of rows (random forest).",
-        ),
-        Setting(
-            name="min_leaf_rows",
-            default=5,
-            low=1,
-            high=1_000_000,
-            log=True,
-            tunable=True,
-            help="Fewest rows in a leaf.",
-        ),
-        Setting(
-            name="column_share",
-            default=0.5,
-            low=0.01,
-            high=1.0,
-            tunable=True,
-            help="Share of columns tried at each split.",
-        ),
-        SEED,
-        THREADS,
+
+    rounds: int = setting(default=200, low=1, high=5_000, log=True, help="Trees to grow.")
+    splits: str = setting(
+        default="random",
+        choices=("random", "best"),
+        help="Random thresholds (extra trees) or the best one on a bootstrap of rows (random forest).",
     )
+    min_leaf_rows: int = setting(
+        default=5, low=1, high=1_000_000, log=True, tunable=True, help="Fewest rows in a leaf."
+    )
+    column_share: float = setting(
+        default=0.5, low=0.01, high=1.0, tunable=True, help="Share of columns tried at each split."
+    )
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 200,
-        splits: str = "random",
-        min_leaf_rows: int = 5,
-        column_share: float = 0.5,
-        seed: int = 0,
-        threads: int = 2,
-    ) -> None:
-        self.rounds = rounds
-        self.splits = splits
-        self.min_leaf_rows = min_leaf_rows
-        self.column_share = column_share
-        self.seed = seed
-        self.threads = threads
-
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
-        forest = self._grow(features.matrix, target, weight, watch)
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
+        forest = self._grow(features.matrix, target, weight, monitor)
         trees = [tree.tree_ for tree in forest.estimators_]
         self.trees_ = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in TREE_PARTS}
         self.trees_["value"] = np.concatenate([tree.value.ravel() for tree in trees])
         self.trees_["start"] = np.cumsum([0] + [tree.node_count for tree in trees])
 
-    def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> Any:
-        """Grow as many trees at a time as take a moment, so that progress can be told and the fit cancelled.
+    def _grow(self, matrix: np.ndarray, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> Any:
+        """Grow the trees in steps that take a moment each, so that progress can be reported and the fit cancelled.
 
-        scikit-learn draws the seeds of all trees in one row, so the forest does not depend on the steps.
+        scikit-learn draws the seeds of all trees in one sequence, so the forest does not depend on the steps.
         """
         from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
 
@@ -98,7 +67,7 @@ class SoftForest(SoftLearner):
             started = time.monotonic()
             done = min(done + step, self.rounds)
             forest.set_params(n_estimators=done).fit(matrix, target, sample_weight=weight)
-            watch.report(done, self.rounds)
+            monitor.report(done, self.rounds)
             step = 2 * step if time.monotonic() - started < 0.2 else step
         return forest
 

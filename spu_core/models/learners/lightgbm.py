@@ -10,21 +10,22 @@ import numpy as np
 from spu_core.errors import TrainingError
 from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.learners.boosting import (
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import (
     COLSAMPLE_BYTREE,
     LEARNING_RATE,
     REG_LAMBDA,
     ROUNDS,
+    SEED,
     SUBSAMPLE,
+    THREADS,
+    setting,
     useful_threads,
 )
-from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
 
 
-@loads("lightgbm")
 class SoftLightGBM(SoftLearner):
     """Boosted trees that minimise soft cross-entropy; the fastest learner here, and the first one to try.
 
@@ -34,89 +35,51 @@ class SoftLightGBM(SoftLearner):
     True
     >>> SoftLightGBM(objective="binary").fit(X, np.linspace(0, 1, 40))
     Traceback (most recent call last):
-    spu_core.errors.TrainingError: LightGBM's objective 'binary' takes every soft label above 0 for a positive
-    without a word; use objective='cross_entropy', which equals it on hard labels.
+    spu_core.errors.TrainingError: LightGBM's objective 'binary' silently treats every soft label above 0 as a
+    positive; use objective='cross_entropy', which equals it on hard labels.
     """
 
     key = "lightgbm"
     title = "LightGBM"
     stops_early = True
-    settings = (
-        ROUNDS,
-        LEARNING_RATE,
-        Setting(
-            name="num_leaves",
-            default=31,
-            low=2,
-            high=4096,
-            log=True,
-            tunable=True,
-            help="Leaves per tree; fewer is smoother.",
-        ),
-        Setting(
-            name="min_child_samples",
-            default=None,
-            low=1,
-            high=1_000_000,
-            log=True,
-            optional=True,
-            tunable=True,
-            help="Fewest rows in a leaf; None takes 1/25 of the rows, from 3 to 20.",
-        ),
-        REG_LAMBDA,
-        COLSAMPLE_BYTREE,
-        SUBSAMPLE,
-        Setting(name="max_bin", default=255, low=2, high=65_535, help="Histogram bins per column."),
-        Setting(
-            name="objective",
-            default="cross_entropy",
-            choices=("cross_entropy", "binary"),
-            help="The loss; 'binary' serves hard labels only.",
-        ),
-        SEED,
-        THREADS,
+
+    rounds: int = setting(ROUNDS)
+    learning_rate: float = setting(LEARNING_RATE)
+    num_leaves: int = setting(
+        default=31, low=2, high=4096, log=True, tunable=True, help="Leaves per tree; fewer is smoother."
     )
+    min_child_samples: int | None = setting(
+        default=None,
+        low=1,
+        high=1_000_000,
+        log=True,
+        optional=True,
+        tunable=True,
+        help="Fewest rows in a leaf; None takes 1/25 of the rows, from 3 to 20.",
+    )
+    reg_lambda: float = setting(REG_LAMBDA)
+    colsample_bytree: float = setting(COLSAMPLE_BYTREE)
+    subsample: float = setting(SUBSAMPLE)
+    max_bin: int = setting(default=255, low=2, high=65_535, help="Histogram bins per column.")
+    objective: str = setting(
+        default="cross_entropy", choices=("cross_entropy", "binary"), help="The loss; 'binary' serves hard labels only."
+    )
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 200,
-        learning_rate: float = 0.05,
-        num_leaves: int = 31,
-        min_child_samples: int | None = None,
-        reg_lambda: float = 1.0,
-        colsample_bytree: float = 1.0,
-        subsample: float = 1.0,
-        max_bin: int = 255,
-        objective: str = "cross_entropy",
-        seed: int = 0,
-        threads: int = 2,
-    ) -> None:
-        self.rounds = rounds
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.reg_lambda = reg_lambda
-        self.colsample_bytree = colsample_bytree
-        self.subsample = subsample
-        self.max_bin = max_bin
-        self.objective = objective
-        self.seed = seed
-        self.threads = threads
-
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         import lightgbm as lgb
 
         if self.objective == "binary" and np.any((target != 0.0) & (target != 1.0)):
             raise TrainingError(
-                "LightGBM's objective 'binary' takes every soft label above 0 for a positive without a word; "
+                "LightGBM's objective 'binary' silently treats every soft label above 0 as a positive; "
                 "use objective='cross_entropy', which equals it on hard labels."
             )
         data = features.binned(self.max_bin, target, weight)
-        callbacks: list[Any] = [_progress(watch, self.rounds, target, weight)]
+        callbacks: list[Any] = [_progress(monitor, self.rounds, target, weight)]
         evaluation: dict[str, Any] = {}
-        if watch.stop is not None:
-            stop = watch.stop
+        if monitor.stop is not None:
+            stop = monitor.stop
             features.check_same_store(stop.features)
             held_out = stop.features.select(features.active).binned(self.max_bin, stop.target, stop.weight)
             evaluation = {"valid_sets": [held_out], "feval": lambda score, _: ("loss", stop(score), False)}
@@ -135,6 +98,11 @@ class SoftLightGBM(SoftLearner):
         own = features.select(self.active_)
         found = self.booster_.predict(own.matrix, pred_contrib=True, num_threads=useful_threads(self.threads, len(own)))
         return np.asarray(found)
+
+    def gains(self) -> dict[int, float]:
+        """Total gain of the splits by position of the column in the encoded matrix."""
+        gains = self.booster_.feature_importance("gain")
+        return {int(place): float(gain) for place, gain in zip(self.active_, gains, strict=True)}
 
     def params(self, rows: int) -> dict[str, Any]:
         """The library's own parameters for a fit on so many rows."""
@@ -179,13 +147,13 @@ class SoftLightGBM(SoftLearner):
         return model
 
 
-def _progress(watch: Watch, rounds: int, target: np.ndarray, weight: np.ndarray | None) -> Any:
+def _progress(monitor: FitMonitor, rounds: int, target: np.ndarray, weight: np.ndarray | None) -> Any:
     def training_loss(score: np.ndarray, _: Any) -> tuple[str, float, bool]:
         return "loss", soft_log_loss(target, score, sample_weight=weight), False
 
     def after_round(env: Any) -> None:
-        done, looks = env.iteration + 1, watch.looks_in(env.iteration + 1, rounds)
+        done, looks = env.iteration + 1, monitor.wants_training_loss(env.iteration + 1, rounds)
         loss = env.evaluation_result_list[0][2] if env.evaluation_result_list else None
-        watch.report(done, rounds, loss, env.model.eval_train(training_loss)[0][2] if looks else None)
+        monitor.report(done, rounds, loss, env.model.eval_train(training_loss)[0][2] if looks else None)
 
     return after_round

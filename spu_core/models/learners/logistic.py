@@ -9,15 +9,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from spu_core.models.features import Features
+from spu_core.models.features import Features, LinearView
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner, one_blas_thread
-from spu_core.models.linear_view import LinearView
-from spu_core.models.settings import Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import setting
 
 
-@loads("logistic")
 class SoftLogistic(SoftLearner):
     """A linear score of normal scores and frequent levels; readable, smooth, strong with few labels.
 
@@ -29,24 +27,13 @@ class SoftLogistic(SoftLearner):
 
     key = "logistic"
     title = "Logistic regression"
-    settings = (
-        Setting(
-            name="ridge",
-            default=1.0,
-            low=1e-8,
-            high=1e8,
-            log=True,
-            tunable=True,
-            help="Weight of ½‖w‖² beside the sum of losses.",
-        ),
-        Setting(name="max_iterations", default=200, low=1, high=10_000, help="Most steps of the optimiser."),
+
+    ridge: float = setting(
+        default=1.0, low=1e-8, high=1e8, log=True, tunable=True, help="Weight of ½‖w‖² beside the sum of losses."
     )
+    max_iterations: int = setting(default=200, low=1, high=10_000, help="Most steps of the optimiser.")
 
-    def __init__(self, *, ridge: float = 1.0, max_iterations: int = 200) -> None:
-        self.ridge = ridge
-        self.max_iterations = max_iterations
-
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         self.view_ = features.linear_view()
         matrix = self.view_.transform_rows(features)
         weight = np.ones(target.size) if weight is None else weight
@@ -56,9 +43,9 @@ class SoftLogistic(SoftLearner):
             weight,
             self.ridge,
             self.max_iterations,
-            lambda step: watch.report(step, self.max_iterations),
+            lambda step: monitor.report(step, self.max_iterations),
         )
-        watch.report(self.max_iterations, self.max_iterations)
+        monitor.report(self.max_iterations, self.max_iterations)
 
     def margin(self, features: Features) -> np.ndarray:
         """The linear score before the logistic function."""

@@ -7,51 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.models.features import Features
+from spu_core.models.features import Features, LinearView
+from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.linear_view import LinearView
-from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import Watch
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import SEED, THREADS, setting
 
 BLOCK = 1024
 
 
-@loads("nearest_neighbors")
 class SoftNeighbors(SoftLearner):
     """Mean soft label of the k nearest rows, by Euclidean distance of normal scores and level flags."""
 
     key = "nearest_neighbors"
     title = "Nearest neighbours"
-    settings = (
-        Setting(
-            name="neighbors",
-            default=50,
-            low=1,
-            high=100_000,
-            log=True,
-            tunable=True,
-            help="Rows whose soft labels are averaged.",
-        ),
-        Setting(
-            name="max_rows",
-            default=50_000,
-            low=10,
-            high=10_000_000,
-            log=True,
-            help="Rows kept to compare with; larger tables are sampled.",
-        ),
-        SEED,
-        THREADS,
+
+    neighbors: int = setting(
+        default=50, low=1, high=100_000, log=True, tunable=True, help="Rows whose soft labels are averaged."
     )
+    max_rows: int = setting(
+        default=50_000, low=10, high=10_000_000, log=True, help="Rows kept to compare with; larger tables are sampled."
+    )
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
-    def __init__(self, *, neighbors: int = 50, max_rows: int = 50_000, seed: int = 0, threads: int = 2) -> None:
-        self.neighbors = neighbors
-        self.max_rows = max_rows
-        self.seed = seed
-        self.threads = threads
-
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         weight = np.ones(target.size) if weight is None else weight
         if len(features) > self.max_rows:
             kept = np.random.default_rng(self.seed).choice(len(features), self.max_rows, replace=False)
@@ -61,7 +41,7 @@ class SoftNeighbors(SoftLearner):
         self.reference_ = self.view_.transform_rows(features).astype(np.float32)
         self.target_, self.weight_ = target, weight
         self._index()
-        watch.report(1, 1)
+        monitor.report(1, 1)
 
     def _index(self) -> None:
         from sklearn.neighbors import NearestNeighbors
@@ -79,7 +59,7 @@ class SoftNeighbors(SoftLearner):
         return np.clip(np.concatenate(blocks), 0.0, 1.0)
 
     def _score_block(self, features: Features) -> np.ndarray:
-        """Every block has the same size: the search picks its way, and so breaks ties, by the number of rows."""
+        """Blocks have one size: the search algorithm, and so the order of ties, depends on the number of rows."""
         found = self.view_.transform_rows(features).astype(np.float32)
         query = np.zeros((BLOCK, max(found.shape[1], 1)), dtype=np.float32)
         query[: len(found), : found.shape[1]] = found

@@ -2,90 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
+from spu_core.models.fit_inputs import BestRound, FitMonitor
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.learners.boosting import (
+from spu_core.models.matrix_file import MatrixFile
+from spu_core.models.model import Blob, State
+from spu_core.models.settings import (
     COLSAMPLE_BYTREE,
     LEARNING_RATE,
     REG_LAMBDA,
     ROUNDS,
+    SEED,
     SUBSAMPLE,
+    THREADS,
+    setting,
     useful_threads,
 )
-from spu_core.models.learners.row_iterator import quantile_matrix
-from spu_core.models.settings import SEED, THREADS, Setting
-from spu_core.models.state import Blob, State, loads
-from spu_core.models.watch import BestRound, Watch
 
 
-@loads("xgboost")
 class SoftXGBoost(SoftLearner):
     """Boosted trees with `binary:logistic`, whose loss is soft cross-entropy; `XGBClassifier` refuses such labels."""
 
     key = "xgboost"
     title = "XGBoost"
     stops_early = True
-    settings = (
-        ROUNDS,
-        LEARNING_RATE,
-        Setting(name="max_depth", default=5, low=1, high=30, tunable=True, help="Depth of each tree."),
-        Setting(
-            name="min_child_weight",
-            default=1.0,
-            low=0.0,
-            high=1e6,
-            tunable=True,
-            help="Fewest rows in a leaf, each counted by g(1−g).",
-        ),
-        REG_LAMBDA,
-        COLSAMPLE_BYTREE,
-        SUBSAMPLE,
-        Setting(name="max_bin", default=256, low=2, high=65_535, help="Histogram bins per column."),
-        SEED,
-        THREADS,
+
+    rounds: int = setting(ROUNDS)
+    learning_rate: float = setting(LEARNING_RATE)
+    max_depth: int = setting(default=5, low=1, high=30, tunable=True, help="Depth of each tree.")
+    min_child_weight: float = setting(
+        default=1.0, low=0.0, high=1e6, tunable=True, help="Fewest rows in a leaf, each counted by g(1−g)."
     )
+    reg_lambda: float = setting(REG_LAMBDA)
+    colsample_bytree: float = setting(COLSAMPLE_BYTREE)
+    subsample: float = setting(SUBSAMPLE)
+    max_bin: int = setting(default=256, low=2, high=65_535, help="Histogram bins per column.")
+    seed: int = setting(SEED)
+    threads: int = setting(THREADS)
 
-    def __init__(
-        self,
-        *,
-        rounds: int = 200,
-        learning_rate: float = 0.05,
-        max_depth: int = 5,
-        min_child_weight: float = 1.0,
-        reg_lambda: float = 1.0,
-        colsample_bytree: float = 1.0,
-        subsample: float = 1.0,
-        max_bin: int = 256,
-        seed: int = 0,
-        threads: int = 2,
-    ) -> None:
-        self.rounds = rounds
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.min_child_weight = min_child_weight
-        self.reg_lambda = reg_lambda
-        self.colsample_bytree = colsample_bytree
-        self.subsample = subsample
-        self.max_bin = max_bin
-        self.seed = seed
-        self.threads = threads
-
-    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, watch: Watch) -> None:
+    def _learn(self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor) -> None:
         import xgboost as xgb
 
         data = quantile_matrix(features, target, weight, self.max_bin, self._schema(features))
-        held_out = None if watch.stop is None else self._data(watch.stop.features.select(features.active))
+        held_out = None if monitor.stop is None else self._data(monitor.stop.features.select(features.active))
 
         def training_loss(booster: Any) -> float:
             return soft_log_loss(target, booster.predict(data).astype(np.float64), sample_weight=weight)
 
-        hook = _hook(watch, self.rounds, held_out, training_loss)
+        hook = _hook(monitor, self.rounds, held_out, training_loss)
         booster = xgb.train(
             self.params(float(np.average(target, weights=weight)), target.size),
             data,
@@ -93,12 +63,17 @@ class SoftXGBoost(SoftLearner):
             callbacks=[hook],
             verbose_eval=False,
         )
-        self.rounds_ = hook.best.iteration if watch.stop is not None else self.rounds
+        self.rounds_ = hook.best.iteration if monitor.stop is not None else self.rounds
         self._load(booster[: self.rounds_].save_raw("ubj"))
 
     def contributions(self, features: Features) -> np.ndarray:
         """What each column adds to the log-odds of each row, and last the baseline; they sum to the row's log-odds."""
         return np.asarray(self.booster_.predict(self._data(features.select(self.active_)), pred_contribs=True))
+
+    def gains(self) -> dict[int, float]:
+        """Total gain of the splits by position of the column in the encoded matrix."""
+        by_name = self.booster_.get_score(importance_type="total_gain")
+        return {int(place): float(by_name.get(f"f{place}", 0.0)) for place in self.active_}  # type: ignore[arg-type]
 
     def _score(self, features: Features) -> np.ndarray:
         return self.booster_.predict(self._data(features)).astype(np.float64)
@@ -158,19 +133,68 @@ class SoftXGBoost(SoftLearner):
         return model
 
 
-def _hook(watch: Watch, rounds: int, held_out: Any, training_loss: Callable[[Any], float]) -> Any:
-    """A callback that reports each round and stops by the watched loss; made here so that xgboost loads late."""
+def _hook(monitor: FitMonitor, rounds: int, held_out: Any, training_loss: Callable[[Any], float]) -> Any:
+    """A callback that reports each round and stops early; a local class, so that xgboost is imported only here."""
     import xgboost as xgb
 
     class Hook(xgb.callback.TrainingCallback):
-        best = BestRound(watch.stop.patience if watch.stop else 0)
+        best = BestRound(monitor.stop.patience if monitor.stop else 0)
 
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
             done, loss = epoch + 1, None
-            if watch.stop is not None:
-                loss = watch.stop(model.predict(held_out).astype(np.float64))
+            if monitor.stop is not None:
+                loss = monitor.stop(model.predict(held_out).astype(np.float64))
                 self.best.update(done, loss)
-            watch.report(done, rounds, loss, training_loss(model) if watch.looks_in(done, rounds) else None)
-            return watch.stop is not None and self.best.is_over(done)
+            monitor.report(
+                done, rounds, loss, training_loss(model) if monitor.wants_training_loss(done, rounds) else None
+            )
+            return monitor.stop is not None and self.best.is_over(done)
 
     return Hook()
+
+
+Block = tuple[np.ndarray, np.ndarray, np.ndarray | None]
+
+
+def quantile_matrix(
+    features: Features, target: np.ndarray, weight: np.ndarray | None, max_bin: int, schema: Mapping[str, Any]
+) -> Any:
+    """The binned rows. With a file, raw values never lie in memory together, only their bins."""
+    import xgboost as xgb
+
+    if not isinstance(features.store.matrix, MatrixFile):
+        return xgb.QuantileDMatrix(features.matrix, label=target, weight=weight, max_bin=max_bin, **schema)
+    of_columns = {name: value for name, value in schema.items() if name.startswith("feature_")}
+    of_matrix = {name: value for name, value in schema.items() if name not in of_columns}
+    return xgb.QuantileDMatrix(_iterator(features, target, weight, of_columns), max_bin=max_bin, **of_matrix)
+
+
+def _iterator(features: Features, target: np.ndarray, weight: np.ndarray | None, of_columns: Mapping[str, Any]) -> Any:
+    """XGBoost asks for all blocks several times: to find the bins, then to fill them."""
+    import xgboost as xgb
+
+    class Blocks(xgb.DataIter):
+        def __init__(self) -> None:
+            super().__init__(release_data=True)
+            self.left: Iterator[Block] = iter(())
+
+        def reset(self) -> None:
+            self.left = _blocks(features, target, weight)
+
+        def next(self, input_data: Any) -> bool:
+            block = next(self.left, None)
+            if block is None:
+                return False
+            data, label, weights = block
+            input_data(data=data, label=label, weight=weights, **of_columns)
+            return True
+
+    return Blocks()
+
+
+def _blocks(features: Features, target: np.ndarray, weight: np.ndarray | None) -> Iterator[Block]:
+    start = 0
+    for block in features.blocks():
+        end = start + len(block)
+        yield block.matrix, target[start:end], None if weight is None else weight[start:end]
+        start = end

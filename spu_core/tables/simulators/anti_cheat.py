@@ -14,7 +14,8 @@ import pandas as pd
 
 from spu_core.checks import check_share
 from spu_core.errors import TableError
-from spu_core.tables.simulators.anti_cheat_players import Players, draw_players
+from spu_core.tables.roles import Role
+from spu_core.tables.simulators.scenarios import category, shares, squashed, table_of
 from spu_core.tables.table import Table
 
 RANDOM_RULE = "random"
@@ -140,8 +141,6 @@ class AntiCheatWorld:
 
     def simulate(self) -> AntiCheatSeason:
         """The config's players after a season, with their check records, labels and hidden truth."""
-        from spu_core.tables.simulators.anti_cheat_table import player_table, with_user_names
-
         players = self.draw()
         checks = self.season(players)
         return AntiCheatSeason(player_table(players, checks), with_user_names(checks))
@@ -184,3 +183,118 @@ def _outcomes(players: Players, rows: np.ndarray, rng: np.random.Generator) -> n
     admits = draw < players.admit_chance[rows]
     passes = draw >= 1.0 - players.pass_chance[rows]
     return np.where(admits, 2, np.where(passes, 0, 1))
+
+
+INNOCENT, CASUAL, HARDENED = 0, 1, 2
+
+
+@dataclass(frozen=True, eq=False)
+class Players:
+    """A population: `features` is what a model may see; everything else is hidden from it.
+
+    A checked player admits with `admit_chance`, passes with `pass_chance`, and fails or skips otherwise.
+    """
+
+    features: pd.DataFrame
+    kind: np.ndarray
+    admit_chance: np.ndarray
+    pass_chance: np.ndarray
+
+    def __len__(self) -> int:
+        return self.kind.size
+
+    @property
+    def truth(self) -> np.ndarray:
+        """Whether each player cheats."""
+        return self.kind != INNOCENT
+
+
+def draw_players(config: AntiCheatConfig, size: int, rng: np.random.Generator) -> Players:
+    """Independent players from the world that the config describes."""
+    kind = _kinds(config, size, rng)
+    admit, fails = _behaviour(config, kind, rng)
+    return Players(_features(kind, rng), kind, admit, 1.0 - admit - fails)
+
+
+def _kinds(config: AntiCheatConfig, size: int, rng: np.random.Generator) -> np.ndarray:
+    cheats, is_hardened = rng.random(size) < config.cheater_share, rng.random(size) < config.hardened_share
+    return np.where(cheats, np.where(is_hardened, HARDENED, CASUAL), INNOCENT)
+
+
+def _behaviour(config: AntiCheatConfig, kind: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Chances to admit and to fail or skip; people differ, and their means are the config's parameters."""
+    admit = np.array([0.0, config.casual_admission, config.hardened_admission])[kind]
+    passes = np.where(kind == INNOCENT, 1.0 - config.innocent_failure, config.cheater_pass)
+    # Among those who do not admit; a Beta of this concentration keeps the mean.
+    share = np.clip(passes / (1.0 - admit), 0.0, 1.0)
+    return admit, (1.0 - admit) * (1.0 - shares(share, config.concentration, rng))
+
+
+def _features(kind: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
+    casual, hardened = (kind == CASUAL) * 1.0, (kind == HARDENED) * 1.0
+    skill, noise = rng.standard_normal(kind.size), lambda: rng.standard_normal(kind.size)
+    hours = rng.gamma(2.0, 1.0 + 0.3 * casual)
+    age = np.exp(6.0 - 0.3 * casual - 0.8 * hardened + 0.8 * noise())
+    return pd.DataFrame(
+        {
+            "account_age_days": np.clip(age, 1, 4000).astype(int),
+            "hours_per_day": np.clip(hours, 0.05, 18).round(2),
+            "night_share": squashed(-1.5 + 0.6 * casual + 0.5 * noise()).round(3),
+            "headshot_rate": squashed(-1.4 + 0.45 * skill + 0.2 * casual + 1.0 * hardened + 0.4 * noise()).round(3),
+            "reaction_ms": (260 - 18 * skill - 6 * casual - 38 * hardened + 24 * noise()).round(0).astype(int),
+            "kill_death_ratio": np.exp(0.1 + 0.35 * skill + 0.2 * casual + 0.5 * hardened + 0.3 * noise()).round(2),
+            "win_rate": squashed(0.3 * skill + 0.2 * casual + 0.4 * hardened + 0.25 * noise()).round(3),
+            "input_regularity": squashed(-1.0 + 1.6 * casual + 0.6 * hardened + 0.8 * noise()).round(3),
+            "complaints": rng.poisson(0.9 * hours * np.exp(0.5 * skill + 0.3 * casual + 0.5 * hardened)),
+            "devices": 1 + rng.poisson(0.35 + 0.3 * casual + 0.9 * hardened),
+            "friends": rng.poisson(np.exp(2.6 - 0.3 * casual - 0.5 * hardened + 0.5 * noise())),
+            "spend": (np.exp(2.5 + 1.2 * noise()) * (rng.random(kind.size) < 0.35)).round(2),
+            "platform": category(["pc", "console", "mobile"], [0.45, 0.2, 0.35], kind.size, rng),
+            "region": category(["north", "south", "east", "west"], [0.4, 0.25, 0.2, 0.15], kind.size, rng),
+        }
+    )
+
+
+# For rules, not for models: a fresh player has no record yet.
+RECORD_COLUMNS = ("checked_days", "passed_days", "last_check_rule", "last_check_outcome")
+
+
+def player_table(players: Players, checks: pd.DataFrame) -> Table:
+    """The players' table, with the label (admitted) and the truth (cheater).
+
+    The records leave the admission itself out: it is the label, and a rule that reads them must not know it.
+    """
+    frame = players.features.copy()
+    frame.insert(0, "player", player_names(np.arange(len(players))))
+    is_admission = checks["outcome"] == "admit"
+    # Several rules may ask on one day; the random one comes first, so that it stays a random sample.
+    days = checks[~is_admission].drop_duplicates(["user", "day"])
+    frame["checked_days"] = np.bincount(days["user"], minlength=len(players))
+    passed = days["user"][days["outcome"] == "pass"]
+    frame["passed_days"] = np.bincount(passed, minlength=len(players))
+    # Days come in order, so the last row of a player is the latest check.
+    latest = days.drop_duplicates("user", keep="last").set_index("user")
+    frame["last_check_rule"] = latest["rule"].reindex(frame.index)
+    frame["last_check_outcome"] = latest["outcome"].reindex(frame.index)
+    admitted = checks["user"][is_admission].unique()
+    frame["admitted"] = np.isin(frame.index, admitted).astype(int)
+    frame["cheater"] = players.truth.astype(int)
+    return table_of(frame, "anti_cheat", ANTI_CHEAT_ROLES)
+
+
+def with_user_names(checks: pd.DataFrame) -> pd.DataFrame:
+    """The checks with the names that the table of players uses."""
+    return checks.assign(user=player_names(checks["user"].to_numpy()))
+
+
+def player_names(rows: np.ndarray) -> pd.Series:
+    """Names of equal length, so that they sort as they were made."""
+    return "p" + pd.Series(rows).astype("str").str.zfill(7)
+
+
+ANTI_CHEAT_ROLES = {
+    "player": Role.ID,
+    **dict.fromkeys(RECORD_COLUMNS, Role.IGNORE),
+    "admitted": Role.LABEL,
+    "cheater": Role.TRUTH,
+}

@@ -93,8 +93,33 @@ def estimate_audit(
     treatment: Treatment = "mean",
     method: Method = "assisted",
 ) -> AuditEstimate:
-    """Estimate every figure from the verdicts; all about exactly the rows of the population.
+    """Estimate the true figures from the verdicts of an audit.
 
+    Parameters
+    ----------
+    population : Population
+        The rows that the audit is about.
+    plan : AuditPlan
+        The plan by which the rows were drawn.
+    verdicts : iterable of Verdict
+        What reviewers found. Several verdicts on one row are combined by `treatment`.
+    treatment : str, default "mean"
+        How verdicts on one row are combined: a key of `spu_core.trust.TREATMENTS`.
+    method : {"assisted", "horvitz_thompson"}, default "assisted"
+        `"assisted"` uses the soft labels to make the estimate more precise. Both are unbiased.
+
+    Returns
+    -------
+    AuditEstimate
+        `.figures` maps each target (prior, S_P, S_N, precision, recall, true AUC) to its estimate with bounds.
+
+    Raises
+    ------
+    AssumptionError
+        If verdicts do not belong to the plan, or are missing.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> from spu_core.trust.audit.plan import plan_audit
     >>> from spu_core.trust.audit.verdicts import Verdict

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
+from spu_core.metrics.intervals import z_quantile
 from spu_core.trust.audit.estimate import AuditFigure, figure_of
 from spu_core.trust.audit.plan import (
     FEWEST_CHECKS,
@@ -81,7 +81,7 @@ def expected_bounds(
     figure = target_named(target)
     total = float((figure.column(population) * population.belief).sum())
     middle = float(figure.value(total, float(population.belief.sum()), population))
-    reach = float(ndtri(0.5 + 0.5 * level)) * outlook(population, checks, target).standard_error
+    reach = z_quantile(level) * outlook(population, checks, target).standard_error
     return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
@@ -107,7 +107,7 @@ def outlook_table(
     positives are few), the normal half-width, that of plain random drawing, and the gain."""
     planned = population.sample(MOST_ROWS, seed)
     room = int(planned.is_open.sum())
-    reach = float(ndtri(0.5 + 0.5 * level))
+    reach = z_quantile(level)
     lines = []
     for checks in sizes:
         if not FEWEST_CHECKS <= checks <= room:

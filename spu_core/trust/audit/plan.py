@@ -199,8 +199,35 @@ def plan_audit(
     seed: int = 0,
     prior: float | None = None,
 ) -> AuditPlan:
-    """Draw `checks` rows so that the target becomes as sure as possible.
+    """Draw rows to check by hand, so that one figure becomes as precise as possible.
 
+    Parameters
+    ----------
+    population : Population
+        The rows that the audit is about: `Population.of_run(run, threshold)`.
+    checks : int
+        Number of rows to check.
+    target : str, default "true_auc"
+        The figure to measure: a key of `spu_core.trust.TARGETS`.
+    level : float, default 0.95
+        Confidence level.
+    seed : int, default 0
+        Seed of the draw. Equal seeds draw equal rows.
+    prior : float, optional
+        Share of positives, if known. It makes the plan better, not the estimate.
+
+    Returns
+    -------
+    AuditPlan
+        `.rows` to check, with the probability with which each was drawn.
+
+    Raises
+    ------
+    AssumptionError
+        If there are fewer rows than checks, or an argument is not valid.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1), threshold=0.9)
     >>> plan = plan_audit(rows, 100, "precision")

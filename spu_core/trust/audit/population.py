@@ -59,16 +59,16 @@ class Population:
 
         Without a threshold, the one that spends the review budget of the run is taken.
         """
-        basis, score = run.basis, run.need_score()[run.basis.judged]
-        soft_label = basis.of("soft_label")
+        evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
+        soft_label = evaluation.judged_soft_label
         if threshold is None:
-            threshold = _finite(roc_spu(soft_label, score).at_budget(basis.budget).threshold, score)
+            threshold = _finite(roc_spu(soft_label, score).at_budget(evaluation.budget).threshold, score)
         return cls.of(
             score,
             soft_label,
             threshold=threshold,
-            is_known=basis.of("is_labeled"),
-            row=np.flatnonzero(basis.judged),
+            is_known=evaluation.judged_is_labeled,
+            row=np.flatnonzero(evaluation.judged),
             prior=prior,
         )
 

@@ -47,14 +47,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class VerdictFile:
     """Verdicts of a list, and how many of its rows have none yet."""
 
     verdicts: tuple[Verdict, ...]
     empty: int
 
 
-def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> Reading:
+def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> VerdictFile:
     """The verdicts of a filled review list; a word it does not know, a row of another audit or two opinions of the same
     reviewer about one row are refused with their line.
 
@@ -63,7 +63,7 @@ def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> Reading:
     >>> rows = Population.of(np.linspace(0, 1, 50), np.linspace(0, 1, 50), threshold=0.5)
     >>> plan = plan_audit(rows, 10)
     >>> read_verdicts(pd.DataFrame({"row": plan.rows[:2], "verdict": ["yes", ""]}), plan)
-    Reading(verdicts=(Verdict(row=..., verdict='positive', reviewer='reviewer', note=''),), empty=1)
+    VerdictFile(verdicts=(Verdict(row=..., verdict='positive', reviewer='reviewer', note=''),), empty=1)
     """
     columns = {str(name).strip().lower(): name for name in frame.columns}
     for needed in ("row", "verdict"):
@@ -84,7 +84,7 @@ def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> Reading:
                 f"Line {line}: {verdict.reviewer!r} says {verdict.verdict} about row {verdict.row}, but "
                 f"{before.verdict} before; keep one of the two, or name the second reviewer."
             )
-    return Reading(tuple(seen.values()), empty)
+    return VerdictFile(tuple(seen.values()), empty)
 
 
 @dataclass(frozen=True, eq=False)

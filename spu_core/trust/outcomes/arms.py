@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import chdtrc, ndtr, ndtri
+from scipy.special import chdtrc, ndtr
 
 from spu_core.checks import check_choice, check_share
 from spu_core.errors import TableError
 from spu_core.labels.check_log import ADMITTED, PASSED
 from spu_core.metrics import Difference, Interval
-from spu_core.metrics.intervals import known_positive_auc_interval, p_value_words
+from spu_core.metrics.intervals import known_positive_auc_interval, p_value_words, z_quantile
 from spu_core.trust.outcomes.ratios import FEW_EVENTS, RANDOM, Checks, clustered_ratio
 
 MOST_SHARE = 0.9
@@ -268,7 +268,7 @@ def _power(ratio: float, other: float, checks: int, level: float) -> float:
     under_some = math.sqrt((ratio * (1 - ratio) + other * (1 - other)) / checks)
     if under_some == 0:
         return float(other > ratio)
-    return float(ndtr(((other - ratio) - ndtri(0.5 + level / 2) * under_none) / under_some))
+    return float(ndtr(((other - ratio) - z_quantile(level) * under_none) / under_some))
 
 
 def _difference(pair: Checks, is_first: np.ndarray, code: int, how: tuple[float, bool]) -> Difference:
@@ -300,7 +300,7 @@ def _limits(pair: Checks, is_first: np.ndarray, hits: np.ndarray, how: tuple[flo
 
 
 def _plain_limits(estimate: float, error: float, level: float) -> tuple[float, float]:
-    half = float(ndtri(0.5 + level / 2)) * error
+    half = z_quantile(level) * error
     return max(estimate - half, -1.0), min(estimate + half, 1.0)
 
 

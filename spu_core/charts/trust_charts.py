@@ -1,0 +1,352 @@
+"""Charts of the Trust page: audit, selection bias, echo, prior, sensitivity to the beliefs of rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from spu_core.charts.canvas import (
+    MOST_LINES,
+    Line,
+    canvas,
+    light,
+    lines_height,
+    name_axis,
+    nothing_to_show,
+    reference_line,
+    top_legend,
+    value_heading,
+    whisker_chart,
+)
+from spu_core.charts.text_format import (
+    compact,
+    count,
+    decimals,
+    interval,
+    label,
+    listed,
+    percent,
+    plain,
+    times,
+    wrapped,
+)
+from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
+from spu_core.charts.what_if_charts import map_color_bar
+from spu_core.metrics.intervals import p_value_words
+
+if TYPE_CHECKING:
+    from spu_core.metrics import Interval
+    from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure
+    from spu_core.trust.audit.plan import AuditPlan
+    from spu_core.trust.bias import BiasMap
+    from spu_core.trust.echo import EchoReport
+    from spu_core.trust.prior import PriorReport, Source
+    from spu_core.trust.sensitivity import RuleInfluence, Sensitivity
+
+
+def outlook_chart(table: pd.DataFrame, title: str, *, checks: int | None = None, theme: Theme = LIGHT) -> go.Figure:
+    """The expected interval for each number of checks, beside that of a simple random sample."""
+    if table.empty:
+        return nothing_to_show(theme, "There are too few rows to plan an audit.")
+    first, last = table.iloc[0], table.iloc[-1]
+    alt = (
+        f"Expected bounds of {title}: {interval(first['low'], first['high'])} after {count(first['checks'])} checks, "
+        f"{interval(last['low'], last['high'])} after {count(last['checks'])}."
+    )
+    figure = canvas(theme, alt, height=320)
+    sizes = light(table["checks"])
+    hover = [
+        f"<b>{count(line['checks'])} checks</b><br>bounds about {interval(line['low'], line['high'])}"
+        f"{'<br>exact limits: few positives expected' if line['is_exact'] else ''}"
+        for line in table.to_dict("records")
+    ]
+    figure.add_scatter(
+        x=sizes, y=light(table["high"]), mode="lines", line={"color": theme.model, "width": 2}, showlegend=False,
+        hoverinfo="skip",
+    )  # fmt: skip
+    figure.add_scatter(
+        x=sizes,
+        y=light(table["low"]),
+        mode="lines",
+        line={"color": theme.model, "width": 2},
+        fill="tonexty",
+        fillcolor=see_through(theme.model, 0.14),
+        name="bounds to expect",
+        hovertext=hover,
+        hoverinfo="text",
+    )
+    _add_normal(figure, table, "half_width", "normal theory, this plan", {"color": theme.model, "dash": "dash"})
+    plain_name = "normal theory, plain random rows"
+    _add_normal(figure, table, "simple_half_width", plain_name, {"color": theme.unsure, "dash": "dot"})
+    if checks is not None:
+        figure.add_vline(x=checks, line={"color": theme.belief, "width": 1.5, "dash": "dash"})
+    top_legend(figure)
+    ticks = table["checks"].tolist()
+    figure.update_xaxes(
+        title_text="rows checked by hand", type="log", tickvals=ticks, ticktext=list(map(count, ticks)), fixedrange=True
+    )
+    figure.update_yaxes(title_text=plain(title), fixedrange=True, nticks=6)
+    return figure
+
+
+def _add_normal(figure: go.Figure, table: pd.DataFrame, column: str, name: str, line: dict[str, str]) -> None:
+    """Both limits by normal theory; compare these with each other only, since the other limits may be exact."""
+    for sign in (1.0, -1.0):
+        figure.add_scatter(
+            x=light(table["checks"]),
+            y=light((table["estimate"] + sign * table[column]).clip(0.0, 1.0)),
+            mode="lines",
+            line={**line, "width": 1.5},
+            name=name,
+            showlegend=sign > 0,
+            hoverinfo="skip",
+        )
+
+
+def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
+    """The share of rows and of checks in each stratum, low scores first."""
+    names = [plain(name, 40) for name in plan.strata.names]
+    rows, drawn = sum(plan.sizes), sum(plan.drawn)
+    most = max(range(len(names)), key=lambda h: plan.drawn[h] / max(plan.sizes[h], 1))
+    alt = (
+        f"{count(drawn)} checks over {len(names)} strata; most densely in {plan.strata.names[most]}, where "
+        f"{percent(plan.drawn[most] / max(plan.sizes[most], 1))} of {count(plan.sizes[most])} rows are drawn."
+    )
+    figure = canvas(theme, alt, height=lines_height(len(names), 110), bargap=0.3, bargroupgap=0.08)
+    for name, values, total, color in (
+        ("checks", plan.drawn, drawn, theme.model),
+        ("rows", plan.sizes, rows, theme.rest),
+    ):
+        figure.add_bar(
+            x=[value / total for value in values],
+            y=list(range(len(names))),
+            orientation="h",
+            name=f"share of the {name}",
+            marker={"color": color, "line": {"width": 0}, "cornerradius": 2},
+            hovertext=[f"{plain(s)}<br>{count(v)} {name}" for s, v in zip(plan.strata.names, values, strict=True)],
+            hoverinfo="text",
+        )
+    name_axis(figure, names, theme)
+    top_legend(figure)
+    figure.update_xaxes(tickformat=".0%", fixedrange=True, nticks=6)
+    return figure
+
+
+def audit_chart(estimate: AuditEstimate, *, truth: dict[str, float] | None = None, theme: Theme = LIGHT) -> go.Figure:
+    """Every figure of an audit with its bounds; a ring where the truth is known."""
+    figures = list(estimate.figures.values())
+    lines = [_audit_line(each, each.key == estimate.plan.target, theme) for each in figures]
+    said = listed((f"{each.title} {decimals(each.estimate)} ({interval(each.low, each.high)})" for each in figures), 6)
+    chart = whisker_chart(
+        lines, theme, f"Estimated by the audit: {said}.", f"estimate with {percent(estimate.plan.level, 0)} bounds"
+    )
+    if truth:
+        chart.add_scatter(
+            x=[truth[each.key] for each in figures if each.key in truth],
+            y=[place for place, each in enumerate(figures) if each.key in truth],
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 15, "color": theme.belief, "line": {"width": 2}},
+            name="truth",
+            hovertemplate="truth %{x:.3f}<extra></extra>",
+            showlegend=False,
+        )
+    # A little wider than 0 to 1, so that a ring at the end is not cut off.
+    chart.update_xaxes(range=[-0.02, 1.02], tickformat=".1f")
+    return chart
+
+
+def _audit_line(figure: AuditFigure, is_target: bool, theme: Theme) -> Line:
+    exact = "<br>exact limits where positives are few" if figure.is_exact else ""
+    hover = (
+        f"<b>{plain(figure.title)}</b><br>{decimals(figure.estimate)} "
+        f"({interval(figure.low, figure.high)}, {percent(figure.level, 0)}){exact}"
+    )
+    color = theme.model if is_target else theme.unsure
+    return Line(figure.title, figure.estimate, hover, decimals(figure.estimate), color, figure.low, figure.high)
+
+
+MOST_ROWS = 15
+# Colours end at a quarter and at four times the expected number.
+RATIO_END = 4.0
+
+
+def bias_chart(bias: BiasMap, *, theme: Theme = LIGHT) -> go.Figure:
+    """Confirmed over expected positives by column and part, the column with the strongest difference first.
+
+    Cells whose difference may be due to chance are pale; the others show their ratio.
+    """
+    cells = bias.cells[bias.cells["ratio"].notna()]
+    if cells.empty:
+        return nothing_to_show(theme, bias.sentence)
+    columns = _strongest_first(cells)
+    shown = columns[:MOST_ROWS]
+    figure = canvas(theme, bias.sentence, height=lines_height(len(shown), 110))
+    grids = {name: _grid(cells, shown, name) for name in ("ratio", "holm")}
+    surely = grids["holm"] < 1.0 - bias.level
+    power = np.log(np.clip(grids["ratio"], 1.0 / RATIO_END, RATIO_END)) / np.log(RATIO_END)
+    figure.add_heatmap(
+        # Differences that may be due to chance get a third of the colour.
+        z=light(np.where(surely, power, power / 3.0)),
+        zmin=-1.0,
+        zmax=1.0,
+        colorscale=[(0.0, theme.categorical[1]), (0.5, theme.panel), (1.0, theme.warn)],
+        xgap=3,
+        ygap=3,
+        hoverongaps=False,
+        hovertext=_hover(cells, shown),
+        hoverinfo="text",
+        colorbar=_color_bar(theme),
+    )
+    for row, column in np.argwhere(surely):
+        figure.add_annotation(
+            x=int(column), y=int(row), text=times(float(grids["ratio"][row, column])), showarrow=False,
+            font={"color": theme.background if abs(power[row, column]) > 0.5 else theme.text, "size": TEXT_SIZE},
+        )  # fmt: skip
+    name_axis(figure, [wrapped(name) for name in shown], theme)
+    more = f" ({count(len(columns) - len(shown))} more columns not shown)" if len(columns) > len(shown) else ""
+    figure.update_xaxes(showticklabels=False, showgrid=False, fixedrange=True)
+    # With a horizontal colour bar Plotly misplaces the title of the axis below, so the title is a note of its own.
+    note = {"text": f"parts of the column, low to high{more}", "showarrow": False, "yshift": -8}
+    figure.add_annotation(x=0.5, y=0, xref="paper", yref="paper", xanchor="center", yanchor="top", **note)
+    figure.update_layout(margin={"t": 58, "b": 36})
+    return figure
+
+
+def _strongest_first(cells: pd.DataFrame) -> list[str]:
+    strength = np.log(cells["ratio"].clip(1.0 / RATIO_END, RATIO_END)).abs() * (1.0 + 9.0 * (cells["holm"] < 0.05))
+    return strength.groupby(cells["column"]).max().sort_values(ascending=False, kind="stable").index.tolist()
+
+
+def _places(cells: pd.DataFrame, columns: list[str]) -> list[tuple[int, int, dict[Any, Any]]]:
+    found = []
+    for row, column in enumerate(columns):
+        for place, cell in enumerate(cells[cells["column"] == column].to_dict("records")):
+            found.append((row, place, cell))
+    return found
+
+
+def _grid(cells: pd.DataFrame, columns: list[str], name: str) -> np.ndarray:
+    width = int(cells.groupby("column").size().max())
+    grid = np.full((len(columns), width), np.nan)
+    for row, place, cell in _places(cells, columns):
+        grid[row, place] = cell[name]
+    return grid
+
+
+def _hover(cells: pd.DataFrame, columns: list[str]) -> list[list[str]]:
+    width = int(cells.groupby("column").size().max())
+    texts = [[""] * width for _ in columns]
+    for row, place, cell in _places(cells, columns):
+        texts[row][place] = (
+            f"<b>{plain(cell['column'], 40)}</b> {plain(cell['part'], 40)}<br>{count(cell['found'])} confirmed, "
+            f"{compact(cell['expected'])} expected: {times(cell['ratio'])} "
+            f"({interval(cell['low'], cell['high'], times)})<br>"
+            f"{p_value_words(cell['holm'])} after looking at all cells"
+        )
+    return texts
+
+
+def _color_bar(theme: Theme) -> dict[str, object]:
+    ticks = {"tickvals": [-1.0, -0.5, 0.0, 0.5, 1.0], "ticktext": ["¼", "½", "as expected", "2×", "4×"]}
+    return map_color_bar(theme, "confirmed positives, found over expected") | ticks
+
+
+def echo_chart(report: EchoReport, *, theme: Theme = LIGHT) -> go.Figure:
+    """Two pairs of lines, with and without the rule columns: the share repeated, and the AUC beyond the rules."""
+    pairs = [
+        ("repeats, columns kept", report.reproduced, theme.belief, percent),
+        ("repeats, columns dropped", report.reproduced_without, theme.belief, percent),
+        ("beyond, columns kept", report.beyond, theme.model, decimals),
+        ("beyond, columns dropped", report.beyond_without, theme.model, decimals),
+    ]
+    lines = [_echo_line(name, found, color, write) for name, found, color, write in pairs if found is not None]
+    figure = whisker_chart(lines, theme, report.sentence, "share repeated · AUC beyond")
+    reference_line(figure, 0.5, "½: knows nothing beyond", theme.muted)
+    lowest = min(0.0, *(found.estimate for _, found, _, _ in pairs if found is not None))
+    figure.update_xaxes(range=[lowest, 1.02], tickformat=".1f")
+    return figure
+
+
+def _echo_line(name: str, found: Interval, color: str, write: object) -> Line:
+    value = write(found.estimate)  # type: ignore[operator]
+    hover = f"<b>{plain(name)}</b><br>{value} ({interval(found.low, found.high, write)})"
+    return Line(name, found.estimate, hover, value, color, found.low, found.high, is_safe=True)
+
+
+_COLORS = {"BBE": "model", "Elkan–Noto": "model", "E[S]": "belief", "Audit": "text", "Truth": "text"}
+
+
+def prior_chart(report: PriorReport, *, theme: Theme = LIGHT) -> go.Figure:
+    """One line per source: a dot for an estimate, a line for a range, both for an estimate with bounds."""
+    lines = [_prior_line(source, theme) for source in report.sources]
+    said = listed((f"{source.name} {source.text}" for source in report.sources), 6)
+    figure = whisker_chart(lines, theme, f"Share of positives by source: {said}.", "share of positives π")
+    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
+    return figure
+
+
+def _prior_line(source: Source, theme: Theme) -> Line:
+    bounds = "" if source.low is None or source.prior is None else f" ({interval(source.low, source.high, percent)})"
+    hover = f"<b>{plain(source.name)}</b><br>{source.text}{bounds}<br>{plain(source.words)}"
+    color = getattr(theme, _COLORS.get(source.name, "text"))
+    return Line(source.name, source.prior, hover, source.text, color, source.low, source.high)
+
+
+def sensitivity_chart(sensitivity: Sensitivity, *, theme: Theme = LIGHT) -> go.Figure:
+    """The range that holds 90% of each run's AUC_SPU over the draws; at the right in how many draws it is best."""
+    table = sensitivity.table
+    best = table["stays_best"].max()
+    lines = [
+        Line(
+            line["name"],
+            line["median"],
+            f"<b>{plain(line['name'])}</b><br>AUC_SPU {decimals(line['median'])} "
+            f"({interval(line['low'], line['high'])})<br>"
+            f"best in {percent(line['stays_best'], 0)} of the draws",
+            percent(line["stays_best"], 0),
+            theme.model if line["stays_best"] == best else theme.unsure,
+            line["low"],
+            line["high"],
+        )
+        for line in table.to_dict("records")
+    ]
+    said = listed(f"{line['name']} best in {percent(line['stays_best'], 0)}" for line in table.to_dict("records"))
+    alt = f"AUC_SPU of each run under {len(sensitivity.auc)} draws of the beliefs: {said}."
+    figure = whisker_chart(lines, theme, alt, "AUC_SPU, 90% of the draws")
+    value_heading(figure, "best in", theme)
+    figure.update_layout(margin={"t": 28, "r": 64})
+    return figure
+
+
+def rule_influence_chart(influence: RuleInfluence, *, theme: Theme = LIGHT) -> go.Figure:
+    """How far the leader's AUC_SPU moves when one rule is believed less or more, the most influential rule on top."""
+    table = influence.table.head(MOST_LINES)
+    if table.empty:
+        return nothing_to_show(theme, influence.sentence)
+    figure = canvas(theme, influence.sentence, height=lines_height(len(table), 90), bargap=0.42, barmode="overlay")
+    now = float(table["now"].iloc[0])
+    for column, change, color in (("down", "believed less", theme.rest), ("up", "believed more", theme.belief)):
+        figure.add_bar(
+            x=(table[column] - now).tolist(),
+            y=list(range(len(table))),
+            base=now,
+            orientation="h",
+            name=change,
+            marker={"color": color, "line": {"width": 0}, "cornerradius": 3},
+            hovertext=[
+                f"<b>{plain(line['rule'])}</b> {change}<br>AUC_SPU {decimals(line[column])} instead of "
+                f"{decimals(now)}<br>then {plain(line[f'leads_{column}'])} leads"
+                for line in table.to_dict("records")
+            ],
+            hoverinfo="text",
+        )
+    name_axis(figure, [wrapped(rule) for rule in table["rule"]], theme)
+    reference_line(figure, now, f"now {decimals(now)}", theme.text, dash="dot")
+    # Over the full width, so that the legend fits in one row on a narrow page.
+    place = {"x": 0, "xref": "container", "y": 0.99, "yref": "container", "yanchor": "top"}
+    figure.update_layout(legend={"orientation": "h", **place}, margin_t=64)
+    figure.update_xaxes(title_text=f"AUC_SPU of {label(influence.leader)}", fixedrange=True, nticks=6)
+    return figure

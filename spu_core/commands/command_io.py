@@ -1,0 +1,199 @@
+"""Input and output of the commands.
+
+Tables, texts and runs by name; results as text or JSON on standard output, progress on standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import typer
+
+from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.errors import SpuError, WorkspaceError, nearest_hint
+from spu_core.export import Bundle, load_bundle, to_csv
+from spu_core.export.archive import write_file
+from spu_core.tables import Table, TableFolder, open_folder, read_table
+from spu_core.workspace import RunRecord, Workspace
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
+STANDARD = "-"
+
+
+def print_result(value: Any, words: str, as_json: bool, *, beside: str = "") -> None:
+    """Print a result as text, or as JSON.
+
+    If the rows themselves go to standard output (`beside` is `-`), the result goes to standard error.
+    """
+    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) if as_json else words
+    typer.echo(text, err=beside == STANDARD)
+
+
+def plain(value: Any) -> Any:
+    """A result as plain JSON values; NaN and infinity become null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, pd.DataFrame):
+        return [plain(row) for row in value.to_dict("records")]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
+
+
+def read_input(source: str) -> Table:
+    """A table from a file, or from standard input if the name is `-`."""
+    if source == STANDARD:
+        return read_table(sys.stdin.buffer, name="standard input")
+    return read_table(Path(source))
+
+
+def open_input(source: str) -> Table | TableFolder:
+    """A table from a file or standard input, or a table over a folder of parquet files."""
+    return open_folder(source) if source != STANDARD and Path(source).is_dir() else read_input(source)
+
+
+def rows_input(source: str) -> Any:
+    """The rows to score: a path, or standard input if the name is `-`."""
+    return sys.stdin.buffer if source == STANDARD else Path(source)
+
+
+def write_frame(frame: pd.DataFrame, target: str, *, raw: bool = False) -> None:
+    """Write a table to a `.csv` or `.parquet` file, or as CSV to standard output if the name is `-`.
+
+    Text that a spreadsheet would run as a formula is neutralised in CSV, unless `raw`.
+    """
+    check_table_name(target)
+    if target == STANDARD:
+        sys.stdout.write(to_csv(frame, raw=raw))
+    elif target.endswith(".parquet"):
+        written = io.BytesIO()
+        frame.to_parquet(written, index=False)
+        write_output(written.getvalue(), target)
+    else:
+        write_output(to_csv(frame, raw=raw).encode(), target)
+
+
+def check_table_name(target: str) -> None:
+    """Refuse a file name that ends in neither .csv nor .parquet."""
+    if target != STANDARD and not target.endswith((".csv", ".parquet")):
+        raise SpuError(f"The name {target!r} must end in .csv or .parquet, or be - for standard output.")
+
+
+def write_output(data: bytes, target: str) -> None:
+    """Write bytes to a file (completely or not at all), or to standard output if the name is `-`."""
+    if target == STANDARD:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    elif Path(target).is_dir():
+        raise SpuError(f"{target!r} is a folder; give the name of a file.")
+    else:
+        write_file(data, target)
+
+
+def read_text(source: str) -> str:
+    """The text of a file, or of standard input if the name is `-`."""
+    try:
+        return sys.stdin.buffer.read().decode() if source == STANDARD else Path(source).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = problem.strerror if isinstance(problem, OSError) else "it is not UTF-8 text"
+        raise SpuError(f"{source!r} cannot be read: {reason}.") from None
+
+
+@contextmanager
+def progress_bar(quiet: bool, title: str) -> Iterator[Callable[[float, str], None]]:
+    """A progress bar on standard error; yields the function to update it. Shows nothing if `quiet`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True, quiet=quiet)
+    # Names of runs and columns are shown as they are, even if they look like markup.
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+
+        def show(share: float, words: str) -> None:
+            bar.update(task, completed=share, description=words)
+
+        yield show
+
+
+Folder = Annotated[
+    Path | None, typer.Option("--workspace", help="Its folder; default: SPU_HOME or your data directory.")
+]
+RunName = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A bundle (.spu), or the id of a run in the workspace, or its start."),
+]
+RunNames = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN...", help="Bundles (.spu) of one table, or ids of runs in the workspace."),
+]
+FEWEST_LETTERS = 4
+
+
+def is_file(name: str) -> bool:
+    """Whether a name is a file name rather than the id of a run."""
+    return name.endswith(".spu") or len(Path(name).parts) > 1 or Path(name).is_file()
+
+
+def bundles_of(names: Sequence[str], folder: Path | None) -> list[Bundle]:
+    """The bundles with these names, in their order. Stored runs get the names that the workspace shows."""
+    found = {name: load_bundle(name) for name in names if is_file(name)}
+    stored = [name for name in names if name not in found]
+    if stored:
+        with Workspace.open(folder) as workspace:
+            found |= {name: stored_model(workspace, name).bundle for name in stored}
+    return [found[name] for name in names]
+
+
+@contextmanager
+def opened_model(name: str, folder: Path | None, words: ExportWords | None = None) -> Iterator[StoredModel]:
+    """A stored run; the workspace is open inside the context."""
+    with Workspace.open(folder) as workspace:
+        yield stored_model(workspace, name, words)
+
+
+def stored_model(workspace: Workspace, name: str, words: ExportWords | None = None) -> StoredModel:
+    """The stored run with this id. Without `words`, it has the texts of its last export."""
+    record = find_run(workspace, name)
+    words = words or ExportWords.last_said(workspace, record.id)
+    return StoredModel(workspace, record, workspace.datasets.open(record.dataset), words)
+
+
+def find_run(workspace: Workspace, name: str) -> RunRecord:
+    """The run with this id; the start of the id is enough if only one run has it."""
+    runs = workspace.runs.list()
+    found = [run for run in runs if run.id.startswith(name)] if len(name) >= FEWEST_LETTERS else []
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise WorkspaceError(f"{len(found)} runs start with {name[:40]!r}; write more of the id.")
+    hint = nearest_hint(name[:40], [run.id for run in runs]) if runs else "The workspace has no runs."
+    raise WorkspaceError(
+        f"{name[:80]!r} is neither a file nor the id of a run in {workspace.folder}; `spu workspace list` shows ids. "
+        f"{hint}"
+    )

@@ -1,0 +1,272 @@
+"""Commands on models: `spu plan`, `train`, `compare` and `score`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spu_core.commands.command_io import (
+    STANDARD,
+    AsJson,
+    Folder,
+    RunName,
+    RunNames,
+    bundles_of,
+    check_table_name,
+    open_input,
+    plain,
+    print_result,
+    progress_bar,
+    read_text,
+    rows_input,
+    write_output,
+)
+from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
+from spu_core.engines.study import Study
+from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
+from spu_core.errors import SpuError
+from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
+from spu_core.export.bundle_parts import FLAG_BY
+from spu_core.models import METHODS
+from spu_core.rules import RuleSet
+from spu_core.tables import Table, TableFolder
+from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, TrainProgress, compare_runs
+
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", help="Where the fits run: here, or dask (a cluster).", autocompletion=lambda: list(ENGINES)
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        envvar=SCHEDULER_VARIABLE,
+        help="Address of a Dask scheduler, tcp://host:port; without it, --engine dask starts workers on this computer.",
+    ),
+]
+DEFAULT_METHODS = ("fused", "lightgbm", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this file."""
+    app.command("plan")(plan)
+    app.command("train")(train)
+    app.command("compare")(compare)
+    app.command("score")(score)
+
+
+def _methods(start: str) -> list[tuple[str, str]]:
+    return [(key, entry.title) for key, entry in METHODS.items() if key.startswith(start)]
+
+
+def _flag_rules(start: str) -> list[str]:
+    return [name for name in FLAG_BY if name.startswith(start)]
+
+
+def plan(
+    file: Annotated[
+        str, typer.Argument(help="The table to train on, a file or a folder of Parquet files; - for standard input.")
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Where to put the study (JSON); - for standard output.")
+    ],
+    rules: Annotated[str | None, typer.Option(help="A rule set as JSON.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="A method; may be given several times.", autocompletion=_methods)
+    ] = None,
+    role: Annotated[list[str] | None, typer.Option(help="column=role; may be given several times.")] = None,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of folds and models.")] = 0,
+    out_of_time: Annotated[
+        float, typer.Option(help="Share of the latest rows to judge models on, such as 0.2; needs a time column.")
+    ] = 0.0,
+    as_json: AsJson = False,
+) -> None:
+    """Write a study for `spu train`: roles, rules, candidates and settings."""
+    table = open_input(file)
+    if role:
+        table = table.with_roles(dict(_pair(entry) for entry in role))
+    candidates = tuple(Candidate(key) for key in method or DEFAULT_METHODS)
+    chosen = None if rules is None else RuleSet.from_json(read_text(rules))
+    config = TrainConfig(folds=folds, seed=seed, out_of_time=out_of_time)
+    study = Study.of(table, chosen, TrainPlan(config, candidates))
+    write_output(study.to_json().encode(), output)
+    value = {"study": output, "candidates": [candidate.name for candidate in candidates], "rows": len(table)}
+    print_result(value, f"{output}: {len(candidates)} candidates on {len(table):,} rows", as_json, beside=output)
+
+
+def train(
+    config: Annotated[
+        str, typer.Argument(help="A study as JSON, from `spu plan` or the dashboard; - for standard input.")
+    ],
+    data: Annotated[
+        str, typer.Option(help="The table to train on, a file or a folder of Parquet files; - for standard input.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
+    engine: EngineName = None,
+    scheduler: Scheduler = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train all candidates of a study; the same study on the same rows gives the same scores as the dashboard."""
+    if config == data == STANDARD:
+        raise SpuError("Study and rows cannot both come from standard input; give one of them as a file.")
+    study = Study.from_json(read_text(config))
+    table = study.prepare(open_input(data))
+    where = Engine.chosen(engine, scheduler)
+    _show_memory_plan(where, table, study)
+    output.mkdir(parents=True, exist_ok=True)
+    bundles: list[Path] = []
+    runs: list[Run] = []
+    errors: dict[str, str | None] = {}
+    with progress_bar(as_json, "training") as show, open_executor(where, table) as executor:
+
+        def report(progress: TrainProgress) -> None:
+            show(progress.share, f"{progress.candidate}, {progress.step}")
+
+        for run, bundle in study.run(table, report, executor=executor):
+            if bundle is None:
+                errors[run.name] = run.error
+            else:
+                runs.append(run)
+                target = output / f"{len(runs):02d}-{run.candidate.method}.spu"
+                bundles.append(save_bundle(_with_fingerprint(bundle, table.fingerprint), target))
+    comparison = compare_runs(runs) if runs else None
+    changed = bool(study.fingerprint) and study.fingerprint != table.fingerprint
+    value = {
+        "bundles": [str(path) for path in bundles],
+        "errors": errors,
+        "rows_differ": changed,
+        "comparison": None if comparison is None else _summary(comparison),
+    }
+    print_result(value, "\n".join(_train_words(bundles, errors, changed, comparison)), as_json)
+
+
+def compare(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
+    """Compare trained runs on the soft labels that they share: leaderboard, differences, recommendation."""
+    comparison = compare_runs([bundle.run for bundle in bundles_of(runs, workspace)])
+    print_result(_summary(comparison), "\n".join(_comparison_words(comparison)), as_json)
+
+
+def score(
+    run: RunName,
+    file: Annotated[
+        str,
+        typer.Argument(help="New rows: CSV, Parquet or Excel; - for standard input; a folder with --engine dask."),
+    ],
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", help="Where to: .csv, .parquet, - for standard output, or a new folder."),
+    ],
+    flag_by: Annotated[
+        str,
+        typer.Option(help="Flag by the stored 'threshold' or the stored 'share'.", autocompletion=_flag_rules),
+    ] = "threshold",
+    raw: Annotated[bool, typer.Option("--raw", help="Do not neutralise formulas in text cells.")] = False,
+    workspace: Folder = None,
+    engine: EngineName = None,
+    scheduler: Scheduler = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score new rows: score, flag, rank and reasons; notes say where the rows differ from the training rows."""
+    scoring = Scoring(flag_by=flag_by)
+    if not Path(file).is_dir():
+        check_table_name(output)
+    [bundle] = bundles_of([run], workspace)
+    if Path(file).is_dir() and (where := Engine.chosen(engine, scheduler)).name == "dask":
+        found = _score_on_cluster(where, bundle, file, output, scoring)
+        print_result(_score_value(found), "\n".join(found.notes), as_json)
+        return
+    check_table_name(output)
+    source = rows_input(file)
+    if output == STANDARD:
+        found = bundle.score_file(source, sys.stdout, scoring, raw=raw)
+    else:
+        with progress_bar(as_json, "reading") as show:
+            found = bundle.score_file(
+                source, output, scoring, raw=raw, on_progress=lambda at: show(at.share, f"{at.step}, {at.rows:,} rows")
+            )
+    print_result(_score_value(found), "\n".join(found.notes), as_json, beside=output)
+
+
+def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, scoring: Scoring) -> ScoreReport:
+    """Score a folder of parquet files into another folder, file by file on the workers of a cluster."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = save_bundle(bundle, Path(folder) / "model.spu").read_bytes()
+    with open_cluster(engine.scheduler) as cluster:
+        return score_folder_on(cluster, data, source, target, scoring)
+
+
+def _show_memory_plan(engine: Engine, table: Table | TableFolder, study: Study) -> None:
+    """Print the memory plan to standard error before the training, unless a table trains in memory and fits."""
+    here = plan_memory(
+        len(table),
+        len(table.features),
+        study.plan.candidates,
+        study.plan.config,
+        from_files=isinstance(table, TableFolder),
+        refine=study.refine,
+    )
+    plan = plan_memory_on(engine, here)
+    is_plain = engine.name == "here" and isinstance(table, Table)
+    if not is_plain or not plan.fits:
+        typer.echo(plan.words, file=sys.stderr)
+    if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):
+        typer.echo(refused, file=sys.stderr)
+
+
+def _score_value(report: ScoreReport) -> dict[str, object]:
+    return {**plain(report), "flag_rate": report.flag_rate, "notes": list(report.notes)}
+
+
+def _with_fingerprint(bundle: Bundle, fingerprint: str) -> Bundle:
+    """The bundle with the fingerprint of its table, so that a workspace with this table can import it as a run."""
+    return bundle.with_details(replace(bundle.details, fingerprint=fingerprint))
+
+
+def _pair(entry: str) -> tuple[str, str]:
+    column, equals, role = entry.rpartition("=")
+    if not equals:
+        raise SpuError(f"--role wants column=role, got {entry!r}.")
+    return column, role
+
+
+def _summary(comparison: Comparison) -> dict[str, object]:
+    return {
+        "headline": comparison.headline,
+        "leaderboard": plain(comparison.leaderboard),
+        "among_best": list(comparison.among_best),
+        "pairs": plain(comparison.pairs_table),
+        "verdict": comparison.verdict.sentence,
+        "disagreements": list(comparison.disagreements),
+        "notes": list(comparison.notes),
+    }
+
+
+def _comparison_words(comparison: Comparison) -> list[str]:
+    shown = ["name", "auc_spu", "auc_spu_low", "auc_spu_high", "share_of_ceiling", "known_positive_auc", "true_auc"]
+    table = comparison.leaderboard
+    columns = [name for name in shown if name in table.columns]
+    lines = [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
+    if comparison.headline is not None:
+        lines = [comparison.headline, "", *lines]
+    if len(comparison.among_best) > 1:
+        lines.append(f"May be the best by AUC_SPU (95 %): {', '.join(comparison.among_best)}")
+    notes = [note for note in comparison.notes if note != comparison.headline]
+    return [*lines, comparison.verdict.sentence, *comparison.disagreements, *notes]
+
+
+def _train_words(
+    bundles: list[Path], errors: dict[str, str | None], changed: bool, comparison: Comparison | None
+) -> list[str]:
+    lines = [f"{path}" for path in bundles]
+    lines += [f"{name} failed: {error}" for name, error in errors.items()]
+    if changed:
+        lines.append("These are not the rows that the study was made for: their fingerprints differ.")
+    return lines if comparison is None else [*lines, "", *_comparison_words(comparison)]

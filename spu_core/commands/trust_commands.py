@@ -1,0 +1,236 @@
+"""Commands on the reliability of a run: `spu trust`, `echo` and `audit`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from spu_core.commands.command_io import (
+    AsJson,
+    Folder,
+    RunName,
+    bundles_of,
+    check_table_name,
+    find_run,
+    is_file,
+    plain,
+    print_result,
+    read_input,
+    read_text,
+    write_frame,
+    write_output,
+)
+from spu_core.engines import run_here
+from spu_core.engines.audit_results import AuditResult, audit_result, keep_verdicts, population_of, save_audit
+from spu_core.engines.jobs.echo import echo_job, echo_result
+from spu_core.errors import SpuError, nearest_hint
+from spu_core.tables import Table
+from spu_core.training import Run
+from spu_core.trust import (
+    TARGETS,
+    TREATMENTS,
+    AuditPlan,
+    Population,
+    WhatIf,
+    check_assumptions,
+    estimate_audit,
+    outlook_table,
+    plan_audit,
+    read_verdicts,
+    review_list,
+)
+from spu_core.trust.audit.totals import METHODS
+from spu_core.trust.audit.verdicts import HIDDEN_ROLES
+from spu_core.workspace import Workspace
+
+audit_commands = typer.Typer(
+    help="Audits: choose rows to check by hand, and estimate figures from the verdicts.", no_args_is_help=True
+)
+PlanFile = Annotated[str, typer.Option("--plan", help="The plan (JSON): written by `plan`, read by `estimate`.")]
+TargetName = Annotated[str, typer.Option(help=f"The figure to estimate best: {', '.join(TARGETS)}.")]
+Expected = Annotated[float | None, typer.Option("--prior", help="The share of positives to expect, where known.")]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this file."""
+    app.command("trust")(trust)
+    app.command("echo")(echo)
+    app.add_typer(audit_commands, name="audit")
+
+
+def trust(
+    run: RunName,
+    prior: Annotated[float | None, typer.Option(help="π: the share of true positives to suppose.")] = None,
+    positive_mean: Annotated[float | None, typer.Option(help="S_P: the mean soft label of true positives.")] = None,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what AUC_SPU implies about the true AUC under Theorem 2: a what-if, not an estimate."""
+    bundle = bundles_of([run], workspace)[0]
+    what_if = WhatIf.of_run(bundle.run, bundle.point.threshold)
+    start = what_if.default()
+    supposed = start[0] if prior is None else prior
+    low, high = what_if.region.positive_means(supposed)
+    implied = what_if.at(supposed, 0.5 * (low + high) if positive_mean is None else positive_mean)
+    value = {
+        "auc_spu": what_if.auc_spu,
+        "mean_soft_label": what_if.mean,
+        "prior": implied.link.prior,
+        "positive_mean": implied.link.positive_mean,
+        "negative_mean": implied.link.negative_mean,
+        "positive_mean_allowed": [low, high],
+        "implied": {"true_auc": implied.true_auc, "tpr": implied.tpr, "fpr": implied.fpr},
+        "is_refuted": implied.is_refuted,
+        "sentence": implied.sentence,
+    }
+    spu = what_if.auc_spu
+    words = [
+        f"AUC_SPU {spu.estimate:.3f} ({spu.low:.3f} to {spu.high:.3f}), E[S] {what_if.mean:.3f}",
+        f"With π = {supposed:.3f}, S_P may lie above {low:.3f} and up to {high:.3f}.",
+        implied.sentence,
+        "A what-if: rules usually break its assumption; `spu audit` tests it.",
+    ]
+    print_result(value, "\n".join(words), as_json)
+
+
+def echo(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a stored run, its start, or its name.")],
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check whether a stored run only repeats the rules: train it with and without the columns that they read."""
+    with Workspace.open(workspace) as opened:
+        record = find_run(opened, run)
+        version = None
+        if record.rule_set is not None:
+            version = opened.rule_sets.get(record.rule_set, record.rule_set_version)
+        done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), version))
+    report = echo_result(done)
+    print_result({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
+
+
+@audit_commands.command("outlook")
+def outlook(
+    run: RunName,
+    target: TargetName = "true_auc",
+    prior: Expected = None,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the expected interval for each number of checks, before any row is checked."""
+    bundle = bundles_of([run], workspace)[0]
+    table = outlook_table(Population.of_run(bundle.run, bundle.point.threshold, prior=prior), target)
+    print_result(table, table.to_string(index=False, float_format=lambda value: f"{value:.3f}"), as_json)
+
+
+@audit_commands.command("plan")
+def plan(
+    run: RunName,
+    data: Annotated[str, typer.Option(help="The table that the run was trained on.")],
+    output: Annotated[str, typer.Option("--output", "-o", help="The review list: .csv, .parquet or -.")],
+    plan_file: PlanFile,
+    checks: Annotated[int, typer.Option(help="How many rows can be checked by hand.")] = 200,
+    target: TargetName = "true_auc",
+    prior: Expected = None,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same rows.")] = 0,
+    hide: Annotated[
+        list[str] | None, typer.Option(help="A column that reviewers must not see, such as a label.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the audit in the workspace, too.")] = False,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose rows to check: write a review list with strata and probabilities, and the plan for `estimate`."""
+    check_table_name(output)
+    bundle = bundles_of([run], workspace)[0]
+    population = Population.of_run(bundle.run, bundle.point.threshold, prior=prior)
+    drawn = plan_audit(population, checks, target, seed=seed, prior=prior)
+    table = _rows_of(data, bundle.run)
+    write_frame(review_list(table, drawn).drop(columns=_hidden(table, hide or [])), output)
+    write_output(drawn.to_json().encode(), plan_file)
+    kept = _keep_plan(run, drawn, workspace) if keep else None
+    value = {"audit": drawn.code, "checks": drawn.checks, "list": output, "plan": plan_file, "kept_as": kept}
+    words = f"{output}: {drawn.checks:,} rows of audit {drawn.code}; {plan_file} holds the plan"
+    print_result(value, words if kept is None else f"{words}; kept as {kept}", as_json, beside=output)
+
+
+@audit_commands.command("estimate")
+def estimate(
+    run: RunName,
+    verdicts: Annotated[list[str], typer.Argument(help="Filled review lists; each reviewer may have one.")],
+    plan_file: PlanFile,
+    data: Annotated[str | None, typer.Option(help="The table, to test its columns for Assumption 2.")] = None,
+    treatment: Annotated[str, typer.Option(help=f"Split verdicts: {', '.join(TREATMENTS)}.")] = "mean",
+    method: Annotated[str, typer.Option(help=f"{' or '.join(METHODS)}.")] = "assisted",
+    audit: Annotated[str | None, typer.Option(help="Keep the verdicts in this audit of the workspace.")] = None,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Estimate π, S_P, S_N, precision, recall and true AUC from verdicts, and test the paper's assumptions."""
+    bundle = bundles_of([run], workspace)[0]
+    drawn = AuditPlan.from_json(read_text(plan_file))
+    readings = [read_verdicts(read_input(name).frame, drawn) for name in verdicts]
+    if audit is not None:
+        with Workspace.open(workspace) as opened:
+            for reading in readings:
+                keep_verdicts(opened, opened.audits.get(audit), reading)
+    verdicts_read = tuple(item for reading in readings for item in reading.verdicts)
+    how = {"treatment": treatment, "method": method}
+    if data is None:
+        found = estimate_audit(population_of(bundle.run, drawn), drawn, verdicts_read, **how)  # type: ignore[arg-type]
+        result = AuditResult(found, check_assumptions(found), {})
+    else:
+        result = audit_result(bundle.run, _rows_of(data, bundle.run), drawn, verdicts_read, **how)  # type: ignore[arg-type]
+    print_result(_value(result), "\n".join(_words(result)), as_json)
+
+
+def _rows_of(source: str, run: Run) -> Table:
+    """The table of the run; another number of rows is refused."""
+    table = read_input(source)
+    if len(table) != run.fold.size:
+        raise SpuError(
+            f"{source!r} has {len(table):,} rows, but the run was trained on {run.fold.size:,}; give that table."
+        )
+    return table
+
+
+def _hidden(table: Table, names: list[str]) -> list[str]:
+    unknown = [name for name in names if name not in table.frame.columns]
+    if unknown:
+        raise SpuError(
+            f"The table has no column {unknown[0]!r} to hide. {nearest_hint(unknown[0], table.frame.columns)}"
+        )
+    return [name for name in names if table.roles.get(name) not in HIDDEN_ROLES]
+
+
+def _keep_plan(run: str, drawn: AuditPlan, folder: Path | None) -> str:
+    if is_file(run):
+        raise SpuError("--keep needs a run of the workspace by its id; a bundle file has no workspace.")
+    with Workspace.open(folder) as opened:
+        record = find_run(opened, run)
+        version = record.rule_set_version
+        rules = None if record.rule_set is None else opened.rule_sets.get(record.rule_set, version)
+        return save_audit(opened, record, drawn, rules).id
+
+
+def _value(result: AuditResult) -> dict[str, object]:
+    found = result.estimate
+    return {
+        "figures": plain(found.table),
+        "strata": plain(found.strata),
+        "disagreement": found.agreement.sentence,
+        "missing": found.missing,
+        "assumptions": list(result.assumptions.sentences),
+        "dependence": plain(result.assumptions.dependence),
+        "truth": result.truth,
+    }
+
+
+def _words(result: AuditResult) -> list[str]:
+    found = result.estimate
+    shown: pd.DataFrame = found.table[["title", "estimate", "low", "high", "is_exact"]]
+    lines = [shown.to_string(index=False, float_format=lambda value: f"{value:.3f}"), "", found.sentence]
+    return [*lines, found.agreement.sentence, *result.assumptions.sentences]

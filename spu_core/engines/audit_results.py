@@ -1,0 +1,109 @@
+"""Audits of a workspace: store a plan with its run, store verdicts, and compute the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from spu_core.tables import Table
+from spu_core.training import Run
+from spu_core.trust import (
+    TARGETS,
+    AssumptionReport,
+    AuditEstimate,
+    AuditPlan,
+    Marker,
+    Population,
+    check_assumptions,
+    estimate_audit,
+)
+from spu_core.trust.audit.totals import Method
+from spu_core.trust.audit.verdicts import Treatment, VerdictFile
+from spu_core.workspace import AuditRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
+
+MOST_TESTED_COLUMNS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class AuditResult:
+    """Estimates of an audit with tests of the assumptions; `truth` has the true figures if they are known."""
+
+    estimate: AuditEstimate
+    assumptions: AssumptionReport
+    truth: dict[str, float]
+
+    @property
+    def marker(self) -> Marker:
+        """The audit as a point of the what-if map."""
+        figures = self.estimate.figures
+        return Marker("audit", figures["prior"].estimate, figures["positive_mean"].estimate)
+
+
+def save_audit(
+    workspace: Workspace, run: RunRecord, plan: AuditPlan, rules: RuleSetVersion | None, name: str = ""
+) -> AuditRecord:
+    """Store a plan with its run and the rules of its soft labels."""
+    title = name or f"{plan.checks} checks for {TARGETS[plan.target].title}"
+    version = None if rules is None else (rules.id, rules.number)
+    return workspace.audits.save(run.id, plan.to_json(), name=title, rules=version)
+
+
+def audits_of(workspace: Workspace, run: RunRecord, rules: RuleSetVersion | None) -> tuple[AuditRecord, ...]:
+    """The audits of a run with the soft labels of these rules, the newest first."""
+    wanted = (None, None) if rules is None else (rules.id, rules.number)
+    return tuple(audit for audit in workspace.audits.list(run.id) if (audit.rule_set, audit.rule_set_version) == wanted)
+
+
+def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: VerdictFile) -> int:
+    """Store verdicts that are new, differ from the stored ones, or add a note. Returns how many."""
+    standing = {(item.row, item.reviewer): (item.verdict, item.note) for item in workspace.audits.verdicts(audit.id)}
+    new = []
+    for item in reading.verdicts:
+        verdict, note = standing.get((item.row, item.reviewer), ("", ""))
+        # An empty note does not delete a stored note.
+        if item.verdict != verdict or item.note not in ("", note):
+            new.append((item.row, item.reviewer, item.verdict, item.note))
+    return workspace.audits.add_verdicts(audit.id, new) if new else 0
+
+
+def audit_result(
+    run: Run,
+    table: Table,
+    plan: AuditPlan,
+    verdicts: tuple[VerdictRecord, ...],
+    *,
+    treatment: Treatment = "mean",
+    method: Method = "assisted",
+) -> AuditResult:
+    """Estimates from the verdicts. The columns that models see are tested for dependence on the soft labels."""
+    population = population_of(run, plan)
+    estimate = estimate_audit(population, plan, verdicts, treatment=treatment, method=method)
+    columns = table.frame[list(table.features[:MOST_TESTED_COLUMNS])].iloc[population.row]
+    report = check_assumptions(estimate, {str(name): columns[name] for name in columns})
+    return AuditResult(estimate, report, truth_of(run, population))
+
+
+def population_of(run: Run, plan: AuditPlan) -> Population:
+    """The population of a plan."""
+    return Population.of_run(run, plan.threshold, prior=plan.prior)
+
+
+def truth_of(run: Run, population: Population) -> dict[str, float]:
+    """Every figure from the truth column; empty if there is none or it has one class only."""
+    truth = run.evaluation.judged_truth
+    if truth is None or truth.all() or not truth.any():
+        return {}
+    keys = [key for key in TARGETS if key != "precision" or population.is_flagged.any()]
+    return {key: TARGETS[key].of_truth(population, np.asarray(truth)) for key in keys}
+
+
+def filled_list(reviewed: pd.DataFrame, verdicts: tuple[VerdictRecord, ...], reviewer: str) -> pd.DataFrame:
+    """A review list with the stored verdicts of this reviewer."""
+    stored = {item.row: item for item in verdicts if item.reviewer == reviewer}
+    filled = reviewed.copy()
+    filled["verdict"] = [stored[row].verdict if row in stored else "" for row in filled["row"]]
+    filled["note"] = [stored[row].note if row in stored else "" for row in filled["row"]]
+    filled["reviewer"] = reviewer
+    return filled

@@ -1,0 +1,214 @@
+"""The job "read": an uploaded file becomes a dataset with its profile.
+
+Uncompressed text of up to 5 MB is read in the calling process. Everything else (Excel, parquet, gzip, large text) can
+need far more memory and time than its size suggests, so a separate process with limits reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO, Any
+
+from spu_core.engines.jobs import Job, JobContext, JobLimits
+from spu_core.engines.processes import run_here, start_worker
+from spu_core.engines.processes.job_queue import spawn, thread_variables
+from spu_core.engines.processes.os_processes import limit_memory, limit_processor_time
+from spu_core.errors import SpuError, TableError, WorkspaceError, nearest_hint
+from spu_core.tables import Dialect, ReadLimits, Table, TableProfile, read_table
+from spu_core.tables.profiles import profile_from_json, profile_to_json
+from spu_core.tables.reading.sources import as_upload
+from spu_core.workspace import DatasetRecord, JobRecord, Workspace, in_bytes
+from spu_core.workspace.uploads import READ
+
+# Text is read about three times: for its encoding, its lines and its cells. Used for the share that is done.
+PASSES = 3
+READING, KEEPING, LOOKING = 0.75, 0.8, 0.9
+# The name of a stored profile. The number changes with the content, so that older profiles are computed again.
+PROFILE = "profile_2"
+REGISTER = "register"
+# Smaller texts are read at once: starting a worker would take longer.
+SMALL = 5_000_000
+# Limits of memory (bytes) and processor time for reading; a large file gets more. SPU_READ_MEMORY and SPU_READ_SECONDS
+# change them. The limit of wall time is ten times that of processor time, since the machine may be busy.
+MEMORY, SECONDS = 2_000_000_000, 120.0
+MEMORY_PER_BYTE, SECONDS_PER_BYTE = 10, 1e-6
+WALL_TIME_FACTOR = 10
+
+
+def read(context: JobContext) -> dict[str, Any]:
+    """`{"upload": id, "name": "sales.csv", "dialect": {"separator": ";"}}` → the id of the dataset."""
+    path = context.workspace.uploads.path(str(context.parameters.get("upload", "")))
+    name, size = str(context.parameters.get("name") or "upload"), path.stat().st_size
+    message = f"reading {in_bytes(size)}"
+
+    def report(done: int) -> None:
+        context.progress(READING * min(1.0, done / max(1, PASSES * size)), message)
+
+    context.progress(0.0, message)
+    table = read_table(path, name=name, dialect=dialect_of(context.parameters.get("dialect", {})), on_bytes=report)
+    context.progress(KEEPING, f"keeping {len(table):,} rows")
+    saved = context.workspace.datasets.save(table)
+    context.progress(LOOKING, f"looking at {saved.n_columns:,} columns")
+    profile_of(context.workspace, saved, context.workspace.datasets.with_saved_roles(table, saved))
+    return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
+
+
+def bring_file(workspace: Workspace, stream: IO[bytes], name: str, dialect: Dialect | None = None) -> JobRecord:
+    """Copy a file into the workspace and start to read it. If reading fails, the job has an `error`."""
+    return _start(workspace, workspace.uploads.save(stream), name, dialect or Dialect())
+
+
+def read_again(workspace: Workspace, earlier: JobRecord, dialect: Dialect) -> JobRecord:
+    """Read the same upload again with another dialect."""
+    return _start(workspace, str(earlier.parameters["upload"]), str(earlier.parameters["name"]), dialect)
+
+
+def readings(jobs: Sequence[JobRecord]) -> tuple[JobRecord, ...]:
+    """The jobs among these that read a file or a folder."""
+    return tuple(job for job in jobs if job.kind in (READ, REGISTER))
+
+
+def reading_of(workspace: Workspace, dataset: str) -> JobRecord | None:
+    """The job that read this dataset; None if its upload no longer exists."""
+    made = (job for job in workspace.jobs.list() if job.kind == READ and job.result.get("dataset") == dataset)
+    return next((job for job in made if workspace.uploads.has(str(job.parameters["upload"]))), None)
+
+
+def is_read_at_once(stream: IO[bytes]) -> bool:
+    """Whether a file is small, uncompressed text (or no table at all), which is safe to read in this process."""
+    if stream.seek(0, os.SEEK_END) > SMALL:
+        return False
+    try:
+        return as_upload(stream, "upload", ReadLimits()).kind == "text"
+    except TableError:
+        return True  # reading it fails at the first bytes
+    finally:
+        stream.seek(0)
+
+
+def read_limits(size: int) -> JobLimits:
+    """The limits for reading a file of `size` bytes."""
+    memory = max(int(_setting("SPU_READ_MEMORY", MEMORY)), MEMORY_PER_BYTE * size)
+    seconds = max(_setting("SPU_READ_SECONDS", SECONDS), SECONDS_PER_BYTE * size)
+    return JobLimits(memory=memory, processor_seconds=seconds, seconds=WALL_TIME_FACTOR * seconds)
+
+
+def read_aside(stream: IO[bytes], name: str) -> Table:
+    """Read a table that is not stored, such as a list of outcomes. A harmful file only ends a child process."""
+    if is_read_at_once(stream):
+        return read_table(stream, name=name)
+    with tempfile.TemporaryDirectory(prefix="spu-read-") as folder:
+        source, target = Path(folder) / "given", Path(folder) / "read"
+        with source.open("wb") as copy:
+            shutil.copyfileobj(stream, copy)
+        _read_in_child(source, target, name)
+        return Table.from_parquet(target)
+
+
+def _read_in_child(source: Path, target: Path, name: str) -> None:
+    limits = read_limits(source.stat().st_size)
+    arguments = (str(source), str(target), name, str(limits.memory), str(limits.processor_seconds))
+    child = spawn("spu_core.engines.jobs.read", arguments, (), environment=thread_variables(1), stdout=subprocess.PIPE)
+    try:
+        printed, _ = child.communicate(timeout=limits.seconds)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        raise TableError(f"{name!r} was not read within {limits.seconds:g} seconds; use a smaller file.") from None
+    if child.returncode or not target.exists():
+        allowed = in_bytes(limits.memory or 0)
+        within = f"{allowed} of memory and {limits.processor_seconds:g} seconds"
+        raise TableError(printed.decode() or f"{name!r} could not be read within {within}; use a smaller file.")
+
+
+def _setting(name: str, default: float) -> float:
+    given = os.environ.get(name, "").strip()
+    try:
+        value = float(given or default)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise WorkspaceError(f"{name} must be a positive number, got {given!r}.")
+    return value
+
+
+def _start(workspace: Workspace, upload: str, name: str, dialect: Dialect) -> JobRecord:
+    given = {key: value for key, value in asdict(dialect).items() if value not in (None, ())}
+    path = workspace.uploads.path(upload)
+    with path.open("rb") as stream:
+        at_once = is_read_at_once(stream)
+    parameters = {"upload": upload, "name": name, "dialect": given}
+    job = Job(kind=READ, parameters=parameters, title=name, limits=read_limits(path.stat().st_size))
+    if not at_once:
+        return start_worker(workspace, job)
+    try:
+        return run_here(workspace, job)
+    except SpuError:
+        return next(each for each in readings(workspace.jobs.list()) if each.parameters.get("upload") == upload)
+
+
+def profile_of(workspace: Workspace, dataset: DatasetRecord, table: Table) -> TableProfile:
+    """The profile of a dataset: the stored one, or a new one of `table`, its rows with the saved roles."""
+    kept = kept_profile(workspace, dataset)
+    if kept is not None:
+        return kept
+    return keep_profile(workspace, dataset, table.profile())
+
+
+def keep_profile(workspace: Workspace, dataset: DatasetRecord, made: TableProfile) -> TableProfile:
+    """Store the profile of a dataset with its current roles."""
+    workspace.derived.keep(dataset, PROFILE, profile_to_json(made))
+    return made
+
+
+def kept_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile | None:
+    """The stored profile of a dataset with its current roles; None if there is none."""
+    kept = workspace.derived.get(dataset, PROFILE)
+    if kept is None:
+        return None
+    try:
+        return profile_from_json(kept)
+    except TableError:
+        return None  # a damaged profile is computed again
+
+
+def dialect_of(given: Any) -> Dialect:
+    """A dialect from JSON values.
+
+    >>> dialect_of({"separator": ";"}).separator
+    ';'
+    >>> dialect_of({"seperator": ";"})
+    Traceback (most recent call last):
+    spu_core.errors.WorkspaceError: A dialect has no 'seperator'. Did you mean 'separator'?
+    """
+    if not isinstance(given, dict):
+        raise WorkspaceError(f"A dialect must be an object of names and values, got {given!r}.")
+    known = [item.name for item in fields(Dialect)]
+    for name in given:
+        if name not in known:
+            raise WorkspaceError(f"A dialect has no {name!r}. {nearest_hint(name, known)}")
+    return Dialect(**{**given, "missing": tuple(given.get("missing", ()))})
+
+
+def main(source: str, target: str, name: str, memory: str, seconds: str) -> None:
+    """The child process of `read_aside`: read a file and write it as parquet, or print why that failed."""
+    limit_memory(int(memory))
+    limit_processor_time(float(seconds))
+    try:
+        read_table(Path(source), name=name).to_parquet(Path(target))
+    except SpuError as problem:
+        sys.stdout.write(str(problem))
+        sys.exit(1)
+    except MemoryError:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,212 @@
+"""Runs of a workspace: load them, name them, compare them on the same soft labels, and import bundles and rules.
+
+Runs come from training jobs, or from bundles that were made elsewhere of the same table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.engines.study import soft_labels_of
+from spu_core.errors import RuleError, WorkspaceError
+from spu_core.export import Bundle, FlagPoint, load_bundle
+from spu_core.labels import SoftLabels
+from spu_core.rules import RuleSet
+from spu_core.tables import Table, TableFolder
+from spu_core.training import Comparison, FoldAssignment, Run, compare_runs, permutation_importance, runs_on
+from spu_core.training.judging import DECIDING
+from spu_core.training.rows import prepare_rows
+from spu_core.training.views import NOT_MODELS
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunDraft, RunRecord, Threshold, Workspace
+
+NOTE = "came from elsewhere"
+_SUMMARY = ("name", "auc_spu", "low", "high", "share_of_ceiling", "known_positive_auc", "true_auc", "seconds")
+
+
+def stored_bundle(workspace: Workspace, token: str) -> Bundle:
+    """The bundle of a run, with its current operating point."""
+    bundle = _bundle_of(workspace, token)
+    points = workspace.thresholds.list(token)
+    if not points:
+        return bundle
+    return bundle.with_point(FlagPoint(threshold=points[0].threshold, share=points[0].flagged_share))
+
+
+def stored_runs(workspace: Workspace, tokens: Iterable[str]) -> list[Run]:
+    """Runs with their out-of-fold scores, under names that differ within their dataset."""
+    records = [workspace.runs.get(token) for token in tokens]
+    names = names_apart(workspace.runs.list(records[0].dataset)) if records else {}
+    return [replace(_bundle_of(workspace, record.id).run, name=names.get(record.id, record.name)) for record in records]
+
+
+def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
+    """Id → name, different for each run. Of equal names the oldest stays as it is, later ones get a number."""
+    taken: set[str] = set()
+    names: dict[str, str] = {}
+    for record in reversed(records):
+        name, number = record.name, 2
+        while name in taken:
+            name, number = f"{record.name} {number}", number + 1
+        taken.add(name)
+        names[record.id] = name
+    return names
+
+
+def model_to_show(records: Sequence[RunRecord]) -> RunRecord:
+    """The run to show before the user has chosen one: of the newest training, the model with the highest AUC_SPU.
+
+    Runs of one training share their soft labels, so their figures can be ranked. The rules themselves are not offered,
+    nor a model that is worse than chance, unless there is nothing else.
+    """
+    newest = [record for record in records if record.job == records[0].job]
+    models = [record for record in newest if record.candidate.get("method") not in NOT_MODELS]
+    fit = [record for record in models if not _is_below_chance(record)]
+    return max(fit or models or newest, key=_stored_auc)
+
+
+def left_out_of(workspace: Workspace, record: RunRecord) -> tuple[str, ...]:
+    """The columns that were hidden from the models in the training of this run."""
+    job = None if record.job is None else workspace.jobs.find(record.job)
+    return () if job is None else tuple(job.parameters.get("left_out", ()))
+
+
+def soft_labels_by(table: Table | TableFolder, version: RuleSetVersion | None) -> SoftLabels:
+    """The soft labels of a table by a version of a rule set; without rules, those of the table itself."""
+    return soft_labels_of(table, None if version is None else RuleSet.from_json(version.text))
+
+
+def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
+    """Compare runs on the same soft labels, whatever soft labels each was trained on.
+
+    Refined soft labels are used only if they were refined from these soft labels.
+    """
+    value = np.asarray(soft_labels.value, dtype=np.float64)
+    own = next((run.evaluation.refined for run in runs if np.array_equal(run.evaluation.soft_label, value)), None)
+    judged = runs_on([replace(run, evaluation=replace(run.evaluation, refined=own)) for run in runs], soft_labels)
+    # The same evaluation data for all, so that every figure counts the same rows with the same soft labels.
+    return compare_runs(
+        [
+            replace(run, evaluation=judged[0].evaluation) if run.evaluation.same_as(judged[0].evaluation) else run
+            for run in judged
+        ]
+    )
+
+
+def shuffled_columns(run: Run, table: Table | TableFolder, soft_labels: SoftLabels) -> pd.DataFrame:
+    """Permutation importance of a stored run. One of its folds is trained again, and its left-out rows are used."""
+    split = FoldAssignment(np.asarray(run.fold), bool(run.config.out_of_time), run.evaluation.groups)
+    data = prepare_rows(table, soft_labels, run.config, split)
+    return permutation_importance(replace(run, data=data), repeats=3)
+
+
+def column_values(table: Table | TableFolder, name: str) -> pd.Series:
+    """One column of all rows."""
+    return table.values(name) if isinstance(table, TableFolder) else table.frame[name]
+
+
+def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:
+    """Stored runs as a leaderboard, the highest AUC_SPU first, from the summaries in the catalogue."""
+    table = pd.DataFrame([_summary_row(record) for record in records], columns=list(_SUMMARY))
+    return table.sort_values("auc_spu", ascending=False, kind="stable", ignore_index=True)
+
+
+def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
+    """Why a bundle cannot become a run of a dataset; None if it can."""
+    if not bundle.rows:
+        return "The bundle was exported without its training rows, so it cannot be compared here; it can score."
+    if bundle.details.fingerprint != dataset.fingerprint:
+        return (
+            f"The bundle was not trained on {dataset.name!r} (their fingerprints differ), so it cannot be compared "
+            "with the runs of this dataset; it can score."
+        )
+    return None
+
+
+def kept_before(workspace: Workspace, dataset: DatasetRecord, data: bytes) -> RunRecord | None:
+    """The run of a dataset whose file has exactly these bytes."""
+    digest = hashlib.sha256(data).hexdigest()
+    return next((run for run in workspace.runs.list(dataset.id) if workspace.runs.sha256(run.id) == digest), None)
+
+
+def keep_as_run(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle, data: bytes) -> RunRecord:
+    """Store a bundle that was loaded from `data` as a run, with its rules and its operating point."""
+    refused, known = refusal_to_keep(bundle, dataset), kept_before(workspace, dataset, data)
+    if refused is not None:
+        raise WorkspaceError(refused)
+    if known is not None:
+        return known
+
+    def write(path: Path) -> None:
+        path.write_bytes(data)
+
+    record = workspace.runs.save(_draft(workspace, dataset, bundle), write)
+    if math.isfinite(bundle.point.threshold):
+        point = Threshold("from the bundle", float(bundle.point.threshold), float(bundle.point.share))
+        workspace.thresholds.save(record.id, point, {"by": bundle.point.chosen_by})
+    return record
+
+
+def keep_rules(workspace: Workspace, name: str, rules: RuleSet) -> RuleSetVersion:
+    """Store rules as a rule set. If a stored rule set has the same active rules, that one is returned."""
+    text = rules.active.to_json()
+    same = (known for known in workspace.rule_sets.list() if _active_text(known) == text)
+    return next(same, None) or workspace.rule_sets.create(name, rules.to_json(), NOTE)
+
+
+def _bundle_of(workspace: Workspace, token: str) -> Bundle:
+    return load_bundle(workspace.runs.path(token), known_hash=workspace.runs.sha256(token))
+
+
+def _is_below_chance(record: RunRecord) -> bool:
+    metrics = record.summary.get("metrics") or {}
+    deciding: dict[str, float] = next((metrics[name] for name in DECIDING if metrics.get(name)), {})
+    return float(deciding.get("high", 1.0)) < 0.5
+
+
+def _stored_auc(record: RunRecord) -> float:
+    metrics = record.summary.get("metrics") or {}
+    return float((metrics.get("auc_spu") or {}).get("estimate", 0.0))
+
+
+def _summary_row(record: RunRecord) -> tuple[Any, ...]:
+    metrics = record.summary.get("metrics") or {}
+    auc = metrics.get("auc_spu") or {}
+    others = (_estimate(metrics, name) for name in ("share_of_ceiling", "known_positive_auc", "true_auc"))
+    bounds = (auc.get(name, math.nan) for name in ("estimate", "low", "high"))
+    return (record.name, *bounds, *others, float(record.summary.get("seconds") or 0.0))
+
+
+def _estimate(metrics: Mapping[str, Any], name: str) -> float:
+    found = metrics.get(name)
+    return math.nan if not found or found.get("estimate") is None else float(found["estimate"])
+
+
+def _draft(workspace: Workspace, dataset: DatasetRecord, bundle: Bundle) -> RunDraft:
+    label_rules, run = bundle.label_rules, bundle.run
+    rules = None if label_rules is None else keep_rules(workspace, f"Rules of {bundle.name}", label_rules.rules.rules)
+    return RunDraft(
+        name=bundle.name,
+        dataset=dataset.id,
+        candidate=run.candidate.to_dict(),
+        rule_set=None if rules is None else rules.id,
+        rule_set_version=None if rules is None else rules.number,
+        config=run.config.to_dict(),
+        summary=run.to_dict(),
+        versions=dict(bundle.facts.versions),
+    )
+
+
+def _active_text(version: RuleSetVersion) -> str | None:
+    """The active rules as JSON, as in a bundle; None if the rule set cannot be read."""
+    try:
+        return RuleSet.from_json(version.text).active.to_json()
+    except RuleError:
+        return None

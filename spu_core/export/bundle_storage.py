@@ -1,0 +1,272 @@
+"""Save and load bundles: one `.spu` file each, checked before a native library reads any of its bytes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spu_core.errors import BundleError
+from spu_core.export.archive import (
+    BundleLimits,
+    digest,
+    is_sealed,
+    pack_archive,
+    read_file,
+    unpack_archive,
+    write_file,
+)
+from spu_core.export.bundle import Bundle
+from spu_core.export.bundle_parts import (
+    FlagPoint,
+    LabelRules,
+    ModelDetails,
+    RunFacts,
+    check_rows,
+    plain,
+    tuning_from_dict,
+    tuning_to_dict,
+)
+from spu_core.export.drift import TrainingProfile
+from spu_core.export.manifest import (
+    need_fields,
+    open_manifest,
+    pack_blobs,
+    read_json,
+    reading,
+    seal_members,
+    to_json,
+    unpack_blobs,
+)
+from spu_core.export.model_checks import check_native, check_parts
+from spu_core.export.trial import try_in_child
+from spu_core.models import FittedEncoder, model_from_state
+from spu_core.rules import FittedRules
+from spu_core.training import Candidate, FittedCandidate, Run
+
+_MODEL_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "description": dict,
+    "blobs": dict,
+    "settings": dict,
+    "rule_columns": list,
+    "tuning": (dict, type(None)),
+}
+
+
+def save_bundle(run: Run | Bundle, path: str | os.PathLike[str], **parts: Any) -> Path:
+    """Train a run's candidate again on all rows and write the result as one `.spu` file.
+
+    The training takes about as long as one fold of the run, or longer; pass `fitted=run.fit_all()` if it was done
+    before. A `Bundle` is written as it is. The file is written completely or not at all.
+
+    Parameters
+    ----------
+    run : Run or Bundle
+        A finished run, or a bundle.
+    path : str or path
+        The file to write; an existing file is replaced.
+    **parts
+        For a run, the arguments of `Bundle.of`: `label_rules` (the rules that made the soft labels), `details`
+        (purpose, contact and other texts), `point` (where to flag), `fitted` (the result of an earlier
+        `run.fit_all()`) and `keep_rows` (whether scores and labels of the training rows are stored).
+
+    Returns
+    -------
+    Path
+        The path of the file. Equal runs give equal bytes.
+
+    Raises
+    ------
+    BundleError
+        If the rules are not those of the run, the file cannot be written, or a bundle is given with `parts`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from spu_core import Rule, RuleSet, Table, cross_fit, soft_labels_for
+    >>> from spu_core.rules import Compare
+    >>> frame = pd.DataFrame({"amount": range(40), "age": [20, 50] * 20, "label": [0] * 20 + [0, 1] * 10})
+    >>> table = Table.from_frame(frame, roles={"label": "label"})
+    >>> rules = RuleSet((Rule("Large amount", 0.3, Compare("amount", ">", 30)),))
+    >>> [run] = cross_fit(table, soft_labels_for(table, rules), ["logistic"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_bundle(run, f"{folder}/model.spu").name
+    'model.spu'
+    """
+    return write_file(bundle_bytes(run, **parts), path)
+
+
+def bundle_bytes(run: Run | Bundle, **parts: Any) -> bytes:
+    """The bytes of the file that `save_bundle` writes; a run is trained again on all rows for it."""
+    if isinstance(run, Bundle) and parts:
+        raise BundleError("A bundle has its parts already; change it with with_point, with_details or without_rows.")
+    return pack_archive(_members(run if isinstance(run, Bundle) else Bundle.of(run, **parts)))
+
+
+def load_bundle(
+    source: str | os.PathLike[str] | bytes, *, known_hash: str | None = None, limits: BundleLimits | None = None
+) -> Bundle:
+    """Read a bundle. Nothing in it is ever run as code.
+
+    Size, names, hashes and schema are checked first. Then the model is loaded in a child process with limits on memory
+    and time, since a damaged model can crash the library that reads it.
+
+    Parameters
+    ----------
+    source : str, path or bytes
+        The file, or its content.
+    known_hash : str, optional
+        The SHA-256 of a file that this installation has written itself. It must match; the child process is skipped.
+    limits : BundleLimits, optional
+        The largest sizes that are accepted.
+
+    Returns
+    -------
+    Bundle
+        The bundle, ready to score.
+
+    Raises
+    ------
+    BundleError
+        If the file is not a bundle, was changed, is too large, or its model cannot be used here.
+
+    Examples
+    --------
+    >>> load_bundle(b"")
+    Traceback (most recent call last):
+    spu_core.errors.BundleError: The file is empty (0 bytes), not a bundle; copy or export it again.
+    """
+    limits = limits or BundleLimits()
+    data = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else read_file(source, limits)
+    if known_hash is not None and digest(data) != known_hash:
+        raise BundleError("The bundle is not the file that was stored: its SHA-256 differs. Restore it from a backup.")
+    members, manifest = open_members(data, limits)
+    if known_hash is None:
+        _read_parts(members, manifest)
+        try_in_child(data)
+    return bundle_of(members, manifest)
+
+
+def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """(members, manifest) of a bundle, after checking that no byte was changed."""
+    members = unpack_archive(data, limits)
+    manifest = open_manifest(members)
+    if not is_sealed(data):
+        raise BundleError(
+            "The bundle's zip directory was changed after the export, although its members are whole; "
+            "copy the original file again."
+        )
+    return members, manifest
+
+
+def bundle_of(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Bundle:
+    """The bundle of checked members; its model is loaded by its library."""
+    parts = _read_parts(members, manifest)
+    model_part = manifest["model"]
+    with reading("model"):
+        blobs = unpack_blobs(model_part["blobs"], members)
+        model = model_from_state((model_part["description"], blobs))
+        check_parts(model, len(parts["encoder"].columns))
+    fitted = FittedCandidate(
+        candidate=parts.pop("candidate"),
+        encoder=parts.pop("encoder"),
+        model=model,
+        settings=dict(model_part["settings"]),
+        rule_columns=tuple(model_part["rule_columns"]),
+        tuning=parts.pop("tuning"),
+    )
+    bundle = Bundle(fitted=fitted, **parts)
+    with reading("model"):
+        bundle.check_probe()
+    return bundle
+
+
+def _members(bundle: Bundle) -> dict[str, bytes]:
+    fitted = bundle.fitted
+    description, blobs = fitted.model.to_state()
+    model_entries, model_members = pack_blobs(blobs, "model")
+    row_entries, row_members = pack_blobs(bundle.rows, "rows")
+    parts = {
+        "run": bundle.facts.to_dict(),
+        "candidate": plain(fitted.candidate.to_dict()),
+        "model": {
+            "description": _exact(description),
+            "blobs": model_entries,
+            "settings": plain(fitted.settings),
+            "rule_columns": list(fitted.rule_columns),
+            "tuning": None if fitted.tuning is None else tuning_to_dict(fitted.tuning),
+        },
+        "soft_labels": None,
+        "flag": bundle.point.to_dict(),
+        "passport": bundle.details.to_dict(),
+        "rows": row_entries,
+    }
+    members = {
+        "encoder.json": to_json(fitted.encoder.to_dict()),
+        "profile.json": to_json(bundle.profile.to_dict()),
+        **model_members,
+        **row_members,
+    }
+    if bundle.label_rules is not None:
+        parts["soft_labels"] = {"combine": bundle.label_rules.combine, "floor": float(bundle.label_rules.floor)}
+        members["rules.json"] = bundle.label_rules.rules.to_json().encode()
+    return seal_members(parts, members)
+
+
+def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything but the model, as values; the model is checked as far as possible without its library."""
+    found: dict[str, Any] = {}
+    _check_model_part(manifest["model"], members)
+    with reading("encoder.json"):
+        found["encoder"] = FittedEncoder.from_dict(read_json(members["encoder.json"], "encoder.json"))
+    with reading("profile.json"):
+        found["profile"] = TrainingProfile.from_dict(read_json(members["profile.json"], "profile.json"))
+    with reading("record of the run"):
+        found["candidate"] = Candidate.from_dict(manifest["candidate"])
+        found["facts"] = RunFacts.from_dict(manifest["run"])
+        tuning = manifest["model"]["tuning"]
+        found["tuning"] = None if tuning is None else tuning_from_dict(tuning)
+    with reading("operating point"):
+        found["point"] = FlagPoint.from_dict(manifest["flag"])
+    with reading("passport"):
+        found["details"] = ModelDetails.from_dict(manifest["passport"])
+    with reading("stored rows"):
+        found["rows"] = check_rows(unpack_blobs(manifest["rows"], members), found["facts"].rows)
+    found["label_rules"] = _read_label_rules(members, manifest)
+    if [column.name for column in found["profile"].columns] != list(found["encoder"].names):
+        raise BundleError("The bundle's profile.json and encoder.json describe different columns.")
+    return found
+
+
+def _read_label_rules(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> LabelRules | None:
+    part = manifest["soft_labels"]
+    if part is None:
+        return None
+    with reading("rules.json"):
+        need_fields(part, {"combine": str, "floor": (int, float)}, "soft labels")
+        return LabelRules(rules=FittedRules.from_json(members["rules.json"]), **part)
+
+
+def _check_model_part(part: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
+    need_fields(part, _MODEL_FIELDS, "model")
+    with reading("model"):
+        unpack_blobs(part["blobs"], members)
+        check_native(part, members)
+
+
+def _exact(value: Any) -> Any:
+    """The description of a model as JSON values; JSON has no numbers that are not finite, so they are refused."""
+    found = plain(value)
+    if _has_lost(value, found):
+        raise BundleError("The model's description holds a number that is not finite, so it cannot be written.")
+    return found
+
+
+def _has_lost(before: Any, after: Any) -> bool:
+    if isinstance(before, Mapping):
+        return any(_has_lost(inner, after[str(name)]) for name, inner in before.items())
+    if isinstance(before, list | tuple):
+        return any(_has_lost(one, two) for one, two in zip(before, after, strict=True))
+    return before is not None and after is None

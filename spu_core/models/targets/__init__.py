@@ -1,1 +1,0 @@
-"""Target sources: what a learner is told about each row."""

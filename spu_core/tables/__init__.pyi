@@ -1,0 +1,24 @@
+# Public names: `__init__.py` loads each when it is first used, and type checkers read this file.
+from .folder import TableFolder as TableFolder
+from .folder import TablePart as TablePart
+from .leakage import Leak as Leak
+from .leakage import find_leaks as find_leaks
+from .open_folder import folder_from_survey as folder_from_survey
+from .open_folder import open_folder as open_folder
+from .open_folder import survey_to_json as survey_to_json
+from .profiles import ColumnProfile as ColumnProfile
+from .profiles import Histogram as Histogram
+from .profiles import Level as Level
+from .profiles import TableProfile as TableProfile
+from .read import convert_table as convert_table
+from .read import read_table as read_table
+from .reading.report import Dialect as Dialect
+from .reading.report import Finding as Finding
+from .reading.report import Reading as Reading
+from .reading.report import ReadLimits as ReadLimits
+from .reading.report import RejectedLine as RejectedLine
+from .reading.report import Severity as Severity
+from .reading.values import ColumnType as ColumnType
+from .roles import ANY_VALUE as ANY_VALUE
+from .roles import Role as Role
+from .table import Table as Table

@@ -1,0 +1,281 @@
+"""From bytes to text: which encoding a file uses, and a clean UTF-8 stream of it."""
+
+from __future__ import annotations
+
+import codecs
+import tempfile
+from dataclasses import dataclass, replace
+from typing import IO
+
+import numpy as np
+
+from spu_core.errors import TableError
+from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.sources import CHUNK, Upload, text_of
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAMPLE = 1 << 16
+# Signs that text seldom holds: control characters other than tab, line and form feed, carriage return, Ctrl-Z and
+# those that separate cells.
+_CONTROL = bytes(set(range(32)) - {0, 1, 9, 10, 12, 13, 26, 28, 29, 30, 31})
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """A seekable stream of UTF-8 without NUL bytes, at its start, and what had to be done to get it."""
+
+    stream: IO[bytes]
+    start: int
+    size: int
+    encoding: str
+    findings: tuple[Finding, ...] = ()
+
+
+def open_text(upload: Upload, encoding: str | None) -> TextSource:
+    """The upload as UTF-8; an encoding that is not given is detected."""
+    upload.stream.seek(0)
+    head = upload.stream.read(_SAMPLE)
+    encoding = encoding or _marked_encoding(head) or _wide_encoding(head)
+    if encoding and encoding.startswith(("utf-16", "utf-32")):
+        return _transcode(upload, encoding, nul_bytes=0)
+    survey = _survey(upload)
+    encoding = encoding or _narrow_encoding(upload, survey)
+    _refuse_binary(head, upload.name)
+    if encoding in ("utf-8", "utf-8-sig") and not survey.nul_bytes and survey.is_utf8:
+        start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+        return TextSource(upload.stream, start, upload.size, encoding, survey.findings)
+    source = _transcode(upload, encoding, survey.nul_bytes)
+    return replace(source, findings=(*source.findings, *survey.findings))
+
+
+def detect_legacy_encoding(sample: bytes) -> str:
+    """The likeliest of the older encodings for text that is not Unicode."""
+    from charset_normalizer import from_bytes
+
+    # Western European text is what analysts' tools write when they do not write UTF-8, so other
+    # alphabets must be plainly seen before they are believed.
+    best = from_bytes(sample, cp_isolation=["cp1252", *_ALPHABETS], threshold=0.2).best()
+    name = best.encoding if best else "cp1252"
+    if name in _ALPHABETS and _is_mostly_high(sample):
+        return name
+    return "cp1252" if _decodes(sample, "cp1252") else "latin-1"
+
+
+# Alphabets other than Latin: their texts are mostly high bytes, and a few such bytes prove nothing.
+_ALPHABETS = ("cp1251", "cp1253", "cp1255", "cp1256", "shift_jis", "gb18030", "big5", "euc_kr")
+_LEAST_HIGH_SHARE = 0.3
+_FEWEST_HIGH_BYTES = 10
+
+
+def _marked_encoding(head: bytes) -> str | None:
+    return next((name for mark, name in _BOMS if head.startswith(mark)), None)
+
+
+def _wide_encoding(head: bytes) -> str | None:
+    """UTF-16 without a mark shows as a NUL in every second byte."""
+    if (len(head) >= 8 and len(head) % 2 == 0) or len(head) == _SAMPLE:
+        even, odd = head[0::2].count(0) / (len(head) / 2), head[1::2].count(0) / (len(head) / 2)
+        if odd > 0.4 and even < 0.1:
+            return "utf-16-le"
+        if even > 0.4 and odd < 0.1:
+            return "utf-16-be"
+    return None
+
+
+def _narrow_encoding(upload: Upload, survey: _Survey) -> str:
+    """UTF-8 proves itself; the rest is a judgement."""
+    if survey.is_utf8 or _is_mostly_utf8(upload.stream):
+        return "utf-8"
+    return detect_legacy_encoding(_high_sample(upload.stream))
+
+
+@dataclass(frozen=True)
+class _Survey:
+    nul_bytes: int
+    is_utf8: bool
+    findings: tuple[Finding, ...] = ()
+
+
+def _survey(upload: Upload) -> _Survey:
+    """What one pass over all bytes shows."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    nul_bytes, is_utf8 = 0, True
+    controls = _ControlCharacters()
+    upload.stream.seek(0)
+    while piece := upload.stream.read(CHUNK):
+        controls.look_at(piece)
+        nul_bytes += piece.count(0) if 0 in piece else 0
+        is_utf8 = is_utf8 and _continues(decoder, piece)
+    upload.stream.seek(0)
+    if nul_bytes == upload.size:
+        raise TableError(f"{upload.name!r} holds only NUL bytes: nothing was saved. Restore it from a copy.")
+    return _Survey(nul_bytes, is_utf8 and not decoder.getstate()[0], controls.findings())
+
+
+class _ControlCharacters:
+    """Counts control characters in pieces of a file, with the lines in which they stand.
+
+    >>> controls = _ControlCharacters()
+    >>> controls.look_at(b"a,b\\n1,2\\n3,\\x1b[1m\\n")
+    >>> controls.findings()[0].lines
+    (3,)
+    """
+
+    def __init__(self) -> None:
+        self.count, self.first, self._line = 0, 0, 1
+        self.lines: list[int] = []
+
+    def look_at(self, piece: bytes) -> None:
+        """Take the next piece."""
+        signs = np.frombuffer(piece, dtype=np.uint8)
+        ends = int(np.count_nonzero(signs == 10))
+        # Most files hold no sign below the blank but line feeds.
+        if int(np.count_nonzero(signs < 32)) > ends and (found := len(piece) - len(piece.translate(None, _CONTROL))):
+            lines = enumerate(piece.split(b"\n"), start=self._line)
+            odd = [(number, line) for number, line in lines if _has_control(line)]
+            self.count += found
+            self.first = self.first or next(sign for sign in odd[0][1] if sign in _CONTROL)
+            self.lines += [number for number, _ in odd[: 20 - len(self.lines)]]
+        self._line += ends
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What to say about them."""
+        if not self.count:
+            return ()
+        many = "A control character" if self.count == 1 else f"{self.count:,} control characters"
+        verb = "stands" if self.count == 1 else "stand"
+        text = f"{many} (0x{self.first:02X}) {verb} in line {self.lines[0]}{', …' if len(self.lines) > 1 else ''}."
+        advice = (
+            "Cells were kept as they are; remove such characters from the file if nobody put them there on purpose."
+        )
+        return (Finding("control_characters", Severity.WARNING, text, advice, lines=tuple(self.lines)),)
+
+
+def _has_control(line: bytes) -> bool:
+    return len(line.translate(None, _CONTROL)) < len(line)
+
+
+def _continues(decoder: codecs.IncrementalDecoder, piece: bytes) -> bool:
+    try:
+        # ASCII pieces need no decoding, unless a character was cut at the border.
+        if not piece.isascii() or decoder.getstate()[0]:
+            decoder.decode(piece)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_mostly_utf8(stream: IO[bytes]) -> bool:
+    """Some bytes are wrong, but far more letters are right: UTF-8 with damage rather than another encoding."""
+    sample = _high_sample(stream)
+    text = sample.decode("utf-8", errors="replace")
+    wrong = text.count("\ufffd")
+    right = sum(character > "\x7f" for character in text) - wrong
+    return right >= 4 * wrong
+
+
+def _high_sample(stream: IO[bytes]) -> bytes:
+    """Up to 64 KB of the lines that hold bytes beyond ASCII: only they tell encodings apart."""
+    stream.seek(0)
+    lines: list[bytes] = []
+    size = 0
+    for line in stream:
+        if not line.isascii():
+            lines.append(line[:_SAMPLE])
+            size += len(lines[-1])
+            if size >= _SAMPLE:
+                break
+    stream.seek(0)
+    return b"".join(lines)
+
+
+def _is_mostly_high(sample: bytes) -> bool:
+    letters = [byte for byte in sample if byte > 127 or chr(byte).isalpha()]
+    high = sum(byte > 127 for byte in letters)
+    return high >= _FEWEST_HIGH_BYTES and high >= _LEAST_HIGH_SHARE * len(letters)
+
+
+def _decodes(sample: bytes, encoding: str) -> bool:
+    try:
+        sample.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _refuse_binary(head: bytes, name: str) -> None:
+    text = head.rstrip(b"\x00")
+    # NUL padding is found after a power cut; NULs between other control characters are a program's data.
+    if not text or _is_full_of_controls(text) or text.count(0) > 0.5 * len(text):
+        raise TableError(f"{name!r} holds binary data, not text; give CSV, parquet or .xlsx.")
+
+
+def _is_full_of_controls(text: bytes) -> bool:
+    """Whether control characters stand in many lines; a few in one line are a slip, which is named.
+
+    >>> _is_full_of_controls(b"a,b\\n1,\\x1b\\n2,3\\n"), _is_full_of_controls(b"\\x02\\x03\\n\\x04\\n")
+    (False, True)
+    """
+    if len(text.translate(None, _CONTROL)) >= 0.98 * len(text):
+        return False
+    lines = [line for line in text.splitlines() if line]
+    return sum(map(_has_control, lines)) > (len(lines) > 1) + 0.1 * len(lines)
+
+
+def _transcode(upload: Upload, encoding: str, nul_bytes: int) -> TextSource:
+    upload.stream.seek(0)
+    decoder = text_of(upload.stream, encoding)
+    target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on in the result
+    damaged, line = 0, 1
+    shown: list[int] = []
+    controls = _ControlCharacters()
+    while text := decoder.read(CHUNK):
+        if "\ufffd" in text:
+            damaged += text.count("\ufffd")
+            shown += _lines_with("\ufffd", text, line) if len(shown) < 20 else []
+        line += text.count("\n")
+        written = text.replace("\x00", "").encode("utf-8", errors="replace")
+        controls.look_at(written)
+        target.write(written)
+    size = target.tell()
+    target.seek(0)
+    found = controls.findings() if encoding.startswith(("utf-16", "utf-32")) else ()
+    findings = [*_damage_finding(damaged, encoding, shown), *_nul_finding(nul_bytes), *found]
+    return TextSource(target, 0, size, encoding, tuple(findings))
+
+
+def _lines_with(mark: str, text: str, first: int) -> list[int]:
+    return [first + number for number, line in enumerate(text.split("\n")) if mark in line][:20]
+
+
+def _damage_finding(damaged: int, encoding: str, lines: list[int]) -> list[Finding]:
+    if not damaged:
+        return []
+    return [
+        Finding(
+            "undecodable_bytes",
+            Severity.WARNING,
+            f"{damaged:,} characters are not valid {encoding} and are shown as \ufffd.",
+            "Check the lines named here, or set another encoding.",
+            lines=tuple(lines[:20]),
+        )
+    ]
+
+
+def _nul_finding(nul_bytes: int) -> list[Finding]:
+    if not nul_bytes:
+        return []
+    return [
+        Finding(
+            "nul_bytes",
+            Severity.WARNING,
+            f"The file holds {nul_bytes:,} NUL bytes, as after a power cut or a broken copy; they were left out.",
+            "Rows may be missing where they stood: compare with the original.",
+        )
+    ]

@@ -1,0 +1,464 @@
+"""Any file to typed columns: its content decides how it is read, and nothing is misread in silence.
+
+Text (CSV and its kin) goes to `text_tables.py`. The sheet of an Excel workbook (.xlsx) is written as CSV and then read
+like any other text. Parquet brings its own types. What is packed with gzip is unpacked first.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import itertools
+import re
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
+from xml.etree.ElementTree import ParseError
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spu_core.errors import TableError, nearest_hint
+from spu_core.tables.reading.blocks import longest_cell
+from spu_core.tables.reading.columns import Scratch
+from spu_core.tables.reading.encoding import open_text
+from spu_core.tables.reading.layout import unique_names
+from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, Severity
+from spu_core.tables.reading.sources import Upload, as_upload, counting_bytes, expand_gzip, open_upload
+from spu_core.tables.reading.text_tables import read_text_table
+from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written, empty_findings
+from spu_core.tables.reading.values import ColumnType, guess_type
+
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, ParseError, KeyError, ValueError, IndexError, TypeError, AttributeError, OSError,
+    EOFError, NotImplementedError, RuntimeError, OverflowError, AssertionError,
+)  # fmt: skip
+# What Excel itself allows; a number beyond it makes a reader count through a gap.
+MOST_ROWS = 1_048_576
+# Rows times columns, empty cells included: a sheet is written out in full, however little of it is filled.
+MOST_CELLS = 30_000_000
+MOST_MEMBERS = 10_000
+_CHUNK = 1 << 20
+_ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([^"']*)["']""")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What the caller asked for: `types` by column, or every cell as text."""
+
+    dialect: Dialect = field(default_factory=Dialect)
+    limits: ReadLimits = field(default_factory=ReadLimits)
+    types: Mapping[str, ColumnType] = field(default_factory=dict)
+    scratch: Scratch | None = None
+    as_text: bool = False
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """The columns of a file with their types, how it was read, what was noticed, and how its cells were written."""
+
+    frame: pd.DataFrame
+    types: Mapping[str, ColumnType]
+    reading: Reading
+    findings: tuple[Finding, ...]
+    written: Mapping[str, Written] = field(default_factory=dict)
+
+
+def read_file(
+    source: Any, options: ReadOptions, name: str | None = None, on_bytes: Callable[[int], None] | None = None
+) -> FileContent:
+    """The columns of a path, bytes or a file object.
+
+    >>> content = read_file(b"name;amount\\nAnn;1,5\\nBob;2,5\\n", ReadOptions(), name="sales")
+    >>> content.frame["amount"].tolist(), content.types["amount"].value
+    ([1.5, 2.5], 'number')
+    """
+    upload = open_upload(source, name, options.limits)
+    if on_bytes is not None:
+        upload = replace(upload, stream=counting_bytes(upload.stream, on_bytes))
+    try:
+        return _read_upload(upload, options)
+    finally:
+        upload.stream.close()
+
+
+def _read_upload(upload: Upload, options: ReadOptions) -> FileContent:
+    if upload.kind != "gzip":
+        return _READERS[upload.kind](upload, options)
+    inner = expand_gzip(upload, options.limits)
+    with inner.stream:
+        content = _READERS[inner.kind](inner, options)
+    return replace(content, reading=replace(content.reading, compression="gzip", size=upload.size))
+
+
+def _read_text(upload: Upload, options: ReadOptions) -> FileContent:
+    source = open_text(upload, options.dialect.encoding)
+    text = read_text_table(
+        source, upload.name, options.dialect, options.limits, options.types, options.scratch, as_text=options.as_text
+    )
+    reading = Reading(
+        source=upload.name,
+        format="text",
+        dialect=text.dialect,
+        rows=len(text.frame),
+        rejected_rows=text.rejected_rows,
+        rejected=text.rejected,
+        empty_lines=text.empty_lines,
+        header_line=text.layout.header.first_line if text.layout.header else None,
+        preamble=text.layout.preamble,
+        size=upload.size,
+    )
+    return FileContent(text.frame, text.types, reading, text.findings, text.written)
+
+
+def _read_excel(upload: Upload, options: ReadOptions) -> FileContent:
+    page = sheet_as_text(upload.stream, upload.name, options.dialect.sheet, options.limits)
+    # Cells come apart by the workbook itself, so nothing of the text's dialect is left to guess.
+    known = Dialect(encoding="utf-8", separator=",", quote='"', decimal=".", thousands="")
+    with page.stream:
+        inner = as_upload(page.stream, upload.name, replace(options.limits, bytes=options.limits.expanded_bytes))
+        content = _read_text(replace(inner, kind="text"), replace(options, dialect=options.dialect.over(known)))
+    dialect = Dialect(header=content.reading.dialect.header, sheet=page.sheet, missing=options.dialect.missing)
+    reading = replace(content.reading, format="excel", dialect=dialect, size=upload.size)
+    return replace(content, reading=reading, findings=(*page.findings, *content.findings))
+
+
+def _read_parquet(upload: Upload, options: ReadOptions) -> FileContent:
+    frame, types, findings = read_parquet(upload.stream, upload.name, options.limits)
+    frame = frame[[name for name in frame.columns if not name.startswith(TEXT_COLUMN)]]
+    types = {name: types[name] for name in frame.columns}
+    findings = tuple(each for each in findings if not (each.column or "").startswith(TEXT_COLUMN))
+    if options.as_text:
+        frame = frame.astype("str").fillna("")
+        types = dict.fromkeys(types, ColumnType.TEXT)
+    reading = Reading(source=upload.name, format="parquet", dialect=Dialect(), rows=len(frame), size=upload.size)
+    return FileContent(frame, {**types, **options.types}, reading, findings)
+
+
+_READERS = {"text": _read_text, "parquet": _read_parquet, "zip": _read_excel}
+
+
+@dataclass(frozen=True)
+class SheetText:
+    """One sheet as CSV in UTF-8, with the names of all sheets."""
+
+    stream: IO[bytes]
+    sheet: str
+    findings: tuple[Finding, ...]
+
+
+def sheet_as_text(stream: IO[bytes], name: str, sheet: str | None, limits: ReadLimits) -> SheetText:
+    """The asked sheet, or the first visible one that has cells."""
+    _check_archive(stream, name, limits)
+    try:
+        return _read_workbook(stream, name, sheet, limits)
+    except TableError:
+        raise
+    except _DAMAGE as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
+        raise TableError(f"{name!r} is a damaged Excel file: {reason}.") from error
+
+
+def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:
+    """Refuse what is no workbook, what unpacks too large, and XML that defines entities, before any of it is parsed."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            members = archive.infolist()
+            if "xl/workbook.xml" not in archive.namelist():
+                shown = ", ".join(repr(member.filename) for member in members[:3])
+                raise TableError(
+                    f"{name!r} is a zip archive ({shown}), not a table; unpack it and give one of its files."
+                )
+            if len(members) > MOST_MEMBERS:
+                raise TableError(f"{name!r} holds {len(members):,} parts; a workbook has a few dozen. It is refused.")
+            size = sum(member.file_size for member in members)
+            if size > limits.sheet_bytes:
+                raise TableError(
+                    f"{name!r} unpacks to {size:,} bytes of Excel XML; the limit is {limits.sheet_bytes:,}. Use CSV."
+                )
+            for member in members:
+                _refuse_entities(archive, member, name)
+    except (zipfile.BadZipFile, zlib.error, OSError, NotImplementedError, RuntimeError, EOFError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{name!r} is a damaged zip or Excel file: {error}.") from error
+
+
+def _refuse_entities(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> None:
+    """Look for entities in the whole of a member: a comment of any length may stand before them."""
+    # A picture in SVG may have a document type; entities it needs not.
+    marks = (b"<!ENTITY",) if member.filename.startswith("xl/media/") else (b"<!ENTITY", b"<!DOCTYPE")
+    with archive.open(member) as part:
+        piece = part.read(_CHUNK)
+        declared = _ENCODING.search(piece[:1000])
+        if piece.startswith((b"\xff\xfe", b"\xfe\xff", b"<\x00", b"\x00<", b"\x00\x00")) or (
+            declared and declared[1].lower() not in (b"utf-8", b"utf8", b"us-ascii", b"ascii")
+        ):
+            raise TableError(f"{name!r} holds XML that is not UTF-8, which no Excel program writes; it is refused.")
+        while piece:
+            if any(mark in piece for mark in marks):
+                raise TableError(f"{name!r} defines XML entities, which no Excel program writes; it is refused.")
+            rest = part.read(_CHUNK)
+            piece = piece[-16:] + rest if rest else b""
+
+
+def _read_workbook(stream: IO[bytes], name: str, sheet: str | None, limits: ReadLimits) -> SheetText:
+    from openpyxl import load_workbook
+
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        book = load_workbook(stream, read_only=True, data_only=True, keep_links=False)
+    sheets = [page for page in book.worksheets if sheet is not None or page.sheet_state == "visible"]
+    titles = [page.title for page in sheets]
+    if sheet is not None and sheet not in titles:
+        raise TableError(f"{name!r} has no sheet {sheet!r}. {nearest_hint(sheet, titles)}")
+    for page in sheets:
+        text = _write_csv(page, name, limits, size) if sheet in (None, page.title) else None
+        if text is not None:
+            others = [title for title in titles if title != page.title]
+            return SheetText(text, page.title, tuple(_several(page.title, others)) if sheet is None else ())
+    raise TableError(f"{name!r} has no sheet with cells.")
+
+
+def _write_csv(page: Any, name: str, limits: ReadLimits, size: int) -> IO[bytes] | None:
+    target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on to the text reader
+    text = io.TextIOWrapper(target, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text)
+    filled = written = 0
+    largest = min(limits.expanded_bytes, max(limits.expansion_free, limits.expansion * size))
+    for cells in _rows(page, name, limits):
+        filled += bool(cells)
+        written += len(cells)
+        _check_sheet_cells(written, name)
+        writer.writerow(cells)
+        if target.tell() > largest:
+            raise TableError(f"{name!r} unpacks to more than {largest:,} bytes, which is the limit for its size.")
+    text.detach()
+    return target if filled else None
+
+
+def _rows(page: Any, name: str, limits: ReadLimits) -> Iterator[list[str]]:
+    """Rows as text, filled up to the widest of the first thousand: Excel does not store empty cells at a row's end."""
+    rows = _unpadded_rows(page, name, limits)
+    ahead = list(itertools.islice(rows, 1_000))
+    width = max(map(len, ahead), default=0)
+    started = False
+    for cells in itertools.chain(ahead, rows):
+        # A title alone in its row, above the table, stays alone.
+        started = started or len(cells) > 1
+        yield cells + [""] * (width - len(cells)) if started and cells else cells
+
+
+def _unpadded_rows(page: Any, name: str, limits: ReadLimits) -> Iterator[list[str]]:
+    # What a sheet says about its own size may be a lie.
+    page.reset_dimensions()
+    most, passed = min(limits.rows, MOST_ROWS), 0
+    for number, values in enumerate(page.iter_rows(values_only=True), start=1):
+        passed += len(values)
+        if number > most:
+            raise TableError(f"{name!r} has more than {most:,} rows, which is the limit.")
+        _check_sheet_cells(passed, name)
+        cells = _trimmed([_as_text(value) for value in values])
+        if len(cells) > limits.columns:
+            raise TableError(f"{name!r} has {len(cells):,} columns; the limit is {limits.columns:,}.")
+        yield cells
+
+
+def _check_sheet_cells(count: int, name: str) -> None:
+    if count > MOST_CELLS:
+        raise TableError(
+            f"{name!r} has more than {MOST_CELLS:,} cells, empty ones included, which is the limit; use CSV."
+        )
+
+
+def _trimmed(cells: list[str]) -> list[str]:
+    while cells and cells[-1] == "":
+        cells.pop()
+    return cells
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, datetime.datetime):
+        return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(sep=" ")
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+    return str(value)
+
+
+def _several(used: str, others: list[str]) -> list[Finding]:
+    if not others:
+        return []
+    shown = ", ".join(map(repr, others[:5]))
+    text = f"The workbook has {len(others) + 1} sheets; {used!r} was read, not {shown}."
+    return [Finding("several_sheets", Severity.WARNING, text, "Name the sheet to read another one.")]
+
+
+# How many times its size a file may take when its values are spread out, beyond what is always allowed. Runs of one
+# value cost nothing in parquet, so that a table of many zeros grows more than any text does.
+EXPANSION = 1_000
+EXPANSION_FREE = 256 * 1024**2
+
+
+def read_parquet(
+    stream: IO[bytes], name: str, limits: ReadLimits
+) -> tuple[pd.DataFrame, dict[str, ColumnType], tuple[Finding, ...]]:
+    """The frame, its column types and findings; damaged or hostile files get a sentence."""
+    try:
+        file = pq.ParquetFile(pa.PythonFile(stream, mode="r"), read_dictionary=_text_columns(stream))
+        size = stream.seek(0, io.SEEK_END)
+        _check_sizes(file, name, limits, size)
+        left_out = [item for item in file.schema_arrow if _is_left_out(item.type)]
+        frame, types, findings = _typed(_read_batches(file, name, limits, left_out), name, limits)
+        _check_texts(frame, name, limits, size)
+    except MemoryError:
+        raise  # pyarrow's own is also an ArrowException, but the file is not damaged
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{name!r} is a damaged parquet file: {_first_line(error)}.") from error
+    return frame, types, (*(_left_out(item.name, item.type) for item in left_out), *findings)
+
+
+def _check_texts(frame: pd.DataFrame, name: str, limits: ReadLimits, packed: int) -> None:
+    """Texts may grow as much as they may in any packed file; each level of a category counts once."""
+    texts = frame.select_dtypes(exclude=["number", "bool", "boolean", "datetime", "datetimetz"])
+    grown = int(texts.memory_usage(index=False, deep=True).sum())
+    if grown > limits.expansion_free and grown > limits.expansion * packed:
+        raise TableError(
+            f"{name!r} has texts that grow more than {limits.expansion}-fold when read ({packed:,} bytes became "
+            f"{grown:,}); it was stopped as a decompression bomb."
+        )
+
+
+def schema_metadata(stream: IO[bytes], name: str) -> dict[bytes, bytes]:
+    """The key-value texts that were stored with the schema."""
+    try:
+        return pq.read_schema(pa.PythonFile(stream, mode="r")).metadata or {}
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{name!r} is a damaged parquet file: {_first_line(error)}.") from error
+
+
+def _text_columns(stream: IO[bytes]) -> list[str]:
+    """Text is read as levels: a long text that is repeated a million times is then held once."""
+    schema = pq.read_schema(pa.PythonFile(stream, mode="r"))
+    stream.seek(0)
+    return [item.name for item in schema if pa.types.is_string(item.type) or pa.types.is_large_string(item.type)]
+
+
+def _check_sizes(file: pq.ParquetFile, name: str, limits: ReadLimits, packed: int) -> None:
+    facts = file.metadata
+    groups = range(facts.num_row_groups)
+    size = sum(max(facts.row_group(at).total_byte_size, 0) for at in groups)
+    # What the footer says of its bytes leaves out what is repeated; eight bytes for each value is what they take here.
+    spread = 8 * facts.num_rows * len(file.schema_arrow)
+    if spread > EXPANSION_FREE and spread > EXPANSION * packed:
+        raise TableError(
+            f"{name!r} grows more than {EXPANSION:,}-fold when read ({packed:,} bytes become {spread:,}); it was "
+            "stopped as a decompression bomb. Leave out columns that hold one value only."
+        )
+    for found, limit, what in (
+        (facts.num_rows, limits.rows, "rows"),
+        (facts.num_columns, limits.columns, "columns"),
+        (size, limits.expanded_bytes, "unpacked bytes"),
+    ):
+        if found > limit:
+            raise TableError(f"{name!r} has {found:,} {what}; the limit is {limit:,}. Split it, or raise the limit.")
+    if facts.num_rows == 0:
+        raise TableError(f"{name!r} has no rows.")
+
+
+def _read_batches(file: pq.ParquetFile, name: str, limits: ReadLimits, left_out: list[pa.Field]) -> pa.Table:
+    names = {item.name for item in left_out}
+    kept = [item.name for item in file.schema_arrow if item.name not in names]
+    if not kept:
+        raise TableError(f"{name!r} has no column of numbers, dates or text.")
+    batches, size = [], 0
+    # Lists are not even unpacked: a single batch of them can be of any size.
+    for batch in file.iter_batches(batch_size=65_536, use_threads=False, columns=kept if names else None):
+        size += batch.nbytes
+        if size > limits.expanded_bytes:
+            raise TableError(
+                f"{name!r} unpacks to more than {limits.expanded_bytes:,} bytes, which is the limit; it was stopped."
+            )
+        _check_column_cells(batch, name, limits)
+        batches.append(batch)
+    return pa.Table.from_batches(batches)
+
+
+def _check_column_cells(batch: pa.RecordBatch, name: str, limits: ReadLimits) -> None:
+    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
+        longest = longest_cell(cells)
+        if longest > limits.cell_bytes:
+            raise TableError(
+                f"{name!r} has a cell of {longest:,} bytes in column {column!r}; the limit is {limits.cell_bytes:,}. "
+                "Shorten it, or raise the limit 'cell_bytes'."
+            )
+
+
+def _typed(
+    whole: pa.Table, name: str, limits: ReadLimits
+) -> tuple[pd.DataFrame, dict[str, ColumnType], tuple[Finding, ...]]:
+    names, findings = unique_names([str(column) for column in whole.column_names])
+    columns: dict[str, pd.Series] = {}
+    for column, values in zip(names, whole.columns, strict=True):
+        columns[column] = _to_pandas(values, column)
+    types = {column: guess_type(values, limits.levels) for column, values in columns.items()}
+    for column, values in columns.items():
+        columns[column] = _in_form(values, types[column])
+        findings += empty_findings(column, columns[column])
+    return pd.DataFrame(columns, copy=False), types, tuple(findings)
+
+
+def _to_pandas(values: pa.ChunkedArray, name: str) -> pd.Series:
+    kind = values.type
+    if pa.types.is_dictionary(kind) and not pa.types.is_string(kind.value_type):
+        values = values.cast(kind.value_type)
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64())
+    if pa.types.is_time(values.type) or pa.types.is_duration(values.type) or pa.types.is_large_string(values.type):
+        values = values.cast(pa.string())
+    if pa.types.is_date(values.type):
+        values = values.cast(pa.timestamp("s"))
+    if pa.types.is_boolean(values.type) and values.null_count:
+        return pd.Series(values.to_pandas(), dtype="boolean", name=name)
+    return values.to_pandas().rename(name)
+
+
+def _in_form(values: pd.Series, kind: ColumnType) -> pd.Series:
+    """Levels in the order of the alphabet for categories, strings for other texts: the form of every reader."""
+    if kind is ColumnType.CATEGORY:
+        levels = values if isinstance(values.dtype, pd.CategoricalDtype) else values.astype("category")
+        used = levels.cat.remove_unused_categories()
+        return used.cat.reorder_categories(sorted(used.cat.categories)).cat.as_unordered()
+    if kind in (ColumnType.TEXT, ColumnType.IDENTIFIER) and not pd.api.types.is_numeric_dtype(values.dtype):
+        return values.astype("str")
+    return values
+
+
+def _left_out(column: str, kind: pa.DataType) -> Finding:
+    text = f"Column {column!r} holds {kind}, not one value per row; it was left out."
+    return Finding("nested_column", Severity.WARNING, text, "Flatten it before writing the file.", column)
+
+
+def _is_left_out(kind: pa.DataType) -> bool:
+    """Whether it holds lists or bytes, and not one value per row."""
+    if pa.types.is_nested(kind):
+        return True
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_binary(inner) or pa.types.is_large_binary(inner) or pa.types.is_fixed_size_binary(inner)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200].rstrip(".")
