@@ -53,6 +53,7 @@ def test_no_bomb_takes_the_server(browser, tmp_path):
                     largest = max(largest, process.memory_info().rss)
             told[name] = f"{job.status}: {job.error or job.result}"
             assert "unexpected error" not in job.error, (name, job.error)
+            assert "without a message" not in job.error, (name, job.error)
             size = (largest - before) / 1e6
             print(f"{name:38} {time.monotonic() - begun:6.1f} s  +{size:.0f} MB  {told[name][:150]}", flush=True)
             (tmp_path / name).unlink()

@@ -6,6 +6,7 @@ which starts the worker (`worker`) that does the job, and ends it at its limits 
 
 from __future__ import annotations
 
+import gc
 import os
 import traceback
 from contextlib import suppress
@@ -22,6 +23,8 @@ from spu_core.workspace.records import new_id
 # A supervisor ends its processes within about a second; after this time we end them from here.
 CANCEL_SECONDS = 1.4
 USE_LESS_MEMORY = "use fewer rows or columns, or allow more memory"
+# Freed when a job runs out of memory, so that its message can be stored.
+MEMORY_RESERVE = 32 << 20
 
 
 def start_worker(workspace: Workspace, job: Job) -> JobRecord:
@@ -104,6 +107,7 @@ def wait_for(workspace: Workspace, token: str, seconds: float) -> JobRecord:
 def perform(workspace: Workspace, attempt: Attempt) -> None:
     """Run the function of a job and store how it ended. An error is stored, then raised again."""
     job = workspace.jobs.get(attempt.job)
+    reserve = bytearray(MEMORY_RESERVE)
     try:
         result = job_function(job.kind)(JobContext(workspace, job, attempt))
         workspace.jobs.finish(attempt, result)
@@ -111,6 +115,7 @@ def perform(workspace: Workspace, attempt: Attempt) -> None:
         workspace.jobs.end(attempt, JobStatus.CANCELLED, "Cancelled.")
     except BaseException as error:
         if isinstance(error, MemoryError):
+            reserve.clear()
             _drop_locals(error)
         with suppress(OSError, MemoryError):  # the message must be stored even on a full disk
             _log(workspace.jobs.log_path(job.id), error)
@@ -138,6 +143,7 @@ def _drop_locals(error: BaseException | None) -> None:
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
+    gc.collect()
 
 
 def _log(path: Path, error: BaseException) -> None:
