@@ -12,7 +12,7 @@ import pandas as pd
 from spu_core.errors import TableError, nearest_hint
 
 PASSED, FAILED, ADMITTED = 0, 1, 2
-OUTCOME_WORDS = {
+OUTCOME_CODES = {
     "pass": PASSED,
     "passed": PASSED,
     "fail": FAILED,
@@ -99,11 +99,11 @@ def _outcomes(words: pd.Series) -> np.ndarray:
     kinds: list[int] = []
     for level in levels:
         word = str(level).strip().lower()
-        if word not in OUTCOME_WORDS:
+        if word not in OUTCOME_CODES:
             row = int(np.flatnonzero(codes == len(kinds))[0])
-            known = ", ".join(map(repr, OUTCOME_WORDS))
+            known = ", ".join(map(repr, OUTCOME_CODES))
             raise TableError(f"Row {row} of checks has the outcome {level!r}, which is none of {known}.")
-        kinds.append(OUTCOME_WORDS[word])
+        kinds.append(OUTCOME_CODES[word])
     return np.array(kinds)[codes]
 
 

@@ -121,7 +121,7 @@ class PreviewBase:
         """Where the draft fires, and its belief, from columns that are converted once."""
         unknown = [name for name in draft.columns if name not in self.columns.kinds]
         if unknown:
-            raise SoftLabelError(f"Rule {draft.name!r} reads column {unknown[0]!r}, which the data does not have.")
+            raise SoftLabelError(f"Rule {draft.name!r} uses column {unknown[0]!r}, which is not in the data.")
         refuse_errors(check_kinds(draft, self.columns.kinds))
         fired = np.empty(self.state.size, dtype=bool)
         return fired, apply_rule(draft, freeze_rule(draft, self.columns), self.columns, fired)

@@ -53,11 +53,6 @@ class SoftLabelAudit:
     bin_labeled: np.ndarray
     findings: tuple[Finding, ...]
 
-    @property
-    def prior_ratio(self) -> float:
-        """E[S] over the prior; NaN where none was given, or a range of it."""
-        return self.mean / self.prior if isinstance(self.prior, float) else float("nan")
-
 
 def audit_soft_labels(soft_labels: SoftLabels, *, prior: Prior | None = None, bins: int = BINS) -> SoftLabelAudit:
     """Audit soft labels, beside the class prior where it, or a range of it, is known or assumed.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -304,12 +304,6 @@ class FolderSoftLabels(SoftLabels):
     @property
     def labels_chosen_by_rules(self) -> bool:
         return self.labels_follow_rules
-
-
-def label_parts(folder: TableFolder, fitted: FittedRules) -> Iterator[tuple[TablePart, SoftLabels]]:
-    """The parts of a folder with all columns, each with its soft labels."""
-    for part in folder.parts():
-        yield part, soft_labels_of_part(part, fitted)
 
 
 def soft_labels_of_part(part: TablePart, fitted: FittedRules) -> SoftLabels:

@@ -83,7 +83,7 @@ def test_soft_labels_are_probabilities_for_any_records(records):
         ([2, 3], [1, 0], {"admitted": [1]}, SoftLabelError, "admitted has 1 rows, but checks has 2"),
         ([2, 3], [2, 0], {"failed": [1, 0]}, SoftLabelError, "Row 0 is said to have failed or skipped"),
         ([2, 3], [2, 0], {"floor": 2}, SoftLabelError, r"floor must lie in \[0, 1\], got 2"),
-        ([0], [0], {}, AssumptionError, "No user was ever checked"),
+        ([0], [0], {}, AssumptionError, "No user was checked"),
     ],
 )
 def test_records_that_make_no_sense_get_a_clear_sentence(checks, passes, options, error, message):

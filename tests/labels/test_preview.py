@@ -125,7 +125,7 @@ def test_many_distinct_beliefs_are_rounded_and_stay_close():
 def test_a_draft_that_cannot_be_applied_is_refused_in_words():
     base = preview_base(TABLE, FLAT)
 
-    with pytest.raises(SoftLabelError, match="reads column 'agee', which the data does not have"):
+    with pytest.raises(SoftLabelError, match="uses column 'agee', which is not in the data"):
         base.preview(Rule("typo", 0.5, Compare("agee", ">", 3)))
     with pytest.raises(RuleError, match="they have no order"):
         base.preview(Rule("order", 0.5, Compare("city", ">", "A")))

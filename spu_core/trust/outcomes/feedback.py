@@ -145,7 +145,7 @@ def _with_rule(rules: RuleSet, table: Table, places: HistoryColumns) -> RuleSet:
     """The rules with one that reads checks: A.1 where random checks tell what innocent users do, else A.2."""
     if check_belief(rules, CheckRatio) or check_belief(rules, CheckRecord):
         return rules
-    failed = (places.words[FAILED],)
+    failed = (places.outcome_names[FAILED],)
     ratio = CheckRatio(rule_column=places.rule, outcome_column=places.outcome, random_rule=places.random, failed=failed)
     candidates: tuple[Any, ...] = (ratio, CheckRecord(checks_column=places.count, passes_column=places.passes))
     for belief in candidates:
