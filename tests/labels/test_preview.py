@@ -108,7 +108,7 @@ def test_rows_lift_and_suggestion_are_those_of_the_rule_matrix():
     assert preview.share == line["coverage"]
     limits = (line["lift"], line["lift_low"], line["lift_high"])
     assert (preview.lift, preview.lift_low, preview.lift_high) == limits
-    expected = suggest_belief(matrix.fired[:, 0], TABLE.is_labeled, prior=0.1, said=0.3, rule="draft")
+    expected = suggest_belief(matrix.fired[:, 0], TABLE.is_labeled, prior=0.1, belief=0.3, rule="draft")
     assert preview.suggestion == expected
 
 
