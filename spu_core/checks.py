@@ -1,8 +1,8 @@
-"""Input checks for arrays and numbers: public functions use them, private functions trust their callers.
+"""Input checks for arrays and numbers. Public functions call them; private functions do not check their arguments.
 
-Checks of one kind of value stand with it (for example those of rules in `spu_core.rules`). Every check returns the
-value in the form that the mathematics needs (a float64 or bool array, a float), or raises an error that names the
-argument, the rule it breaks, the value and the row.
+Checks of other objects are in their own packages (for example those of rules in `spu_core.rules`). Every check returns
+the value in the form that calculations need (a float64 or bool array, a float), or raises an error that names the
+argument, the requirement, the value and the row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from spu_core.errors import AssumptionError, ScoreError, SoftLabelError, SpuError
 
-# Beyond this, neighbouring integers become one float64, and different scores would silently tie.
+# Larger integers are not exact in float64, so different scores would become equal.
 LARGEST_EXACT_INTEGER = 2**53
 
 
@@ -28,7 +28,7 @@ def check_soft_label(values: Any, name: str = "soft_label") -> np.ndarray:
     spu_core.errors.SoftLabelError: soft_label must lie in [0, 1], but row 1 holds 1.5.
     """
     soft_label = _numbers(values, name, SoftLabelError)
-    # One comparison pass catches NaN too, since NaN fails every comparison.
+    # This also finds NaN, since every comparison with NaN is false.
     if not (soft_label.min() >= 0.0 and soft_label.max() <= 1.0):
         bad = np.flatnonzero(~((soft_label >= 0.0) & (soft_label <= 1.0)))
         raise SoftLabelError(f"{name} must lie in [0, 1], but {_first_rows(bad, soft_label)}.")
@@ -36,10 +36,10 @@ def check_soft_label(values: Any, name: str = "soft_label") -> np.ndarray:
 
 
 def check_score(values: Any, length: int | None = None, name: str = "score") -> np.ndarray:
-    """Scores as a finite float64 array, of the given length where one is given."""
+    """Scores as a finite float64 array, of length `length` if it is given."""
     score = _numbers(values, name, ScoreError)
     check_length(score, length, name)
-    # NaN and infinity survive a sum of halves; finite scores cannot reach infinity this way.
+    # The minimum and maximum of an array with NaN are NaN, so two values show whether all are finite.
     if not (np.isfinite(score.min()) and np.isfinite(score.max())):
         bad = np.flatnonzero(~np.isfinite(score))
         raise ScoreError(f"{name} must be finite, but {_first_rows(bad, score)}.")
@@ -53,12 +53,12 @@ def check_sample_weight(values: Any, length: int) -> np.ndarray:
         bad = np.flatnonzero(weight < 0.0)
         raise ScoreError(f"sample_weight must not be negative, but {_first_rows(bad, weight)}.")
     if not weight.any():
-        raise ScoreError("sample_weight is zero in every row, so nothing would be counted.")
+        raise ScoreError("sample_weight is zero in every row; at least one row needs a positive weight.")
     return weight
 
 
 def check_flags(values: Any, length: int | None, name: str) -> np.ndarray:
-    """A boolean array; 0 and 1 are accepted, anything else is refused."""
+    """A boolean array. 0 and 1 are accepted; other values raise an error."""
     flags = np.asarray(values)
     _check_one_dimension(flags, name, ScoreError)
     check_length(flags, length, name)
@@ -72,7 +72,7 @@ def check_flags(values: Any, length: int | None, name: str) -> np.ndarray:
 
 
 def check_groups(values: Any, length: int) -> np.ndarray:
-    """Group codes 0 … k−1, one per row; a missing group is refused, since it would join strangers."""
+    """Group codes 0 … k−1, one per row. A missing group is an error: rows without a group do not belong together."""
     import pandas as pd
 
     groups = np.asarray(values)
@@ -85,7 +85,7 @@ def check_groups(values: Any, length: int) -> np.ndarray:
 
 
 def check_length(values: np.ndarray, length: int | None, name: str) -> None:
-    """Every array of one call describes the same rows."""
+    """Raise an error if the array does not have `length` rows."""
     if length is not None and values.shape[0] != length:
         raise ScoreError(
             f"{name} has {values.shape[0]} rows, but soft_label has {length}; both must describe the same rows."
@@ -93,27 +93,25 @@ def check_length(values: np.ndarray, length: int | None, name: str) -> None:
 
 
 def check_countable(soft_label: np.ndarray, weight: np.ndarray | None = None, name: str = "soft_label") -> None:
-    """Both Σs and Σ(1−s) must be positive: rates divide by them."""
-    counted = soft_label if weight is None else soft_label[weight > 0.0]
+    """Raise an error if Σs or Σ(1−s) is 0, because rates divide by both."""
+    counted, rows = (soft_label, "row") if weight is None else (soft_label[weight > 0.0], "row with a positive weight")
     if counted.max() == 0.0:
         raise SoftLabelError(
-            f"{name} is 0 in every row that counts, so there is no positive mass; "
-            "add labelled positives or a rule that fires."
+            f"{name} is 0 in every {rows}, so there are no positives; add confirmed positives or a rule that fires."
         )
     if counted.min() == 1.0:
         raise SoftLabelError(
-            f"{name} is 1 in every row that counts, so there is no negative mass; "
-            "some rows must be believed less than 1."
+            f"{name} is 1 in every {rows}, so there are no negatives; some rows need a soft label below 1."
         )
 
 
 def check_share(value: Any, name: str, error: type[SpuError] = AssumptionError, *, closed: bool = False) -> float:
-    """A number strictly between 0 and 1, or from 0 to 1 where `closed`."""
+    """A number strictly between 0 and 1; with `closed`, 0 and 1 are allowed."""
     number = check_number(value, name, error)
     inside = 0.0 <= number <= 1.0 if closed else 0.0 < number < 1.0
     if not inside:
-        law = "in [0, 1]" if closed else "strictly between 0 and 1"
-        raise error(f"{name} must lie {law}, got {number:g}.")
+        allowed = "in [0, 1]" if closed else "strictly between 0 and 1"
+        raise error(f"{name} must lie {allowed}, got {number:g}.")
     return number
 
 
@@ -132,7 +130,7 @@ def check_choice(value: str, choices: Any, name: str, error: type[SpuError] = Sp
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array, or a copy of it, such that no caller can change it any more.
+    """The array, or a copy of it, that cannot be changed.
 
     >>> mine = np.zeros(2)
     >>> kept = read_only(mine)
@@ -162,14 +160,14 @@ def _numbers(values: Any, name: str, error: type[SpuError]) -> np.ndarray:
 
 
 def _from_pandas(values: Any) -> Any:
-    """Nullable pandas columns become floats with NaN, so that a missing value is named like any other bad one."""
+    """Nullable pandas columns become floats with NaN, so that the checks also find missing values."""
     kind = getattr(values.dtype, "kind", "O")
     return values.to_numpy(dtype=np.float64, na_value=np.nan) if kind in "buif" else values.to_numpy()
 
 
 def _refuse_inexact_integers(array: np.ndarray, name: str, error: type[SpuError]) -> None:
     if int(array.max()) > LARGEST_EXACT_INTEGER or int(array.min()) < -LARGEST_EXACT_INTEGER:
-        raise error(f"{name} holds integers beyond 2**53, which floats cannot tell apart; pass their ranks instead.")
+        raise error(f"{name} holds integers beyond 2**53, which floats cannot represent exactly; pass ranks instead.")
 
 
 def _check_one_dimension(array: np.ndarray, name: str, error: type[SpuError]) -> None:
@@ -181,7 +179,7 @@ def _check_one_dimension(array: np.ndarray, name: str, error: type[SpuError]) ->
 
 
 def _first_rows(rows: np.ndarray, values: np.ndarray) -> str:
-    """Words for the first three bad rows."""
+    """A description of the first three bad rows."""
     named = [f"row {row} holds {values[row]:g}" for row in rows[:3].tolist()]
     more = f" (and {rows.size - 3:,} more)" if rows.size > 3 else ""
     return ", ".join(named) + more

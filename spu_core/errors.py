@@ -1,18 +1,18 @@
-"""The errors of the engine: each names the thing, the law, the value, and the way out.
+"""The errors of the engine. A message names the object, the requirement, the bad value, and what to do.
 
-SpuError (ValueError)        everything the caller can fix
+SpuError (ValueError)        a problem that the caller can fix
 ├── TableError               the file or its columns
 ├── RuleError                a rule cannot be read or applied
 ├── SoftLabelError           soft labels are not probabilities
-├── ScoreError               scores, weights or groups cannot be ranked or counted
-├── AssumptionError          numbers that contradict the theory they are put into
+├── ScoreError               scores, weights or groups are not valid
+├── AssumptionError          numbers that contradict the assumptions of a theorem or an estimate
 ├── TrainingError            a candidate cannot be trained on this table
-├── WorkspaceError           something stored cannot be found, read or written
+├── WorkspaceError           a stored object cannot be found, read or written
 │   ├── NewerCatalogueError  the workspace was written by a newer version
-│   ├── QueueFullError       too many jobs wait already
-│   └── StaleEditError       somebody saved another version meanwhile
-├── EngineError              where the work runs has failed: a lost worker, a silent scheduler
-└── BundleError              an exported model cannot be trusted or read
+│   ├── QueueFullError       too many jobs are waiting
+│   └── StaleEditError       another user has saved a newer version
+├── EngineError              an executor has failed: a lost worker, a scheduler that does not answer
+└── BundleError              an exported model is damaged or cannot be read
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from difflib import get_close_matches
 
 
 class SpuError(ValueError):
-    """Everything the caller can fix; its text is one or two sentences that say how."""
+    """A problem that the caller can fix. The message explains how, in one or two sentences."""
 
 
 class TableError(SpuError):
@@ -36,15 +36,15 @@ class RuleError(SpuError):
 
 
 class SoftLabelError(SpuError):
-    """Soft labels are not probabilities, or not enough to count positives and negatives."""
+    """Soft labels are not probabilities, or they are all 0 or all 1."""
 
 
 class ScoreError(SpuError):
-    """Scores, weights or groups cannot be ranked or counted."""
+    """Scores, weights or groups are not valid."""
 
 
 class AssumptionError(SpuError):
-    """Numbers that contradict the theory they are put into."""
+    """Numbers contradict the assumptions of a theorem or an estimate."""
 
 
 class TrainingError(SpuError):
@@ -52,19 +52,19 @@ class TrainingError(SpuError):
 
 
 class WorkspaceError(SpuError):
-    """Something stored cannot be found, read or written."""
+    """A stored object cannot be found, read or written."""
 
 
 class EngineError(SpuError):
-    """The place where work runs has failed, not the work: a lost worker, a silent scheduler, a busy port."""
+    """An executor has failed, not the job: a lost worker, a scheduler that does not answer, a busy port."""
 
 
 class BundleError(SpuError):
-    """An exported model cannot be trusted or read."""
+    """An exported model is damaged or cannot be read."""
 
 
 def traceback_for_log(problem: BaseException) -> str:
-    """The traceback, indented and without control characters: no text of a user can pass for a line of the log.
+    """The traceback, indented and without control characters, so that user text cannot look like a log line.
 
     >>> print(traceback_for_log(ValueError("a\\n2030-01-01 all is well\\x1b[2J")))
       | ValueError: a
@@ -78,17 +78,17 @@ def _visible(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 
-def words_of_system(problem: OSError) -> str:
-    """Why the system refused, without the paths of this machine that the text of a library may quote.
+def os_error_reason(problem: OSError) -> str:
+    """The reason for an operating-system error, without paths of this machine that a message may contain.
 
-    >>> words_of_system(OSError(2, "Failed to open local file '/srv/secret'"))
+    >>> os_error_reason(OSError(2, "Failed to open local file '/srv/secret'"))
     'No such file or directory'
     """
     return os.strerror(problem.errno) if problem.errno else type(problem).__name__
 
 
 def nearest_hint(wanted: str, available: Iterable[str]) -> str:
-    """A sentence that points from a mistyped name to the likeliest one.
+    """A hint for an unknown name: the most similar name, or the names that are available.
 
     >>> nearest_hint("ages", ["age", "income"])
     "Did you mean 'age'?"

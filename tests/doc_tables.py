@@ -12,7 +12,7 @@ from pathlib import Path
 from spu_core.engines.jobs import JOBS, job_function
 from spu_core.models import METHODS, Method
 from spu_core.rules import OPERATORS
-from spu_core.rules.columns import KIND_WORDS, Kind
+from spu_core.rules.columns import KIND_NAMES, Kind
 from spu_core.rules.combine import COMBINERS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -33,7 +33,7 @@ def operators() -> str:
             (
                 f"`{row.sign}`",
                 row.question or "–",
-                "all" if row.kinds == tuple(Kind) else ", ".join(KIND_WORDS[kind] for kind in row.kinds),
+                "all" if row.kinds == tuple(Kind) else ", ".join(KIND_NAMES[kind] for kind in row.kinds),
                 row.shape.words,
                 row.meaning,
             )
@@ -50,8 +50,8 @@ def combiners() -> str:
             (
                 f"`{row.name}`",
                 row.title,
-                row.words,
-                row.credit_words,
+                row.description,
+                row.credit_description,
                 "never lowers S" + ("" if row.ignores_order else ", after the others")
                 if row.is_monotone
                 else "can lower S",

@@ -20,8 +20,8 @@ GOOD = [0.2, 0.8, 0.5]
         (GOOD, [1, 2, -np.inf], "score must be finite, but row 2 holds -inf."),
         ([0.2, 1.2, -0.5, 7, 9], [1, 2, 3, 4, 5], "but row 1 holds 1.2, row 2 holds -0.5, row 3 holds 7 (and 1 more)."),
         ([0.2, np.nan, 0.1], [1, 2, 3], "soft_label must lie in [0, 1], but row 1 holds nan."),
-        ([0, 0, 0], [1, 2, 3], "soft_label is 0 in every row that counts, so there is no positive mass"),
-        ([1, 1, 1], [1, 2, 3], "soft_label is 1 in every row that counts, so there is no negative mass"),
+        ([0, 0, 0], [1, 2, 3], "soft_label is 0 in every row, so there are no positives"),
+        ([1, 1, 1], [1, 2, 3], "soft_label is 1 in every row, so there are no negatives"),
         ([], [], "soft_label is empty; at least one row is needed."),
         (
             GOOD,
@@ -31,7 +31,7 @@ GOOD = [0.2, 0.8, 0.5]
         (["a", "b", "c"], [1, 2, 3], "soft_label must hold numbers, but its first row is 'a' (str)."),
         (GOOD, pd.Series(["x", "y", "z"]), "score must hold numbers, but its first row is 'x' (str)."),
         (GOOD, pd.Series([1, None, 3], dtype="Int64"), "score must be finite, but row 1 holds nan."),
-        (GOOD, [2**60, 2**60 + 1, 3], "score holds integers beyond 2**53, which floats cannot tell apart"),
+        (GOOD, [2**60, 2**60 + 1, 3], "score holds integers beyond 2**53, which floats cannot represent exactly"),
         (GOOD, [None, 1.0, 2.0], "score must hold numbers, but its first row is None (NoneType)."),
         (0.5, 0.5, "soft_label must be one-dimensional, got shape ()."),
     ],
@@ -47,9 +47,9 @@ def test_bad_rows_are_named(soft_label, score, sentence):
     ("weight", "sentence"),
     [
         ([1, -1, 1], "sample_weight must not be negative, but row 1 holds -1."),
-        ([0, 0, 0], "sample_weight is zero in every row, so nothing would be counted."),
+        ([0, 0, 0], "sample_weight is zero in every row; at least one row needs a positive weight."),
         ([1, 2], "sample_weight has 2 rows, but soft_label has 3"),
-        ([0, 1, 0], "is 1 in every row that counts"),
+        ([0, 1, 0], "is 1 in every row with a positive weight"),
     ],
 )
 def test_bad_weights_are_named(weight, sentence):

@@ -21,7 +21,7 @@ from spu_core.charts.canvas import (
 from spu_core.charts.text_format import decimals, interval, label, listed, percent, plain, signed
 from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.metrics import Interval
-from spu_core.metrics.intervals import p_value_words
+from spu_core.metrics.intervals import p_value_text
 
 if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
     from spu_core.training.pairs import PairedDifference
@@ -142,7 +142,7 @@ def _pair_line(pair: PairedDifference, theme: Theme) -> Line:
     hover = (
         f"<b>{plain(pair.first)} − {plain(pair.second)}</b><br>{signed(found.estimate)} "
         f"({interval(found.low, found.high, signed)})<br>"
-        f"{p_value_words(pair.p_holm)} after Holm's correction: {verdict}"
+        f"{p_value_text(pair.p_holm)} after Holm's correction: {verdict}"
     )
     names = f"{plain(pair.first, PAIR_LABEL)}<br>− {plain(pair.second, PAIR_LABEL)}"
     color = theme.model if is_clear else theme.unsure

@@ -35,7 +35,7 @@ from spu_core.charts.text_format import (
 )
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.charts.what_if_charts import map_color_bar
-from spu_core.metrics.intervals import p_value_words
+from spu_core.metrics.intervals import p_value_text
 
 if TYPE_CHECKING:
     from spu_core.metrics import Interval
@@ -244,7 +244,7 @@ def _hover(cells: pd.DataFrame, columns: list[str]) -> list[list[str]]:
             f"<b>{plain(cell['column'], 40)}</b> {plain(cell['part'], 40)}<br>{count(cell['found'])} confirmed, "
             f"{compact(cell['expected'])} expected: {times(cell['ratio'])} "
             f"({interval(cell['low'], cell['high'], times)})<br>"
-            f"{p_value_words(cell['holm'])} after looking at all cells"
+            f"{p_value_text(cell['holm'])} after looking at all cells"
         )
     return texts
 
@@ -290,7 +290,7 @@ def prior_chart(report: PriorReport, *, theme: Theme = LIGHT) -> go.Figure:
 
 def _prior_line(source: Source, theme: Theme) -> Line:
     bounds = "" if source.low is None or source.prior is None else f" ({interval(source.low, source.high, percent)})"
-    hover = f"<b>{plain(source.name)}</b><br>{source.text}{bounds}<br>{plain(source.words)}"
+    hover = f"<b>{plain(source.name)}</b><br>{source.text}{bounds}<br>{plain(source.note)}"
     color = getattr(theme, _COLORS.get(source.name, "text"))
     return Line(source.name, source.prior, hover, source.text, color, source.low, source.high)
 

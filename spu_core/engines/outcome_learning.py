@@ -31,7 +31,7 @@ TOP = 0.05
 # Columns that identify the anti-cheat sample.
 SAMPLE_COLUMNS = ("account_age_days", "headshot_rate", "reaction_ms", "devices")
 # The outcomes of its simulation as reviewers write them.
-OUTCOME_WORDS = {"pass": "passed", "fail": "failed", "admit": "admitted"}
+OUTCOME_CODES = {"pass": "passed", "fail": "failed", "admit": "admitted"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +253,7 @@ def simulated_outcomes(workspace: Workspace, queue: str, players: Players, *, se
     found = AntiCheatWorld().check(players, rows, seed=1_000 * seed + turn)
     day = record.made.date().isoformat()
     return tuple(
-        OutcomeLine(entry.row, entry.user, OUTCOME_WORDS[str(outcome)], day)
+        OutcomeLine(entry.row, entry.user, OUTCOME_CODES[str(outcome)], day)
         for entry, outcome in zip(entries, found, strict=True)
     )
 

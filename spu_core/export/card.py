@@ -273,7 +273,8 @@ def _rules(bundle: Bundle) -> tuple[Block, ...]:
     combiner = COMBINERS[label_rules.combine]
     rows = tuple((rule.name, rule.text) for rule in label_rules.rules.rules)
     words = (
-        f"{combiner.name}: {combiner.words.rstrip('.')}. Where no rule fires, the soft label is {label_rules.floor:g}."
+        f"{combiner.name}: {combiner.description.rstrip('.')}. "
+        f"Where no rule fires, the soft label is {label_rules.floor:g}."
     )
     return (Grid(("Rule", "In words"), rows), words, "Confirmed positives have soft label 1.")
 

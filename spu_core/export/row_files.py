@@ -20,7 +20,7 @@ from typing import IO, Any, TextIO
 import numpy as np
 import pandas as pd
 
-from spu_core.errors import BundleError, TableError, words_of_system
+from spu_core.errors import BundleError, TableError, os_error_reason
 from spu_core.tables import ColumnType, Dialect, ReadLimits, TableFolder, open_folder, read_table
 from spu_core.tables.folder import is_folder
 from spu_core.tables.reading.encoding import TextSource, open_text
@@ -192,7 +192,7 @@ def _whole_or_absent(target: Path) -> Iterator[Path]:
         yield draft
         os.replace(draft, target)
     except OSError as problem:
-        raise BundleError(f"{target.name!r} cannot be written: {words_of_system(problem)}.") from problem
+        raise BundleError(f"{target.name!r} cannot be written: {os_error_reason(problem)}.") from problem
     finally:
         draft.unlink(missing_ok=True)
 

@@ -11,7 +11,7 @@ import resource
 import sys
 from typing import Any
 
-from spu_core.errors import BundleError, SpuError, words_of_system
+from spu_core.errors import BundleError, SpuError, os_error_reason
 from spu_core.export.archive import BundleLimits
 from spu_core.export.bundle import Bundle
 from spu_core.export.bundle_storage import bundle_of, open_members
@@ -53,7 +53,7 @@ def _score(bundle: Bundle, source: str, target: str, scoring: dict[str, Any]) ->
         return bundle.score_file(source, target, Scoring(**scoring)).to_dict()
     except OSError as problem:
         where = "The rows or their scores could not be read or written here"
-        raise BundleError(f"{where}: {words_of_system(problem)}.") from None
+        raise BundleError(f"{where}: {os_error_reason(problem)}.") from None
 
 
 def _report(found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""From rules and labels to soft labels: combiners, explanations, beliefs from data, and the audit of S."""
+"""Soft labels from rules and labels: explanations, previews, suggested beliefs, and checks of S."""
 
 from spu_core.labels.belief_suggestions import (
     BeliefSuggestion,

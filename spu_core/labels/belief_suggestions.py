@@ -1,8 +1,8 @@
-"""Beliefs from data: what the labelled rows suggest for a rule, beside what the analyst said.
+"""Suggested beliefs: estimates from the labelled rows, for comparison with the analyst's beliefs.
 
-If confirmed positives are a random sample of all positives (SCAR) and π is the class prior, Bayes gives
-P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's lift. Where π is known as a range only, so
-is the suggestion. Where nothing is known about π, the lift still ranks the rules.
+If confirmed positives are a random sample of all positives (SCAR) and π is the class prior, Bayes' theorem gives
+P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's lift. If only a range of π is known, the
+suggestion is a range too. If π is unknown, the lift still ranks the rules.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from spu_core.rules import RuleMatrix
 from spu_core.rules.matrix import covered, lift_interval
 from spu_core.theory.check_ratio import wilson_interval
 
-# With fewer hits the interval is honest but too wide to correct anybody's belief.
+# With fewer hits the interval is valid but too wide to be useful.
 FEW_HITS = 5
-# Labelled rows that all carry a rule, while many rows carry none, were hardly found without the rules.
+# If a rule fires on nearly all labelled rows but not on many other rows, the rules probably selected the checked rows.
 FEW_LABELED = 20
 NEARLY_ALL = 0.95
 SURELY_REACHED = 0.8
 FEWEST_LIFT = 2.0
 
 CHOSEN_BY_RULES = (
-    "The rules themselves seem to have decided who was checked (nearly every confirmed positive carries a rule): "
-    "labelled rows then carry rules by construction, and these figures are too high."
+    "The rules seem to have decided which rows were checked: a rule fires on nearly every confirmed positive. Then "
+    "these figures are too high."
 )
 
 
 Prior = float | tuple[float, float]
-"""The share of positives among all rows: a number that is known or assumed, or the lowest and the highest possible."""
+"""The share of positives among all rows: one number, or the lowest and the highest possible share."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeliefSuggestion:
-    """What the labels suggest for one rule: P(Y=1 | rule), in [0, 1], with limits; NaN where they say nothing.
+    """P(Y=1 | rule) of one rule, estimated from the labels, in [0, 1], with limits; NaN if it cannot be estimated.
 
-    `estimate` is NaN where `prior` is a range: then only the limits are known.
+    `estimate` is NaN if `prior` is a range: then only the limits are known. `belief` is the analyst's belief.
     """
 
     rule: str
@@ -50,7 +50,7 @@ class BeliefSuggestion:
     low: float
     high: float
     prior: Prior
-    said: float | None = None
+    belief: float | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -59,22 +59,22 @@ class BeliefSuggestion:
 
     @property
     def disagrees(self) -> bool:
-        """Whether what the analyst said lies outside the limits."""
-        return self.is_known and self.said is not None and not self.low <= self.said <= self.high
+        """Whether the analyst's belief lies outside the limits."""
+        return self.is_known and self.belief is not None and not self.low <= self.belief <= self.high
 
     @property
     def text(self) -> str:
-        """You said …; the labels suggest …"""
-        said = "" if self.said is None else f"you said {self.said:.2f}; "
+        """The analyst's belief and the suggested one, in one line."""
+        stated = "" if self.belief is None else f"your belief is {self.belief:.2f}; "
         if not self.is_known:
-            return f"{said}the labels say nothing about this rule"
+            return f"{stated}the labels give no estimate for this rule"
         low, high = f"{self.low:.2f}", f"{self.high:.2f}"
-        return f"{said}the labels suggest {low if low == high else f'{low}–{high}'}"
+        return f"{stated}the labels suggest {low if low == high else f'{low}–{high}'}"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleLift:
-    """How much likelier a rule's rows are confirmed than all rows, with limits: ranks rules without a prior."""
+    """Lift of a rule with limits: how much more often its rows are confirmed than all rows. It needs no prior."""
 
     rule: str
     lift: float
@@ -87,12 +87,12 @@ class RuleLift:
 
 
 def ranked(lifts: Iterable[RuleLift]) -> tuple[RuleLift, ...]:
-    """The highest lift first; rules about which the labels say nothing are left out."""
+    """The highest lift first; rules without an estimated lift are left out."""
     return tuple(sorted((each for each in lifts if not math.isnan(each.lift)), key=lambda each: -each.lift))
 
 
 def rank_rules(matrix: RuleMatrix, is_labeled: Any, *, level: float = 0.95) -> tuple[RuleLift, ...]:
-    """The rules by lift. It needs no prior, so it is what the labels can say where the share of positives is unknown.
+    """The rules ordered by lift. The lift needs no prior, so it can be used if the share of positives is unknown.
 
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.5, 0.5], [0.0, 0.5], [0.0, 0.0]])
     >>> [(each.rule, each.lift) for each in rank_rules(matrix, [True, False, False, False])]
@@ -113,20 +113,20 @@ def suggest_belief(
     is_labeled: Any,
     *,
     prior: Prior,
-    said: float | None = None,
+    belief: float | None = None,
     rule: str = "rule",
     level: float = 0.95,
 ) -> BeliefSuggestion:
-    """The belief that the labels suggest for a rule, given the class prior, or a range of it, and SCAR.
+    """The belief that the labels suggest for a rule, under SCAR, given the class prior or a range of it.
 
     >>> import numpy as np
     >>> fired = np.arange(10_000) < 1_000
     >>> is_labeled = np.isin(np.arange(10_000), np.r_[0:60, 5_000:5_040])
-    >>> suggestion = suggest_belief(fired, is_labeled, prior=0.1, said=0.8)
+    >>> suggestion = suggest_belief(fired, is_labeled, prior=0.1, belief=0.8)
     >>> round(suggestion.estimate, 2), suggestion.text, suggestion.disagrees
-    (0.6, 'you said 0.80; the labels suggest 0.50–0.69', True)
-    >>> suggest_belief(fired, is_labeled, prior=(0.01, 0.1), said=0.8).text
-    'you said 0.80; the labels suggest 0.05–0.69'
+    (0.6, 'your belief is 0.80; the labels suggest 0.50–0.69', True)
+    >>> suggest_belief(fired, is_labeled, prior=(0.01, 0.1), belief=0.8).text
+    'your belief is 0.80; the labels suggest 0.05–0.69'
     """
     lowest, highest = prior_range(prior)
     check_share(level, "level", SoftLabelError)
@@ -136,11 +136,12 @@ def suggest_belief(
     lift, low, high = lift_interval(hits, n_labeled, int(np.count_nonzero(fired)), fired.size, level)
     warnings = _warnings(hits, n_labeled, fired, lowest * low)
     estimate = lowest * lift if lowest == highest else math.nan
-    return BeliefSuggestion(rule, _share(estimate), _share(lowest * low), _share(highest * high), prior, said, warnings)
+    limits = _share(lowest * low), _share(highest * high)
+    return BeliefSuggestion(rule, _share(estimate), *limits, prior, belief, warnings)
 
 
 def prior_range(prior: Prior) -> tuple[float, float]:
-    """The lowest and the highest share of positives; both are the same where one number is given.
+    """The lowest and the highest share of positives; they are equal if one number is given.
 
     >>> prior_range(0.1), prior_range((0.02, 0.3))
     ((0.1, 0.1), (0.02, 0.3))
@@ -163,9 +164,9 @@ def suggest_beliefs(
     rules_chose_checks: bool | None = None,
     level: float = 0.95,
 ) -> tuple[BeliefSuggestion, ...]:
-    """A suggestion for every rule, beside the (mean) belief that the analyst gave it.
+    """A suggestion for every rule, with the (mean) belief that the analyst gave it.
 
-    `rules_chose_checks` says whether rules decided which rows were checked; left out, it is judged from the data.
+    `rules_chose_checks` is whether the rules decided which rows were checked. Default: estimated from the data.
     """
     flags = check_flags(is_labeled, len(matrix), "is_labeled")
     chosen = labels_follow_rules(matrix, flags) if rules_chose_checks is None else rules_chose_checks
@@ -176,7 +177,7 @@ def suggest_beliefs(
 
 
 def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
-    """Whether (nearly) every confirmed positive carries a rule although many rows carry none."""
+    """Whether a rule fires on (nearly) every confirmed positive, although no rule fires on many other rows."""
     reached = covered(matrix)
     return rules_reach_labels(
         int(reached[is_labeled].sum()), int(np.count_nonzero(is_labeled)), int(reached.sum()), reached.size
@@ -184,10 +185,10 @@ def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
 
 
 def rules_reach_labels(reached_labeled: int, n_labeled: int, reached: int, n_rows: int) -> bool:
-    """The same from counts: rows with a rule among the confirmed positives, and among all rows.
+    """`labels_follow_rules` from counts: rows on which a rule fires, among the confirmed positives and among all rows.
 
-    Where some confirmed positives carry no rule, the interval of the share that do must lie above .8 and reach .95, and
-    they must carry rules at least twice as often as all rows do, by the lower limit of the lift.
+    If no rule fires on some confirmed positives, three conditions must hold: the confidence interval of the share of
+    confirmed positives with a rule lies above .8, it includes .95, and the lower limit of the lift is at least 2.
 
     >>> rules_reach_labels(20, 20, 500, 1_000), rules_reach_labels(95, 100, 200, 1_000)
     (True, True)
@@ -205,20 +206,20 @@ def rules_reach_labels(reached_labeled: int, n_labeled: int, reached: int, n_row
 
 def _suggest_for(matrix: RuleMatrix, rule: int, is_labeled: np.ndarray, prior: Prior, level: float) -> BeliefSuggestion:
     fired = matrix.fired[:, rule]
-    said = float(matrix.belief_of(rule)[fired].mean()) if fired.any() else None
-    return suggest_belief(fired, is_labeled, prior=prior, said=said, rule=matrix.names[rule], level=level)
+    belief = float(matrix.belief_of(rule)[fired].mean()) if fired.any() else None
+    return suggest_belief(fired, is_labeled, prior=prior, belief=belief, rule=matrix.names[rule], level=level)
 
 
 def _warnings(hits: int, n_labeled: int, fired: np.ndarray, low: float) -> tuple[str, ...]:
     if not n_labeled:
-        return ("No row is labelled, so the labels say nothing.",)
+        return ("No row is labelled, so no belief can be estimated.",)
     if not fired.any():
-        return ("The rule never fires, so there is nothing to learn about it.",)
+        return ("The rule never fires, so no belief can be estimated.",)
     found = []
     if hits < FEW_HITS:
-        found.append(f"The number of labelled rows that carry this rule is only {hits}; the interval is wide.")
+        found.append(f"The rule fires on only {hits} labelled rows; the interval is wide.")
     if low > 1.0:
-        found.append("The labels imply more than 1: the prior is too high, or positives were not labelled at random.")
+        found.append("The estimate is above 1: the prior is too high, or positives were not labelled at random.")
     return tuple(found)
 
 

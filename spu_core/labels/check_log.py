@@ -1,4 +1,4 @@
-"""A log of security checks: who was asked to verify, by which rule, on which day, and how it ended."""
+"""A log of checks: which user was checked, by which rule, on which day, and the outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from spu_core.errors import TableError, nearest_hint
 
 PASSED, FAILED, ADMITTED = 0, 1, 2
-OUTCOME_WORDS = {
+OUTCOME_CODES = {
     "pass": PASSED,
     "passed": PASSED,
     "fail": FAILED,
@@ -29,7 +29,7 @@ NEEDED = ("user", "rule", "outcome")
 
 @dataclass(frozen=True, eq=False)
 class CheckLog:
-    """One row per check and rule that asked for it; `user` counts the entries of `users`, `day` may be unknown."""
+    """One row per check and rule that asked for it. `user` is an index into `users`; `day` may be unknown."""
 
     users: np.ndarray
     user: np.ndarray
@@ -94,16 +94,16 @@ def _frame(checks: Any) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _outcomes(words: pd.Series) -> np.ndarray:
-    codes, levels = pd.factorize(words)
+def _outcomes(outcomes: pd.Series) -> np.ndarray:
+    codes, levels = pd.factorize(outcomes)
     kinds: list[int] = []
     for level in levels:
         word = str(level).strip().lower()
-        if word not in OUTCOME_WORDS:
+        if word not in OUTCOME_CODES:
             row = int(np.flatnonzero(codes == len(kinds))[0])
-            known = ", ".join(map(repr, OUTCOME_WORDS))
-            raise TableError(f"Row {row} of checks has the outcome {level!r}, which is none of {known}.")
-        kinds.append(OUTCOME_WORDS[word])
+            known = ", ".join(map(repr, OUTCOME_CODES))
+            raise TableError(f"Row {row} of checks has the unknown outcome {level!r}; use one of {known}.")
+        kinds.append(OUTCOME_CODES[word])
     return np.array(kinds)[codes]
 
 
@@ -111,5 +111,5 @@ def _refuse_missing(values: pd.Series) -> None:
     missing = np.flatnonzero(values.isna())
     if missing.size:
         raise TableError(
-            f"Column {values.name!r} of checks is missing in row {missing[0]}; fill it in or leave that check out."
+            f"Column {values.name!r} of checks is missing in row {missing[0]}; fill it in or remove that check."
         )

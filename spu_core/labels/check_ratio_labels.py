@@ -1,8 +1,8 @@
-"""Appendix A.1: soft labels of users from how the checks that each rule asked for ended.
+"""Appendix A.1: soft labels of users from the outcomes of the checks that each rule asked for.
 
 A user who failed or skipped a check that rule R asked for gets 1 − (failure ratio under the random rule) / (failure
-ratio under R); an admitted user gets 1; everybody else the floor. Then P(Y = 1 | S = s) ≥ s, if innocent users fail the
-checks of all rules alike and positives fail at least as often as innocents.
+ratio under R). An admitted user gets 1; all others get the floor. Then P(Y = 1 | S = s) ≥ s, if negatives fail the
+checks of all rules equally often and positives fail at least as often as negatives.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPEATS: dict[str, Callable[[CheckLog], CheckLog]] = {"every": lambda log: log, 
 
 @dataclass(frozen=True, eq=False)
 class CheckRatioLabels:
-    """Soft labels, one per entry of `users`, with the failure ratios they come from and what to know about them."""
+    """Soft labels, one per entry of `users`, with the failure ratios and findings."""
 
     users: np.ndarray
     labels: SoftLabels
@@ -37,7 +37,7 @@ class CheckRatioLabels:
 
     @property
     def rules(self) -> pd.DataFrame:
-        """One row per rule: counts, failure ratio and soft label, each with its interval."""
+        """One row per rule: counts, failure ratio and soft label, with confidence intervals."""
         names = ("checks", "failures", "admissions", "failure_ratio", "failure_low", "failure_high")
         columns = {name: getattr(self.ratios, name) for name in names}
         soft = {f"soft_label{end}": getattr(self.ratios, f"value{end}") for end in ("", "_low", "_high")}
@@ -45,16 +45,16 @@ class CheckRatioLabels:
 
     @property
     def reading(self) -> str:
-        """What the soft labels mean, in words; the bound is stated for failed checks where users were checked again."""
+        """What the soft labels mean, in sentences. If users were checked repeatedly, the bound is for failed checks."""
         ratio, best = self.ratios, int(np.argmax(self.ratios.value))
         is_repeated = any(finding.code == "repeated_checks" for finding in self.findings)
         who = "the failed checks whose rule has S = s come from positives, P(Y=1|F,R) ≥ s"
         who = who if is_repeated else "the users with S = s are positive, P(Y=1|S=s) ≥ s"
         return (
-            f"Random checks fail in {ratio.random_ratio:.1%}. S is a lower bound: at least a share s of {who}, if "
-            "innocent users fail the checks of every rule alike, and positives at least as often. The strongest rule "
-            f"is {ratio.names[best]!r}: its checks fail in {ratio.failure_ratio[best]:.1%}, so S = "
-            f"{ratio.value[best]:.2f} ({ratio.level:.0%} interval {ratio.value_low[best]:.2f} to "
+            f"{ratio.random_ratio:.1%} of the random checks fail. S is a lower bound: at least a share s of {who}, if "
+            "innocent users fail the checks of every rule equally often, and positives at least as often. The "
+            f"strongest rule is {ratio.names[best]!r}: {ratio.failure_ratio[best]:.1%} of its checks fail, so S = "
+            f"{ratio.value[best]:.2f} ({ratio.level:.0%} confidence interval {ratio.value_low[best]:.2f} to "
             f"{ratio.value_high[best]:.2f})."
         )
 
@@ -131,12 +131,12 @@ def check_ratio_labels(
 
 
 def _positions(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where each wanted user stands in the log; −1 if never checked."""
+    """The position of each wanted user in the log; −1 for users who were never checked."""
     if wanted.ndim != 1 or wanted.size == 0:
         raise TableError("users must list at least one user, in one dimension.")
     missing = np.flatnonzero(pd.isna(wanted))
     if missing.size:
-        raise TableError(f"users is missing in row {missing[0]}; every user to label needs its name.")
+        raise TableError(f"users is missing in row {missing[0]}; every user to label needs a name.")
     return pd.Index(known).get_indexer(pd.Index(wanted))
 
 
@@ -147,7 +147,7 @@ def _failures(log: CheckLog, ratios: CheckRatios, position: np.ndarray) -> RuleM
     failed = np.zeros((log.users.size + 1, len(ratios.names)), dtype=bool)
     rows = log.outcome == FAILED
     failed[log.user[rows], rule[rows]] = True
-    # Position −1, never checked, picks the extra last row, where nothing fired.
+    # Position −1 (never checked) selects the extra last row, where no rule fired.
     fired = failed[position]
     return RuleMatrix.from_arrays(ratios.names, fired * ratios.value, fired)
 
@@ -159,22 +159,22 @@ def _admitted(log: CheckLog, position: np.ndarray) -> np.ndarray:
 
 
 def _strangers(log: CheckLog, position: np.ndarray) -> tuple[Finding, ...]:
-    """Users of the log whom nobody asked to label; all of them means that the names do not match."""
+    """A finding about users of the log who are not to be labelled. If none is, the names do not match."""
     known = np.unique(position[position >= 0]).size
     if known == log.users.size:
         return ()
     severity = "warning" if known == 0 else "info"
     message = f"{log.users.size - known:,} of {log.users.size:,} checked users are not among the users to label."
-    advice = "Their checks still count in the failure ratios." if known else "Compare how users are named in both."
+    advice = "Their checks still count in the failure ratios." if known else "Compare the user names in both tables."
     return (Finding("unlisted_users", severity, message, advice),)  # type: ignore[arg-type]
 
 
-# With fewer failed random checks the base ratio is known to no better than about a third of itself.
+# With fewer failed random checks the relative error of the base ratio is above about one third.
 FEWEST_RANDOM_FAILURES = 10
 
 
 def ratio_findings(ratios: CheckRatios, log: CheckLog, *, combine: str, prior: float | None) -> tuple[Finding, ...]:
-    """All findings about the ratios, the log and the way beliefs are combined."""
+    """All findings about the ratios, the log and the combiner."""
     return (
         *_weak_rules(ratios),
         *_few_random_failures(ratios),
@@ -190,9 +190,9 @@ def _weak_rules(ratios: CheckRatios) -> list[Finding]:
         Finding(
             "weaker_than_random",
             Severity.WARNING,
-            f"Checks of rule {name!r} fail in {ratios.failure_ratio[ratios.names.index(name)]:.1%}, less often than "
-            f"random ones ({ratios.random_ratio:.1%}), so its soft label is 0.",
-            "Switch the rule off, or find out whether it picks users who pass by technical means.",
+            f"{ratios.failure_ratio[ratios.names.index(name)]:.1%} of the checks of rule {name!r} fail, fewer than of "
+            f"random checks ({ratios.random_ratio:.1%}), so its soft label is 0.",
+            "Switch the rule off, or find out whether it selects users who can pass by technical means.",
         )
         for name in ratios.weaker_than_random
     ]
@@ -207,9 +207,9 @@ def _few_random_failures(ratios: CheckRatios) -> list[Finding]:
         Finding(
             "few_random_failures",
             Severity.WARNING,
-            f"Only {failures} of {checks:,} random checks failed; the true ratio may lie anywhere between "
-            f"{ratios.failure_low[base]:.1%} and {ratios.failure_high[base]:.1%}.",
-            "Read the intervals of the soft labels, not their values, and check more users at random.",
+            f"Only {failures} of {checks:,} random checks failed. The {ratios.level:.0%} confidence interval of the "
+            f"failure ratio is {ratios.failure_low[base]:.1%} to {ratios.failure_high[base]:.1%}.",
+            "Use the confidence intervals of the soft labels, and check more users at random.",
         )
     ]
 
@@ -239,10 +239,10 @@ def _repeats(log: CheckLog) -> list[Finding]:
         Finding(
             "repeated_checks",
             Severity.WARNING if share > 0.1 else Severity.INFO,
-            f"{share:.0%} of the users who failed were checked more than once under one rule. The more often innocent "
-            "users are checked, the likelier one failure becomes, so P(Y=1|S=s) ≥ s holds for a failed check but not "
-            "for a user who failed once in many.",
-            "Use repeats='first', or check_record_labels, which weighs all checks of a user.",
+            f"{share:.0%} of the users who failed were checked more than once under one rule. The more often "
+            "innocent users are checked, the more likely they fail once. So P(Y=1|S=s) ≥ s holds for a failed check, but not for a "
+            "user who failed one of many checks.",
+            "Use repeats='first', or check_record_labels, which uses all checks of a user.",
         )
     ]
 
@@ -267,7 +267,7 @@ def _combiner(combine: str) -> list[Finding]:
         Finding(
             "bound_not_kept",
             Severity.WARNING,
-            f"Beliefs are combined by {combine!r}, for which P(Y=1|S=s) ≥ s is not promised.",
-            "Use combine='strongest', unless S is only used to rank.",
+            f"Beliefs are combined by {combine!r}, for which P(Y=1|S=s) ≥ s need not hold.",
+            "Use combine='strongest', unless S is used only for ranking.",
         )
     ]

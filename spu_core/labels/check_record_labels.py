@@ -1,8 +1,8 @@
 """Appendix A.2: soft labels of users from their record of n checks and k passes.
 
-A user who failed or skipped a check gets S = 1 − E[θ | k, n], where θ is the chance to pass and its distribution is
-fitted to the records of all users. An admitted user gets 1; users who passed every check or were never checked get the
-floor.
+A user who failed or skipped a check gets S = 1 − E[θ | k, n], where θ is the probability to pass and its distribution
+is fitted to the records of all users. An admitted user gets 1. Users who passed every check, or were never checked, get
+the floor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from spu_core.theory.check_prior import CheckPrior, fit_check_prior
 
 @dataclass(frozen=True, eq=False)
 class CheckRecordLabels:
-    """Soft labels, one per user, with the fitted prior and each user's expected chance to pass."""
+    """Soft labels, one per user, with the fitted prior and each user's expected probability to pass."""
 
     labels: SoftLabels
     prior: CheckPrior
@@ -29,11 +29,11 @@ class CheckRecordLabels:
 
     @property
     def reading(self) -> str:
-        """What the soft labels mean, in words."""
+        """What the soft labels mean, in sentences."""
         return (
-            f"A user about whom nothing is known passes a check with chance {self.prior.mean:.1%}. S is one minus the "
-            f"chance to pass that the user's own record leaves, for users who failed or skipped a check. It is the "
-            f"chance to fail the next check, not a proven probability of being positive."
+            f"A user without checks passes a check with probability {self.prior.mean:.1%}. For users who failed or "
+            f"skipped a check, S is one minus the probability to pass, given the user's own record. It is the "
+            f"probability to fail the next check, not a proven probability of being positive."
         )
 
 
@@ -121,7 +121,7 @@ def _failed(values: Any, checks: np.ndarray, passes: np.ndarray) -> np.ndarray:
     if impossible.size:
         row = impossible[0]
         raise SoftLabelError(
-            f"Row {row} is said to have failed or skipped a check, but its record leaves no check that was neither "
-            f"passed nor admitted ({passes[row]} of {checks[row]} passed)."
+            f"failed is true in row {row}, but its record has no failed or skipped check ({passes[row]} of "
+            f"{checks[row]} passed); correct failed, checks or passes."
         )
     return failed

@@ -1,8 +1,8 @@
-"""What an unsaved rule would change, fast enough to follow a mouse: the saved rules are compressed to a few states.
+"""Preview of an unsaved rule, fast enough for interactive use: rows are grouped into a few states.
 
-A row's *state* is what the other rules make of it before the draft speaks: their combined belief, what else the
-combiner has to remember (for the mean, how many fired), and whether the row is a confirmed positive. One more rule only
-needs the state, so its effect is counted per state and belief, not computed per row.
+The *state* of a row is the result of the other rules: their combined belief, what else the combiner needs (for the
+mean, how many fired), and whether the row is a confirmed positive. The effect of one more rule depends only on the
+state, so it is counted per state and belief, not computed per row.
 """
 
 from __future__ import annotations
@@ -25,18 +25,20 @@ from spu_core.rules.rule_set import apply_rule, freeze_rule
 from spu_core.tables import Table
 
 BINS = 20
-# Combined beliefs with more distinct values are rounded to this grid: an error of at most 0.0005, zero on average.
+# With more than MOST_VALUES distinct values, combined beliefs are rounded to this grid. The error is at most 0.0005,
+# and 0 on average.
 GRID = 1_000
 MOST_VALUES = 1_024
-# Likewise the graded beliefs of a draft (ramps); with both, S is off by 0.0025 at most and its mean by far less.
+# The same for graded beliefs of a draft (ramps). With both, the error of S is at most 0.0025, that of its mean far
+# smaller.
 BELIEF_GRID = 250
-# More cells of state and belief than this are gathered by their S before they are sorted.
+# More pairs of state and belief than this are grouped by their S before they are sorted.
 MOST_CELLS = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RulePreview:
-    """What a draft does: the rows it touches, what the labels say of them, and S with the draft included."""
+    """The effect of a draft: the rows on which it fires, their labels, and S with the draft included."""
 
     n_rows: int
     n_labeled: int
@@ -45,7 +47,6 @@ class RulePreview:
     lift: float
     lift_low: float
     lift_high: float
-    said: float
     mean: float
     ceiling: float
     share_between: float
@@ -63,7 +64,9 @@ class RulePreview:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreviewBase:
-    """A table with its saved rules, ready to preview one more; `state` points into the arrays of one entry per state.
+    """A table with its saved rules, prepared to preview one more.
+
+    `state` is the index of each row into the arrays with one entry per state.
 
     >>> from spu_core.rules import Compare
     >>> frame = pd.DataFrame({"age": [20, 40, 60, 80], "label": [0, 0, 0, 1]})
@@ -84,13 +87,13 @@ class PreviewBase:
     rows: np.ndarray
 
     def preview(self, draft: Rule | None, *, prior: Prior | None = None) -> RulePreview:
-        """S with the draft included (None: only the saved rules); with a class prior, also what the labels suggest."""
+        """S with the draft included (None: only the saved rules). With a class prior, also a suggested belief."""
         if draft is None:
-            fired, said = np.zeros(self.state.size, dtype=bool), float("nan")
+            fired, mean_belief = np.zeros(self.state.size, dtype=bool), float("nan")
             parts = [self._part(np.arange(self.value.size), None, self.rows)]
         else:
             fired, belief = self._apply(draft)
-            said, parts = self._counted(fired, belief)
+            mean_belief, parts = self._counted(fired, belief)
         value, labeled, rows = (np.concatenate(column) for column in zip(*parts, strict=True))
         hits = int(np.count_nonzero(fired & self.is_labeled))
         n_labeled, touched = int(np.count_nonzero(self.is_labeled)), int(np.count_nonzero(fired))
@@ -103,31 +106,30 @@ class PreviewBase:
             lift=lift,
             lift_low=low,
             lift_high=high,
-            said=said,
-            suggestion=self._suggestion(draft, fired, said, prior),
+            suggestion=self._suggestion(draft, fired, mean_belief, prior),
             **_figures(value, rows, self.floor),  # type: ignore[arg-type]
             **_histogram(value, labeled, rows),  # type: ignore[arg-type]
         )
 
     def _suggestion(
-        self, draft: Rule | None, fired: np.ndarray, said: float, prior: Prior | None
+        self, draft: Rule | None, fired: np.ndarray, mean_belief: float, prior: Prior | None
     ) -> BeliefSuggestion | None:
         if draft is None or prior is None:
             return None
-        known = None if np.isnan(said) else said
-        return suggest_belief(fired, self.is_labeled, prior=prior, said=known, rule=draft.name)
+        known = None if np.isnan(mean_belief) else mean_belief
+        return suggest_belief(fired, self.is_labeled, prior=prior, belief=known, rule=draft.name)
 
     def _apply(self, draft: Rule) -> tuple[np.ndarray, float | np.ndarray]:
-        """Where the draft fires, and its belief, from columns that are converted once."""
+        """Where the draft fires, and its belief."""
         unknown = [name for name in draft.columns if name not in self.columns.kinds]
         if unknown:
-            raise SoftLabelError(f"Rule {draft.name!r} reads column {unknown[0]!r}, which the data does not have.")
+            raise SoftLabelError(f"Rule {draft.name!r} uses column {unknown[0]!r}, which is not in the data.")
         refuse_errors(check_kinds(draft, self.columns.kinds))
         fired = np.empty(self.state.size, dtype=bool)
         return fired, apply_rule(draft, freeze_rule(draft, self.columns), self.columns, fired)
 
     def _counted(self, fired: np.ndarray, belief: float | np.ndarray) -> tuple[float, list[Any]]:
-        """Rows of each state and belief, as parts of (S, is labelled, rows); and the mean belief of the draft."""
+        """The mean belief of the draft, and parts of (S, is labelled, rows) by state and belief."""
         states = self.state[fired]
         size = self.value.size
         if isinstance(belief, float):
@@ -139,10 +141,10 @@ class PreviewBase:
             touched = touched.reshape(size, levels.size)
         place, level = np.nonzero(touched)
         rows = touched[place, level]
-        said = float((levels[level] * rows).sum() / rows.sum()) if rows.size else float("nan")
+        mean_belief = float((levels[level] * rows).sum() / rows.sum()) if rows.size else float("nan")
         rest = self.rows - touched.sum(axis=1)
         left = np.flatnonzero(rest)
-        return said, [self._part(place, levels[level], rows), self._part(left, None, rest[left])]
+        return mean_belief, [self._part(place, levels[level], rows), self._part(left, None, rest[left])]
 
     def _part(self, place: np.ndarray, belief: np.ndarray | None, rows: np.ndarray) -> tuple[np.ndarray, ...]:
         value = self.value[place] if belief is None else self._merged(place, belief)
@@ -150,16 +152,16 @@ class PreviewBase:
         return np.where(labeled, 1.0, np.maximum(value, self.floor)), labeled, rows
 
     def _merged(self, place: np.ndarray, belief: np.ndarray) -> np.ndarray:
-        """One more fired rule on top of each state."""
+        """The combined value of each state with one more fired rule."""
         return combiner_of(self.combine).merge(self.value[place], self.memory[place], belief)
 
 
 def preview_base(
     table: Table, rules: RuleSet, *, matrix: RuleMatrix | None = None, instead_of: str | None = None
 ) -> PreviewBase:
-    """Compress what the saved rules say; `instead_of` is the id of the rule that the draft will replace.
+    """Prepare the preview of a draft; `instead_of` is the id of the rule that the draft will replace.
 
-    `matrix` is what the active rules of the set say about the table's rows, where it is at hand already.
+    `matrix` is the rule matrix of the active rules, if it has already been computed.
     """
     active = rules.active
     matrix = active.fit(table).apply(table.frame) if matrix is None else matrix
@@ -179,15 +181,15 @@ def preview_base(
 
 
 def _place(rules: RuleSet, instead_of: str | None) -> int:
-    """How many active rules stand before the draft."""
+    """The number of active rules before the draft."""
     ids = [rule.id for rule in rules]
     before = ids.index(instead_of) if instead_of is not None else len(ids)
     return sum(rule.on for rule in rules.rules[:before])
 
 
 def _compressed(value: np.ndarray, memory: np.ndarray, is_labeled: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The state of each row, then the parts and the number of rows of each state."""
-    # A part of the rows shows cheaply whether ramps make nearly every value different.
+    """The state of each row, then the value, memory, label and number of rows of each state."""
+    # The first rows often show already that there are too many distinct values.
     if np.unique(value[: 10 * MOST_VALUES]).size > MOST_VALUES or pd.Series(value).nunique() > MOST_VALUES:
         code, values = np.rint(value * GRID).astype(np.int64), np.arange(GRID + 1) / GRID
     else:

@@ -1,4 +1,4 @@
-"""The audit of soft labels: what S looks like, what it allows at best, and what in it deserves a second look."""
+"""Checks of soft labels: the distribution of S, the ceiling of AUC_SPU, and possible problems."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from spu_core.rules import RuleMatrix
 from spu_core.tables import Finding, Severity
 
 BINS = 20
-# At a ceiling of .55 a perfect use of S and a coin differ by .05: little is left to tell models apart.
+# Below this ceiling, models can differ by at most 0.05 in AUC_SPU from a random score.
 LOW_CEILING = 0.55
-# E[S] within a factor of two of the prior is as near as hand-made beliefs come.
+# Manual beliefs are rarely more exact than this factor between E[S] and the prior.
 PRIOR_FACTOR = 2.0
 MANY_UNSUSPECTED = 0.5
 ALMOST_ALL = 0.95
@@ -29,7 +29,7 @@ FEW_LABELED = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SoftLabelAudit:
-    """Figures about S; shares are of all rows unless said otherwise, NaN where undefined.
+    """Figures about S. Shares are of all rows unless noted otherwise; undefined figures are NaN.
 
     Each row is confirmed, suspected by a rule, or at the floor: `share_confirmed`, `share_suspected` and
     `share_at_floor` add up to 1. `levels` counts the different values of S among rows that are not confirmed.
@@ -53,14 +53,9 @@ class SoftLabelAudit:
     bin_labeled: np.ndarray
     findings: tuple[Finding, ...]
 
-    @property
-    def prior_ratio(self) -> float:
-        """E[S] over the prior; NaN where none was given, or a range of it."""
-        return self.mean / self.prior if isinstance(self.prior, float) else float("nan")
-
 
 def audit_soft_labels(soft_labels: SoftLabels, *, prior: Prior | None = None, bins: int = BINS) -> SoftLabelAudit:
-    """Audit soft labels, beside the class prior where it, or a range of it, is known or assumed.
+    """Check soft labels, and compare them with the class prior, or a range of it, if it is given.
 
     >>> audit = audit_soft_labels(SoftLabels.from_values([0.0, 0.0, 0.0, 1.0], [False] * 4), prior=0.2)
     >>> audit.mean, audit.ceiling, [finding.code for finding in audit.findings]
@@ -109,26 +104,26 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
     if not n_labeled:
         yield _warning(
             "no_labels",
-            "No row is a confirmed positive, so nothing outside the rules can speak for or against them.",
-            "Choose the label column and its positive value, or go on with rules alone.",
+            "No row is a confirmed positive, so the rules cannot be compared with labels.",
+            "Choose the label column and its positive value, or continue with rules alone.",
         )
         return
     if n_labeled < FEW_LABELED:
         yield _warning(
             "few_labels",
-            f"The number of confirmed positives is only {n_labeled}; figures that rest on them are very uncertain.",
-            "Confirm more positives, or read those figures with their intervals.",
+            f"There are only {n_labeled} confirmed positives; figures that use them are very uncertain.",
+            "Confirm more positives, or use the confidence intervals of these figures.",
         )
     if figures["unsuspected_labeled"] >= MANY_UNSUSPECTED:
         yield _warning(
             "unsuspected_labeled",
-            f"{_percent(figures['unsuspected_labeled'])} of the confirmed positives are rows that no rule suspects.",
+            f"No rule fires on {_percent(figures['unsuspected_labeled'])} of the confirmed positives.",
             "Look at these rows: a rule is missing, or the rules describe another kind of positive.",
         )
     if figures["labeled_rule_mean"] < figures["unlabeled_mean"]:
         yield _warning(
             "labels_against_rules",
-            f"The rules believe less of confirmed positives ({figures['labeled_rule_mean']:.3f} on average) than of "
+            f"The mean rule score of confirmed positives ({figures['labeled_rule_mean']:.3f}) is lower than that of "
             f"the other rows ({figures['unlabeled_mean']:.3f}).",
             "Check the direction of the rules and which value of the label means confirmed.",
         )
@@ -142,50 +137,50 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "one_sided",
             Severity.ERROR,
-            f"S is {figures['mean']:g} in every row, so positives and negatives cannot be told apart.",
-            "Add a rule that fires on some rows, or labelled positives.",
+            f"S is {figures['mean']:g} in every row, so there are no positives or no negatives to compare.",
+            "Add a rule that fires on some rows, or confirmed positives.",
         )
         return
     if ceiling < LOW_CEILING:
         yield _warning(
             "low_ceiling",
-            f"The ceiling of AUC_SPU is {ceiling:.3f}: even the best model can hardly be told from a coin.",
+            f"The ceiling of AUC_SPU is {ceiling:.3f}: even the best model is hardly better than a random score.",
             "Make beliefs differ more between rows: sharper rules, or a lower floor.",
         )
     if figures["share_between"] == 0.0:
         yield Finding(
             "never_between",
             Severity.INFO,
-            "S is 0 or 1 in every row, so soft labels reduce to hard ones.",
+            "S is 0 or 1 in every row, so the soft labels are hard labels.",
             "Add rules with beliefs between 0 and 1 where you are not sure.",
         )
     elif figures["levels"] <= FEW_LEVELS:
         values = "only one value" if figures["levels"] == 1 else f"only {figures['levels']} different values"
         yield _warning(
             "few_levels",
-            f"S has {values} among unconfirmed rows. Rows with the same S cannot be ranked by it, so a model with the "
-            "best AUC_SPU can still rank them wrongly.",
-            "Judge models by known-positive AUC as well. More rules, or beliefs that rise with a column, help.",
+            f"S has {values} among unconfirmed rows. AUC_SPU ignores the order of rows with the same S, so a model "
+            "with the best AUC_SPU can still rank them wrongly.",
+            "Compare models by known-positive AUC as well. Add more rules, or beliefs that increase with a column.",
         )
     if figures["share_at_floor"] >= ALMOST_ALL:
         yield Finding(
             "mostly_floor",
             Severity.INFO,
-            f"{_percent(figures['share_at_floor'])} of the rows are neither confirmed nor suspected by a rule.",
-            "That is usual for rare positives; otherwise add rules with a wider reach.",
+            f"{_percent(figures['share_at_floor'])} of the rows are not confirmed, and no rule fires on them.",
+            "This is usual for rare positives; otherwise add rules that fire on more rows.",
         )
 
 
 def _about_prior(figures: dict[str, Any], prior: tuple[float, float]) -> Iterator[Finding]:
-    """A gap says that beliefs or prior are wrong, not which: an upper estimate must not talk anybody into beliefs."""
+    """A warning if E[S] is far from the prior. It does not show whether the beliefs or the prior are wrong."""
     mean, (lowest, highest) = figures["mean"], prior
     if not lowest / PRIOR_FACTOR <= mean <= PRIOR_FACTOR * highest:
-        said = f"{lowest:.1%}" if lowest == highest else f"{lowest:.1%} to {highest:.1%}"
+        given = f"{lowest:.1%}" if lowest == highest else f"{lowest:.1%} to {highest:.1%}"
         yield _warning(
             "mean_far_from_prior",
-            f"The mean soft label expects {mean:.1%} positives, far {'above' if mean > highest else 'below'} the share "
-            f"of positives that was given ({said}).",
-            "Check first where that share comes from. Change beliefs only if you know it better than your rules.",
+            f"The mean soft label is {mean:.1%}, far {'above' if mean > highest else 'below'} the given share of "
+            f"positives ({given}).",
+            "Check where that share comes from. Change beliefs only if you trust it more than your rules.",
         )
 
 
@@ -210,9 +205,9 @@ def leave_one_rule_out(
 ) -> pd.DataFrame:
     """One line per rule: S without it, compared with S of all rules.
 
-    mean_change and ceiling_change: E[S] and the ceiling without the rule, minus those with it (NaN where a ceiling is
-    undefined). rows_changed: share of rows whose S differs. rank_correlation: Spearman's between both S; 1 means that
-    the rule does not change the order of the rows, however much it changes the values.
+    mean_change and ceiling_change: E[S] and the ceiling without the rule, minus those with it (NaN if a ceiling is
+    undefined). rows_changed: share of rows whose S differs. rank_correlation: Spearman's correlation of both S; 1 means
+    that the rule does not change the order of the rows.
 
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.5, 0.0], [0.0, 0.2], [0.0, 0.2], [0.0, 0.0]])
     >>> leave_one_rule_out(matrix, [False] * 4)[["mean_change", "rows_changed"]]
@@ -238,7 +233,7 @@ def leave_one_rule_out(
 
 
 def ceiling_or_nan(soft_label: np.ndarray, rows: np.ndarray | None = None) -> float:
-    """The ceiling, or NaN where all rows are 0 or all are 1 and it is undefined; `rows` counts equal ones."""
+    """The ceiling, or NaN if all soft labels are 0 or all are 1. `rows` is the number of rows of each value."""
     try:
         return auc_spu_ceiling(soft_label, sample_weight=rows)
     except SoftLabelError:
@@ -246,12 +241,12 @@ def ceiling_or_nan(soft_label: np.ndarray, rows: np.ndarray | None = None) -> fl
 
 
 class _Ordered:
-    """Soft labels with their middle ranks and their ceiling, both from the counts of equal values."""
+    """Soft labels with their midranks and their ceiling, both from the counts of equal values."""
 
     def __init__(self, soft_label: np.ndarray) -> None:
         self.soft_label = soft_label
         if soft_label.size > MANY_ROWS:
-            # Counting on a fine grid needs no sort; it moves S by at most 1/131072.
+            # Counts on a fine grid need no sort and change S by at most 1/131072.
             position = np.rint(soft_label * GRID).astype(np.int64)
             count, values = np.bincount(position, minlength=GRID + 1), np.arange(GRID + 1) / GRID
         else:

@@ -1,8 +1,8 @@
-"""Soft labels: our belief that each row is positive, made from rules and confirmed labels."""
+"""Soft labels: the belief that each row is positive, from rules and confirmed labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,8 @@ class SoftLabels:
     value : ndarray of float
         S: 1 for confirmed positives, else the rule score.
     rule_score : ndarray of float
-        What the rules alone say, before labels override it. Only this may be used as a feature: S = 1 of a labelled row
-        would leak its label.
+        Score from the rules alone, without labels. Only this may be used as a feature: S = 1 of a labelled row would
+        leak its label.
     is_labeled : ndarray of bool
         Confirmed positives.
     rule_columns : tuple of str, default ()
@@ -38,7 +38,7 @@ class SoftLabels:
     floor : float, default 0
         Soft label where no rule fires.
     matrix : RuleMatrix, optional
-        What each rule said. None for ready-made values.
+        Beliefs of each rule. None for ready-made values.
     refined_from : ndarray of float, optional
         The analyst's own S, where a model has refined `value`.
 
@@ -84,7 +84,7 @@ class SoftLabels:
 
     @classmethod
     def from_values(cls, value: Any, is_labeled: Any, rule_columns: Sequence[str] = ()) -> SoftLabels:
-        """Soft labels that are ready-made; confirmed positives become 1.
+        """Soft labels from given values; confirmed positives become 1.
 
         >>> SoftLabels.from_values([0.2, 0.7, 0.1], [False, False, True]).value.tolist()
         [0.2, 0.7, 1.0]
@@ -108,7 +108,7 @@ class SoftLabels:
 
     @property
     def of_analyst(self) -> np.ndarray:
-        """The analyst's own S, whether or not it was refined."""
+        """The analyst's own S, before a model refined it."""
         return self.value if self.refined_from is None else self.refined_from
 
     @property
@@ -131,7 +131,7 @@ class SoftLabels:
         return int(suspected.argmax()) if suspected.size else 0
 
     def explain(self, row: int) -> Explanation:
-        """Why this row has its S: what each rule, the floor and the label contribute; they add up to S."""
+        """The contributions of each rule, the floor and the label to the S of one row; they add up to S."""
         return explain_row(self, row)
 
 
@@ -143,7 +143,7 @@ def assign_soft_labels(
     Parameters
     ----------
     matrix : RuleMatrix
-        What every rule says about every row: `RuleSet.fit(table).apply(frame)`.
+        Beliefs of every rule for every row: `RuleSet.fit(table).apply(frame)`.
     is_labeled : array-like of bool
         Confirmed positives.
     combine : str, default "noisy_or"
@@ -180,7 +180,7 @@ def assign_soft_labels(
 
 
 def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) -> SoftLabels:
-    """Soft labels of a table from a rule set, combined as the rule set says.
+    """Soft labels of a table from a rule set, with the combiner and floor of the rule set.
 
     Parameters
     ----------
@@ -209,13 +209,13 @@ def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) ->
     if isinstance(table, TableFolder):
         return soft_labels_for_folder(table, rules)
     fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
-    recipe = fitted.rules
-    return assign_soft_labels(fitted.apply(table.frame), table.is_labeled, recipe.combine, recipe.floor)
+    rule_set = fitted.rules
+    return assign_soft_labels(fitted.apply(table.frame), table.is_labeled, rule_set.combine, rule_set.floor)
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one rule says about one row, and how much of S it accounts for."""
+    """The belief of one rule for one row, and its contribution to S."""
 
     rule: str
     fired: bool
@@ -225,7 +225,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One row's S, taken apart; all amounts add up to `value`."""
+    """The S of one row as a sum of contributions; all amounts add up to `value`."""
 
     row: int
     value: float
@@ -250,7 +250,7 @@ class Explanation:
             ("the floor adds", self.floor_lift),
             ("being a confirmed positive adds", self.label_lift),
         )
-        parts += [f"{words} {amount:.2f}" for words, amount in lifts if amount > 0]
+        parts += [f"{source} {amount:.2f}" for source, amount in lifts if amount > 0]
         reason = "; ".join(parts) if parts else "no rule fired, and the floor is 0"
         return f"S = {self.value:.2f}: {reason}."
 
@@ -261,7 +261,7 @@ class Explanation:
 
 
 def explain_row(soft_labels: SoftLabels, row: int) -> Explanation:
-    """Take one row's S apart."""
+    """The contributions to the S of one row."""
     if not 0 <= row < len(soft_labels):
         raise SoftLabelError(f"There is no row {row}; rows are counted from 0 to {len(soft_labels) - 1}.")
     value, rule_score = float(soft_labels.value[row]), float(soft_labels.rule_score[row])
@@ -294,9 +294,9 @@ def _contributions(soft_labels: SoftLabels, row: int) -> tuple[Contribution, ...
 
 @dataclass(frozen=True, eq=False)
 class FolderSoftLabels(SoftLabels):
-    """Soft labels without the matrix of rules, which would be larger than all the rest.
+    """Soft labels of a folder, without the rule matrix, which would need too much memory.
 
-    `labels_follow_rules` keeps what the matrix would have told: whether the rules decided who was checked.
+    `labels_follow_rules` stores whether the rules seem to have decided which rows were checked.
     """
 
     labels_follow_rules: bool = False
@@ -306,20 +306,14 @@ class FolderSoftLabels(SoftLabels):
         return self.labels_follow_rules
 
 
-def label_parts(folder: TableFolder, fitted: FittedRules) -> Iterator[tuple[TablePart, SoftLabels]]:
-    """The parts of a folder with all columns, each with its soft labels."""
-    for part in folder.parts():
-        yield part, soft_labels_of_part(part, fitted)
-
-
 def soft_labels_of_part(part: TablePart, fitted: FittedRules) -> SoftLabels:
-    """What fitted rules say of some rows; the rows are named by their numbers in the whole table."""
-    recipe = fitted.rules
+    """Soft labels of one part; error messages use row numbers of the whole table."""
+    rule_set = fitted.rules
     try:
         matrix = fitted.apply(part.frame)
     except RuleError as problem:
         raise RuleError(f"In the part that starts at row {part.frame.index[0]:,}: {problem}") from None
-    return assign_soft_labels(matrix, part.is_labeled, recipe.combine, recipe.floor)
+    return assign_soft_labels(matrix, part.is_labeled, rule_set.combine, rule_set.floor)
 
 
 def soft_labels_for_folder(folder: TableFolder, rules: RuleSet | FittedRules) -> FolderSoftLabels:
@@ -330,14 +324,14 @@ def soft_labels_for_folder(folder: TableFolder, rules: RuleSet | FittedRules) ->
 
 
 def columns_for(folder: TableFolder, fitted: FittedRules) -> tuple[str, ...]:
-    """The columns that rules and labels read; the first one where they read none, so that rows can be counted."""
+    """The columns that rules and labels need. If they need none, the first column, to count the rows."""
     needed = {*fitted.columns, *folder.columns_with(Role.LABEL)}
     return tuple(name for name in folder.column_names if name in needed) or folder.column_names[:1]
 
 
 @dataclass(frozen=True, eq=False)
 class PartLabels:
-    """What is kept of the soft labels of some rows: their values, and how many rows the rules reached."""
+    """Soft labels of one part: their values, and the number of rows on which a rule fired."""
 
     value: np.ndarray
     rule_score: np.ndarray

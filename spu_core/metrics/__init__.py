@@ -1,7 +1,7 @@
-"""Metrics on plain arrays. Arguments come as (what we believe, what the model says).
+"""Metrics on plain arrays. Arguments come in the order (belief, model output).
 
-A function ending in `_score` returns one number, higher is better (but FPR_SPU, as its name says); one ending in
-`_interval` returns an `Interval` of the same figure.
+A function ending in `_score` returns one number; higher is better, except for FPR_SPU. A function ending in `_interval`
+returns the same number with a confidence interval (`Interval`).
 """
 
 from spu_core.metrics.auc import (
@@ -12,15 +12,13 @@ from spu_core.metrics.auc import (
 )
 from spu_core.metrics.band import RocBand, roc_spu_band
 from spu_core.metrics.companions import (
-    auc_given_prior,
     calibration_gap,
     calibration_to_soft_label,
     soft_log_loss,
-    unlabeled_prior,
 )
 from spu_core.metrics.external import ExternalScores
 from spu_core.metrics.histogram import BoundedAuc, ScoreHistogram
-from spu_core.metrics.influence import Influence, Spread, auc_spu_influence, effective_number, spread_of, standard_error
+from spu_core.metrics.influence import Influence, Spread, auc_spu_influence, effective_number, spread_of
 from spu_core.metrics.intervals import (
     Difference,
     Interval,
@@ -56,7 +54,6 @@ __all__ = [
     "ScoreHistogram",
     "Spread",
     "ThinCurve",
-    "auc_given_prior",
     "auc_spu_ceiling",
     "auc_spu_ceiling_interval",
     "auc_spu_influence",
@@ -78,7 +75,5 @@ __all__ = [
     "roc_spu_ceiling",
     "soft_log_loss",
     "spread_of",
-    "standard_error",
     "tpr_spu_score",
-    "unlabeled_prior",
 ]

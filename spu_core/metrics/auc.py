@@ -1,4 +1,4 @@
-"""AUC_SPU and its ceiling: row i counts as soft_label[i] positive, the rest negative; no true negatives needed."""
+"""AUC_SPU and its ceiling. Row i counts as soft_label[i] positives and 1 − soft_label[i] negatives."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def auc_spu_share_score(soft_label: Any, score: Any, *, sample_weight: Any = Non
 
 
 def check_rows(soft_label: Any, score: Any, sample_weight: Any = None) -> tuple[Masses, np.ndarray]:
-    """The door of every metric of (soft_label, score): checked masses, and the checked scores."""
+    """Check the arguments of a metric; return the masses and the scores."""
     soft_label = check_soft_label(soft_label)
     score = check_score(score, soft_label.size)
     weight = None
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, soft_label.size)
-        weight = weight / weight.max()  # scale does not matter, overflow would
+        weight = weight / weight.max()  # the scale does not change a metric, and this avoids overflow
     check_countable(soft_label, weight)
     return Masses(soft_label, weight), score
 
@@ -139,7 +139,7 @@ def labels_as_mass(is_labeled: Any) -> np.ndarray:
 
 
 def area(ranking: Ranking, masses: Masses) -> float:
-    """Each distinct score's positives beat all negatives below, and half of those beside them."""
+    """AUC_SPU: positives outrank the negatives with lower scores, and half of those with the same score."""
     total = below = positives = 0.0
     for positive, negative in masses_by_score(ranking, masses):
         reached = np.cumsum(negative)

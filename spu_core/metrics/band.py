@@ -1,9 +1,9 @@
 """Confidence bands around ROC_SPU: at each FPR_SPU (pointwise), and for the whole curve at once (simultaneous).
 
-The influence of row i on the TPR at FPR u is (s_i/a)(1[g_i>t_u] − R(u)) − R'(u) ((1−s_i)/b)(1[g_i>t_u] − u), where the
-slope R'(u) is read from the mean soft label around the threshold. Rows of one group are summed. The variance at u says
-how many positives of equal mass would vary as much; the bounds are binomial ones for that many, since they hold near 0
-and 1 too. A Gaussian process of the same correlations says how far out they must lie to hold for the whole curve.
+The influence of row i on the TPR at FPR u is (s_i/a)(1[g_i>t_u] − R(u)) − R'(u) ((1−s_i)/b)(1[g_i>t_u] − u). The slope
+R'(u) is estimated by the mean soft label around the threshold. Rows of one group are summed. The variance at u gives an
+effective number of positives; the bounds are binomial bounds for this number, because they also hold near 0 and 1. The
+simultaneous bounds use the quantile of the maximum of a Gaussian process with the same correlations.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from scipy.special import betaincinv, ndtr
 from spu_core.checks import check_share
 from spu_core.errors import ScoreError
 from spu_core.metrics.auc import check_rows
-from spu_core.metrics.influence import check_optional_groups, effective_number, few_factor
+from spu_core.metrics.influence import check_optional_groups, effective_number, small_sample_factor
 from spu_core.metrics.intervals import ENOUGH
 from spu_core.metrics.ranking import Masses, rank_rows
 
-# Dense where analysts look: low false positive rates.
+# Dense at low false positive rates, which matter most in practice.
 DEFAULT_GRID = np.unique(np.concatenate([np.geomspace(1e-3, 0.1, 25), np.linspace(0.1, 0.99, 60)]))
 DRAWS = 2000
-# With fewer negatives (effective number) on one side of the threshold the curve is too far from straight within its own
-# noise (simulated); the default grid leaves such points out.
+# With a smaller effective number of negatives on one side of the threshold the linear approximation is too coarse (in
+# simulations). The default grid leaves such points out.
 ENOUGH_ON_EACH_SIDE = 8.0
-# More rows or groups than this are dealt to so many units by chance; the standard error then errs by 1.6 %.
+# If there are more rows or groups, they are assigned at random to this many units. The standard error then has a
+# relative error of 1.6 %.
 MOST_UNITS = 2048
 
 
@@ -35,7 +36,7 @@ MOST_UNITS = 2048
 class RocBand:
     """TPR_SPU with its bounds at each FPR_SPU of a grid; the simultaneous bounds hold for all grid points at once.
 
-    Where no band can be trusted, the arrays are empty and `missing_because` says why.
+    If there are too few rows for a band, the arrays are empty and `missing_because` gives the reason.
     """
 
     fpr: np.ndarray
@@ -76,8 +77,8 @@ def roc_spu_band(
     Returns
     -------
     RocBand
-        `.fpr`, `.tpr`, `.low`, `.high`, `.simultaneous_low`, `.simultaneous_high`. Where there are too few positives
-        the band is empty, and `.missing_because` says why.
+        `.fpr`, `.tpr`, `.low`, `.high`, `.simultaneous_low`, `.simultaneous_high`. If there are too few positives the
+        band is empty, and `.missing_because` gives the reason.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def roc_spu_band(
     if grid is None:
         curve = curve.where_negatives_are_enough()
     if curve.fpr.size == 0:
-        return RocBand.missing(level, "No confidence band: every threshold has too few negatives on one of its sides.")
+        return RocBand.missing(level, "No confidence band: every threshold has too few negatives above or below it.")
     tail = 0.5 - 0.5 * level
     everywhere = min(tail, float(ndtr(-_sup_quantile(curve.moved, level))))
     bounds = *curve.bounds(tail), *curve.bounds(everywhere)
@@ -118,13 +119,13 @@ def _missing_because(positives: float, negatives: float, *, grouped: bool) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Curve:
-    """The curve at a grid of FPRs, and how far each independent unit (a row, or a group of rows) moves it there."""
+    """The curve at a grid of FPRs, with the influence of each independent unit (a row, or a group of rows)."""
 
     fpr: np.ndarray
     tpr: np.ndarray
     moved: np.ndarray  # units × grid
-    per_positive: float  # variance of the TPR over R(1−R), as the whole curve shows it: one over a number of positives
-    negatives: np.ndarray  # effective number of negatives flagged, or not, in rows or in units: the smallest
+    per_positive: float  # variance of the TPR over R(1−R), whole curve: one over the effective number of positives
+    negatives: np.ndarray  # effective number of negatives above or below the threshold, in rows or units: the smallest
 
     @classmethod
     def of(cls, masses: Masses, score: np.ndarray, groups: np.ndarray | None, grid: np.ndarray) -> _Curve:
@@ -147,8 +148,8 @@ class _Curve:
         (of_positive, own), (of_negative, own_negative) = by_unit(positive), by_unit(negative)
         tpr = of_positive.sum(axis=0)
         tpr[tpr > 1.0 - 1e-12] = 1.0
-        as_positive = few_factor(positives) * (of_positive - own * tpr)
-        as_negative = few_factor(negatives) * (of_negative - own_negative * grid)
+        as_positive = small_sample_factor(positives) * (of_positive - own * tpr)
+        as_negative = small_sample_factor(negatives) * (of_negative - own_negative * grid)
         moved = as_positive - _steepest(positive, negative, end, grid, as_positive, as_negative) * as_negative
         variance, binomial = np.einsum("ij,ij->", as_positive, as_positive), (tpr * (1.0 - tpr)).sum()
         per_positive = variance / binomial if binomial > 1e-9 else 1.0 / positives
@@ -164,10 +165,10 @@ class _Curve:
         )
 
     def bounds(self, tail: float) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds that fail with probability `tail` on either side, at each grid point.
+        """Bounds at each grid point; each side fails with probability `tail`.
 
-        The variance gives the number of positives that would vary as much. With few positives on one side of the
-        threshold it says little; a number above that of the whole curve counts as one positive more would see it.
+        The variance gives an effective number of positives. With few positives on one side of the threshold this number
+        is unreliable, so if it exceeds that of the whole curve, it is shrunk towards it.
         """
         variance, binomial = np.einsum("ij,ij->j", self.moved, self.moved), self.tpr * (1.0 - self.tpr)
         here = np.divide(variance, binomial, out=np.zeros(self.tpr.size), where=binomial > 0.0)
@@ -175,7 +176,7 @@ class _Curve:
         shrunk = (count * here + self.per_positive) / (count + 1.0)
         size = 1.0 / np.where(here > self.per_positive, here, shrunk)
         hits, misses = self.tpr * size, (1.0 - self.tpr) * size
-        # Clopper and Pearson add 0 and 1, which covers more than the level; Jeffreys adds ½ and ½.
+        # A compromise: Clopper and Pearson add 0 and 1 (too wide), Jeffreys adds ½ and ½.
         low = betaincinv(hits + 0.25, misses + 0.75, tail)
         high = betaincinv(hits + 0.75, misses + 0.25, 1.0 - tail)
         return np.where(hits > 0.0, low, 0.0), np.where(misses > 0.0, high, 1.0)
@@ -184,8 +185,8 @@ class _Curve:
 def _cells(grid: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The cell of each tie, best first, and the share of each cell that is flagged at each grid point (cells × grid).
 
-    A tie spans the FPRs from that of the tie before it to its own, `right`. Ties between two neighbouring grid points
-    share a cell; one that holds a grid point has a cell of its own, and is flagged there in part, at random.
+    A tie covers the FPRs from that of the tie before it to its own, `right`. Ties between two neighbouring grid points
+    share a cell. A tie that contains a grid point has its own cell, and a random part of it is flagged at that point.
     """
     left = np.append(0.0, right[:-1])
     end = np.searchsorted(grid, right, "left")
@@ -198,7 +199,7 @@ def _cells(grid: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _units(groups: np.ndarray | None, rows: int) -> np.ndarray:
-    """The unit of each row."""
+    """The independent unit of each row."""
     units = np.arange(rows) if groups is None else groups
     count = int(units.max()) + 1
     return units if count <= MOST_UNITS else np.random.default_rng(0).integers(0, MOST_UNITS, count)[units]
@@ -212,9 +213,10 @@ def _steepest(
     as_positive: np.ndarray,
     as_negative: np.ndarray,
 ) -> np.ndarray:
-    """R' at each grid point, or a standard error of the FPR to its left or right: where the curve varies most.
+    """The slope R' at each grid point, or one standard error of the FPR to its left or right: the one with the largest
+    variance.
 
-    At a kink, and where few negatives are flagged, the curve is not straight within its own noise.
+    At a kink, and where few negatives are flagged, the curve is not linear within one standard error.
     """
     sums = np.zeros((2, positive.size + 1))
     np.cumsum(positive, out=sums[0, 1:])
@@ -227,8 +229,8 @@ def _steepest(
 
 
 def _slope(sums: np.ndarray, end: np.ndarray, fpr: np.ndarray) -> np.ndarray:
-    """Positive over negative mass in a symmetric window of ranks that shrinks at the ends, or in the tie that is
-    flagged in part, if that is larger than half the window."""
+    """Positive over negative mass in a symmetric window of ranks, which is smaller at the ends of the curve. If the tie
+    at the threshold is larger than half the window, the tie is used instead."""
     count = sums.shape[1] - 1
     rank = np.interp(fpr, sums[1], np.arange(count + 1)).astype(int).clip(0, count - 1)
     half = np.minimum(np.ceil(0.4 * count**0.8), np.minimum(rank, count - rank).clip(5)).astype(int)
@@ -247,7 +249,7 @@ def _effective_numbers(mass: np.ndarray) -> np.ndarray:
 
 
 def _sup_quantile(moved: np.ndarray, level: float) -> float:
-    """The value that the largest standardised deviation over the grid exceeds with probability 1 − level."""
+    """The quantile, at `level`, of the largest standardised deviation over the grid."""
     covariance = moved.T @ moved
     error = np.sqrt(np.diag(covariance))
     varies = error > 1e-12

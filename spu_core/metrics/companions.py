@@ -1,4 +1,4 @@
-"""Further figures that need no negatives: AUC under a class prior, and how well scores fit soft labels."""
+"""How well scores in [0, 1] fit soft labels: log-loss and calibration. Neither needs true negatives."""
 
 from __future__ import annotations
 
@@ -7,36 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.checks import check_flags, check_sample_weight, check_score, check_share, check_soft_label
-from spu_core.errors import AssumptionError, ScoreError
-from spu_core.metrics.auc import known_positive_auc_score
-
-
-def unlabeled_prior(is_labeled: Any, prior: float) -> float:
-    """Share of positives among the unlabelled rows, π_U = (π − ρ) / (1 − ρ), ρ the labelled share.
-
-    >>> unlabeled_prior([True, False, False, False], prior=0.5)
-    0.333...
-    """
-    labels = check_flags(is_labeled, None, "is_labeled")
-    prior, labeled_share = check_share(prior, "prior"), float(labels.mean())
-    if labeled_share == 1.0:
-        raise AssumptionError("is_labeled is true in every row, so there is no unlabelled row to have a prior.")
-    if prior < labeled_share:
-        raise AssumptionError(f"prior is {prior:g}, but {labeled_share:g} of the rows are confirmed positives already.")
-    return (prior - labeled_share) / (1.0 - labeled_share)
-
-
-def auc_given_prior(is_labeled: Any, score: Any, prior: float) -> float:
-    """The true AUC under SCAR: (AUC of labelled against unlabelled − π_U/2) / (1 − π_U).
-
-    It is π_U, the prior among the unlabelled, not π. A value above 1 refutes the prior or SCAR.
-
-    >>> auc_given_prior([True, False, False, False], [4, 3, 2, 1], prior=0.25)
-    1.0
-    """
-    hidden = unlabeled_prior(is_labeled, prior)
-    return (known_positive_auc_score(is_labeled, score) - 0.5 * hidden) / (1.0 - hidden)
+from spu_core.checks import check_sample_weight, check_score, check_soft_label
+from spu_core.errors import ScoreError
 
 
 def soft_log_loss(soft_label: Any, score: Any, *, sample_weight: Any = None) -> float:
@@ -47,7 +19,7 @@ def soft_log_loss(soft_label: Any, score: Any, *, sample_weight: Any = None) -> 
     """
     soft_label = check_soft_label(soft_label)
     score = _check_probability(score, soft_label.size)
-    # A score of exactly 0 or 1 that is wrong would cost infinitely much; the smallest float step bounds it.
+    # A wrong score of exactly 0 or 1 would have an infinite loss, so scores are clipped to [eps, 1 − eps].
     score = score.clip(np.finfo(np.float64).eps, 1.0 - np.finfo(np.float64).eps)
     loss = -(soft_label * np.log(score) + (1.0 - soft_label) * np.log1p(-score))
     weight = None if sample_weight is None else check_sample_weight(sample_weight, soft_label.size)
@@ -55,7 +27,7 @@ def soft_log_loss(soft_label: Any, score: Any, *, sample_weight: Any = None) -> 
 
 
 def calibration_to_soft_label(soft_label: Any, score: Any, *, bins: int = 10) -> pd.DataFrame:
-    """Mean score beside mean soft label in groups of equal size: agreement with S, not with the truth.
+    """Mean score and mean soft label in groups of equal size. This shows agreement with S, not with the truth.
 
     Columns: `rows`, `score`, `soft_label`, `standard_error` (of the mean soft label).
     """
@@ -91,6 +63,6 @@ def _check_probability(score: Any, length: int) -> np.ndarray:
     bad = np.flatnonzero((score < 0.0) | (score > 1.0))
     if bad.size:
         raise ScoreError(
-            f"score must lie in [0, 1] here, but row {bad[0]} holds {score[bad[0]]:g}; ranks alone will not do."
+            f"score must lie in [0, 1], but row {bad[0]} holds {score[bad[0]]:g}; convert the scores to probabilities."
         )
     return score

@@ -1,7 +1,7 @@
-"""Exact AUC_SPU of more scores than fit into memory: an external sort, with the interval from the same pass.
+"""Exact AUC_SPU, with its confidence interval, of more scores than fit into memory: an external sort.
 
-Scores are written to a file as they come. To rank them, they are dealt to buckets of neighbouring scores, so that each
-bucket fits into memory; equal scores share a bucket, hence every tie is seen whole.
+Scores are written to a file as they arrive. To rank them, they are split into buckets of neighbouring scores that fit
+into memory. Equal scores are in the same bucket, so no tie is split.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics.influence import Spread, few_factor, spread_of_sums
-from spu_core.metrics.intervals import Interval, few_units
+from spu_core.metrics.influence import Spread, small_sample_factor, spread_of_sums
+from spu_core.metrics.intervals import Interval, few_units_warning
 
 BUCKET_ROWS = 1 << 21
 _BLOCK = 1 << 17
@@ -26,7 +26,7 @@ _SAMPLE = 1 << 16
 
 @dataclass(eq=False)
 class ExternalScores:
-    """Rows of (soft label, score, weight) on disk; `add` them in any pieces, then ask for `auc` or `interval`.
+    """Rows of (soft label, score, weight) on disk. Call `add` for each part, then `auc` or `interval`.
 
     >>> with ExternalScores() as rows:
     ...     rows.add([1.0, 0.5], [0.9, 0.4])
@@ -53,7 +53,7 @@ class ExternalScores:
         self._folder.cleanup()
 
     def add(self, soft_label: Any, score: Any, *, sample_weight: Any = None) -> None:
-        """Count these rows too."""
+        """Add these rows."""
         soft_label = check_soft_label(soft_label)
         score = check_score(score, soft_label.size)
         weight = np.ones(score.size) if sample_weight is None else check_sample_weight(sample_weight, score.size)
@@ -67,11 +67,11 @@ class ExternalScores:
         self.negative_squared += float((negative * negative).sum())
 
     def auc(self) -> float:
-        """AUC_SPU of all rows, exactly."""
+        """The exact AUC_SPU of all rows."""
         return self._moments().area
 
     def interval(self, level: float = 0.95) -> Interval:
-        """AUC_SPU with the confidence interval that `auc_spu_interval` gives to the same rows in memory."""
+        """AUC_SPU with a confidence interval; the same as that of `auc_spu_interval`."""
         level = check_share(level, "level", ScoreError)
         found, numbers = self._moments(), self._effective_numbers()
         spread = found.spread(min(numbers))
@@ -81,7 +81,7 @@ class ExternalScores:
             level,
             degrees=spread.degrees,
             rows=min(numbers),
-            warning=few_units(*numbers),
+            warning=few_units_warning(*numbers),
         )
 
     def _effective_numbers(self) -> tuple[float, float]:
@@ -94,16 +94,16 @@ class ExternalScores:
     def _moments(self) -> _Moments:
         if not (self.positive > 0.0 and self.negative > 0.0):
             raise SoftLabelError(
-                "The rows counted so far have no positive mass, or no negative mass; AUC_SPU needs both."
+                "The soft labels of all rows so far are 0, or all are 1; AUC_SPU needs positives and negatives."
             )
         positives, negatives = self._effective_numbers()
-        moments = _Moments(self.positive, self.negative, few_factor(positives), few_factor(negatives))
+        moments = _Moments(self.positive, self.negative, small_sample_factor(positives), small_sample_factor(negatives))
         for bucket in self._buckets():
             moments.add(bucket[np.argsort(bucket[:, 0], kind="stable")])
         return moments
 
     def _buckets(self) -> Iterator[np.ndarray]:
-        """Rows in pieces of rising scores, each small enough to be sorted in memory."""
+        """Rows in parts of increasing scores, each small enough to be sorted in memory."""
         if self.rows <= self.bucket_rows:
             yield np.fromfile(self._all).reshape(-1, 3)
             return
@@ -126,7 +126,7 @@ class ExternalScores:
                 yield block.reshape(-1, 3)
 
     def _edges(self) -> np.ndarray:
-        """Scores that cut all rows into about equal buckets, by a sample; a tie larger than a bucket stays whole."""
+        """Scores that split the rows into buckets of about equal size, from a sample. A large tie is never split."""
         step = max(1, self.rows // _SAMPLE)
         sample = np.sort(np.concatenate([block[::step, 0] for block in self._blocks()]))
         count = 2 * self.rows // self.bucket_rows + 1
@@ -135,9 +135,10 @@ class ExternalScores:
 
 @dataclass(eq=False)
 class _Moments:
-    """Sums over sorted rows, from which AUC_SPU and the spread of its influence values follow.
+    """Sums over sorted rows, from which AUC_SPU and its standard error follow.
 
-    A row moves AUC_SPU by α − A'β, where A' = A − ½ is known only at the end; so sums of products of α and β are kept.
+    The influence of a row on AUC_SPU is α − A'β, where A' = A − ½ is known only at the end. So sums of products of α
+    and β are kept.
     """
 
     positive: float
@@ -158,7 +159,7 @@ class _Moments:
         return spread_of_sums(float(second.clip(0.0)), float(fourth), number)
 
     def add(self, rows: np.ndarray) -> None:
-        """The next rows, in order of score; no score of theirs comes again."""
+        """Add the next rows, in order of score. Their scores must not occur in later calls."""
         score, soft_label, weight = rows.T
         p, n = weight * soft_label / self.positive, weight * (1.0 - soft_label) / self.negative
         new_score = np.append(True, np.diff(score) > 0.0)

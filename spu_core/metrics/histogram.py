@@ -1,7 +1,7 @@
-"""AUC_SPU from mergeable histograms: for streams and clusters, always with a bound on the error.
+"""AUC_SPU from histograms that can be merged, for streams and clusters, with a bound on the error.
 
-Bins are spaced evenly on the logit scale, since scores crowd near 0 and 1. Rows of one bin are treated as tied; the
-bound is what they could gain or lose if their order inside the bin were known.
+Bins are spaced evenly on the logit scale, since many scores are near 0 or 1. Rows of one bin are treated as tied. The
+bound is the largest change that the unknown order inside the bins could make.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from scipy.special import expit
 
 from spu_core.checks import check_sample_weight, check_score, check_share, check_soft_label
 from spu_core.errors import ScoreError, SoftLabelError
-from spu_core.metrics.influence import few_factor
-from spu_core.metrics.intervals import Interval, few_units
+from spu_core.metrics.influence import small_sample_factor
+from spu_core.metrics.intervals import Interval, few_units_warning
 
 LOGIT_REACH = 20.0
 
@@ -75,19 +75,19 @@ class ScoreHistogram:
 
     @classmethod
     def logit(cls, bins: int = 8192) -> ScoreHistogram:
-        """Empty, for scores in [0, 1]."""
+        """An empty histogram for scores in [0, 1]."""
         if bins < 2:
             raise ScoreError(f"bins must be at least 2, got {bins}.")
         return cls.with_edges(expit(np.linspace(-LOGIT_REACH, LOGIT_REACH, bins - 1)))
 
     @classmethod
     def covering(cls, sample: Any, bins: int = 8192) -> ScoreHistogram:
-        """Empty, for any scores: the edges are quantiles of a sample of them."""
+        """An empty histogram for any scores; its edges are quantiles of a sample of scores."""
         return cls.with_edges(np.unique(np.quantile(check_score(sample, None, "sample"), np.linspace(0, 1, bins - 1))))
 
     @classmethod
     def with_edges(cls, edges: Any) -> ScoreHistogram:
-        """Empty, with bins below, between and above the given increasing edges."""
+        """An empty histogram with bins below, between and above the given increasing edges."""
         edges = check_score(edges, None, "edges")
         if (np.diff(edges) <= 0.0).any():
             raise ScoreError("edges must increase strictly.")
@@ -123,7 +123,7 @@ class ScoreHistogram:
 
     def __add__(self, other: ScoreHistogram) -> ScoreHistogram:
         if not np.array_equal(self.edges, other.edges):
-            raise ScoreError("Two histograms can be merged only if they have the same edges; make both the same way.")
+            raise ScoreError("Histograms with different edges cannot be merged; create both with the same edges.")
         return ScoreHistogram(
             self.edges,
             self.rows + other.rows,
@@ -137,7 +137,7 @@ class ScoreHistogram:
         )
 
     def auc(self) -> BoundedAuc:
-        """AUC_SPU, rows of one bin counting as tied, with the largest error that this can make."""
+        """AUC_SPU with rows of one bin treated as tied, and the largest error that this can cause."""
         self._check_countable()
         beaten, _ = self._beaten_and_beating()
         value = float(self.positive @ beaten / self.positive.sum())
@@ -147,26 +147,26 @@ class ScoreHistogram:
         return BoundedAuc(value, float(0.5 * pairs.sum() / (self.positive.sum() * self.negative.sum())))
 
     def interval(self, level: float = 0.95) -> Interval:
-        """Confidence interval of AUC_SPU from the same counts, widened on both sides by the error bound."""
+        """Confidence interval of AUC_SPU, widened on both sides by the error bound."""
         level = check_share(level, "level", ScoreError)
         bounded = self.auc()
         beaten, beating = self._beaten_and_beating()
         positives, negatives = self.positive.sum(), self.negative.sum()
         numbers = positives**2 / self.positive_squared.sum(), negatives**2 / self.negative_squared.sum()
-        of_positive = few_factor(numbers[0]) * (beaten - bounded.value) / positives
-        of_negative = few_factor(numbers[1]) * (beating - bounded.value) / negatives
+        of_positive = small_sample_factor(numbers[0]) * (beaten - bounded.value) / positives
+        of_negative = small_sample_factor(numbers[1]) * (beating - bounded.value) / negatives
         squares = (
             self.positive_squared * of_positive**2
             + 2.0 * self.mixed * of_positive * of_negative
             + self.negative_squared * of_negative**2
         )
-        # The counts hold no fourth powers, from which `auc_spu_interval` has its degrees of freedom.
+        # `auc_spu_interval` computes degrees of freedom from fourth powers, which the histogram does not store.
         found = Interval.symmetric(
             bounded.value,
             float(np.sqrt(squares.sum())),
             level,
             degrees=min(numbers) - 1.0,
-            warning=few_units(*numbers),
+            warning=few_units_warning(*numbers),
         )
         widened = max(0.0, found.low - bounded.error_bound), min(1.0, found.high + bounded.error_bound)
         return replace(found, low=widened[0], high=widened[1])
@@ -179,5 +179,5 @@ class ScoreHistogram:
     def _check_countable(self) -> None:
         if not (self.positive.any() and self.negative.any()):
             raise SoftLabelError(
-                "The rows counted so far have no positive mass, or no negative mass; AUC_SPU needs both."
+                "The soft labels of all rows so far are 0, or all are 1; AUC_SPU needs positives and negatives."
             )

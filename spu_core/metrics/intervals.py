@@ -17,8 +17,8 @@ from spu_core.metrics.auc import check_rows, labels_as_mass
 from spu_core.metrics.influence import Influence, check_optional_groups, effective_number, influence_of, spread_of
 from spu_core.metrics.ranking import Masses
 
-# The effective number of positives, negatives or groups from which nominal 95 % intervals of AUC_SPU covered 93 % or
-# more in simulation, and 91 % where the AUC is near 1 (docs/mathematics.md).
+# From this effective number of positives, negatives or groups on, nominal 95 % intervals of AUC_SPU covered at least
+# 93 % in simulations, and 91 % where the AUC is near 1 (docs/mathematics.md).
 ENOUGH = 10.0
 
 
@@ -64,7 +64,7 @@ class Interval:
         limits: tuple[float, float] = (-np.inf, np.inf),
         warning: str | None = None,
     ) -> Self:
-        """Student's t interval, cut at the limits; from limit to limit where the standard error is unknown (NaN)."""
+        """Student's t interval, cut at the limits. If the standard error is unknown (NaN), it is the whole range."""
         reach = t_quantile(level, degrees) * error if error >= 0.0 else np.inf
         return cls(estimate, max(estimate - reach, limits[0]), min(estimate + reach, limits[1]), error, level, warning)
 
@@ -80,11 +80,11 @@ class Interval:
         rows: float = 1.0,
         warning: str | None = None,
     ) -> Self:
-        """Student's t interval on the logit scale between the limits, which it never leaves.
+        """Student's t interval on the logit scale; it always stays within the limits.
 
-        At a limit there is no spread to measure: all pairs are in order, or none. The rule of three still applies: a
-        share p of pairs out of order stays unseen in n rows with probability (1−p)^n; `rows` is the smaller number
-        of positives and negatives.
+        If the estimate is at a limit, the standard error is 0. Then the rule of three is used: a share p of pairs in
+        the wrong order is not seen in n rows with probability (1−p)^n. `rows` is the smaller number of positives and
+        negatives.
         """
         span = limits[1] - limits[0]
         share = min(max((estimate - limits[0]) / span, 0.0), 1.0)
@@ -112,13 +112,14 @@ class Difference(Interval):
 
     @property
     def can_be_told_apart(self) -> bool:
+        """Whether the difference is clear: the p-value is below 1 − level."""
         return self.p_value < 1.0 - self.level
 
     @classmethod
     def between(
         cls, estimate: float, error: float, level: float, *, degrees: float = np.inf, warning: str | None = None
     ) -> Self:
-        """Difference of two AUCs with Student's t test; without a p-value (NaN) where the error is unknown."""
+        """Difference of two AUCs with Student's t test. The p-value is NaN if the standard error is unknown."""
         found = cls.symmetric(estimate, error, level, degrees=degrees, limits=(-1.0, 1.0), warning=warning)
         p_value = float(estimate == 0.0)
         if np.isnan(error):
@@ -128,10 +129,10 @@ class Difference(Interval):
         return replace(found, p_value=p_value)
 
 
-def p_value_words(value: float | None) -> str:
-    """How a p-value is written in a journal.
+def p_value_text(value: float | None) -> str:
+    """A p-value as text, rounded as in a journal.
 
-    >>> p_value_words(0.0001), p_value_words(0.0234), p_value_words(0.4)
+    >>> p_value_text(0.0001), p_value_text(0.0234), p_value_text(0.4)
     ('p < 0.001', 'p = 0.023', 'p = 0.40')
     """
     if value is None or np.isnan(value):
@@ -179,7 +180,7 @@ def auc_spu_interval(
     >>> interval.low < interval.estimate < interval.high
     True
     >>> interval.warning
-    'The effective number of positives is 2.9; below 10 such intervals tend to be too narrow.'
+    'The effective number of positives is 2.9; below 10 confidence intervals tend to be too narrow.'
     """
     rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     return rows.on_logit(influence_of(rows.masses, rows.score))
@@ -220,7 +221,7 @@ def known_positive_auc_interval(
 def auc_spu_ceiling_interval(
     soft_label: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """The ceiling with a confidence interval; exactly 1 without uncertainty where every soft label is 0 or 1."""
+    """The ceiling with a confidence interval. It is exactly 1 if every soft label is 0 or 1."""
     rows = _CheckedRows.check(soft_label, soft_label, level, sample_weight, groups)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
     if ceiling.auc >= 1.0:
@@ -231,7 +232,7 @@ def auc_spu_ceiling_interval(
 def ceiling_gap_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """How far AUC_SPU stays below the ceiling; never negative."""
+    """The ceiling minus AUC_SPU, with a confidence interval; never negative."""
     rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
@@ -241,7 +242,7 @@ def ceiling_gap_interval(
 def ceiling_share_interval(
     soft_label: Any, score: Any, *, level: float = 0.95, sample_weight: Any = None, groups: Any = None
 ) -> Interval:
-    """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½), in [−1, 1]."""
+    """Share of the ceiling that is reached, (AUC_SPU − ½) / (ceiling − ½), in [−1, 1], with a confidence interval."""
     rows = _CheckedRows.check(soft_label, score, level, sample_weight, groups)
     reached = influence_of(rows.masses, rows.score)
     ceiling = influence_of(rows.masses, rows.masses.soft_label)
@@ -263,7 +264,7 @@ def compare_auc_spu(
 ) -> Difference:
     """Paired difference in AUC_SPU of two scores on the same rows.
 
-    The p-value is about these two scores as they are, and treats the soft labels as given.
+    The test treats both scores and the soft labels as given.
 
     Parameters
     ----------
@@ -336,17 +337,18 @@ class _CheckedRows:
 
     @property
     def warning(self) -> str | None:
-        return few_units(*self.effective_numbers(), grouped=self.groups is not None)
+        return few_units_warning(*self.effective_numbers(), grouped=self.groups is not None)
 
 
-def few_units(positives: float, negatives: float, *, grouped: bool = False) -> str | None:
-    """What to say where the effective number of positives or negatives is too small; None where it is enough."""
+def few_units_warning(positives: float, negatives: float, *, grouped: bool = False) -> str | None:
+    """A warning if the effective number of positives or negatives is too small, else None."""
     fewest, what = (positives, "positives") if positives <= negatives else (negatives, "negatives")
     if fewest >= ENOUGH:
         return None
     unit = "groups with " if grouped else ""
     return (
-        f"The effective number of {unit}{what} is {fewest:.1f}; below {ENOUGH:g} such intervals tend to be too narrow."
+        f"The effective number of {unit}{what} is {fewest:.1f}; below {ENOUGH:g} confidence intervals tend to be too "
+        "narrow."
     )
 
 
@@ -360,7 +362,7 @@ def z_quantile(level: float) -> float:
 
 
 def t_quantile(level: float, degrees: float) -> float:
-    """The same for Student's t with so many degrees of freedom.
+    """Half the width, in standard errors, of a two-sided Student's t interval of this level.
 
     >>> round(t_quantile(0.95, degrees=10), 3)
     2.228

@@ -1,4 +1,4 @@
-"""ROC curve for soft labels: row i counts as soft_label[i] positive, the rest negative.
+"""ROC curve for soft labels. Row i counts as soft_label[i] positives and 1 − soft_label[i] negatives.
 
 A row is flagged when its score is **greater** than the threshold. Rows with equal scores share one threshold.
 """
@@ -20,7 +20,7 @@ from spu_core.metrics.ranking import Masses, masses_by_score, rank_rows
 
 @dataclass(frozen=True, slots=True)
 class OperatingPoint:
-    """What happens at one threshold; unpacks as (tpr, threshold)."""
+    """TPR, FPR and flagged rows at one threshold; unpacks as (tpr, threshold)."""
 
     tpr: float
     threshold: float
@@ -72,7 +72,7 @@ class RocSpu:
         return self._thresholds(np.arange(self.fpr.size))
 
     def at_fpr(self, limit: float) -> OperatingPoint:
-        """The point with the best TPR_SPU among those whose FPR_SPU stays within `limit`."""
+        """The point with the highest TPR_SPU whose FPR_SPU is at most `limit`."""
         limit = check_share(limit, "limit", ScoreError, closed=True)
         return self._point(int(np.searchsorted(self.fpr, limit, side="right")) - 1)
 
@@ -84,17 +84,17 @@ class RocSpu:
         return OperatingPoint(point.tpr, threshold, point.fpr, point.flagged, point.flagged_share)
 
     def at_budget(self, budget: float) -> OperatingPoint:
-        """The point that flags as many rows as the budget allows; an int is rows, a float in (0, 1] a share.
+        """The point that flags as many rows as the budget allows. An int is a number of rows, a float a share.
 
         Tied rows are flagged together or not at all, so fewer rows than the budget may be flagged.
         """
         limit = _rows_within(budget, float(self.flagged[-1]))
-        # Sums of weights carry rounding; a budget must not lose a row to it.
+        # Sums of weights have rounding errors, which must not cost a row of the budget.
         limit *= 1.0 + 1e-12
         return self._point(int(np.searchsorted(self.flagged, limit, side="right")) - 1)
 
     def thin(self, max_error: float = 1e-3) -> ThinCurve:
-        """Few points to draw: nowhere further than `max_error` from the curve, vertically."""
+        """Fewer points for a chart; the vertical distance from the curve is at most `max_error`."""
         kept = thin_curve(self.fpr, self.tpr, check_share(max_error, "max_error", ScoreError))
         return ThinCurve(self.fpr[kept], self.tpr[kept], self._thresholds(kept), self.flagged[kept], max_error)
 
@@ -268,7 +268,7 @@ def _curve(masses: Masses, score: np.ndarray, sample_weight: Any) -> RocSpu:
 
 def _halfway(upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
     halfway = 0.5 * upper + 0.5 * lower
-    # Between neighbouring floats there is no number: the lower one still separates, since flagging is strict.
+    # There is no number between neighbouring floats. The lower one works, since rows must be above the threshold.
     return np.where((halfway < upper) & (halfway >= lower), halfway, lower)
 
 
@@ -296,7 +296,7 @@ def _rows_within(budget: Any, total: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ThinCurve:
-    """Points to draw a curve with. They have no area: an area is computed from the whole curve."""
+    """Points for a chart. The area is not computed from them, but from the whole curve."""
 
     fpr: np.ndarray
     tpr: np.ndarray
@@ -308,8 +308,8 @@ class ThinCurve:
 def thin_curve(x: np.ndarray, y: np.ndarray, max_error: float) -> np.ndarray:
     """Indices to keep of a curve that rises from (0, 0) to (1, 1).
 
-    Half of the error is spent on taking only the points on both sides of 2/max_error levels of y, the other half on
-    dropping those that a straight line between kept points passes closely.
+    Half of `max_error` comes from keeping only the points on both sides of 2/max_error levels of y. The other half
+    comes from dropping points that lie close to a straight line between kept points.
     """
     levels = np.linspace(0.0, 1.0, int(np.ceil(2.0 / max_error)) + 1)
     reached = np.searchsorted(y, levels, side="left")
@@ -318,10 +318,10 @@ def thin_curve(x: np.ndarray, y: np.ndarray, max_error: float) -> np.ndarray:
 
 
 def _swinging_door(x: list[float], y: list[float], tolerance: float) -> list[int]:
-    """Indices of points such that the line through them passes every other within `tolerance`, vertically.
+    """Indices of points to keep; all other points lie within `tolerance` (vertically) of the line through them.
 
-    From each kept point a cone holds all lines that pass the points since within the tolerance. It closes when the
-    next point falls outside; the point before is then kept and opens the next cone.
+    The range of slopes (`flattest` to `steepest`) holds all lines from the last kept point that pass the points after
+    it within the tolerance. When the next point is outside this range, the point before it is kept.
     """
     kept, at_x, at_y = [0], x[0], y[0]
     flattest, steepest = -math.inf, math.inf
@@ -337,7 +337,7 @@ def _swinging_door(x: list[float], y: list[float], tolerance: float) -> list[int
                 flattest = lower
             if (upper := (rise + tolerance) / run) < steepest:
                 steepest = upper
-        elif rise > tolerance:  # a vertical step: the line to it covers all that lies between
+        elif rise > tolerance:  # a vertical step: the vertical line covers all points on it
             kept.append(i)
             at_x, at_y = x[i], y[i]
             flattest, steepest = -math.inf, math.inf
@@ -346,7 +346,7 @@ def _swinging_door(x: list[float], y: list[float], tolerance: float) -> list[int
 
 @dataclass(frozen=True, slots=True)
 class Gains:
-    """Share of the positive mass caught against share of rows reviewed; best rows first."""
+    """Share of the positive mass that is found, against the share of rows reviewed, highest scores first."""
 
     curve: RocSpu
 
@@ -357,12 +357,12 @@ class Gains:
 
     @property
     def caught(self) -> np.ndarray:
-        """Share of ΣS among the rows reviewed at each point."""
+        """Share of ΣS in the rows reviewed at each point."""
         return self.curve.tpr
 
     @property
     def lift(self) -> np.ndarray:
-        """How many times more positive mass than random review would catch; 1 where everything is reviewed."""
+        """Positive mass found, divided by that of a random review of the same size; 1 where all rows are reviewed."""
         return np.divide(self.caught, self.reviewed, out=np.ones_like(self.caught), where=self.reviewed > 0.0)
 
     def at_budget(self, budget: float) -> tuple[float, float]:

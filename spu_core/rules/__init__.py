@@ -1,4 +1,4 @@
-"""Domain knowledge as data: conditions, beliefs, rules, rule sets (JSON in and out), fitted rules, analysis."""
+"""Domain knowledge as data: conditions, beliefs, rules, rule sets (from and to JSON), fitted rules, analysis."""
 
 from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
 from spu_core.rules.checking import check_rules

@@ -1,4 +1,4 @@
-"""Beliefs: how strongly a fired rule suggests that a row is positive, as the analyst states it.
+"""Beliefs: how strongly a fired rule suggests that a row is positive, as the analyst defines it.
 
 Constant       one number
 Ramp           a number that grows or falls along a column, on the scale of its values or of its quantiles
@@ -6,8 +6,7 @@ ReadyMade      a column that already holds values in [0, 1]
 CheckRatio     Appendix A.1: 1 − failure ratio under the random rule / failure ratio under the row's rule
 CheckRecord    Appendix A.2: 1 − expected chance to pass, given the row's record of checks and passes
 
-The last two are in `check_beliefs.py`. `freeze` looks at a table once and returns the belief with every learnt number
-written down (`frozen.py`).
+`freeze` reads a table once and returns the fitted belief, which stores every learnt number (`frozen_beliefs.py`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from spu_core.rules.operators import one_line
 from spu_core.theory.check_prior import CheckPrior, fit_check_prior
 from spu_core.theory.check_ratio import CheckRatios, check_ratios_of_counts
 
-# Enough that the straight lines between knots stay within 1/128 of the ramp's quantile scale.
+# With this many knots the interpolation error is at most 1/128 of the ramp's quantile range.
 QUANTILE_KNOTS = 129
 SCALES = ("value", "quantile")
 
@@ -50,8 +49,8 @@ class Belief:
         return {}
 
     @property
-    def words(self) -> str:
-        """The belief in a few words, to stand after the arrow of a rule's text."""
+    def text(self) -> str:
+        """A short description of the belief, the right side of a rule's text."""
         raise NotImplementedError
 
     def freeze(self, columns: Columns) -> FrozenBelief:
@@ -69,8 +68,8 @@ class Constant(Belief):
         object.__setattr__(self, "value", check_share(self.value, "A belief", RuleError, closed=True))
 
     @property
-    def words(self) -> str:
-        return belief_words(self.value)
+    def text(self) -> str:
+        return belief_text(self.value)
 
     def freeze(self, columns: Columns) -> FrozenBelief:
         return FrozenConstant(self.value)
@@ -98,9 +97,9 @@ class Ramp(Belief):
 
     Examples
     --------
-    >>> Ramp(column="age", start=20, end=60, at_start=0.1, at_end=0.8).words
+    >>> Ramp(column="age", start=20, end=60, at_start=0.1, at_end=0.8).text
     '0.10 to 0.80 as age goes from 20 to 60'
-    >>> Ramp(column="age", start=0.5, end=0.95, at_start=0.8, at_end=0, scale="quantile").words
+    >>> Ramp(column="age", start=0.5, end=0.95, at_start=0.8, at_end=0, scale="quantile").text
     '0.80 down to 0.00 as age goes from its 50% to its 95% quantile'
     """
 
@@ -123,25 +122,27 @@ class Ramp(Belief):
         if not self.start < self.end:
             raise RuleError(
                 f"A ramp must start before it ends, got {self.start:g} and {self.end:g}; "
-                "for a falling ramp let at_start be larger than at_end."
+                "for a decreasing ramp set at_start above at_end."
             )
         if self.scale == "quantile" and not (self.start >= 0.0 and self.end <= 1.0):
-            raise RuleError(f"A quantile ramp runs within 0 and 1, got {self.start:g} to {self.end:g}.")
+            raise RuleError(
+                f"start and end of a quantile ramp must lie in [0, 1], got {self.start:g} and {self.end:g}."
+            )
 
     @property
     def needs(self) -> Mapping[str, Kind | None]:
         return {self.column: Kind.NUMBER}
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         down = "down " if self.at_end < self.at_start else ""
-        ends = f"{belief_words(self.at_start)} {down}to {belief_words(self.at_end)}"
+        ends = f"{belief_text(self.at_start)} {down}to {belief_text(self.at_end)}"
         column = one_line(self.column)
-        way = {
+        ranges = {
             "value": f"from {self.start:.6g} to {self.end:.6g}",
             "quantile": f"from its {100 * self.start:.4g}% to its {100 * self.end:.4g}% quantile",
         }
-        return f"{ends} as {column} goes {way[self.scale]}"
+        return f"{ends} as {column} goes {ranges[self.scale]}"
 
     def freeze(self, columns: Columns) -> FrozenBelief:
         return {"value": self._on_values, "quantile": self._on_quantiles}[self.scale](columns)
@@ -159,7 +160,7 @@ class Ramp(Belief):
         return self.frozen(knots, below, upto, values.size)
 
     def frozen(self, knots: np.ndarray, below: np.ndarray, upto: np.ndarray, count: int) -> FrozenBelief:
-        """The ramp through these quantiles, given how many of all values are smaller, and how many not larger."""
+        """The fitted ramp: `below` and `upto` count the values that are smaller than, and at most, each knot."""
         rank = (below + upto) / (2 * count)
         beliefs = np.interp(rank, (self.start, self.end), (self.at_start, self.at_end))
         return FrozenRamp(self.column, _floats(knots), _floats(beliefs), below=self.at_start, above=self.at_end)
@@ -183,17 +184,17 @@ class ReadyMade(Belief):
         return {self.column: Kind.NUMBER}
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"the value of {one_line(self.column)}"
 
     def freeze(self, columns: Columns) -> FrozenBelief:
         return FrozenReadyMade(self.column)
 
 
-def belief_words(value: float) -> str:
-    """A belief with two decimals, or as many as it needs to be told apart.
+def belief_text(value: float) -> str:
+    """A belief with two decimals, or up to four digits if two decimals are not exact.
 
-    >>> belief_words(0.5), belief_words(0.125), belief_words(0.001)
+    >>> belief_text(0.5), belief_text(0.125), belief_text(0.001)
     ('0.50', '0.125', '0.001')
     """
     short = f"{value:.2f}"
@@ -206,11 +207,11 @@ def _floats(values: np.ndarray) -> tuple[float, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRatio(Belief):
-    """Appendix A.1: what a failed check says, from how often the checks of each rule fail.
+    """Appendix A.1: the belief for a failed check, from the failure ratio of the rule that asked for it.
 
-    One column names the rule that asked for the check, one its outcome. Failed and skipped checks get the ratio of
-    their rule; passed ones, and rules never seen at fitting, are silent. So are admitted ones, which only count as
-    checks: they are confirmed positives, get S = 1 from the label, and the rule score must not know labels.
+    One column names the rule that asked for the check, another its outcome. Failed and skipped checks get the ratio of
+    their rule. Passed and admitted checks, and rules that were unknown at fitting, get no belief. Admitted checks only
+    count as checks: these rows are confirmed positives with S = 1, and the rule score must not depend on labels.
     """
 
     kind: ClassVar[str] = "check_ratio"
@@ -225,26 +226,29 @@ class CheckRatio(Belief):
         object.__setattr__(self, "admitted", _texts(self.admitted, "admitted"))
         both = set(self.failed) & set(self.admitted)
         if not self.failed or both:
-            raise RuleError(f"A check ends in one way; failed is {self.failed}, admitted is {self.admitted}.")
+            raise RuleError(
+                f"A check has one outcome, so failed and admitted must differ and failed must not be empty; failed is "
+                f"{self.failed}, admitted is {self.admitted}."
+            )
 
     @property
     def needs(self) -> Mapping[str, Kind | None]:
         return {self.rule_column: None, self.outcome_column: None}
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         against = one_line(self.random_rule)
         return f"check ratio of {one_line(self.rule_column)} against {against!r} where the check failed"
 
     def ratios(self, columns: Columns) -> CheckRatios:
-        """How often the checks of each rule fail, and the soft label that this gives, each with its interval."""
+        """Failure ratio and soft label of each rule, with confidence intervals."""
         checks, failures, admissions = self.counts(columns)
         if not checks:
             raise self.no_checks()
         return check_ratios_of_counts(checks, failures, admissions, self.random_rule)
 
     def counts(self, columns: Columns) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """Checks, failures and admissions of each rule that asked for checks; those of parts add up."""
+        """Checks, failures and admissions of each rule that asked for checks. Counts of parts can be added."""
         rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
         checked = (rule.codes >= 0) & (outcome.codes >= 0)
         outcomes = [level_text(level) for level in outcome.levels]
@@ -266,14 +270,14 @@ class CheckRatio(Belief):
         return self.frozen(self.ratios(columns))
 
     def frozen(self, ratios: CheckRatios) -> FrozenBelief:
-        """The belief with these ratios written down."""
+        """The fitted belief with these ratios."""
         values = dict(zip(ratios.names, ratios.value.tolist(), strict=True))
         return FrozenRatios(self.rule_column, self.outcome_column, self.failed, values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRecord(Belief):
-    """Appendix A.2: 1 − E[θ | k passes of n checks] for rows that failed or skipped a check; others are silent."""
+    """Appendix A.2: 1 − E[θ | k passes of n checks] for rows with a failed or skipped check; no belief for others."""
 
     kind: ClassVar[str] = "check_record"
     checks_column: str
@@ -289,11 +293,11 @@ class CheckRecord(Belief):
         return {self.checks_column: Kind.NUMBER, self.passes_column: Kind.NUMBER}
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"check record of {one_line(self.passes_column)} out of {one_line(self.checks_column)}"
 
     def prior(self, columns: Columns) -> CheckPrior:
-        """How the chance to pass a check is spread over the rows."""
+        """Distribution of the probability to pass a check."""
         unfitted = FrozenRecords(self.checks_column, self.passes_column, (), ())
         checks, passes, _ = unfitted.records(columns)
         return fit_check_prior(checks, passes, penalty=self.penalty)
@@ -302,7 +306,7 @@ class CheckRecord(Belief):
         return self.frozen(self.prior(columns))
 
     def frozen(self, prior: CheckPrior) -> FrozenBelief:
-        """The belief with this prior written down."""
+        """The fitted belief with this prior."""
         return FrozenRecords(
             self.checks_column, self.passes_column, tuple(prior.grid.tolist()), tuple(prior.density.tolist())
         )

@@ -1,4 +1,4 @@
-"""Rules against a table: columns that are not there, comparisons that do not fit, levels that do not exist."""
+"""Checks of rules against a table: unknown columns, comparisons of the wrong type, unknown categories."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.rules.beliefs import CheckRatio
-from spu_core.rules.columns import KIND_WORDS, Columns, Kind, kind_of, level_text
+from spu_core.rules.columns import KIND_NAMES, Columns, Kind, kind_of, level_text
 from spu_core.rules.conditions import Compare, comparable
-from spu_core.rules.operators import operator_of, value_words
+from spu_core.rules.operators import operator_of, value_text
 from spu_core.rules.rule import Rule
 from spu_core.tables import ColumnType, Finding, Role, Severity, Table
 
@@ -18,7 +18,7 @@ _FIX = "Correct the rule or switch it off."
 
 
 def check_rules(rules: Iterable[Rule], table: Table) -> tuple[Finding, ...]:
-    """All that is wrong between rules and a table; errors stop `fit`, warnings do not.
+    """Problems of rules with a table. `fit` raises the errors and ignores the warnings.
 
     >>> import pandas as pd
     >>> from spu_core.rules import RuleSet
@@ -26,8 +26,8 @@ def check_rules(rules: Iterable[Rule], table: Table) -> tuple[Finding, ...]:
     >>> rules = RuleSet((Rule("old", 0.5, Compare("aeg", ">", 50)), Rule("there", 0.2, Compare("city", "=", "bern"))))
     >>> for finding in check_rules(rules, table):
     ...     print(finding.message)
-    Rule 'old' reads column 'aeg', which the data does not have. Did you mean 'age'?
-    Rule 'there' compares column 'city' with 'bern', a level that it does not have. Did you mean 'Bern'?
+    Rule 'old' uses column 'aeg', which is not in the data. Did you mean 'age'?
+    Rule 'there' compares column 'city' with 'bern', which is not a category of this column. Did you mean 'Bern'?
     """
     columns = Columns(table.frame, kinds_of(rules, table))
     return tuple(finding for rule in rules for finding in _check_rule(rule, table, columns))
@@ -40,20 +40,20 @@ def kinds_of(rules: Iterable[Rule], table: Table) -> dict[str, Kind]:
 
 
 def check_kinds(rule: Rule, kinds: Mapping[str, Kind]) -> Iterator[Finding]:
-    """Errors where columns of these kinds cannot give a rule what it asks for."""
+    """Errors where a rule needs another kind of column."""
     for name, kind in rule.belief.needs.items():
         if kind is not None and kinds[name] is not kind:
             yield _error("wrong_type", _wrong_belief_column(rule, name, kind, kinds[name]), name)
     for compare in () if rule.when is None else rule.when.comparisons:
         problem = _kind_problem(compare, kinds[compare.column])
         if problem:
-            holding = f"column {compare.column!r} holds {KIND_WORDS[kinds[compare.column]]}"
-            message = f"Rule {rule.name!r} asks {compare.words}, but {holding}: {problem}"
+            holding = f"column {compare.column!r} holds {KIND_NAMES[kinds[compare.column]]}"
+            message = f"Rule {rule.name!r} uses {compare.text}, but {holding}: {problem}"
             yield _error("wrong_type", message, compare.column)
 
 
 def refuse_errors(findings: Iterable[Finding]) -> None:
-    """Raise the first error; how many more there are is said too."""
+    """Raise the first error, with the number of further errors."""
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     if errors:
         more = f" ({len(errors) - 1} more rule errors.)" if len(errors) > 1 else ""
@@ -66,7 +66,7 @@ def _check_rule(rule: Rule, table: Table, columns: Columns) -> Iterator[Finding]
         hint = nearest_hint(name, table.frame.columns)
         yield _error(
             "unknown_column",
-            f"Rule {rule.name!r} reads column {name!r}, which the data does not have. {hint}",
+            f"Rule {rule.name!r} uses column {name!r}, which is not in the data. {hint}",
             name,
         )
     if missing:
@@ -84,14 +84,14 @@ def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
     for name in rule.columns:
         if table.roles[name] is Role.TRUTH:
             message = (
-                f"Rule {rule.name!r} reads column {name!r}, which holds the truth; it is there to evaluate, "
-                "and rules that read it would flatter every figure."
+                f"Rule {rule.name!r} uses column {name!r}, which holds the truth. The truth is for evaluation only; "
+                "rules that use it would make every figure too good."
             )
             yield _error("reads_truth", message, name)
     compared = () if rule.when is None else (compare.column for compare in rule.when.comparisons)
     for name in dict.fromkeys(compared):
         if table.roles[name] is Role.LABEL:
-            message = f"Rule {rule.name!r} asks about the label column {name!r}, so S repeats the labels."
+            message = f"Rule {rule.name!r} uses the label column {name!r}, so the soft labels repeat the labels."
             yield Finding("reads_label", Severity.WARNING, message, "Confirmed positives get 1 without a rule.", name)
 
 
@@ -101,18 +101,18 @@ def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Col
     forgotten = int(np.count_nonzero(admitted & ~table.is_labeled))
     if forgotten:
         message = f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed positives."
-        advice = "Let the label column name them: the rule is silent there, since admissions are labels."
+        advice = "Mark them as positive in the label column: the rule does not fire on admitted rows."
         yield Finding("admitted_not_labeled", Severity.WARNING, message, advice, belief.outcome_column)
 
 
 def _kind_problem(compare: Compare, kind: Kind) -> str:
-    """Why a column of this kind cannot answer the comparison; empty when it can."""
+    """Why the comparison does not fit a column of this kind; empty if it does."""
     refusal = operator_of(compare.operator).refuses(kind)
     if refusal:
         return refusal
     wrong = next((value for value in compare.values if not _fits(value, kind)), None)
     if wrong is not None:
-        return f"it cannot be compared with {value_words(wrong)}."
+        return f"it cannot be compared with {value_text(wrong)}."
     return _date_problem(compare) if kind is Kind.DATE else ""
 
 
@@ -137,7 +137,7 @@ def _date_problem(compare: Compare) -> str:
 
 
 def _check_levels(rule: Rule, compare: Compare, columns: Columns) -> Iterator[Finding]:
-    """A level that does not exist is an error where it leaves the comparison with nothing, else a warning."""
+    """Unknown categories: an error if the comparison has no known category, else a warning."""
     if not operator_of(compare.operator).names_levels:
         return
     levels = set(columns.coded(compare.column).levels)
@@ -145,22 +145,22 @@ def _check_levels(rule: Rule, compare: Compare, columns: Columns) -> Iterator[Fi
     severity = Severity.ERROR if len(unknown) == len(compare.values) else Severity.WARNING
     for value in unknown[:3]:
         message = (
-            f"Rule {rule.name!r} compares column {compare.column!r} with {value_words(value)}, "
-            f"a level that it does not have. {_level_hint(level_text(value), levels)}"
+            f"Rule {rule.name!r} compares column {compare.column!r} with {value_text(value)}, "
+            f"which is not a category of this column. {_level_hint(level_text(value), levels)}"
         )
         yield Finding("unknown_level", severity, message, _FIX, compare.column)
 
 
 def _level_hint(wanted: str, levels: set[str]) -> str:
-    """Upper and lower case are the commonest slip, and the nearest spelling would not always find it."""
+    """A hint for an unknown category. Names that differ only in upper and lower case come first."""
     same = [level for level in sorted(levels) if level.strip().casefold() == wanted.strip().casefold()]
     return f"Did you mean {same[0]!r}?" if same else nearest_hint(wanted, levels)
 
 
 def _wrong_belief_column(rule: Rule, name: str, wanted: Kind, found: Kind) -> str:
     return (
-        f"Rule {rule.name!r} takes its belief from column {name!r}, which must hold {KIND_WORDS[wanted]} "
-        f"but holds {KIND_WORDS[found]}."
+        f"Rule {rule.name!r} takes its belief from column {name!r}, which must hold {KIND_NAMES[wanted]} "
+        f"but holds {KIND_NAMES[found]}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What an analyst can choose from: the histogram or the levels of a column, and what checks in columns say."""
+"""Data for the rule editor: the histogram or the categories of a column, and beliefs from check columns."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from spu_core.tables.reading.values import stamps
 from spu_core.theory.check_prior import CheckPrior
 from spu_core.theory.check_ratio import CheckRatios
 
-# A list that is longer is no list to choose from; rules can still name other levels.
+# Longer lists are too long to choose from. Rules can also use categories that are not listed.
 MOST_LEVELS = 1_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnChoices:
-    """One column as the editor of rules shows it; levels are the values that a comparison takes, the commonest first.
+    """One column as the rule editor shows it.
 
-    `histogram` is there for numbers and dates (nanoseconds since 1970), `levels` for flags, texts and categories. The
-    bars of either count `rows` rows.
+    Numbers and dates (nanoseconds since 1970) have a `histogram`. Flags, texts and categories have `levels`: their
+    values in the form that a comparison takes, most frequent first. The bars of both count `rows` rows.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ColumnChoices:
 
 
 def column_choices(table: Table, name: str) -> ColumnChoices:
-    """Look at one column.
+    """The histogram or the categories of one column.
 
     >>> table = Table.from_frame(pd.DataFrame({"city": ["Bern", "Bern", None, "Basel"], "label": [1, 0, 0, 0]}))
     >>> choices = column_choices(table, "city")
@@ -64,14 +64,14 @@ def column_choices(table: Table, name: str) -> ColumnChoices:
 
 
 def with_bars_of_all(choices: ColumnChoices, column: ColumnProfile) -> ColumnChoices:
-    """Choices that were made of a sample, with the histogram of all rows; levels are counted in the sample."""
+    """Choices from a sample, with the histogram of all rows. Categories are counted in the sample."""
     if choices.histogram is None or column.histogram is None:
         return choices
     return replace(choices, histogram=column.histogram, missing=column.missing, rows=column.rows)
 
 
 def from_checks(belief: CheckRatio | CheckRecord, table: Table) -> CheckRatios | CheckPrior:
-    """What the checks of a table say, to be looked at before the belief becomes a rule."""
+    """The ratios or the prior that the belief learns from a table, for a preview."""
     for name in belief.needs:
         column_of(table.frame, name, "This belief")
     columns = Columns(table.frame, {name: kind_of(table.frame[name]) for name in belief.needs})
@@ -98,7 +98,7 @@ def _levels(values: pd.Series, kind: Kind, is_labeled: np.ndarray) -> tuple[tupl
 
 
 def _level(value: Any, kind: Kind) -> Any:
-    """A level in the form that a comparison takes."""
+    """A category in the form that a comparison takes."""
     return _LEVEL[kind](value)
 
 

@@ -1,4 +1,4 @@
-"""Columns as rules read them: numbers and dates as ordered arrays, flags and texts as codes of levels."""
+"""Columns as rules read them: numbers and dates as ordered arrays, flags and texts as category codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spu_core.errors import RuleError, nearest_hint
 
 
 class Kind(StrEnum):
-    """How a rule compares the values of a column; frozen at fitting, so that chunks are all read alike."""
+    """How a rule compares the values of a column. It is stored at fitting, so that all chunks are read the same way."""
 
     NUMBER = "number"
     DATE = "date"
@@ -24,27 +24,27 @@ class Kind(StrEnum):
     TEXT = "text"
 
 
-KIND_WORDS = {Kind.NUMBER: "numbers", Kind.DATE: "dates", Kind.FLAG: "true and false", Kind.TEXT: "texts"}
+KIND_NAMES = {Kind.NUMBER: "numbers", Kind.DATE: "dates", Kind.FLAG: "true and false", Kind.TEXT: "texts"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A column as integer codes into its levels; a missing value has code −1."""
+    """A column as integer codes of its categories (`levels`); a missing value has code −1."""
 
     codes: np.ndarray
     levels: tuple[Any, ...]
 
     def where(self, wanted: np.ndarray) -> np.ndarray:
-        """Rows whose level is wanted (one flag per level); a missing value is never wanted."""
+        """Rows whose category is wanted (one flag per category); False for missing values."""
         chosen = np.flatnonzero(wanted)
         if chosen.size == 1:
             return self.codes == chosen[0]
-        # The code of a missing value, −1, picks the last entry.
+        # A missing value has code −1, which selects the last entry.
         return np.append(wanted, False)[self.codes]
 
 
 class Columns:
-    """The columns of one frame that rules read, each converted once, when first asked for."""
+    """The columns of one frame that rules read. Each is converted once, at first use."""
 
     def __init__(self, frame: pd.DataFrame, kinds: Mapping[str, Kind]) -> None:
         self.frame, self.kinds = frame, kinds
@@ -61,7 +61,7 @@ class Columns:
         return found
 
     def coded(self, name: str) -> Coded:
-        """A column of flags or texts; numbers and dates become levels too."""
+        """A column as categories; numbers and dates are converted too."""
         found = self._get(name)
         return found if isinstance(found, Coded) else _coded_texts(pd.Series(found))
 
@@ -69,7 +69,7 @@ class Columns:
         return ~self.is_present(name)
 
     def is_present(self, name: str) -> np.ndarray:
-        """A flag per row; found once, since every comparison with the column asks for it."""
+        """Whether each row has a value; computed once per column."""
         if name not in self._present:
             found = self._get(name)
             # NaN and NaT are the only values that differ from themselves.
@@ -83,13 +83,13 @@ class Columns:
 
 
 def column_of(frame: pd.DataFrame, name: str, reader: str = "A rule") -> pd.Series:
-    """The column with this name, or an error that points to the nearest one."""
+    """The column with this name, or an error with the most similar name."""
     if name not in frame.columns:
         hint = nearest_hint(name, frame.columns)
-        raise RuleError(f"{reader} reads column {name!r}, which the data does not have. {hint}")
+        raise RuleError(f"{reader} uses column {name!r}, which is not in the data. {hint}")
     found = frame[name]
     if found.ndim != 1:
-        raise RuleError(f"{reader} reads column {name!r}, which the data has more than once; rename the others.")
+        raise RuleError(f"{reader} uses column {name!r}, which is in the data more than once; rename the others.")
     return found
 
 
@@ -110,7 +110,7 @@ def kind_of(values: pd.Series) -> Kind:
 
 
 def level_text(value: Any) -> str:
-    """A level as text: whole numbers lose their `.0`, so that gaps in a chunk do not rename a level."""
+    """A category as text. Whole numbers lose their `.0`, so that missing values in a chunk do not change the name."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)
@@ -174,7 +174,7 @@ def _level_texts(levels: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _plain(values: pd.Series) -> pd.Series:
-    """A category column as a column of its values, in a form that has room for gaps."""
+    """A category column as a column of its values, in a type that allows missing values."""
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return values
     dtype = values.cat.categories.dtype
@@ -186,12 +186,12 @@ def _plain(values: pd.Series) -> pd.Series:
 def _without_zone(values: pd.Series) -> pd.Series:
     if isinstance(values.dtype, pd.DatetimeTZDtype):
         values = values.dt.tz_convert("UTC").dt.tz_localize(None)
-    # Microseconds reach every date that is written down; nanoseconds end in the year 2262.
+    # Microseconds cover all usual dates; nanoseconds end in the year 2262.
     return values.dt.as_unit("us")
 
 
 def _holds_only(values: pd.Series, kind: Any) -> bool:
-    """Whether an object column holds such values and gaps only, as flags with gaps do in plain pandas."""
+    """Whether an object column holds only such values and missing values, like flags with gaps in plain pandas."""
     if values.dtype != object:
         return False
     present = values.dropna()
@@ -202,8 +202,8 @@ def _wrong_kind(values: pd.Series, kind: Kind) -> RuleError:
     present = values.dropna()
     example = repr(present.iloc[0]) if len(present) else "nothing"
     return RuleError(
-        f"Column {values.name!r} held {KIND_WORDS[kind]} when the rules were fitted, but now holds {values.dtype} "
-        f"such as {example}; give it in the same form."
+        f"Column {values.name!r} held {KIND_NAMES[kind]} when the rules were fitted, but now holds {values.dtype} "
+        f"such as {example}; convert it to the same type."
     )
 
 

@@ -1,19 +1,18 @@
-"""Combiners: several rules fired on one row, one soft label comes out. A row of the table carries all that differs.
+"""Combiners: how the beliefs of several fired rules become one soft label. `COMBINERS` holds their properties.
 
 strongest      the largest belief
 noisy_or       1 − Π (1 − belief): rules are independent reasons
 mean_of_fired  the average belief of the rules that fired
 first_match    the belief of the first rule, in the order of the set, that fired
-logit_sum      log-odds add up: a belief above ½ is evidence, one of ½ or less adds nothing beside others; never below
-               the strongest
+logit_sum      sum of the log-odds of beliefs above ½ (lower beliefs add nothing); at least the largest belief
 
-All but the mean keep this law: one more fired rule never lowers S (for `first_match`: one more rule after the others).
-A row on which one rule alone says something gets exactly that rule's belief.
+For all but the mean, one more fired rule never lowers S (for `first_match`: one more rule after the others). A row on
+which only one rule fires gets exactly the belief of that rule.
 
-Shares say how much of the combined value each rule gets credit for; they add up to 1 wherever the value is above 0.
+`shares` gives the credit of each rule for the combined value; shares add up to 1 where the value is above 0.
 
-Merging says what one more fired rule makes of rows whose other rules were combined already, so that a draft can be
-previewed without combining all rules again.
+`merge` adds one fired rule to rows whose other rules are already combined, so that a draft can be previewed without
+combining all rules again.
 """
 
 from __future__ import annotations
@@ -33,24 +32,26 @@ Merge = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Combiner:
-    """One way to combine.
+    """A method to combine beliefs.
 
-    name            what it is called in JSON and in Python
-    title           how the page offers it; `words` and `credit_words` explain it there and in the documentation
-    combine         what the rules say of all rows → the combined value of each row
-    shares          (beliefs, fired) of one row → the credit of each rule
-    merge           (combined values, memory, belief of one more fired rule) → the combined values with that rule
-    memory          (other rules, place of one more rule among them) → a whole number per row: what `merge` has to know
-                    beside the combined value; None if that is enough
-    is_monotone     one more fired rule, after the others, never lowers the value
-    ignores_order   the order of the rules does not matter
-    keeps_bound     if every rule promises P(Y=1 | it fires) ≥ belief, then P(Y=1 | S=s) ≥ s
+    name                name in JSON and in Python
+    title               name on the page
+    description         explanation on the page and in the documentation
+    credit_description  explanation of `shares`
+    combine             rule matrix → the combined value of each row
+    shares              (beliefs, fired) of one row → the credit of each rule
+    merge               (combined values, memory, belief of one more fired rule) → the combined values with that rule
+    memory              (other rules, position of one more rule) → an integer per row that `merge` needs beside the
+                        combined value; None if it needs nothing else
+    is_monotone         one more fired rule, after the others, never lowers the value
+    ignores_order       the order of the rules does not matter
+    keeps_bound         if P(Y=1 | it fires) ≥ belief holds for every rule, then P(Y=1 | S=s) ≥ s
     """
 
     name: str
     title: str
-    words: str
-    credit_words: str
+    description: str
+    credit_description: str
     combine: Combine
     shares: Callable[[np.ndarray, np.ndarray], np.ndarray]
     merge: Merge
@@ -78,7 +79,7 @@ def noisy_or(matrix: RuleMatrix) -> np.ndarray:
     missed = np.ones(len(matrix))
     for j in range(matrix.n_rules):
         missed *= 1.0 - matrix.belief_of(j)
-    # Rounding of 1 − (1 − b) must not change the belief of a rule that stands alone, nor lose a tiny one.
+    # Rounding of 1 − (1 − b) must not change the belief of a single rule, nor lose a very small one.
     return np.where(second > 0.0, np.maximum(largest, 1.0 - missed), largest)
 
 
@@ -87,7 +88,7 @@ def mean_of_fired(matrix: RuleMatrix) -> np.ndarray:
     for j in range(matrix.n_rules):
         total += matrix.belief_of(j)
     count = np.maximum(matrix.fired.sum(axis=1), 1)
-    # A rounded sum of equal beliefs can lie above each of them.
+    # Because of rounding, the mean of equal beliefs can exceed them.
     return np.minimum(total / count, strongest(matrix))
 
 
@@ -105,13 +106,13 @@ def logit_sum(matrix: RuleMatrix) -> np.ndarray:
     with np.errstate(divide="ignore"):
         for j in range(matrix.n_rules):
             belief = matrix.belief_of(j)
-            # Log-odds add where odds multiply; products of factors ≥ 1 stay monotone under rounding.
+            # Odds are multiplied instead of adding log-odds: products of factors ≥ 1 stay monotone under rounding.
             odds *= np.maximum(belief / (1.0 - belief), 1.0)
     return np.where(second > 0.5, np.maximum(largest, 1.0 - 1.0 / (1.0 + odds)), largest)
 
 
 def merge_two(combine: Combine) -> Merge:
-    """A `merge` for what is associative: all earlier rules count as one that believes what they came to."""
+    """A `merge` function for associative combiners: the earlier rules count as one rule with their combined value."""
     return lambda value, memory, belief: combine(
         RuleMatrix.from_arrays(["earlier", "more"], np.column_stack([value, belief]))
     )
@@ -169,10 +170,10 @@ def _share_of_logits(belief: np.ndarray, fired: np.ndarray) -> np.ndarray:
 
 
 def _normalized(weight: np.ndarray) -> np.ndarray:
-    """Weights that add up to 1; certain rules (infinite weight) share everything among them."""
+    """Weights that add up to 1. Rules with infinite weight (belief 1) share all credit."""
     if np.isinf(weight).any():
         weight = np.isinf(weight).astype(float)
-    # Scaled first, so that a sum of tiny weights does not vanish.
+    # Scaled first, so that the sum of very small weights does not underflow to 0.
     weight = weight / (weight.max(initial=0.0) or 1.0)
     return weight / (weight.sum() or 1.0)
 
@@ -184,8 +185,8 @@ COMBINERS: dict[str, Combiner] = {
         Combiner(
             name="noisy_or",
             title="Independent reasons",
-            words="Fired rules are independent reasons: 1 − Π (1 − belief).",
-            credit_words="Credit in proportion to −ln(1 − belief), which is what noisy-or adds up.",
+            description="Fired rules are independent reasons: 1 − Π (1 − belief).",
+            credit_description="Credit in proportion to −ln(1 − belief), which is what noisy-or adds up.",
             combine=noisy_or,
             shares=_share_of_noisy_or,
             merge=merge_two(noisy_or),
@@ -197,8 +198,8 @@ COMBINERS: dict[str, Combiner] = {
         Combiner(
             name="strongest",
             title="The strongest",
-            words="The largest belief among the fired rules.",
-            credit_words="The strongest rule gets all credit; equally strong ones share it.",
+            description="The largest belief among the fired rules.",
+            credit_description="The strongest rule gets all credit; equally strong ones share it.",
             combine=strongest,
             shares=_share_of_strongest,
             merge=merge_two(strongest),
@@ -210,8 +211,8 @@ COMBINERS: dict[str, Combiner] = {
         Combiner(
             name="mean_of_fired",
             title="The mean",
-            words="The average belief of the fired rules; one more weak rule lowers it.",
-            credit_words="Each fired rule gets its belief divided by the number of fired rules.",
+            description="The average belief of the fired rules; one more weak rule lowers it.",
+            credit_description="Each fired rule gets its belief divided by the number of fired rules.",
             combine=mean_of_fired,
             shares=_share_of_mean,
             merge=_merge_mean,
@@ -223,8 +224,8 @@ COMBINERS: dict[str, Combiner] = {
         Combiner(
             name="first_match",
             title="The first in the list",
-            words="The first rule of the list that fires decides.",
-            credit_words="The first fired rule gets all credit.",
+            description="The first rule of the list that fires decides.",
+            credit_description="The first fired rule gets all credit.",
             combine=first_match,
             shares=_share_of_first,
             merge=_merge_first,
@@ -236,8 +237,8 @@ COMBINERS: dict[str, Combiner] = {
         Combiner(
             name="logit_sum",
             title="Log-odds add up",
-            words="Log-odds of beliefs above one half add up; never below the strongest.",
-            credit_words="Credit in proportion to the log-odds above 0; if there are none, to the strongest.",
+            description="Log-odds of beliefs above one half add up; never below the strongest.",
+            credit_description="Credit in proportion to the log-odds above 0; if there are none, to the strongest.",
             combine=logit_sum,
             shares=_share_of_logits,
             merge=merge_two(logit_sum),

@@ -1,7 +1,7 @@
-"""Conditions: trees of `all`, `any` and `not` over comparisons of a column with a value; data, never code.
+"""Conditions: trees of `all`, `any` and `not` over comparisons of a column with a value. They are data, never code.
 
-A comparison with a missing value holds neither plainly nor negated, except `is_missing`: where age is missing, both
-`age > 30` and `not age > 30` are silent.
+A comparison with a missing value is neither true nor false, except `is_missing`: where age is missing, neither
+`age > 30` nor `not age > 30` holds.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 
 from spu_core.errors import RuleError
 from spu_core.rules.columns import Columns, Kind, level_text, read_date
-from spu_core.rules.operators import ORDERED_KINDS, Scalar, one_line, operator_of, value_words
+from spu_core.rules.operators import ORDERED_KINDS, Scalar, one_line, operator_of, value_text
 
 MAX_CONDITION_DEPTH = 16
 MAX_CONDITION_PARTS = 1_000
 
 
 class Condition:
-    """What a rule asks of a row; `&`, `|` and `~` build larger ones.
+    """A condition on a row; combine conditions with `&`, `|` and `~`.
 
-    >>> ((Compare("age", ">", 30) & Compare("city", "in", ["Bern", "Basel"])) | ~Compare("vip", "=", True)).words
+    >>> ((Compare("age", ">", 30) & Compare("city", "in", ["Bern", "Basel"])) | ~Compare("vip", "=", True)).text
     "(age > 30 and city in {'Bern', 'Basel'}) or not vip = true"
     """
 
@@ -45,7 +45,7 @@ class Condition:
         return ()
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The condition in one line of text."""
         raise NotImplementedError
 
@@ -76,12 +76,12 @@ class Compare(Condition):
 
     Examples
     --------
-    >>> Compare("capital-gain", ">", 0).words
+    >>> Compare("capital-gain", ">", 0).text
     'capital-gain > 0'
-    >>> Compare("signed", "between", ["2024-01-01", "2024-06-30"]).words
+    >>> Compare("signed", "between", ["2024-01-01", "2024-06-30"]).text
     "signed between '2024-01-01' and '2024-06-30'"
     >>> old_or_rich = Compare("age", ">", 60) | Compare("capital-gain", ">", 0)
-    >>> old_or_rich.words
+    >>> old_or_rich.text
     'age > 60 or capital-gain > 0'
     """
 
@@ -104,9 +104,9 @@ class Compare(Condition):
         return self.value if isinstance(self.value, tuple) else (self.value,)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         operator = operator_of(self.operator)
-        shown = operator.shape.show([value_words(value) for value in self.values])
+        shown = operator.shape.show([value_text(value) for value in self.values])
         return f"{one_line(self.column)} {operator.words} {shown}".rstrip()
 
     @property
@@ -125,7 +125,7 @@ class AllOf(Condition):
 
     Examples
     --------
-    >>> AllOf((Compare("age", ">", 60), Compare("city", "=", "Bern"))).words
+    >>> AllOf((Compare("age", ">", 60), Compare("city", "=", "Bern"))).text
     "age > 60 and city = 'Bern'"
     """
 
@@ -140,7 +140,7 @@ class AllOf(Condition):
         return self.conditions
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return " and ".join(_bracketed(part) for part in self.conditions)
 
 
@@ -155,7 +155,7 @@ class AnyOf(Condition):
 
     Examples
     --------
-    >>> AnyOf((Compare("age", ">", 60), Compare("city", "=", "Bern"))).words
+    >>> AnyOf((Compare("age", ">", 60), Compare("city", "=", "Bern"))).text
     "age > 60 or city = 'Bern'"
     """
 
@@ -170,7 +170,7 @@ class AnyOf(Condition):
         return self.conditions
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return " or ".join(_bracketed(part) for part in self.conditions)
 
 
@@ -186,7 +186,7 @@ class Not(Condition):
 
     Examples
     --------
-    >>> Not(Compare("age", ">", 60)).words
+    >>> Not(Compare("age", ">", 60)).text
     'not age > 60'
     """
 
@@ -200,12 +200,12 @@ class Not(Condition):
         return (self.condition,)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         return f"not {_bracketed(self.condition)}"
 
 
 def check_size(condition: Condition, place: str) -> None:
-    """Refuse trees that are too deep or too large to read, before anything walks them recursively."""
+    """Raise an error if a tree is too deep or too large for the recursive functions."""
     level, count, depth = [condition], 0, 0
     while level:
         depth, count = depth + 1, count + len(level)
@@ -217,7 +217,7 @@ def check_size(condition: Condition, place: str) -> None:
 
 
 def _bracketed(condition: Condition) -> str:
-    return condition.words if len(condition.parts) < 2 else f"({condition.words})"
+    return condition.text if len(condition.parts) < 2 else f"({condition.text})"
 
 
 def _check_parts(parts: Any, word: str) -> tuple[Condition, ...]:
@@ -231,7 +231,7 @@ def _check_parts(parts: Any, word: str) -> tuple[Condition, ...]:
 
 
 def holds(condition: Condition, columns: Columns, *, negated: bool = False) -> np.ndarray:
-    """Whether the condition (or its negation) is known to hold, for each row.
+    """Whether the condition (or its negation) holds, for each row; False where it is unknown.
 
     >>> import pandas as pd
     >>> columns = Columns(pd.DataFrame({"age": [20.0, 40.0, None]}), {"age": Kind.NUMBER})
@@ -270,7 +270,7 @@ _COMPARABLE: dict[Kind, Callable[[Any], Any]] = {
     Kind.FLAG: bool,
     Kind.TEXT: level_text,
 }
-# How the parts of a condition are joined, plainly and negated: not all(a, b) is any(not a, not b), and the other way.
+# How the parts of a condition are joined, plain and negated: not all(a, b) is any(not a, not b), and vice versa.
 _JOIN: dict[type[Condition], tuple[np.ufunc, np.ufunc]] = {
     AllOf: (np.logical_and, np.logical_or),
     AnyOf: (np.logical_or, np.logical_and),

@@ -24,7 +24,7 @@ END_OF_DAY = f"T{time.max.isoformat()}"
 
 @dataclass(frozen=True)
 class DraftCondition:
-    """One row of the editor; `value` is (low, high) for a range, a tuple for levels, else one value or None."""
+    """One row of the editor; `value` is (low, high) for a range, a tuple for categories, else one value or None."""
 
     column: str
     operator: str = RANGE
@@ -34,7 +34,7 @@ class DraftCondition:
 
     @property
     def compare(self) -> Condition | None:
-        """The comparison; None while it is not complete."""
+        """The comparison; None if it is not complete."""
         found = self._comparison()
         return Not(found) if found is not None and self.negated else found
 
@@ -49,7 +49,8 @@ class DraftCondition:
 
 @dataclass(frozen=True)
 class RuleDraft:
-    """An unsaved rule; a condition or belief that rows cannot show (`kept_when`, `kept_belief`) is kept as it is."""
+    """An unsaved rule. A condition or belief that the editor cannot show is kept unchanged (`kept_when`,
+    `kept_belief`)."""
 
     conditions: tuple[DraftCondition, ...] = ()
     belief: float = 0.5
@@ -64,12 +65,12 @@ class RuleDraft:
 
     @property
     def when(self) -> Condition | None:
-        """All rows together: *and* binds before *or*; None while no row is complete."""
+        """All rows as one condition; *and* binds more strongly than *or*. None if no row is complete."""
         return self.kept_when if self.kept_when is not None else joined_rows(self.conditions)
 
     @property
     def problem(self) -> str:
-        """Why these rows cannot be a rule; empty when they can."""
+        """Why these rows are not a valid condition; empty if they are."""
         try:
             self.when  # noqa: B018
         except RuleError as problem:
@@ -78,13 +79,13 @@ class RuleDraft:
 
     @property
     def is_complete(self) -> bool:
-        """Whether there is something to preview and to save."""
+        """Whether the draft can be previewed and saved."""
         if self.problem:
             return False
         return self.when is not None or (self.shape == AS_IT_IS and self.kept_belief is not None)
 
     def rule(self, taken: Iterable[str] = ()) -> Rule:
-        """The rule, under the name typed or one made from its condition, distinct from those `taken`."""
+        """The rule. Its name is the typed one or made from the condition, and distinct from those `taken`."""
         name = self.name.strip()[:200] or automatic_name(self)
         name = _distinct(name, taken)
         return Rule(name, self._belief(), self.when, id=self.editing or "", on=self.on, note=self.note)
@@ -101,7 +102,7 @@ class RuleDraft:
 
 
 def draft_of(rule: Rule) -> RuleDraft:
-    """The draft that shows a rule; parts that rows of widgets cannot show are kept as they are."""
+    """The draft of an existing rule. Parts that the editor cannot show are kept unchanged."""
     rows = rows_of(rule.when)
     head = RuleDraft(name=rule.name, editing=rule.id, on=rule.on, note=rule.note)
     head = replace(head, conditions=rows) if rows is not None else replace(head, kept_when=rule.when)
@@ -166,12 +167,14 @@ def automatic_name(draft: RuleDraft) -> str:
     """A name from the condition, short enough to read in a list."""
     if draft.problem or draft.when is None:
         return "New rule"
-    words = draft.when.words
-    return words if len(words) <= 60 else f"{words[:57]}…"
+    text = draft.when.text
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def rounded_range(low: float, high: float, ends: tuple[float, float], is_whole: bool) -> tuple[Any, Any]:
-    """The range that was dragged: whole numbers where the column has only those, else few digits; None beyond an end.
+    """A range selected on a chart, rounded to whole numbers if the column has only those, else to few digits.
+
+    An end at or beyond the end of the column becomes None.
 
     >>> rounded_range(28.958, 46.083, (17.0, 90.0), True), rounded_range(0.12345, 9.0, (0.0, 9.0), False)
     ((29, 46), (0.12, None))
@@ -204,7 +207,7 @@ def _range(column: str, low: Any, high: Any) -> Compare | None:
 
 
 def _written(value: Any, *, first: bool) -> Any:
-    """Dates as text: a range includes the whole of its last day."""
+    """Dates as text. A range includes its whole last day."""
     if isinstance(value, date):
         return value.isoformat() if first else datetime.combine(value, time.max).isoformat()
     return value
@@ -231,7 +234,7 @@ def _row(condition: Condition, joined: str) -> DraftCondition | None:
 
 
 def _is_day(value: Any, end: str) -> bool:
-    """Whether a limit is a number, or a date that a date widget shows without changing what it means."""
+    """Whether a limit is a number, or a date that a date widget can show without changing its meaning."""
     return not isinstance(value, str) or value[10:] == end
 
 
@@ -247,7 +250,7 @@ def _ramp_ends(row: DraftCondition, ends: tuple[float, float]) -> tuple[float, f
 
 
 def _ramp_fits(belief: Ramp, row: DraftCondition) -> bool:
-    """Whether the ramp runs along the range of the first row and begins or ends at 0."""
+    """Whether the ramp covers the range of the first row and has a belief of 0 at one end."""
     if belief.scale != "value" or belief.column != row.column or row.operator != RANGE or row.negated:
         return False
     low, high = row.value

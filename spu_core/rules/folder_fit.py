@@ -1,6 +1,7 @@
-"""Rules fitted on a folder: the learnt numbers are those of the whole table in memory, without holding it.
+"""Fitting rules to a folder of files that does not fit into memory.
 
-Quantiles come from exact selection, check ratios and check records from counts that add up over the parts.
+The result is the same as for the whole table in memory. Quantiles come from exact selection; check ratios and check
+records come from counts that are added over the parts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spu_core.theory.check_ratio import check_ratios_of_counts
 
 @dataclass(frozen=True, eq=False)
 class _Outline:
-    """What the checks of rules ask of a table."""
+    """The part of a table that `check_rules` needs."""
 
     frame: Any
     roles: Any
@@ -40,7 +41,7 @@ def outline_of(folder: TableFolder) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class FolderColumns:
-    """The columns that rules read, part by part, as often as needed."""
+    """The columns that rules read, part by part."""
 
     folder: TableFolder
     kinds: dict[str, Kind]

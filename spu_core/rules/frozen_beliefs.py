@@ -1,6 +1,7 @@
-"""Beliefs with every learnt number written down: row-wise, so that chunks of rows give what the whole gives.
+"""Fitted beliefs, which store every number that was learnt from a table.
 
-`of(columns)` returns one number for all rows, or one per row with NaN where the belief is silent.
+They evaluate each row on its own, so chunks of rows give the same result as the whole table. `of(columns)` returns one
+number for all rows, or one per row, with NaN where the belief is unknown.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from spu_core.rules.columns import Columns, level_text
 from spu_core.rules.strict_json import Fields, check_json_number
 from spu_core.theory.check_prior import CheckPrior
 
-# Two counts below this share one 64-bit integer.
+# Two counts below this limit fit into one 64-bit integer.
 MAX_CHECKS = 10**9
 
 
 class FrozenBelief:
-    """A belief that needs nothing but the row."""
+    """A belief that depends only on the row."""
 
     __slots__ = ()
     kind: ClassVar[str]
@@ -51,7 +52,7 @@ class FrozenConstant(FrozenBelief):
 
 @dataclass(frozen=True, slots=True)
 class FrozenRamp(FrozenBelief):
-    """Straight lines between knots; `below` and `above` hold outside them (the end knots' beliefs by default)."""
+    """Linear interpolation between knots. Outside, `below` and `above` hold (default: beliefs of the end knots)."""
 
     kind: ClassVar[str] = "ramp"
     column: str
@@ -78,14 +79,14 @@ class FrozenReadyMade(FrozenBelief):
         if bad.size:
             raise RuleError(
                 f"Column {self.column!r} is used as a belief and must lie in [0, 1], but row {bad[0]} holds "
-                f"{values[bad[0]]:g}; use a ramp to bring it there."
+                f"{values[bad[0]]:g}; use a ramp to map it to [0, 1]."
             )
         return values
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenRatios(FrozenBelief):
-    """Appendix A.1 with the soft label of each check rule written down."""
+    """Appendix A.1 with the stored soft label of each check rule."""
 
     kind: ClassVar[str] = "check_ratio"
     rule_column: str
@@ -97,14 +98,14 @@ class FrozenRatios(FrozenBelief):
         rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
         by_rule = [self.values.get(level_text(level), np.nan) for level in rule.levels]
         outcomes = [level_text(level) for level in outcome.levels]
-        # Code −1, a missing value, picks the last entry: silent.
+        # A missing value has code −1, which selects the last entry, NaN.
         ratio = np.array([*by_rule, np.nan])[rule.codes]
         return np.where(outcome.where(np.isin(outcomes, self.failed)), ratio, np.nan)
 
 
 @dataclass(frozen=True, slots=True)
 class FrozenRecords(FrozenBelief):
-    """Appendix A.2 with the prior written down on its grid."""
+    """Appendix A.2 with the stored prior on its grid."""
 
     kind: ClassVar[str] = "check_record"
     checks_column: str
@@ -119,7 +120,7 @@ class FrozenRecords(FrozenBelief):
         return belief
 
     def records(self, columns: Columns) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Checks and passes of the rows that have both, and which rows these are."""
+        """Checks and passes of the rows that have both, and the numbers of these rows."""
         checks, passes = columns.ordered(self.checks_column), columns.ordered(self.passes_column)
         rows = np.flatnonzero((checks == checks) & (passes == passes))
         n, k = checks[rows], passes[rows]
@@ -132,7 +133,7 @@ class FrozenRecords(FrozenBelief):
         return n.astype(np.int64), k.astype(np.int64), rows
 
     def _chance_to_pass(self, checks: np.ndarray, passes: np.ndarray) -> np.ndarray:
-        """E[θ | k, n], one distinct record at a time: sums over a batch would depend on who else is in it."""
+        """E[θ | k, n], one distinct record at a time, so that the result does not depend on the other rows."""
         prior = CheckPrior(np.array(self.grid), np.array(self.density), 0.0, 0, 0.0)
         distinct, position = np.unique(checks * MAX_CHECKS + passes, return_inverse=True)
         means = [prior.posterior_mean([record // MAX_CHECKS], [record % MAX_CHECKS])[0] for record in distinct]
@@ -198,9 +199,9 @@ def _check_share(value: Any, place: str) -> float:
     return float(value)
 
 
-def _check(fields: Fields, holds: bool, law: str) -> None:
+def _check(fields: Fields, holds: bool, requirement: str) -> None:
     if not holds:
-        raise RuleError(f"{fields.place} {law}; fit the rules again.")
+        raise RuleError(f"{fields.place} {requirement}; fit the rules again.")
 
 
 def _plain(value: Any) -> Any:

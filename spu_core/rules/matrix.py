@@ -3,9 +3,10 @@
 coverage      share of rows on which the rule fires
 overlap       share of rows on which it fires and another rule fires too
 conflict      share of rows on which it fires and the belief of another fired rule differs by more than CONFLICT_GAP
-redundancy    share of its rows on which another fired rule believes at least as much: removing the rule would
-              change nothing there under the combiner *strongest*
-lift          P(fires | labelled) / P(fires), with an interval; 1 means that labelled rows do not fire more often
+redundancy    share of its rows on which another fired rule has at least the same belief; with the combiner *strongest*,
+              removing the rule would not change these rows
+lift          P(fires | labelled) / P(fires), with a confidence interval; 1 means that the rule fires on labelled rows
+              as often as on all rows
 """
 
 from __future__ import annotations
@@ -94,14 +95,6 @@ class RuleMatrix:
         belief = self.beliefs[rule]
         return belief if isinstance(belief, np.ndarray) else self.fired[:, rule] * belief
 
-    def belief_at(self, row: int) -> np.ndarray:
-        """What every rule believes of one row, 0 where it did not fire."""
-        return np.array([self.belief_of_cell(row, j) for j in range(self.n_rules)])
-
-    def belief_of_cell(self, row: int, rule: int) -> float:
-        belief = self.beliefs[rule]
-        return float(belief[row]) if isinstance(belief, np.ndarray) else belief * bool(self.fired[row, rule])
-
     def take(self, rows: np.ndarray) -> RuleMatrix:
         """Only some rows, by number or by flag."""
         beliefs = tuple(belief[rows] if isinstance(belief, np.ndarray) else belief for belief in self.beliefs)
@@ -126,7 +119,7 @@ class RuleMatrix:
 
     @cached_property
     def together(self) -> np.ndarray:
-        """How many rows each pair of rules fired on together (rules × rules; the diagonal is each rule's own count)."""
+        """Number of rows on which each pair of rules fired (rules × rules; the diagonal is the count of each rule)."""
         bits = np.packbits(self.fired, axis=0)
         counts = np.zeros((self.n_rules, self.n_rules), dtype=np.int64)
         for i in range(self.n_rules):
@@ -145,7 +138,7 @@ class RuleMatrix:
         return overlap_table(self, how)
 
     def findings(self, is_labeled: Any = None, *, level: float = 0.95) -> tuple[Finding, ...]:
-        """Rules that deserve a second look: see `rule_findings`."""
+        """Possible problems of rules: see `rule_findings`."""
 
         return rule_findings(self, is_labeled, level=level)
 
@@ -157,7 +150,7 @@ OVERLAP_KINDS = ("share", "jaccard", "rows")
 def summarize_rules(
     matrix: RuleMatrix, is_labeled: Any = None, truth: Any = None, *, level: float = 0.95
 ) -> pd.DataFrame:
-    """One line per rule; the lift is added where rows are labelled, the precision where the truth is known.
+    """One line per rule. The lift is added if `is_labeled` is given, the precision if `truth` is given.
 
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.9, 0.2], [0.9, 0.0], [0.0, 0.2], [0.0, 0.0]])
     >>> summarize_rules(matrix)[["coverage", "mean_belief", "overlap", "conflict", "redundancy"]]
@@ -179,7 +172,7 @@ def summarize_rules(
 
 
 def overlap_table(matrix: RuleMatrix, how: str = "share") -> pd.DataFrame:
-    """Rules × rules: share of the line's rows on which the column's rule fires too, Jaccard index, or row counts.
+    """Overlap of each pair of rules: share of the first rule's rows on which the second fires, Jaccard index, or rows.
 
     >>> matrix = RuleMatrix.from_arrays(["a", "b"], [[0.9, 0.2], [0.9, 0.0], [0.0, 0.0]])
     >>> overlap_table(matrix)
@@ -218,14 +211,14 @@ def _coverage(matrix: RuleMatrix) -> dict[str, np.ndarray]:
 
 
 def _disagreement(matrix: RuleMatrix) -> dict[str, np.ndarray]:
-    """Per row the largest, second largest and smallest fired belief are enough to compare each rule with all others."""
+    """Conflict and redundancy, from the largest, second largest and smallest fired belief of each row."""
     largest, second, smallest = _extremes(matrix)
     conflict, redundant = np.zeros(matrix.n_rules), np.zeros(matrix.n_rules)
     for j in range(matrix.n_rules):
         fired, belief = matrix.fired[:, j], matrix.belief_of(j)
         far = (largest - belief > CONFLICT_GAP) | (belief - smallest > CONFLICT_GAP)
         conflict[j] = np.count_nonzero(fired & far)
-        # The rule itself is one of the largest, so another one must reach the same value: the second largest.
+        # If this rule has the largest belief, another rule is at least as strong only if the second largest is equal.
         redundant[j] = np.count_nonzero(fired & ((largest > belief) | (second >= belief)))
     rows = np.diagonal(matrix.together)
     return {"conflict": conflict / len(matrix), "redundancy": _ratio(redundant, rows)}
@@ -261,18 +254,18 @@ def _precision(matrix: RuleMatrix, truth: np.ndarray, level: float) -> dict[str,
 
 
 def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """Division that leaves NaN where a rule never fired: its share of nothing is not 0."""
+    """Division that gives NaN where a rule never fired."""
     return np.divide(top, bottom, out=np.full(len(top), np.nan), where=bottom > 0)
 
 
-# Two rules that share this much of their rows (Jaccard) are one rule written twice.
+# Two rules with at least this Jaccard index are reported as duplicates.
 TWIN = 0.95
-# A rule that believes this strongly, and is still no commoner among confirmed positives, is worth a look.
+# A rule with at least this belief is reported if confirmed positives do not support it.
 STRONG = 0.5
 
 
 def rule_findings(matrix: RuleMatrix, is_labeled: Any = None, *, level: float = 0.95) -> tuple[Finding, ...]:
-    """Rules that deserve a second look, as findings; whatever rests on labels uses the interval, not the estimate.
+    """Possible problems of rules, as findings. Those that use labels are based on confidence intervals.
 
     >>> matrix = RuleMatrix.from_arrays(["a", "same", "never"], [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]])
     >>> [finding.message for finding in rule_findings(matrix)]
@@ -282,7 +275,7 @@ def rule_findings(matrix: RuleMatrix, is_labeled: Any = None, *, level: float = 
 
 
 def findings_in(summary: pd.DataFrame, matrix: RuleMatrix) -> tuple[Finding, ...]:
-    """The same where the rules are summarized already, which is what takes the time."""
+    """`rule_findings` from a summary that has already been computed."""
     lines = [finding for name, line in summary.iterrows() for finding in _about_rule(str(name), line)]
     return (*lines, *_twins(overlap_table(matrix, "jaccard")))
 
@@ -297,12 +290,12 @@ def _about_rule(name: str, line: pd.Series) -> Iterator[Finding]:
     if line.get("lift_high", 1.0) < 1:
         message = (
             f"Rule {name!r} fires {line['lift']:.2f} times as often on confirmed positives as on all rows "
-            f"({line['lift_low']:.2f}–{line['lift_high']:.2f}): the labels speak against it."
+            f"({line['lift_low']:.2f}–{line['lift_high']:.2f}): the labels contradict it."
         )
         yield _warning("rule_against_labels", message, "Check its direction, or lower its belief.")
     elif line.get("lift_low", 1.0) < 1 < line.get("lift_high", 1.0) and line["mean_belief"] >= STRONG:
         message = (
-            f"Rule {name!r} has a belief of {line['mean_belief']:.2f}, but the labels do not tell it from chance "
+            f"Rule {name!r} has a belief of {line['mean_belief']:.2f}, but the labels do not clearly support it "
             f"(lift {line['lift_low']:.2f}–{line['lift_high']:.2f})."
         )
         yield Finding("rule_not_confirmed", Severity.INFO, message, "Confirm more positives, or lower its belief.")
@@ -327,8 +320,8 @@ def lift_interval(
 ) -> tuple[float, float, float]:
     """P(fires | labelled) / P(fires) with its limits; NaN where no row is labelled or the rule never fires.
 
-    The limits join the Wilson limits of both shares (MOVER-R with correlation, Donner and Zou 2012); labelled rows are
-    among all rows, so the two shares move together.
+    The limits combine the Wilson limits of both shares (MOVER-R with correlation, Donner and Zou 2012). The shares are
+    correlated, because labelled rows are part of all rows.
 
     >>> tuple(round(value, 2) for value in lift_interval(30, 100, 1_000, 10_000))
     (3.0, 2.2, 3.95)
@@ -346,12 +339,12 @@ def lift_interval(
     middle = top * bottom - shared * (top_high - top) * (bottom - low)
     largest = _root(middle, top_high * (2 * top - top_high), low * (2 * bottom - low), 1.0)
     lift = top / bottom
-    # Where both shares are 1 or nearly so, rounding must not push a limit past the estimate.
+    # If both shares are close to 1, rounding must not move a limit past the estimate.
     return lift, min(max(smallest, 0.0), lift), max(largest, lift)
 
 
 def _correlation(top: float, n_labeled: int, bottom: float, n_rows: int) -> float:
-    """Of both estimated shares: hits among labelled rows are counted in both."""
+    """Correlation of both estimated shares: hits among labelled rows are counted in both."""
     spread = bottom * (1 - bottom) * n_rows
     return min(1.0, math.sqrt(top * (1 - top) * n_labeled / spread)) if spread > 0 else 0.0
 

@@ -1,6 +1,6 @@
-"""The table of operators: a row carries everything in which an operator differs from the others.
+"""The table of operators. An entry holds all properties of an operator.
 
-Nothing else in the engine, the pages or the documentation asks for an operator by its name to find out what it means.
+The rest of the engine, the pages and the documentation use these properties and never test for an operator's name.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any
 import numpy as np
 
 from spu_core.errors import RuleError, nearest_hint
-from spu_core.rules.columns import KIND_WORDS, Kind
+from spu_core.rules.columns import KIND_NAMES, Kind
 from spu_core.rules.strict_json import MAX_TEXT
 
 MAX_VALUES = 10_000
-# Longer lists are cut where a rule is shown in a line.
+# Longer lists are shortened in the text of a rule.
 MOST_SHOWN = 6
 
 Scalar = int | float | str | bool
 
 
-def value_words(value: Scalar) -> str:
-    """A compared value as it is shown to people."""
+def value_text(value: Scalar) -> str:
+    """A compared value as text for users."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{one_line(value)!r}" if isinstance(value, str) else f"{value:.12g}"
 
 
 def one_line(text: str) -> str:
-    """Text without line breaks and control characters, so that it stays on its line."""
+    """Text in one line, without line breaks and control characters."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -54,7 +54,7 @@ def _one(value: Any, asked: str) -> Scalar:
 def _limit(value: Any, asked: str) -> Scalar:
     value = _one(value, asked)
     if isinstance(value, bool):
-        raise RuleError(f"{asked} {value_words(value)}: true and false have no order; use =.")
+        raise RuleError(f"{asked} {value_text(value)}: true and false have no order; use =.")
     return value
 
 
@@ -64,7 +64,7 @@ def _limits(value: Any, asked: str) -> tuple[Scalar, ...]:
     low, high = (_limit(end, asked) for end in value)
     if isinstance(low, str) != isinstance(high, str):
         raise RuleError(f"{asked} needs two numbers or two dates, got {low!r} and {high!r}.")
-    # Dates are compared as dates when the column is known; here only numbers can be in the wrong order.
+    # The order of dates is checked later, when the type of the column is known.
     if not isinstance(low, str) and not isinstance(high, str) and low > high:
         raise RuleError(f"{asked} {low!r} and {high!r} can never hold; put the smaller value first.")
     return low, high
@@ -104,10 +104,10 @@ def _listed(shown: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueShape:
-    """How many values an operator takes, and of which sort.
+    """How many values an operator takes, and of which type.
 
-    `words` describe them in the documentation. `read` turns what was given into plain JSON types or refuses it, with
-    the question ("'age' between") at the start of the sentence. `show` joins the values, each in words, in a line.
+    `words` describes them in the documentation. `read` converts a value to plain JSON types or raises an error that
+    starts with the comparison ("'age' between"). `show` joins the values, each as text, in one line.
     """
 
     name: str
@@ -135,17 +135,17 @@ ORDERED_KINDS = (Kind.NUMBER, Kind.DATE)
 class Operator:
     """One operator.
 
-    sign          what it is called in JSON and in Python; `spellings` are understood too, but never written
-    words         how it reads in the sentence of a rule
-    question      how the rule editor offers it; None if the editor asks the same with another operator
+    sign          name in JSON and in Python; `spellings` are accepted too, but never written
+    words         text in the description of a rule
+    question      text in the rule editor; None if the editor uses another operator instead
     meaning       where it holds, for the documentation
-    shape         how many values it takes, and of which sort
-    kinds         the columns that can answer it; `refusal` says why the others cannot
-    evaluate      (array of values or levels, compared values) → one flag each. What it says of a missing value does not
-                  matter: a missing value fires neither the comparison nor its negation.
+    shape         how many values it takes, and of which type
+    kinds         the kinds of columns that it accepts; `refusal` is the reason why it does not accept others
+    evaluate      (array of values or categories, compared values) → one flag each. The flag of a missing value is
+                  ignored: neither a comparison with a missing value nor its negation holds.
     asks_missing  `evaluate` gets an array that flags missing values, instead of the values
-    names_levels  the values are whole levels of the column, so that one it does not have is a slip
-    span          the range (low, high) of values for which it holds, to be drawn on a chart; None if it is no range
+    names_levels  the values are categories of the column, so an unknown category is a mistake
+    span          the range (low, high) of values for which it holds, for charts; None if it is not a range
     """
 
     sign: str
@@ -162,18 +162,18 @@ class Operator:
     spellings: tuple[str, ...] = ()
 
     def refuses(self, kind: Kind) -> str:
-        """Why columns of this kind cannot answer it; empty if they can.
+        """Why this operator does not accept columns of this kind; empty if it does.
 
         >>> OPERATORS["<"].refuses(Kind.TEXT), OPERATORS["<"].refuses(Kind.DATE)
         ('they have no order; use =, ≠ or in.', '')
         """
         if kind in self.kinds:
             return ""
-        return self.refusal or f"{self.words} is for {' and '.join(KIND_WORDS[each] for each in self.kinds)} only."
+        return self.refusal or f"{self.words} is for {' and '.join(KIND_NAMES[each] for each in self.kinds)} only."
 
 
 def for_each_text(test: Callable[[str, str], bool]) -> Callable[[np.ndarray, list[Any]], np.ndarray]:
-    """An `evaluate` from a test of one text with the text that is looked for."""
+    """An `evaluate` function from a test of one text with the searched text."""
     return lambda texts, wanted: np.array([test(text, wanted[0]) for text in texts], dtype=bool)
 
 
@@ -245,7 +245,7 @@ OPERATORS: dict[str, Operator] = {
             sign="!=",
             words="≠",
             question="differs from",
-            meaning="the value is there and not equal",
+            meaning="the value is not missing and not equal",
             shape=ONE,
             evaluate=lambda values, wanted: values != wanted[0],
             names_levels=True,
@@ -268,7 +268,7 @@ OPERATORS: dict[str, Operator] = {
             shape=TEXT,
             evaluate=for_each_text(lambda text, wanted: wanted in text),
             kinds=(Kind.TEXT,),
-            refusal="contains looks inside texts only.",
+            refusal="contains works only with texts.",
         ),
         Operator(
             sign="is_missing",

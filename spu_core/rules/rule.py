@@ -95,8 +95,8 @@ class Rule:
     @property
     def text(self) -> str:
         """The rule in one line."""
-        condition = "always" if self.when is None else self.when.words
-        return f"{condition} → {self.belief.words}"
+        condition = "always" if self.when is None else self.when.text
+        return f"{condition} → {self.belief.text}"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Rule:
 
 
 def default_id(name: str) -> str:
-    """An id that can stand in a URL or a key: letters and digits of any script, joined by dashes.
+    """An id for a URL or a key: letters and digits of any script, joined by dashes.
 
     >>> default_id("Gain > 0 (große)"), len(default_id("→"))
     ('gain-0-große', 8)
@@ -152,7 +152,7 @@ def _check_condition(when: Any, name: str) -> Condition | None:
 
 def _check_switch(on: Any, name: str) -> bool:
     if not isinstance(on, bool):
-        raise RuleError(f"Rule {name!r} is on or off (true or false), got {on!r}.")
+        raise RuleError(f"'on' of rule {name!r} must be true or false, got {on!r}.")
     return on
 
 
@@ -176,7 +176,7 @@ def condition_as_data(condition: Condition) -> dict[str, Any]:
 
 
 def condition_of_data(data: Any, place: str) -> Condition:
-    """A condition from plain JSON values; the place goes into error messages."""
+    """A condition from plain JSON values; `place` is named in error messages."""
     fields = Fields(data, place)
     word = next((word for word in (*_JOINS, "not") if word in fields), None)
     if word is None:
@@ -199,7 +199,7 @@ def belief_as_data(belief: Belief) -> dict[str, Any]:
 
 
 def belief_of_data(data: Any, place: str) -> Belief:
-    """A belief from plain JSON values; a number alone is a constant, as in Python.
+    """A belief from plain JSON values. A single number is a constant belief.
 
     >>> belief_of_data(0.5, "rules[0].belief")
     Constant(value=0.5)
@@ -266,7 +266,7 @@ _BELIEFS: Mapping[str, Callable[[Fields], Belief]] = {
 
 
 def located(place: str, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Make a value; where it refuses its parts, say at which place of the file."""
+    """Call `make`; an error message gets the place in the file as a prefix."""
     try:
         return make(*arguments, **named)
     except RuleError as problem:

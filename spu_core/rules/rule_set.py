@@ -1,7 +1,7 @@
 """Rule sets, and rule sets fitted to a table.
 
-A `RuleSet` holds the rules of one question, in order. `RuleSet.fit(table)` freezes every number that the rules learn
-from the table (quantiles, ratios, priors). The resulting `FittedRules` judge each row on its own.
+A `RuleSet` holds rules in order. `RuleSet.fit(table)` computes and stores every number that the rules learn from the
+table (quantiles, ratios, priors). The resulting `FittedRules` evaluate each row on its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spu_core.tables import Finding, Table, TableFolder
 
 SCHEMA_VERSION = 1
 MAX_RULES = 500
-# A prior on a fine grid is long; still far below what a bundle may hold.
+# Enough for priors on fine grids, and far below the limit of a bundle.
 MAX_FITTED_BYTES = 64_000_000
 
 
@@ -112,13 +112,13 @@ class RuleSet:
         return tuple(dict.fromkeys(column for rule in self.active for column in rule.columns))
 
     def add(self, rule: Rule, place: int | None = None) -> RuleSet:
-        """With one more rule, at the end or at a place; a taken id is made distinct, a taken name is refused."""
+        """Add a rule at the end or at a position. A duplicate id gets a number; a duplicate name is an error."""
         rule = replace(rule, id=_free(rule.id, [other.id for other in self.rules], "{}-{}"))
         place = len(self.rules) if place is None else place
         return replace(self, rules=(*self.rules[:place], rule, *self.rules[place:]))
 
     def replace(self, rule_id: str, rule: Rule) -> RuleSet:
-        """With this rule in place of the old one; the id stays."""
+        """Replace the rule with this id; the id stays."""
         return self._change(rule_id, lambda old: replace(rule, id=old.id))
 
     def remove(self, rule_id: str) -> RuleSet:
@@ -126,13 +126,13 @@ class RuleSet:
         return replace(self, rules=self.rules[:place] + self.rules[place + 1 :])
 
     def move(self, rule_id: str, place: int) -> RuleSet:
-        """With the rule at another place, counted from 0 among the final order."""
+        """Move the rule to another position, counted from 0."""
         rule, rest = self[rule_id], self.remove(rule_id).rules
         place = min(max(place, 0), len(rest))
         return replace(self, rules=(*rest[:place], rule, *rest[place:]))
 
     def duplicate(self, rule_id: str) -> RuleSet:
-        """With a copy right after the rule, under a new name and id."""
+        """Add a copy after the rule, with a new name and id."""
         rule = self[rule_id]
         name = _free(f"{rule.name[:180]} (copy)", self.names, "{} {}")
         return self.add(replace(rule, name=name, id=f"{rule.id[:180]}-copy"), self._place(rule_id) + 1)
@@ -141,7 +141,7 @@ class RuleSet:
         return self._change(rule_id, lambda rule: rule.switched(on))
 
     def combined(self, combine: str, floor: float = 0.0) -> RuleSet:
-        """The same rules, combined in another way, with another floor.
+        """The same rules with another combiner and floor.
 
         >>> RuleSet().combined("strongest", 0.02).floor
         0.02
@@ -149,11 +149,11 @@ class RuleSet:
         return replace(self, combine=combine, floor=floor)
 
     def check(self, table: Table | TableFolder) -> tuple[Finding, ...]:
-        """What is wrong between the active rules and a table, as findings: columns, types, levels."""
+        """Problems of the active rules with a table, as findings: unknown columns, wrong types, unknown categories."""
         return check_rules(self.active, outline_of(table) if isinstance(table, TableFolder) else table)
 
     def fit(self, table: Table | TableFolder) -> FittedRules:
-        """Freeze what the active rules learn from a table (quantiles, ratios, priors) as numbers."""
+        """Fit the active rules: store the numbers that they learn from a table (quantiles, ratios, priors)."""
         if isinstance(table, TableFolder):
             return _fit_on_folder(self.active, table)
         return fit_rules(self.active, table)
@@ -164,7 +164,7 @@ class RuleSet:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RuleSet:
-        """A set from untrusted JSON, read strictly: whatever is not exactly right is refused in words."""
+        """A rule set from untrusted JSON. Any deviation from the format raises an error."""
         return _rule_set_of_data(parse_json(text), "The rule file")
 
     def _place(self, rule_id: str) -> int:
@@ -181,7 +181,7 @@ class RuleSet:
 
 @dataclass(frozen=True, slots=True)
 class FittedRules:
-    """Rules with every number that they learnt from a table, so that each row can be judged on its own.
+    """Rules with every number that they learnt from a table, so that each row can be evaluated on its own.
 
     Made by `RuleSet.fit(table)`.
 
@@ -220,7 +220,7 @@ class FittedRules:
         return self.rules.columns
 
     def apply(self, frame: pd.DataFrame) -> RuleMatrix:
-        """What every rule says about every row; any partition of the rows gives the same, bit for bit."""
+        """Apply every rule to every row. Chunks of rows give exactly the same result as the whole table."""
         if not isinstance(frame, pd.DataFrame):
             raise RuleError(f"apply needs a pandas DataFrame (table.frame), got {type(frame).__name__}.")
         for rule in self.rules:
@@ -236,7 +236,7 @@ class FittedRules:
         return RuleMatrix(self.rules.names, ids, fired, tuple(beliefs), self.columns)
 
     def to_json(self) -> str:
-        """Everything as JSON text; numbers come back bit for bit."""
+        """The fitted rules as JSON text; numbers are stored exactly."""
         data = {
             "schema_version": SCHEMA_VERSION,
             "rule_set": _rule_set_as_data(self.rules),
@@ -262,14 +262,14 @@ class FittedRules:
 
 
 def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
-    """Freeze the given rules on a table; problems between the two are errors in words."""
+    """Fit the given rules to a table."""
     if not isinstance(table, Table):
         raise RuleError(f"fit needs a Table (Table.from_frame(frame)), got {type(table).__name__}.")
     refuse_errors(check_rules(rules, table))
     kinds = kinds_of(rules, table)
     columns = Columns(table.frame, kinds)
     fitted = FittedRules(rules, kinds, tuple(freeze_rule(rule, columns) for rule in rules))
-    # Beliefs out of range and broken records show only when they are applied; better now than in production.
+    # Some errors (beliefs out of range, invalid records) show only when rules are applied; find them here.
     fitted.apply(table.frame)
     return fitted
 
@@ -296,12 +296,12 @@ def freeze_rule(rule: Rule, columns: Columns) -> FrozenBelief:
 
 
 def apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.ndarray) -> float | np.ndarray:
-    """Fill in where the rule fires; return its belief, 0 where it does not."""
+    """Write into `fired` where the rule fires; return its belief, 0 where it does not."""
     fired[:] = True if rule.when is None else holds(rule.when, columns)
     belief = frozen.of(columns)
     if isinstance(belief, float):
         return belief
-    # A graded belief of 0, like a missing one, says nothing; counted as fired it would only blur coverage and lift.
+    # A graded belief of 0, or an unknown one, does not count as fired; it would distort coverage and lift.
     fired &= belief > 0.0
     return np.where(fired, belief, 0.0)
 
@@ -311,9 +311,7 @@ def _check_belonging(rules: RuleSet, beliefs: tuple[FrozenBelief, ...]) -> None:
     asked = [(rule.on, rule.belief.kind, list(rule.belief.needs)) for rule in rules]
     given = [(True, belief.kind, list(dict.fromkeys(belief.columns))) for belief in beliefs]
     if asked != given:
-        raise RuleError(
-            "The fitted rules are damaged: their beliefs do not belong to their rules; fit the rules again."
-        )
+        raise RuleError("The fitted rules are damaged: their beliefs do not match their rules; fit the rules again.")
 
 
 def _kinds_of_data(data: Any, rules: RuleSet) -> dict[str, Kind]:
@@ -324,7 +322,7 @@ def _kinds_of_data(data: Any, rules: RuleSet) -> dict[str, Kind]:
 
 
 def _rule_set_as_data(rules: RuleSet) -> dict[str, Any]:
-    # Defaults are left out, to keep the text of a usual set short.
+    # Defaults are left out to keep the text short.
     usual = RuleSet()
     chosen = {name: getattr(rules, name) for name in ("combine", "floor")}
     chosen = {name: value for name, value in chosen.items() if value != getattr(usual, name)}
@@ -344,7 +342,7 @@ def _rule_set_of_data(data: Any, place: str) -> RuleSet:
 
 
 def _check_version(fields: Fields, version: int) -> None:
-    """Refuse other versions by name, rather than misread a field whose meaning has changed."""
+    """Raise an error for other versions, in which fields may have another meaning."""
     found = fields.get("schema_version")
     if isinstance(found, bool) or found != version:
         raise RuleError(

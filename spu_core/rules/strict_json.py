@@ -1,7 +1,7 @@
 """Strict reading of untrusted JSON.
 
-`parse_json` limits bytes, depth and keys, and refuses duplicate keys and NaN. `Fields` reads one object: known fields
-only, each of the right type. Every refusal is one sentence that names the place.
+`parse_json` limits bytes, depth and keys, and rejects duplicate keys and NaN. `Fields` reads one object: known fields
+only, each of the right type. Error messages name the place.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def parse_json(
     error: type[SpuError] = RuleError,
     max_bytes: int = MAX_BYTES,
 ) -> Any:
-    """The value that a JSON text describes, or an error in one sentence.
+    """Parse a JSON text; anything invalid raises an error.
 
     >>> parse_json('{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
     >>> parse_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    spu_core.errors.RuleError: The rule file names the key 'a' twice in one object; keep one of them.
+    spu_core.errors.RuleError: The rule file has the key 'a' twice in one object; keep one of them.
     """
     text = _text(source, what, error, max_bytes)
     reader = _StrictReader(what, error)
@@ -55,7 +55,7 @@ def parse_json(
 
 
 class _StrictReader:
-    """The hooks of one reading: they count keys and refuse what `json` would let pass."""
+    """Hooks for `json.loads`: they count keys and reject what `json` accepts beyond the standard."""
 
     def __init__(self, what: str, error: type[SpuError]) -> None:
         self.what, self.error, self.keys = what, error, 0
@@ -67,7 +67,7 @@ class _StrictReader:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                raise self.error(f"{self.what} names the key {_short(key)} twice in one object; keep one of them.")
+                raise self.error(f"{self.what} has the key {_short(key)} twice in one object; keep one of them.")
             found[key] = value
         return found
 
@@ -81,7 +81,7 @@ class _StrictReader:
         return number
 
     def read_int(self, text: str) -> int:
-        # Longer integers could not be floats, and Python itself refuses to read very long ones.
+        # Longer integers do not fit into a float, and Python does not parse very long ones.
         if len(text) > 300:
             raise self.error(f"{self.what} holds an integer of {len(text)} digits; write a finite number.")
         return int(text)
@@ -104,7 +104,7 @@ def _encoded(text: str, what: str, error: type[SpuError]) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as problem:
-        raise error(f"{what} holds half a character at position {problem.start}; save it as UTF-8.") from None
+        raise error(f"{what} has an invalid character at position {problem.start}; save it as UTF-8.") from None
 
 
 def _is_flat_enough(value: Any) -> bool:
@@ -127,7 +127,7 @@ _MISSING = object()
 
 
 class Fields:
-    """One JSON object at a known place; `done()` refuses whatever was not asked for.
+    """One JSON object at a known place; `done()` raises an error for fields that were not read.
 
     >>> fields = Fields({"value": 0.5, "colour": "red"}, "rules[0].belief")
     >>> fields.number("value")
@@ -189,7 +189,7 @@ class Fields:
         return f"{self.place}.{name}"
 
     def done(self) -> None:
-        """Refuse fields that nobody asked for: a misspelt one would silently change nothing."""
+        """Raise an error for unknown fields, since a misspelt field would be ignored silently."""
         for name in self.value:
             if name not in self._asked:
                 hint = nearest_hint(name, self._asked)
@@ -202,7 +202,7 @@ def check_text(value: Any, place: str) -> str:
     if len(value) > MAX_TEXT:
         raise RuleError(f"{place} has {len(value):,} characters, more than the limit of {MAX_TEXT:,}.")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise RuleError(f"{place} holds half a character (a lone surrogate), which cannot be stored.")
+        raise RuleError(f"{place} has an invalid character (a lone surrogate), which cannot be stored.")
     return value
 
 
@@ -217,7 +217,7 @@ def check_json_number(value: Any, place: str) -> float:
 def check_known(value: str, choices: Iterable[str], place: str) -> str:
     choices = list(choices)
     if value not in choices:
-        raise RuleError(f"{place} must be one of the known words, got {shorten(value)}. {nearest_hint(value, choices)}")
+        raise RuleError(f"{place} has an unknown value {shorten(value)}. {nearest_hint(value, choices)}")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What the SPU metrics say about the true ones, on plain arrays: Theorems 2 and 4, the class prior, Appendix A."""
+"""The relation between SPU metrics and true metrics, on plain arrays: Theorems 2 and 4, the class prior, Appendix A."""
 
 from spu_core.theory.monotone_bound import (
     MonotoneBound,

@@ -1,4 +1,4 @@
-"""How many users have each check record (n checks, k passes): all that the prior of Appendix A.2 needs to know."""
+"""Number of users with each check record (n checks, k passes), the input of the prior of Appendix A.2."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from spu_core.checks import check_score
 from spu_core.errors import AssumptionError
 
-# Up to this many cells a table of all (n, k) is counted directly; beyond, the pairs are sorted.
+# Up to this many cells, all pairs (n, k) are counted in a table; otherwise the pairs are sorted.
 MOST_TABLE_CELLS = 4_000_000
 # n and k share one int64 key.
 LARGEST_COUNT = 2**31 - 1
@@ -20,7 +20,7 @@ LARGEST_COUNT = 2**31 - 1
 class CheckCounts:
     """Distinct records in order of (n, k): `checks` n, `passes` k, and the number of `users` with each.
 
-    Counts of chunks add up to the counts of the whole, in any order, so a stream or a cluster needs one pass:
+    Counts of chunks can be added in any order, so one pass over the users is enough:
 
     >>> first = CheckCounts.of([2, 2, 3], [1, 1, 3])
     >>> whole = first.update([2], [0]).merge(CheckCounts.of([3], [3]))
@@ -40,7 +40,7 @@ class CheckCounts:
         return cls(*_unpacked(key), users)
 
     def update(self, checks: Any, passes: Any) -> CheckCounts:
-        """These counts and one more chunk of users; this object stays as it is."""
+        """The counts with one more chunk of users; this object does not change."""
         return self.merge(CheckCounts.of(checks, passes))
 
     def merge(self, other: CheckCounts) -> CheckCounts:

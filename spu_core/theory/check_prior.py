@@ -1,7 +1,7 @@
-"""Appendix A.2: the distribution f(θ) of the users' chances θ to pass a check, from records of n checks and k passes.
+"""Appendix A.2: distribution f(θ) of the probability θ to pass a check, from records of n checks and k passes.
 
 k given θ is Binomial(n, θ); f minimises −(1/N) Σ ln ∫ Binom(k|n, θ) f(θ) dθ + λ ∫ f² dθ on midpoints of [0, 1].
-N counts the users who were checked at least once: the others say nothing about θ, and would only dilute λ.
+N is the number of users with at least one check. Other users carry no information about θ.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from spu_core.checks import check_choice, check_number
 from spu_core.errors import AssumptionError
 from spu_core.theory.check_counts import CheckCounts, check_records, distinct_records
 
-# Penalties among which held-out users choose; beyond these ends the prior hardly changes any more.
+# Penalties that cross-validation compares. Beyond both ends the prior hardly changes.
 PENALTIES = tuple(10.0**power for power in (-6, -5, -4, -3.5, -3, -2.5, -2, -1.5, -1, 0))
 FOLDS = 5
-# Choosing λ needs users to hold out; with fewer the prior is smoothed by this much.
+# With fewer users, λ is not chosen by cross-validation but fixed.
 FEWEST_USERS_TO_CHOOSE = 50
 PENALTY_OF_FEW_USERS = 1e-2
 # Newton solves a system of this size in each iteration.
@@ -31,10 +31,10 @@ MOST_LIKELIHOOD_CELLS = 200_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckPrior:
-    """Density of the chance to pass on a grid of midpoints, with the proof that it is the best one.
+    """Density of the probability to pass, on a grid of midpoints.
 
-    `certificate` bounds how far its objective can be above the optimum. `trials` holds each penalty tried with its mean
-    log-likelihood on held-out users, if the penalty was chosen rather than given.
+    `certificate` is an upper bound on the distance of the objective from its optimum. `trials` holds each penalty with
+    its mean log-likelihood on held-out users, if the penalty was chosen by cross-validation.
     """
 
     grid: np.ndarray
@@ -51,23 +51,18 @@ class CheckPrior:
 
     @property
     def mean(self) -> float:
-        """Chance to pass of a user about whom nothing is known."""
+        """Expected probability to pass of a user without checks."""
         return float(self.grid @ self.mass)
 
     def posterior_mean(self, checks: Any, passes: Any) -> np.ndarray:
-        """E[θ | k, n] of each user; with no checks it is the mean of the prior."""
+        """E[θ | k, n] of each user; without checks it is the mean of the prior."""
         checks, passes = check_records(checks, passes)
         n, k, position = distinct_records(checks, passes)
         return self._posterior_mean_of_distinct(n, k)[position]
 
-    def posterior_density(self, checks: int, passes: int) -> np.ndarray:
-        """Density of θ on the grid for one user."""
-        n, k = check_records([checks], [passes])
-        return self._posterior_mass(n, k)[0] * self.grid.size
-
     def _posterior_mean_of_distinct(self, n: np.ndarray, k: np.ndarray) -> np.ndarray:
-        # In blocks, so that many distinct records need little memory; summed row by row rather than by BLAS, so that
-        # a user's value does not depend on who else is in the batch.
+        # Blocks limit the memory. Sums by row, not by BLAS, give a value that does not depend on the other users of the
+        # batch.
         blocks = (slice(start, start + 10_000) for start in range(0, n.size, 10_000))
         return np.concatenate([(self._posterior_mass(n[b], k[b]) * self.grid).sum(axis=1) for b in blocks])
 
@@ -87,10 +82,10 @@ def fit_check_prior(
     grid_size: int = 200,
     tolerance: float = 1e-8,
 ) -> CheckPrior:
-    """Fit f(θ) to one record per user; without a `penalty` it is chosen by five-fold held-out likelihood.
+    """Fit f(θ) to one record per user. Without a `penalty`, five-fold cross-validation chooses it.
 
-    `method` is "newton" (about fifteen iterations) or "exponentiated_gradient" (the paper's, up to thousands); both
-    reach the same prior, certified to `tolerance`.
+    `method` is "newton" (about fifteen iterations) or "exponentiated_gradient" (the paper's, up to thousands of
+    iterations). Both reach the same prior, up to `tolerance`.
 
     >>> prior = fit_check_prior([10] * 100, [9] * 80 + [1] * 20, penalty=0.001)
     >>> prior.posterior_mean([10, 10], [9, 1]).round(1).tolist()
@@ -108,16 +103,16 @@ def fit_check_prior_to_counts(
     grid_size: int = 200,
     tolerance: float = 1e-8,
 ) -> CheckPrior:
-    """The same from counts, which a stream or a cluster collects in one pass over its users."""
+    """`fit_check_prior` from counts, which can be collected in one pass over the users."""
     check_choice(method, SOLVERS, "method", AssumptionError)
     grid = _midpoints(grid_size)
     counts = counts.checked
     if not counts.total_users:
         raise AssumptionError(
-            "No user was ever checked, so nothing is known about passing; give records with checks > 0."
+            "No user was checked, so the probability to pass cannot be estimated; give records with checks > 0."
         )
     likelihood = _likelihood(counts, grid)
-    # On small matrices two threads of BLAS mostly wait for each other: on a busy machine 18 s instead of 1 s.
+    # On small matrices several BLAS threads are slower than one: 18 s instead of 1 s on a busy machine.
     with threadpool_limits(limits=1, user_api="blas"):
         penalty, trials = _penalty(penalty, likelihood, counts.users)
         problem = PriorProblem(likelihood, counts.users / counts.total_users, penalty)
@@ -140,7 +135,7 @@ def _penalty(
 
 
 def _folds_of_counts(users: np.ndarray) -> np.ndarray:
-    """Users of each record dealt to the folds at random: folds × records, rows summing to nearly equal totals."""
+    """Random assignment of users to folds: counts of shape (folds, records) with nearly equal totals."""
     rng = np.random.default_rng(0)
     folds, left = [], users
     for remaining in range(FOLDS, 1, -1):
@@ -151,13 +146,13 @@ def _folds_of_counts(users: np.ndarray) -> np.ndarray:
 
 
 def _held_out(likelihood: np.ndarray, folds: np.ndarray, penalty: float) -> float:
-    """Mean log-likelihood of users whom the prior has not seen."""
+    """Mean log-likelihood of held-out users."""
     total = 0.0
     for fold in folds:
         seen = folds.sum(axis=0) - fold
         used = seen > 0
         problem = PriorProblem(likelihood[used], seen[used] / seen.sum(), penalty)
-        # Choosing needs less precision than the answer.
+        # A lower precision is enough to choose a penalty.
         mass = newton(problem, 1e-6).mass
         total += float(fold @ np.log(likelihood @ mass))
     return total / float(folds.sum())
@@ -166,19 +161,19 @@ def _held_out(likelihood: np.ndarray, folds: np.ndarray, penalty: float) -> floa
 def _certified(solution: Solution, method: str, tolerance: float) -> Solution:
     if solution.certificate <= tolerance:
         return solution
-    way_out = "a larger penalty or tolerance" if method == "newton" else "method='newton' or a larger penalty"
+    advice = "a larger penalty or tolerance" if method == "newton" else "method='newton' or a larger penalty"
     raise AssumptionError(
-        f"The prior is certified only to {solution.certificate:.1e} after {solution.iterations:,} iterations of "
-        f"{method}, not to {tolerance:.1e}; use {way_out}."
+        f"The prior did not converge: after {solution.iterations:,} iterations of {method} the error bound is "
+        f"{solution.certificate:.1e}, above the tolerance {tolerance:.1e}; use {advice}."
     )
 
 
 def _likelihood(counts: CheckCounts, grid: np.ndarray) -> np.ndarray:
-    """Binomial likelihoods, each row scaled to a largest value of 1, which changes neither optimum nor certificate."""
+    """Binomial likelihoods. Each row is scaled to a maximum of 1, which does not change the optimum."""
     if counts.checks.size * grid.size > MOST_LIKELIHOOD_CELLS:
         raise AssumptionError(
-            f"{counts.checks.size:,} distinct records on {grid.size} grid points need more memory than allowed; "
-            "use a coarser grid or a shorter period of checks."
+            f"{counts.checks.size:,} distinct records on {grid.size} grid points need too much memory; "
+            "use a smaller grid_size or a shorter period of checks."
         )
     log = _log_likelihood(counts.checks, counts.passes, grid)
     return np.exp(log - log.max(axis=1, keepdims=True))
@@ -195,13 +190,13 @@ def _midpoints(grid_size: int) -> np.ndarray:
     return (np.arange(int(size)) + 0.5) / int(size)
 
 
-# A row of the likelihood times the masses is never allowed to vanish, since its logarithm is taken.
+# Lower limit of the likelihood of a record, since its logarithm is taken.
 SMALLEST_MASS = 1e-300
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorProblem:
-    """Likelihood rows of the distinct records, their shares of the users, and the penalty λ."""
+    """Likelihoods of the distinct records, the share of users with each record, and the penalty λ."""
 
     likelihood: np.ndarray
     share: np.ndarray
@@ -222,13 +217,13 @@ class PriorProblem:
         return curvature
 
     def certificate(self, mass: np.ndarray, gradient: np.ndarray) -> float:
-        """At least J(p) − min J: how far these masses can be from the best."""
+        """Upper bound on J(p) − min J."""
         return float(max(gradient @ mass - gradient.min(), 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """Masses, their certificate, and the number of iterations it took."""
+    """Masses, their certificate, and the number of iterations."""
 
     mass: np.ndarray
     certificate: float
@@ -236,7 +231,7 @@ class Solution:
 
 
 def newton(problem: PriorProblem, tolerance: float, most_iterations: int = 200) -> Solution:
-    """Primal-dual interior point: Newton steps on the optimality conditions while p·z shrinks towards 0."""
+    """Primal-dual interior-point method: Newton steps on the optimality conditions while p·z goes to 0."""
     mass = np.full(problem.cells, 1.0 / problem.cells)
     slack = np.ones(problem.cells)
     gradient = problem.gradient(mass)
@@ -254,7 +249,7 @@ def newton(problem: PriorProblem, tolerance: float, most_iterations: int = 200) 
 
 
 def exponentiated_gradient(problem: PriorProblem, tolerance: float, most_iterations: int = 100_000) -> Solution:
-    """The paper's method: masses times exp(−step · gradient), renormalised; the step adapts until J descends."""
+    """The paper's method: masses times exp(−step · gradient), renormalised. The step is reduced until J decreases."""
     mass = np.full(problem.cells, 1.0 / problem.cells)
     gradient = problem.gradient(mass)
     step = 1.0 / max(float(np.ptp(gradient)), 1e-12)
@@ -262,12 +257,12 @@ def exponentiated_gradient(problem: PriorProblem, tolerance: float, most_iterati
         certificate = problem.certificate(mass, gradient)
         if certificate <= tolerance:
             return Solution(mass, certificate, iteration)
-        # A step this short always descends, so it needs no test, which rounding could fail near the optimum.
+        # A step of this length always decreases J. It needs no test, which rounding could break near the optimum.
         curve = 2.0 * problem.penalty * problem.cells * mass
         safe = 1.0 / ((curve - gradient).max() + curve.max())
         step = max(1.3 * step, safe)
         tilted = _tilted(mass, gradient, step)
-        # By convexity J has descended while its slope at the new point is not positive along the step.
+        # J is convex, so it has decreased if its slope along the step is not positive at the new point.
         while (new_gradient := problem.gradient(tilted)) @ (tilted - mass) > 0.0 and step > safe:
             step = max(0.5 * step, safe)
             tilted = _tilted(mass, gradient, step)
@@ -286,7 +281,7 @@ def _newton_step(
 ) -> tuple[np.ndarray, np.ndarray]:
     matrix = problem.hessian(mass)
     matrix[np.diag_indices(problem.cells)] += slack / mass
-    # Masses range over many powers of ten; scaled by them the system stays well conditioned.
+    # Masses differ by many powers of ten; scaling by them keeps the system well conditioned.
     scale = np.sqrt(mass)
     sides = np.column_stack([-residual * scale, scale])
     free, even = (np.linalg.solve(matrix * np.outer(scale, scale), sides) * scale[:, None]).T
@@ -295,7 +290,7 @@ def _newton_step(
 
 
 def _largest_stride(values: np.ndarray, step: np.ndarray) -> float:
-    """The longest stride up to 1 that keeps every value positive."""
+    """The largest step size up to 1 that keeps every value positive."""
     shrinking = step < 0
     if not shrinking.any():
         return 1.0

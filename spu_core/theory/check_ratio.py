@@ -1,8 +1,8 @@
-"""Appendix A.1: what a failed check says about a user, from how often the checks of each rule fail.
+"""Appendix A.1: the soft label of a user who failed a check, from the share of failed checks of each rule.
 
-One row is one check: a rule asked a user to verify. It ends in one of three ways: *admitted* (the user admits, or is
-recognised as positive), *failed* (the user fails **or skips** the check; the paper's event F), or passed. The failure
-ratio of a rule is failed / all its checks, so admitted and passed checks both count in the denominator only.
+One row is one check: a rule asked a user to verify. A check has one of three outcomes: *admitted* (the user admits, or
+is recognised as positive), *failed* (the user fails **or skips** the check; the paper's event F), or *passed*. The
+failure ratio of a rule is the number of failed checks divided by the number of all its checks.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 
 from spu_core.checks import check_flags, check_share
 from spu_core.errors import AssumptionError, RuleError, nearest_hint
+from spu_core.metrics.intervals import z_quantile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckRatios:
-    """One entry per rule, in order of name: counts, failure ratio and soft label, each with its interval.
+    """One entry per rule, in order of name: counts, failure ratio and soft label, with confidence intervals.
 
-    `failure_low` and `failure_high` are Wilson limits. `value_low` and `value_high` bound the soft label through the
-    ratio of two independent proportions (MOVER-R of Donner and Zou on the Wilson limits), which, unlike the delta
-    method on the log ratio, stays honest when no check failed. Checks are treated as independent.
+    `failure_low` and `failure_high` are Wilson limits. `value_low` and `value_high` are limits of the soft label, from
+    the ratio of two independent proportions (MOVER-R of Donner and Zou on the Wilson limits). Unlike the delta method
+    on the log ratio, they are valid if no check failed. Checks are treated as independent.
     """
 
     names: tuple[str, ...]
@@ -53,8 +54,8 @@ class CheckRatios:
     def soft_label_of(self, rule_names: Any) -> np.ndarray:
         """Soft label of a failed check under each named rule.
 
-        A missing name (None, NaN) means that no rule asked for a check, hence 0; a name that was never fitted is
-        refused.
+        A missing name (None, NaN) means that no rule asked for a check, so the soft label is 0. An unknown name is an
+        error.
         """
         import pandas as pd
 
@@ -64,7 +65,7 @@ class CheckRatios:
         for name in wanted:
             if name not in value_of:
                 raise RuleError(f"Check rule {name!r} has no failure ratio. {nearest_hint(name, self.names)}")
-        # The code of a missing name is −1, which picks the last entry.
+        # A missing name has code −1, which selects the last entry.
         return np.array([*(value_of[name] for name in wanted), 0.0])[codes]
 
 
@@ -73,8 +74,8 @@ def fit_check_ratios(
 ) -> CheckRatios:
     """Soft label 1 − (failure ratio under the random rule) / (failure ratio under R), clipped to [0, 1], for each R.
 
-    The arrays hold one row per check; `failed` means failed or skipped. If innocent users fail every rule's checks
-    equally often, and positives fail at least as often as innocents, then P(Y = 1 | failed, R) ≥ the soft label of R.
+    The arrays hold one row per check; `failed` means failed or skipped. If negatives fail the checks of every rule
+    equally often, and positives fail at least as often as negatives, then P(Y = 1 | failed, R) ≥ the soft label of R.
 
     >>> rule = ["random"] * 10 + ["aim"] * 10
     >>> failed = [1, 1] + [0] * 8 + [1] * 8 + [0] * 2
@@ -103,7 +104,7 @@ def check_ratios_of_counts(
     *,
     level: float = 0.95,
 ) -> CheckRatios:
-    """The same from counts by name of rule, which a stream or a cluster collects in one pass over the checks.
+    """`fit_check_ratios` from counts by rule name, which can be collected in one pass over the checks.
 
     >>> check_ratios_of_counts({"random": 10, "aim": 10}, {"random": 2, "aim": 8}, {}, "random").value.tolist()
     [0.75, 0.0]
@@ -117,7 +118,7 @@ def check_ratios_of_counts(
 def _ratios(names: list[str], counts: tuple[np.ndarray, ...], random_rule: str, level: float) -> CheckRatios:
     if random_rule not in names:
         raise AssumptionError(
-            f"No check comes from the random rule {random_rule!r}, so innocent failures cannot be told apart. "
+            f"There is no check of the random rule {random_rule!r}, which is needed as a baseline. "
             f"{nearest_hint(random_rule, names)}"
         )
     checks, failures, admissions = counts
@@ -143,39 +144,39 @@ def _ratios(names: list[str], counts: tuple[np.ndarray, ...], random_rule: str, 
 
 
 def wilson_interval(successes: Any, trials: Any, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson score limits of a proportion; they stay inside [0, 1] and are honest for zero successes.
+    """Wilson score limits of a proportion; they lie in [0, 1] and are valid for zero successes.
 
     >>> low, high = wilson_interval([0, 5], [10, 10])
     >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.0, 0.237], [0.278, 0.763])
     """
-    z = _normal_quantile(level)
+    z = z_quantile(level)
     trials = np.asarray(trials, dtype=np.float64)
     share = np.asarray(successes) / trials
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z * np.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) / (1 + z**2 / trials)
-    # Rounding must not push a limit past the estimate itself when nobody or everybody failed.
+    # With a share of 0 or 1, rounding must not move a limit past the estimate.
     return np.minimum(np.maximum(middle - half, 0.0), share), np.maximum(np.minimum(middle + half, 1.0), share)
 
 
 def _soft_label(base: np.ndarray, ratio: np.ndarray) -> np.ndarray:
-    """1 − base / ratio in [0, 1]; a rule under which nobody failed says nothing, hence 0."""
+    """1 − base / ratio in [0, 1]; 0 for a rule without failed checks."""
     quotient = np.divide(base, ratio, out=np.ones_like(ratio), where=ratio > 0)
     return np.clip(1.0 - quotient, 0.0, 1.0)
 
 
 def _soft_label_interval(limits: tuple[np.ndarray, np.ndarray, np.ndarray], base: int) -> tuple[np.ndarray, np.ndarray]:
-    """MOVER-R limits of base / ratio, turned into limits of the soft label."""
+    """Limits of the soft label, from the MOVER-R limits of base / ratio."""
     ratio, low, high = limits
     p0, low0, high0 = ratio[base], low[base], high[base]
     with np.errstate(divide="ignore", invalid="ignore"):
         largest = _mover_root(p0 * ratio, high0 * (2 * p0 - high0), low * (2 * ratio - low), 1.0)
         smallest = _mover_root(p0 * ratio, low0 * (2 * p0 - low0), high * (2 * ratio - high), -1.0)
-    # A lower limit of 0 in the denominator lets the quotient be as large as it likes.
+    # If the lower limit of the denominator is 0, the quotient has no upper limit.
     largest = np.where(low > 0, largest, np.inf)
     value_low = np.clip(1.0 - largest, 0.0, 1.0)
     value_high = np.clip(1.0 - np.nan_to_num(smallest), 0.0, 1.0)
-    # Against itself the random rule has no error: its soft label is 0 by definition.
+    # The soft label of the random rule is 0 by definition.
     value_low[base] = value_high[base] = 0.0
     return value_low, value_high
 
@@ -183,12 +184,6 @@ def _soft_label_interval(limits: tuple[np.ndarray, np.ndarray, np.ndarray], base
 def _mover_root(product: np.ndarray, top: np.ndarray, bottom: np.ndarray, sign: float) -> np.ndarray:
     root = np.sqrt(np.maximum(product**2 - top * bottom, 0.0))
     return (product + sign * root) / bottom
-
-
-def _normal_quantile(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(0.5 + level / 2)
 
 
 def _coded_rules(rule_name: Any) -> tuple[np.ndarray, list[str]]:
@@ -217,6 +212,6 @@ def _outcomes(failed: Any, admitted: Any, length: int) -> tuple[np.ndarray, np.n
     both = np.flatnonzero(failed & admitted)
     if both.size:
         raise AssumptionError(
-            f"Row {both[0]} is both failed and admitted; a check ends in exactly one way (an admission is no failure)."
+            f"Row {both[0]} is both failed and admitted; a check has exactly one outcome (an admission is no failure)."
         )
     return failed, admitted

@@ -1,4 +1,4 @@
-"""Theorem 4: what the best score by ROC_SPU can lose in true AUC if E[S|X] follows P(Y=1|X) only roughly.
+"""Theorem 4: bound on the loss in true AUC of the best score by ROC_SPU, if E[S|X] follows P(Y=1|X) only roughly.
 
 Assumption 4: |E[S|X] − h(P(Y=1|X))| ≤ ε for a function h with h' ≥ C; no interval of P(Y=1|X) of width δ holds more
 than M·δ of the rows.
@@ -29,7 +29,7 @@ NARROWEST_WINDOW = 0.02
 
 @dataclass(frozen=True, slots=True)
 class MonotoneBound:
-    """The most that is lost: in TPR and FPR at the same number of flagged rows (part 1), and in AUC (part 2)."""
+    """The largest loss in TPR and FPR at the same number of flagged rows (part 1), and in AUC (part 2)."""
 
     tpr_loss: float
     fpr_loss: float
@@ -89,7 +89,7 @@ def noisy_monotone_bound(
 
 @dataclass(frozen=True, slots=True)
 class MonotoneLink:
-    """A rough link between P(Y=1|X) and E[S|X] with the smallest bound; illustrative, since both are estimated."""
+    """An approximate link between P(Y=1|X) and E[S|X] with the smallest bound. Both sides are estimated."""
 
     slope: float
     noise: float
@@ -105,9 +105,9 @@ class MonotoneLink:
 
 
 def estimate_monotone_link(soft_score: Any, truth_score: Any, *, slopes: Any = None) -> MonotoneLink:
-    """Fit h to (P(Y=1|X), E[S|X]) estimates: of all slopes C, the one whose smallest sup-error gives the best bound.
+    """Fit h to estimates of (P(Y=1|X), E[S|X]); the slope C is the one that gives the smallest bound.
 
-    For each C the best h is C·η plus a monotone function; its sup-error is half of the largest fall of S − C·η.
+    For each C the best h is C·η plus a monotone function. Its largest error is half of the largest decrease of S − C·η.
 
     >>> truth = np.linspace(0.1, 0.9, 50)
     >>> link = estimate_monotone_link(0.5 * truth + 0.1, truth)
@@ -122,7 +122,7 @@ def estimate_monotone_link(soft_score: Any, truth_score: Any, *, slopes: Any = N
     truth, soft = truth_score[order], soft_score[order]
     candidates = np.geomspace(1e-3, 2.0, 400) if slopes is None else check_score(slopes, None, "slopes")
     noises = np.array([_sup_error(truth, soft - slope * truth) for slope in candidates])
-    # Rounding alone must not make a vanishing slope look best.
+    # 1e-9 prevents that rounding errors favour a slope near 0.
     best = int(np.argmin((noises + 1e-9) / candidates))
     slope = float(candidates[best])
     link = slope * truth + _nearest_monotone(truth, soft - slope * truth)
@@ -149,6 +149,6 @@ def _envelopes(truth: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _largest_density(truth: np.ndarray) -> float:
-    """M: the largest share of rows in a window, divided by its width."""
+    """M: the largest share of rows in a window of fixed width, divided by this width."""
     inside = np.searchsorted(truth, truth + NARROWEST_WINDOW, side="right") - np.arange(truth.size)
     return float(inside.max() / truth.size / NARROWEST_WINDOW)

@@ -1,9 +1,8 @@
 """The share of positives among all rows, from the scores of labelled and unlabelled rows.
 
-BBE (best bin estimation) gives an upper estimate where labelled rows are a random part of the positives (SCAR): it is
-far too high where positives and negatives look alike. Where easy positives are labelled first it is too low. So the
-result is a range, from the share of labelled rows to the upper estimate, never one number and never a confidence
-interval.
+BBE (best bin estimation) gives an upper estimate if labelled rows are a random sample of the positives (SCAR). It is
+much too high if positives and negatives look alike. It is too low if easy positives are labelled first. So the result
+is a range, from the share of labelled rows to the upper estimate. It is not one number and not a confidence interval.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class PriorEstimate:
 
     @property
     def sentence(self) -> str:
-        """The range in words, with what it rests on."""
+        """The range in a sentence."""
         low, high = self.range
         return (
             f"Between {low:.1%} (confirmed cases alone) and {high:.1%} (upper estimate). The true share can be much "
@@ -115,7 +114,7 @@ def estimate_prior(
 
 
 def _counts_from_the_top(score: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labelled and unlabelled rows per bin, highest scores first; each distinct score is a bin if there are few."""
+    """Labelled and unlabelled rows per bin, highest scores first. Few distinct scores get a bin each."""
     distinct, place = np.unique(score, return_inverse=True)
     if distinct.size > MOST_BINS:
         edges = np.unique(np.quantile(score, np.linspace(0.0, 1.0, MOST_BINS + 1)[1:-1]))
@@ -139,7 +138,7 @@ def _best_bin_estimate(labeled: np.ndarray, unlabeled: np.ndarray, delta: float 
 
 
 def _resampled(labeled: np.ndarray, unlabeled: np.ndarray, replicates: int, rng: np.random.Generator) -> np.ndarray:
-    """The estimate on resampled rows; rows of one bin are alike, so resampling bins is the same."""
+    """The estimate on resampled rows. It uses bin counts only, so the counts are resampled."""
     if replicates < 2:
         raise AssumptionError(f"replicates must be at least 2, got {replicates}.")
     draws_labeled = rng.multinomial(labeled.sum(), labeled / labeled.sum(), size=replicates)

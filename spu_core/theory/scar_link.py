@@ -1,15 +1,13 @@
-"""Theorem 2: if S and X are independent given Y, the SPU metrics are linear in the true ones.
+"""Theorem 2: if S and X are independent given Y, the SPU metrics are linear functions of the true metrics.
 
-Rules are functions of X, so soft labels made by rules usually break that assumption: an implied true AUC is a what-if,
-not an estimate, until an audit has tested it. A value above 1 refutes the assumption.
+Rules are functions of X, so soft labels from rules usually violate this assumption. An implied true AUC is a what-if,
+not an estimate, until an audit has tested the assumption. A value above 1 refutes it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from spu_core.checks import check_flags, check_share, check_soft_label
 from spu_core.errors import AssumptionError
@@ -20,8 +18,8 @@ from spu_core.metrics import Interval
 class ScarLink:
     """The linear map of Theorem 2 between true metrics and SPU metrics.
 
-    It holds if S is independent of the score given Y. Rules are functions of X, so soft labels from rules usually break
-    this assumption: treat an implied true AUC as a what-if.
+    It holds if S is independent of the score given Y. Rules are functions of X, so soft labels from rules usually
+    violate this assumption: treat an implied true AUC as a what-if.
 
     Parameters
     ----------
@@ -63,12 +61,12 @@ class ScarLink:
         if self.positive_mean <= self.negative_mean:
             raise AssumptionError(
                 f"positive_mean must exceed negative_mean (Assumption 1), got {self.positive_mean:g} and "
-                f"{self.negative_mean:g}: such soft labels do not point to the positives."
+                f"{self.negative_mean:g}: soft labels must be higher for positives than for negatives on average."
             )
 
     @classmethod
     def from_mean(cls, mean: float, prior: float, positive_mean: float) -> ScarLink:
-        """The link with E[S] = mean: two of the three numbers are free, the third follows."""
+        """The link with E[S] = mean. Two of the three numbers are free; the third follows."""
         AdmissibleRegion(mean).check(prior, positive_mean)
         return cls(prior, positive_mean, max(0.0, (mean - prior * positive_mean) / (1.0 - prior)))
 
@@ -78,7 +76,7 @@ class ScarLink:
         soft_label = check_soft_label(soft_label)
         truth = check_flags(truth, soft_label.size, "truth")
         if truth.all() or not truth.any():
-            raise AssumptionError("truth holds one class only; both S_P and S_N need rows to be measured on.")
+            raise AssumptionError("truth holds one class only; S_P and S_N need rows of both classes.")
         return cls(float(truth.mean()), float(soft_label[truth].mean()), float(soft_label[~truth].mean()))
 
     @property
@@ -108,7 +106,7 @@ class ScarLink:
 
     @property
     def slope(self) -> float:
-        """How much AUC_SPU rises when the true AUC rises by one: ad − bc = a − c, positive by Assumption 1."""
+        """Slope of AUC_SPU as a function of the true AUC: ad − bc = a − c, positive by Assumption 1."""
         return self.a - self.c
 
     @property
@@ -121,11 +119,11 @@ class ScarLink:
         return 0.5 * (self.b + self.c) + self.slope * true_auc
 
     def true_auc(self, auc_spu: float) -> float:
-        """The true AUC that this AUC_SPU implies; above 1 means that the assumption is refuted."""
+        """The true AUC that this AUC_SPU implies; a value above 1 refutes the assumption."""
         return (auc_spu - 0.5 * (self.b + self.c)) / self.slope
 
     def true_auc_interval(self, interval: Interval) -> Interval:
-        """The same for an interval; it carries over the sampling error only, not the doubt about the assumption."""
+        """The implied true AUC with a confidence interval. It covers the sampling error, not a wrong assumption."""
         implied = self.true_auc(interval.estimate)
         refuted = (
             f"Assumption refuted: the implied true AUC would be {implied:.2f}, above 1." if implied > 1.0 else None
@@ -144,7 +142,7 @@ class ScarLink:
         return self.a * tpr + self.b * fpr, self.c * tpr + self.d * fpr
 
     def true_rates(self, tpr_spu: Any, fpr_spu: Any) -> tuple[Any, Any]:
-        """(TPR, FPR) that these SPU rates imply; outside [0, 1] the assumption is refuted."""
+        """(TPR, FPR) that these SPU rates imply; values outside [0, 1] refute the assumption."""
         return (
             (self.d * tpr_spu - self.b * fpr_spu) / self.slope,
             (self.a * fpr_spu - self.c * tpr_spu) / self.slope,
@@ -173,19 +171,10 @@ class AdmissibleRegion:
         return low < positive_mean <= high * (1.0 + 1e-12)
 
     def check(self, prior: float, positive_mean: float) -> None:
-        """Refuse what E[S] does not allow, with the range that it does."""
+        """Raise an error if E[S] does not allow this pair; the message names the allowed range."""
         low, high = self.positive_means(prior)
         if not self.contains(prior, positive_mean):
             raise AssumptionError(
                 f"With E[S] = {self.mean:g} and prior {prior:g}, positive_mean must be above {low:g} and at most "
                 f"{high:g}, got {positive_mean:g}."
             )
-
-    def implied_auc(self, auc_spu: float, priors: Any, positive_means: Any) -> np.ndarray:
-        """Implied true AUC, one row per prior and one column per S_P; NaN outside the region."""
-
-        def implied(prior: float, mean: float) -> float:
-            inside = self.contains(prior, mean)
-            return ScarLink.from_mean(self.mean, prior, mean).true_auc(auc_spu) if inside else float("nan")
-
-        return np.array([[implied(prior, mean) for mean in positive_means] for prior in priors])

@@ -24,7 +24,7 @@ from spu_core.checks import check_groups
 from spu_core.errors import SoftLabelError
 from spu_core.metrics import Interval, auc_spu_influence
 from spu_core.metrics.influence import Influence, Spread, effective_number, spread_of
-from spu_core.metrics.intervals import few_units, t_quantile, z_quantile
+from spu_core.metrics.intervals import few_units_warning, t_quantile, z_quantile
 from spu_core.metrics.ranking import Masses
 
 FOLLOWS_RULES = (
@@ -130,7 +130,7 @@ class FoldedAuc:
     @property
     def warning(self) -> str | None:
         """A warning where there are too few positives or negatives for a reliable interval."""
-        return few_units(*self.effective_numbers, grouped=self.groups is not None)
+        return few_units_warning(*self.effective_numbers, grouped=self.groups is not None)
 
     def spread(self, influence: Influence) -> Spread:
         """Standard error of a figure with these influence values, as if the folds were independent."""

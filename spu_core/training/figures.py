@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spu_core.metrics.intervals import p_value_words
+from spu_core.metrics.intervals import p_value_text
 from spu_core.models import Need
 from spu_core.training.evaluation import EvaluationData, FoldedAuc, folded_auc
 from spu_core.training.pairs import ENOUGH_TO_COMPARE, PairedDifference, compare_pairs, holm, without_tests
@@ -198,7 +198,7 @@ def _best_against_best(figure: Figure, with_rules: Sequence[str], without: Seque
 
 def _answer(key: str, pair: PairedDifference, with_rules: Sequence[str]) -> tuple[str, str]:
     helps = pair.first in with_rules
-    gap = f"{pair.difference.estimate:+.3f} in {WORDS[key]}, {p_value_words(pair.p_holm)} after Holm's correction"
+    gap = f"{pair.difference.estimate:+.3f} in {WORDS[key]}, {p_value_text(pair.p_holm)} after Holm's correction"
     users = "the best candidate that uses them", "the best that does not"
     first, second = users if helps else (users[1], users[0])
     both = f"{pair.first!r}, {first}, and {pair.second!r}, {second}"

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from spu_core.metrics import Difference, Interval
-from spu_core.metrics.influence import few_factor
+from spu_core.metrics.influence import small_sample_factor
 from spu_core.metrics.intervals import t_quantile
 from spu_core.training.evaluation import FoldedAuc, interval_of, shared_factor
 
@@ -140,7 +140,7 @@ def _by_unit(folded: FoldedAuc) -> np.ndarray:
     """Influence by row or group, scaled so that the sum of squares is the squared standard error."""
     positives, negatives = folded.effective_numbers
     part = folded.influence
-    value = few_factor(positives) * part.as_positive + few_factor(negatives) * part.as_negative
+    value = small_sample_factor(positives) * part.as_positive + small_sample_factor(negatives) * part.as_negative
     by_unit = value if folded.groups is None else np.bincount(folded.groups, weights=value)
     return by_unit / folded.rows.size
 

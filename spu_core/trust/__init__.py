@@ -1,4 +1,4 @@
-"""Trust: what needs training or audited rows before a result may be believed."""
+"""Checks of how reliable a result is; they need trained models, audited rows or outcomes of checks."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ from spu_core.trust.sensitivity import (
     RuleInfluence,
     Sensitivity,
     belief_sensitivity,
-    retrained_sensitivity,
     rule_influence,
     shifted_labels,
 )
@@ -104,7 +103,6 @@ __all__ = [
     "ratios_over_time",
     "read_outcomes",
     "read_verdicts",
-    "retrained_sensitivity",
     "review_list",
     "rule_influence",
     "selection_bias",

@@ -11,7 +11,7 @@ import numpy as np
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
-from spu_core.metrics.intervals import few_units
+from spu_core.metrics.intervals import few_units_warning
 from spu_core.tables import Table
 from spu_core.training import Candidate, Run, TrainConfig, TrainProgress, cross_fit
 from spu_core.training.evaluation import SHARED_TRAINING, folded_auc, share_of
@@ -171,7 +171,7 @@ def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: fl
     own = outranking.var(ddof=1) / count if count > 1 else np.nan
     estimate, error = float(outranking.mean()), float(np.sqrt(own + spread_of_rest / count**2))
     error *= float(np.sqrt(SHARED_TRAINING)) if folds > 1 else 1.0
-    warning = few_units(count, np.inf)
+    warning = few_units_warning(count, np.inf)
     return Interval.symmetric(estimate, error, level, degrees=max(1, count - 1), limits=(0.0, 1.0), warning=warning)
 
 

@@ -21,7 +21,7 @@ class Source:
     prior: float | None
     low: float | None = None
     high: float | None = None
-    words: str = ""
+    note: str = ""
 
     @property
     def text(self) -> str:
@@ -59,13 +59,13 @@ def compare_priors(
     low, high = estimate.range
     sources = [Source("BBE", None, low, high, "from the confirmed cases to the upper estimate")]
     if estimate.elkan_noto is not None:
-        words = "from the confirmed cases to the estimate, which needs calibrated scores"
-        sources.append(Source("Elkan–Noto", None, low, max(low, estimate.elkan_noto), words))
-    sources.append(Source("E[S]", mean_soft_label, words="what your rules expect on average"))
+        note = "from the confirmed cases to the estimate, which needs calibrated scores"
+        sources.append(Source("Elkan–Noto", None, low, max(low, estimate.elkan_noto), note))
+    sources.append(Source("E[S]", mean_soft_label, note="what your rules expect on average"))
     if audit is not None:
         sources.append(Source("Audit", audit.estimate, audit.low, audit.high, "checked by hand"))
     if truth is not None:
-        sources.append(Source("Truth", truth, words="from the truth column"))
+        sources.append(Source("Truth", truth, note="from the truth column"))
     rules, is_inside = _rules_words(estimate, mean_soft_label)
     checked, is_borne_out = _checked(sources)
     warning = (estimate.warning,) if estimate.warning else ()

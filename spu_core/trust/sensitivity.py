@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,8 +13,7 @@ from spu_core.checks import check_number, check_share
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import RuleMatrix
-from spu_core.tables import Table
-from spu_core.training import Candidate, Run, TrainConfig, TrainingCancelled, cross_fit
+from spu_core.training import Run, TrainingCancelled
 from spu_core.training.config import check_whole
 from spu_core.training.evaluation import fold_rows
 
@@ -34,15 +32,12 @@ class Sensitivity:
 
     A draw shifts every rule's belief on the log-odds scale by a normal number with standard deviation `spread`; a
     belief of exactly 0 or 1 stays. In a share `wrong` of the draws one rule, chosen at random, is left out or reversed:
-    it then believes in the rows on which it does not fire, by the same sum of beliefs. `is_cut` says that a time budget
-    ended the draws.
+    its beliefs then apply to the rows on which it does not fire, with the same sum.
     """
 
     names: tuple[str, ...]
     auc: np.ndarray
     spread: float
-    retrained: bool = False
-    is_cut: bool = False
     wrong: float = 0.0
 
     @property
@@ -63,12 +58,8 @@ class Sensitivity:
     @property
     def sentence(self) -> str:
         name, share = max(self.stays_best.items(), key=lambda entry: entry[1])
-        how = "retrained and judged" if self.retrained else "judged"
-        faults = f"; in {self.wrong:.0%} of them one rule is left out or reversed" if self.wrong else ""
-        return (
-            f"{name!r} is best in {share:.0%} of {len(self.auc)} draws of the beliefs around your own ({how} by each)"
-            f"{faults}."
-        )
+        faults = f" In {self.wrong:.0%} of the draws one rule is left out or reversed." if self.wrong else ""
+        return f"{name!r} is best in {share:.0%} of {len(self.auc)} random changes of your beliefs.{faults}"
 
 
 def affordable_draws(rows: int) -> int:
@@ -101,34 +92,6 @@ def belief_sensitivity(
             raise TrainingCancelled("The sensitivity check was cancelled.")
         aucs.append([ranks.auc_spu(shifted.value) for ranks in ranked])
     return Sensitivity(tuple(run.name for run in finished), np.array(aucs), spread, wrong=wrong)
-
-
-def retrained_sensitivity(
-    table: Table,
-    soft_labels: SoftLabels,
-    candidates: Sequence[Candidate | str],
-    config: TrainConfig | None = None,
-    *,
-    draws: int = 5,
-    seconds: float = 600.0,
-    spread: float = 0.5,
-    wrong: float = WRONG,
-    should_stop: Callable[[], bool] | None = None,
-) -> Sensitivity:
-    """Train the candidates again on each draw of the soft labels, until the draws or the seconds are used up."""
-    config = config or TrainConfig()
-    deadline = time.monotonic() + check_number(seconds, "seconds", TrainingError)
-    names: tuple[str, ...] = ()
-    aucs: list[list[float]] = []
-    for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, wrong=wrong, seed=config.seed):
-        if aucs and time.monotonic() > deadline:
-            break
-        runs = cross_fit(table, shifted, candidates, config, should_stop=should_stop)
-        for run in runs:
-            run.need_score()
-        names = tuple(run.name for run in runs)
-        aucs.append([run.metrics.auc_spu.estimate for run in runs if run.metrics is not None])
-    return Sensitivity(names, np.array(aucs), spread, retrained=True, is_cut=len(aucs) < draws, wrong=wrong)
 
 
 @dataclass(frozen=True, eq=False)

@@ -344,7 +344,7 @@ def test_the_latest_check_of_a_row_is_the_one_that_happened_last(workspace, game
     checks = checks_of(workspace, game.dataset.id)
     mine = checks.only(np.isin(checks.queue, [each.id for each in made]))
 
-    assert mine.checks.words == ("passed", "failed")
+    assert mine.checks.outcome_names == ("passed", "failed")
 
 
 def test_rows_that_had_too_little_time_can_be_left_out(workspace, game):

@@ -147,7 +147,7 @@ def test_too_many_members_or_bytes_are_refused(no_child):
         (b"id,score\n1,2\n", "not a bundle: it does not start like a zip"),
         (zip_of([("a.txt", b"x")]), "does not start with manifest.json"),
         (zip_of([(MANIFEST, b"{}")]), "not a bundle: its"),
-        (zip_of([(MANIFEST, b'{"a": 1, "a": 2}')]), "names the key 'a' twice"),
+        (zip_of([(MANIFEST, b'{"a": 1, "a": 2}')]), "has the key 'a' twice"),
         (zip_of([(MANIFEST, b"[" * 100 + b"]" * 100)]), "nested deeper"),
         (zip_of([(MANIFEST, b"NaN")]), "NaN"),
         (zip_of([(MANIFEST, b"\xff\xfe")]), "not UTF-8"),

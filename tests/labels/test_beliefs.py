@@ -25,15 +25,15 @@ def test_the_suggestion_is_the_prior_times_the_lift():
 
 
 @pytest.mark.parametrize(
-    ("said", "text", "disagrees"),
+    ("belief", "text", "disagrees"),
     [
-        (0.9, "you said 0.90; the labels suggest 0.46–0.74", True),
-        (0.6, "you said 0.60; the labels suggest 0.46–0.74", False),
+        (0.9, "your belief is 0.90; the labels suggest 0.46–0.74", True),
+        (0.6, "your belief is 0.60; the labels suggest 0.46–0.74", False),
         (None, "the labels suggest 0.46–0.74", False),
     ],
 )
-def test_the_suggestion_stands_beside_what_the_analyst_said(said, text, disagrees):
-    suggestion = suggest_belief(FIRED, LABELED, prior=0.1, said=said)
+def test_the_suggestion_stands_beside_the_belief_of_the_analyst(belief, text, disagrees):
+    suggestion = suggest_belief(FIRED, LABELED, prior=0.1, belief=belief)
 
     assert (suggestion.text, suggestion.disagrees, suggestion.warnings) == (text, disagrees, ())
 
@@ -44,29 +44,29 @@ def test_more_than_certain_is_cut_to_one_and_doubted():
     assert (suggestion.estimate, suggestion.low, suggestion.high) == (1.0, 1.0, 1.0)
     assert suggestion.text == "the labels suggest 1.00"
     assert suggestion.warnings == (
-        "The labels imply more than 1: the prior is too high, or positives were not labelled at random.",
+        "The estimate is above 1: the prior is too high, or positives were not labelled at random.",
     )
 
 
 @pytest.mark.parametrize(
     ("fired", "is_labeled", "warning"),
     [
-        (FIRED, flags(1_000, []), "No row is labelled, so the labels say nothing."),
-        (flags(1_000, []), LABELED, "The rule never fires, so there is nothing to learn about it."),
+        (FIRED, flags(1_000, []), "No row is labelled, so no belief can be estimated."),
+        (flags(1_000, []), LABELED, "The rule never fires, so no belief can be estimated."),
     ],
 )
 def test_where_the_labels_say_nothing_the_suggestion_says_so(fired, is_labeled, warning):
-    suggestion = suggest_belief(fired, is_labeled, prior=0.1, said=0.8)
+    suggestion = suggest_belief(fired, is_labeled, prior=0.1, belief=0.8)
 
     assert suggestion.warnings == (warning,)
-    assert suggestion.text == "you said 0.80; the labels say nothing about this rule"
+    assert suggestion.text == "your belief is 0.80; the labels give no estimate for this rule"
     assert not suggestion.disagrees
 
 
 def test_few_hits_are_mentioned():
     suggestion = suggest_belief(FIRED, flags(1_000, [0, 1], np.arange(500, 550)), prior=0.1)
 
-    assert suggestion.warnings == ("The number of labelled rows that carry this rule is only 2; the interval is wide.",)
+    assert suggestion.warnings == ("The rule fires on only 2 labelled rows; the interval is wide.",)
     assert suggestion.low > 0
 
 
@@ -78,7 +78,7 @@ def matrix_with(*columns):
 def test_every_rule_gets_a_suggestion_beside_its_own_belief():
     suggestions = suggest_beliefs(matrix_with(FIRED, ~FIRED), LABELED, prior=0.1)
 
-    assert [(s.rule, s.said) for s in suggestions] == [("r0", pytest.approx(0.8)), ("r1", pytest.approx(0.8))]
+    assert [(s.rule, s.belief) for s in suggestions] == [("r0", pytest.approx(0.8)), ("r1", pytest.approx(0.8))]
     assert suggestions[0].estimate == pytest.approx(0.6)
 
 

@@ -70,7 +70,7 @@ def test_a_rule_that_fails_less_often_than_random_gets_zero_and_a_finding():
     finding = next(finding for finding in result.findings if finding.code == "weaker_than_random")
 
     assert result.rules.set_index("rule").loc["slow", "soft_label"] == 0.0
-    assert "'slow' fail in 0.0%, less often than random ones (25.0%)" in finding.message
+    assert "0.0% of the checks of rule 'slow' fail, fewer than of random checks (25.0%)" in finding.message
 
 
 def test_soft_labels_that_do_not_exceed_a_known_prior_are_named():
@@ -102,7 +102,7 @@ def test_the_reading_states_the_lower_bound_and_what_it_needs():
     reading = check_ratio_labels(LOG, random_rule="random").reading
 
     assert "P(Y=1|S=s) ≥ s" in reading
-    assert "if innocent users fail the checks of every rule alike" in reading
+    assert "if innocent users fail the checks of every rule equally often" in reading
 
 
 def test_where_users_were_checked_again_the_bound_is_stated_for_checks_and_a_finding_says_why():
@@ -157,7 +157,7 @@ def test_the_order_of_the_checks_does_not_matter():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"outcome": "maybe"}, "Row 0 of checks has the outcome 'maybe', which is none of 'pass'"),
+        ({"outcome": "maybe"}, "Row 0 of checks has the unknown outcome 'maybe'; use one of 'pass'"),
         ({"outcome": None}, "Column 'outcome' of checks is missing in row 0"),
         ({"user": None}, "Column 'user' of checks is missing in row 0"),
         ({"rule": np.nan}, "Column 'rule' of checks is missing in row 0"),

@@ -81,9 +81,9 @@ def test_soft_labels_are_probabilities_for_any_records(records):
         ([2, -1], [1, 0], {}, AssumptionError, "checks must not be negative, but row 1 holds -1"),
         ([2, np.nan], [1, 0], {}, ScoreError, "checks must be finite, but row 1 holds nan"),
         ([2, 3], [1, 0], {"admitted": [1]}, SoftLabelError, "admitted has 1 rows, but checks has 2"),
-        ([2, 3], [2, 0], {"failed": [1, 0]}, SoftLabelError, "Row 0 is said to have failed or skipped"),
+        ([2, 3], [2, 0], {"failed": [1, 0]}, SoftLabelError, "failed is true in row 0, but its record has no failed"),
         ([2, 3], [2, 0], {"floor": 2}, SoftLabelError, r"floor must lie in \[0, 1\], got 2"),
-        ([0], [0], {}, AssumptionError, "No user was ever checked"),
+        ([0], [0], {}, AssumptionError, "No user was checked"),
     ],
 )
 def test_records_that_make_no_sense_get_a_clear_sentence(checks, passes, options, error, message):

@@ -31,7 +31,7 @@ CHECKS = {
     ("users", "severity", "message", "advice"),
     [
         (["a", "d"], "info", "4 of 6 checked users", "Their checks still count in the failure ratios."),
-        (["A", "D"], "warning", "6 of 6 checked users", "Compare how users are named in both."),
+        (["A", "D"], "warning", "6 of 6 checked users", "Compare the user names in both tables."),
     ],
 )
 def test_checked_users_who_are_not_labelled_are_counted(users, severity, message, advice):

@@ -108,7 +108,7 @@ def test_rows_lift_and_suggestion_are_those_of_the_rule_matrix():
     assert preview.share == line["coverage"]
     limits = (line["lift"], line["lift_low"], line["lift_high"])
     assert (preview.lift, preview.lift_low, preview.lift_high) == limits
-    expected = suggest_belief(matrix.fired[:, 0], TABLE.is_labeled, prior=0.1, said=0.3, rule="draft")
+    expected = suggest_belief(matrix.fired[:, 0], TABLE.is_labeled, prior=0.1, belief=0.3, rule="draft")
     assert preview.suggestion == expected
 
 
@@ -125,7 +125,7 @@ def test_many_distinct_beliefs_are_rounded_and_stay_close():
 def test_a_draft_that_cannot_be_applied_is_refused_in_words():
     base = preview_base(TABLE, FLAT)
 
-    with pytest.raises(SoftLabelError, match="reads column 'agee', which the data does not have"):
+    with pytest.raises(SoftLabelError, match="uses column 'agee', which is not in the data"):
         base.preview(Rule("typo", 0.5, Compare("agee", ">", 3)))
     with pytest.raises(RuleError, match="they have no order"):
         base.preview(Rule("order", 0.5, Compare("city", ">", "A")))

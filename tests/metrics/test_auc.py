@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from spu_core.metrics import (
-    auc_given_prior,
     auc_spu_ceiling,
     auc_spu_influence,
     auc_spu_score,
@@ -181,14 +180,3 @@ def test_share_of_the_ceiling_is_one_for_the_soft_label_and_undefined_for_consta
     assert auc_spu_share_score([0.1, 0.4, 0.9], [1, 2, 3]) == pytest.approx(1.0)
     assert auc_spu_share_score([0.1, 0.4, 0.9], [3, 2, 1]) == pytest.approx(-1.0)
     assert np.isnan(auc_spu_share_score([0.4, 0.4, 0.4], [3, 2, 1]))
-
-
-def test_auc_given_a_prior_recovers_the_true_auc_with_the_prior_among_the_unlabelled():
-    rng = np.random.default_rng(5)
-    truth = rng.random(400_000) < 0.3
-    score = truth * 1.9 + rng.normal(size=truth.size)
-    is_labeled = truth & (rng.random(truth.size) < 0.4)
-    true_auc = roc_auc_score(truth, score)
-
-    # Monte-Carlo error: about 48,000 labelled rows give a standard error of .0008.
-    assert auc_given_prior(is_labeled, score, prior=0.3) == pytest.approx(true_auc, abs=0.004)

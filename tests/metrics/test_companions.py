@@ -8,20 +8,10 @@ from sklearn.metrics import log_loss
 
 from spu_core import SpuError
 from spu_core.metrics import (
-    auc_given_prior,
     calibration_gap,
     calibration_to_soft_label,
     soft_log_loss,
-    unlabeled_prior,
 )
-
-
-def test_the_prior_among_the_unlabelled_leaves_out_what_is_labelled():
-    assert unlabeled_prior([True, False, False, False], prior=0.25) == 0.0
-    with pytest.raises(SpuError, match=r"prior is 0\.1, but 0\.25 of the rows are confirmed positives"):
-        unlabeled_prior([True, False, False, False], prior=0.1)
-    with pytest.raises(SpuError, match="no unlabelled row"):
-        auc_given_prior([True, True], [1, 2], prior=0.9)
 
 
 def test_soft_log_loss_of_hard_labels_is_scikit_learns():
@@ -42,7 +32,7 @@ def test_soft_log_loss_is_smallest_at_the_soft_label_itself():
 
 
 def test_scores_that_are_not_probabilities_have_no_log_loss():
-    with pytest.raises(SpuError, match=r"score must lie in \[0, 1\] here, but row 1 holds 3"):
+    with pytest.raises(SpuError, match=r"score must lie in \[0, 1\], but row 1 holds 3"):
         soft_log_loss([0.1, 0.2], [0.3, 3.0])
 
 

@@ -89,7 +89,7 @@ def test_the_histogram_stays_within_its_bound_of_the_exact_value():
 
 def test_bad_rows_and_no_mass_are_refused_in_words():
     with ExternalScores() as external:
-        with pytest.raises(SoftLabelError, match="no positive mass"):
+        with pytest.raises(SoftLabelError, match="all rows so far are 0"):
             external.auc()
         with pytest.raises(ScoreError, match="score must be finite"):
             external.add([0.5], [np.nan])

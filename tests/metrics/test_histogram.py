@@ -134,5 +134,5 @@ def test_histograms_with_different_edges_are_not_merged():
 
 
 def test_an_empty_histogram_has_no_auc():
-    with pytest.raises(SpuError, match="no positive mass"):
+    with pytest.raises(SpuError, match="all rows so far are 0"):
         ScoreHistogram.logit().auc()

@@ -32,7 +32,7 @@ def beliefs_of(belief, frame, new=None):
     ],
 )
 def test_beliefs_read_as_a_few_words(belief, words):
-    assert belief.words == words
+    assert belief.text == words
 
 
 def test_a_value_ramp_is_a_straight_line_and_flat_outside():
@@ -163,11 +163,11 @@ def test_impossible_records_name_the_row(n, k):
         (lambda: Constant(float("nan")), "A belief must be one finite number, got nan"),
         (
             lambda: Ramp(column="x", start=1, end=1),
-            "A ramp must start before it ends, got 1 and 1; for a falling ramp",
+            "A ramp must start before it ends, got 1 and 1; for a decreasing ramp",
         ),
         (
             lambda: Ramp(column="x", start=0, end=2, scale="quantile"),
-            "A quantile ramp runs within 0 and 1, got 0 to 2",
+            r"start and end of a quantile ramp must lie in \[0, 1\], got 0 and 2",
         ),
         (
             lambda: Ramp(column="x", start=0, end=2, scale="log"),
@@ -180,7 +180,7 @@ def test_impossible_records_name_the_row(n, k):
         ),
         (
             lambda: CheckRatio(rule_column="a", outcome_column="b", random_rule="c", failed=("x",), admitted=("x",)),
-            "A check ends in one way",
+            "A check has one outcome",
         ),
         (
             lambda: CheckRatio(rule_column="a", outcome_column="b", random_rule="c", failed=(1,)),

@@ -37,7 +37,7 @@ def assert_error(comparison, code, message):
     [
         (("age", "=", "old"), "numbers", "it cannot be compared with 'old'."),
         (("age", "=", True), "numbers", "it cannot be compared with true."),
-        (("age", "contains", "4"), "numbers", "contains looks inside texts only."),
+        (("age", "contains", "4"), "numbers", "contains works only with texts."),
         (("married", ">", 3), "texts", "they have no order; use =, ≠ or in."),
         (("married", "=", True), "texts", "it cannot be compared with true."),
         (("vip", ">", 0), "true and false", "they have no order; use =, ≠ or in."),
@@ -50,13 +50,13 @@ def assert_error(comparison, code, message):
     ],
 )
 def test_a_comparison_that_the_values_cannot_answer_says_why(comparison, held, problem):
-    asked, column = Compare(*comparison).words, comparison[0]
+    asked, column = Compare(*comparison).text, comparison[0]
 
-    assert_error(comparison, "wrong_type", f"Rule 'r' asks {asked}, but column {column!r} holds {held}: {problem}")
+    assert_error(comparison, "wrong_type", f"Rule 'r' uses {asked}, but column {column!r} holds {held}: {problem}")
 
 
 def test_a_missing_column_points_to_the_nearest():
-    message = "Rule 'r' reads column 'aeg', which the data does not have. Did you mean 'age'?"
+    message = "Rule 'r' uses column 'aeg', which is not in the data. Did you mean 'age'?"
 
     assert_error(("aeg", ">", 3), "unknown_column", message)
 
@@ -71,15 +71,15 @@ def test_a_missing_column_points_to_the_nearest():
     ],
 )
 def test_a_level_that_does_not_exist_points_to_the_nearest(operator, value, named, hint):
-    message = f"Rule 'r' compares column 'married' with {named!r}, a level that it does not have. {hint}"
+    message = f"Rule 'r' compares column 'married' with {named!r}, which is not a category of this column. {hint}"
 
     assert_error(("married", operator, value), "unknown_level", message)
 
 
 def test_a_rule_that_reads_the_truth_is_refused():
     message = (
-        "Rule 'r' reads column 'true_class', which holds the truth; it is there to evaluate, "
-        "and rules that read it would flatter every figure."
+        "Rule 'r' uses column 'true_class', which holds the truth. The truth is for evaluation only; "
+        "rules that use it would make every figure too good."
     )
 
     assert_error(("true_class", "=", 1), "reads_truth", message)

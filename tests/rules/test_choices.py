@@ -63,7 +63,7 @@ def test_checks_in_columns_say_what_the_fitted_rule_will():
 def test_columns_that_hold_no_checks_are_refused_in_words():
     with pytest.raises(RuleError, match="which must hold numbers but holds texts"):
         from_checks(CheckRecord(checks_column="city", passes_column="count"), TABLE)
-    with pytest.raises(RuleError, match="reads column 'cities', which the data does not have"):
+    with pytest.raises(RuleError, match="uses column 'cities', which is not in the data"):
         from_checks(CheckRecord(checks_column="cities", passes_column="count"), TABLE)
 
 

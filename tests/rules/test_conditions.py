@@ -28,7 +28,7 @@ AGE, CITY = Compare("age", ">", 30), Compare("city", "=", "Bern")
     ],
 )
 def test_conditions_read_as_one_line(condition, words):
-    assert condition.words == words
+    assert condition.text == words
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ SAVED = RuleSet((Rule("Older", 0.4, Compare("age", ">=", 60)), Rule("Rich", 0.3,
         AnyOf((AllOf((Compare("age", "<", 40), Compare("gain", ">", 3))), Compare("city", "in", ["Bern"]))),
         Compare("joined", "between", ["2024-01-01", "2024-02-01T23:59:59.999999"]),
     ],
-    ids=lambda condition: condition.words,
+    ids=lambda condition: condition.text,
 )
 def test_a_condition_survives_its_rows(condition):
     assert joined_rows(rows_of(condition)) == condition
@@ -51,7 +51,7 @@ def test_a_condition_survives_its_rows(condition):
         Compare("joined", "<=", "2024-01-01T12:00:00"),
         Compare("joined", ">", "2024-01-01"),
     ],
-    ids=lambda condition: condition.words,
+    ids=lambda condition: condition.text,
 )
 def test_what_rows_cannot_say_is_kept_as_it_is(condition):
     rule = Rule("nested", 0.5, condition, note="mine")
@@ -69,7 +69,7 @@ def test_and_binds_before_or():
         DraftCondition("d", ">", None),
     ]
 
-    assert joined_rows(rows).words == "(a > 1 and b > 2) or c > 3"
+    assert joined_rows(rows).text == "(a > 1 and b > 2) or c > 3"
 
 
 @pytest.mark.parametrize("shape", [RAMP_UP, RAMP_DOWN])

@@ -87,7 +87,7 @@ def test_the_callers_frame_is_not_changed():
 
 
 def test_a_missing_column_is_named_with_its_rule():
-    with pytest.raises(RuleError, match=r"Rule 'constant' reads column 'city', which the data does not have\."):
+    with pytest.raises(RuleError, match=r"Rule 'constant' uses column 'city', which is not in the data\."):
         FITTED.apply(FRAME.drop(columns="city"))
 
 
@@ -122,22 +122,22 @@ def with_belief(place, **changes):
         (damaged(kinds={}), r"kinds lacks the field 'city'\."),
         (
             damaged(kinds=dict.fromkeys(FITTED.kinds, "colour")),
-            r"kinds.city must be one of the known words",
+            r"kinds.city has an unknown value",
         ),
         (damaged(kinds=dict(FITTED.kinds) | {"more": "number"}), r"kinds has an unknown field 'more'\."),
-        (damaged(beliefs=[]), r"The fitted rules are damaged: their beliefs do not belong to their rules"),
+        (damaged(beliefs=[]), r"The fitted rules are damaged: their beliefs do not match their rules"),
         (damaged(beliefs=3), r"The fitted rules.beliefs must be a list, got 3\."),
         (
             damaged(kinds=dict(FITTED.kinds) | {"visits": "text"}),
-            r"Rule 'constant' asks visits ≥ 2, but column 'visits' holds",
+            r"Rule 'constant' uses visits ≥ 2, but column 'visits' holds",
         ),
         (
             damaged(kinds=dict(FITTED.kinds) | {"amount": "date"}),
             r"column 'amount', which must hold numbers but holds dates",
         ),
-        (with_belief(1, column="visits"), r"their beliefs do not belong to their rules"),
+        (with_belief(1, column="visits"), r"their beliefs do not match their rules"),
         (with_belief(0, value=2), r"beliefs\[0\].value must lie in \[0, 1\], got 2\."),
-        (with_belief(0, kind="pickle"), r"beliefs\[0\].kind must be one of the known words, got 'pickle'\."),
+        (with_belief(0, kind="pickle"), r"beliefs\[0\].kind has an unknown value 'pickle'\."),
         (with_belief(1, knots=[1]), r"beliefs\[1\] needs as many beliefs as knots; fit the rules again\."),
         (with_belief(1, knots=[3, 1]), r"beliefs\[1\] needs knots in growing order"),
         (with_belief(1, beliefs=[0, 5]), r"beliefs\[1\].beliefs\[1\] must lie in \[0, 1\], got 5\."),
@@ -159,7 +159,9 @@ def test_damaged_fitted_rules_are_refused_in_words(text, message):
 def test_a_column_that_comes_twice_is_refused():
     twice = pd.concat([FRAME, FRAME[["city"]]], axis=1)
 
-    with pytest.raises(RuleError, match=r"reads column 'city', which the data has more than once; rename the others\."):
+    with pytest.raises(
+        RuleError, match=r"uses column 'city', which is in the data more than once; rename the others\."
+    ):
         FITTED.apply(twice)
 
 

@@ -25,13 +25,13 @@ def matrix_of(belief=0.8, **fired):
             ROWS >= 900,
             "rule_against_labels",
             "Rule 'a' fires 0.00 times as often on confirmed positives as on all rows (0.00–0.07): "
-            "the labels speak against it.",
+            "the labels contradict it.",
         ),
         (
             matrix_of(a=ROWS % 2 == 0),
             ROWS < 40,
             "rule_not_confirmed",
-            "Rule 'a' has a belief of 0.80, but the labels do not tell it from chance (lift 0.71–1.29).",
+            "Rule 'a' has a belief of 0.80, but the labels do not clearly support it (lift 0.71–1.29).",
         ),
         (
             matrix_of(a=ROWS < 100, b=ROWS < 98),

@@ -98,7 +98,7 @@ def test_a_ramp_is_written_and_read():
         (rule_with(note="x" * 10_001), "note has 10,001 characters, more than the limit of 10,000."),
         (rule_with(on="yes"), r"rules\[0\].on must be true or false, got 'yes'."),
         (rule_with(code="rm"), r"rules\[0\] has an unknown field 'code'."),
-        (rule_with(name="\ud800"), r"rules\[0\].name holds half a character"),
+        (rule_with(name="\ud800"), r"rules\[0\].name has an invalid character"),
         (rule_with(belief=1.5), r"rules\[0\].belief: A belief must"),
         (rule_with(belief="0.5"), r"rules\[0\].belief must be an object, got '0.5'."),
         (rule_with(belief=True), r"rules\[0\].belief must be an object, got True."),
@@ -113,7 +113,7 @@ def test_a_ramp_is_written_and_read():
         (rule_with(belief={"kind": "constant", "value": True}), r"belief.value must be a number, got True."),
         (
             rule_with(belief={"kind": "constnt"}),
-            "belief.kind must be one of the known words, got 'constnt'. Did you mean 'constant'?",
+            "belief.kind has an unknown value 'constnt'. Did you mean 'constant'?",
         ),
         (rule_with(belief={"kind": []}), "belief.kind must be text, got a list of 0."),
         (rule_with(belief={"kind": "ramp", "column": "x"}), "belief lacks the field 'start'."),
@@ -195,7 +195,7 @@ def test_numbers_that_are_not_finite_are_refused(number):
 def test_a_key_that_comes_twice_is_refused(key):
     text = file_of(GOOD).replace(f'"{key}"', f'"{key}": 1, "{key}"', 1)
 
-    with pytest.raises(RuleError, match=rf"names the key '{key}' twice in one object; keep one of them."):
+    with pytest.raises(RuleError, match=rf"has the key '{key}' twice in one object; keep one of them."):
         RuleSet.from_json(text)
 
 
@@ -248,7 +248,7 @@ def test_a_file_with_very_many_keys_is_refused():
     ("source", "message"),
     [
         (b"\xff\xfe{}", "is not UTF-8 text"),
-        ('"\ud800"', "holds half a character at position 1"),
+        ('"\ud800"', "has an invalid character at position 1"),
         (7, "must be text or bytes, got int."),
         (None, "must be text or bytes, got NoneType."),
     ],

@@ -103,7 +103,7 @@ def test_a_rule_without_a_condition_always_fires():
             ("r", 0.5, "age > 30"),
             r"Rule 'r' needs a condition such as Compare\('age', '>', 30\), got 'age > 30'",
         ),
-        (("r", 0.5, None, "", 1), r"Rule 'r' is on or off \(true or false\), got 1"),
+        (("r", 0.5, None, "", 1), r"'on' of rule 'r' must be true or false, got 1"),
         (("r", 0.5, None, "", True, 7), r"note of rule 'r' must be text, got 7"),
     ],
 )

@@ -128,7 +128,6 @@ def test_a_user_who_was_never_checked_has_the_mean_of_the_prior():
     prior = fit_check_prior(*mixed_users(200), penalty=0.01)
 
     assert prior.posterior_mean([0], [0])[0] == pytest.approx(prior.mean)
-    assert prior.posterior_density(0, 0) == pytest.approx(prior.density)
 
 
 def test_users_who_were_never_checked_do_not_change_the_prior():
@@ -266,7 +265,7 @@ def test_a_prior_from_counts_equals_the_prior_from_users():
         ([2**40], [1], r"checks must stay below 2\*\*31"),
         (["a"], [1], "checks must hold numbers, but its first row is 'a'"),
         ([], [], "checks is empty"),
-        ([0, 0], [0, 0], "No user was ever checked"),
+        ([0, 0], [0, 0], "No user was checked"),
     ],
 )
 def test_records_that_make_no_sense_get_a_clear_sentence(checks, passes, message):
@@ -283,7 +282,7 @@ def test_records_that_make_no_sense_get_a_clear_sentence(checks, passes, message
         ({"grid_size": 1}, "grid_size must be a whole number from 2 to 2,000, got 1"),
         ({"grid_size": 2.5}, "grid_size must be a whole number from 2 to 2,000, got 2.5"),
         ({"grid_size": 200_000_000}, "grid_size must be a whole number from 2 to 2,000"),
-        ({"penalty": 0.0, "tolerance": -1.0}, "certified only to"),
+        ({"penalty": 0.0, "tolerance": -1.0}, "did not converge"),
     ],
 )
 def test_options_that_make_no_sense_get_a_clear_sentence(options, message):
@@ -294,7 +293,7 @@ def test_options_that_make_no_sense_get_a_clear_sentence(options, message):
 def test_records_that_would_fill_the_memory_are_refused_before_they_do(monkeypatch):
     monkeypatch.setattr("spu_core.theory.check_prior.MOST_LIKELIHOOD_CELLS", 100)
 
-    with pytest.raises(AssumptionError, match="2 distinct records on 200 grid points need more memory"):
+    with pytest.raises(AssumptionError, match="2 distinct records on 200 grid points need too much memory"):
         fit_check_prior([3, 2], [1, 2])
 
 

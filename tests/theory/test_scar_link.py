@@ -114,9 +114,3 @@ def test_the_admissible_region_holds_exactly_the_links_with_that_mean(mean, prio
 def test_what_the_mean_does_not_allow_is_refused_with_the_range():
     with pytest.raises(SpuError, match=r"positive_mean must be above 0\.2 and at most 0\.5, got 0\.9"):
         ScarLink.from_mean(0.2, 0.4, 0.9)
-
-
-def test_the_map_of_implied_auc_is_empty_outside_the_region():
-    implied = AdmissibleRegion(0.2).implied_auc(0.6, [0.1, 0.4], [0.1, 0.4, 0.9])
-
-    assert np.isnan(implied).tolist() == [[True, False, False], [True, False, True]]

@@ -49,9 +49,9 @@ def test_one_positive_gives_scores_or_sentences():
 
 def test_soft_labels_of_one_kind_are_refused_at_the_door():
     features, _ = noise()
-    with pytest.raises(SoftLabelError, match="there is no positive mass"):
+    with pytest.raises(SoftLabelError, match="there are no positives"):
         cross_fit(*hostile(features, some_labels(60, 0), np.zeros(60)), CANDIDATES, CONFIG)
-    with pytest.raises(SoftLabelError, match="there is no negative mass"):
+    with pytest.raises(SoftLabelError, match="there are no negatives"):
         cross_fit(*hostile(features, some_labels(60, 0), np.ones(60)), CANDIDATES, CONFIG)
 
 

@@ -91,7 +91,7 @@ def test_the_ratios_say_which_rows_they_come_from():
     ("columns", "message"),
     [
         ({"user": [1], "outcome": ["pass"]}, "Checks need the columns user, arm and outcome"),
-        ({"user": [1], "arm": ["a"], "outcome": ["perhaps"]}, "outcome 'perhaps', which is none of"),
+        ({"user": [1], "arm": ["a"], "outcome": ["perhaps"]}, "outcome 'perhaps'; use one of"),
         ({"user": [None], "arm": ["a"], "outcome": ["pass"]}, "'user' of checks is missing in row 0"),
         ({"user": [1], "arm": ["a"], "outcome": ["pass"], "day": ["soon"]}, "cannot be read as a date"),
     ],

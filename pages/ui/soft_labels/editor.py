@@ -78,7 +78,7 @@ def edit_draft(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> 
 def _show_kept_condition(editor: EditorState) -> None:
     st.subheader("Where?", anchor=False)
     assert editor.draft.kept_when is not None
-    st.write(plain(editor.draft.kept_when.words))
+    st.write(plain(editor.draft.kept_when.text))
     st.caption("This condition is nested more deeply than the rows of this editor; it stays as it is.")
 
 
@@ -210,7 +210,7 @@ def _edit_belief(
         "Shape", shapes, key=editor.key("shape"), required=True, width="stretch", help=SHAPE_WORDS
     )
     if shape == AS_IT_IS and draft.kept_belief is not None:
-        st.caption(f"Belief: {plain(draft.kept_belief.words)}")
+        st.caption(f"Belief: {plain(draft.kept_belief.text)}")
         belief = draft.belief
     else:
         label = {RAMP_UP: "Soft label at the upper end", RAMP_DOWN: "Soft label at the lower end"}

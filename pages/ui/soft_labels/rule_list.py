@@ -65,9 +65,9 @@ def _show_rule(opened: OpenRuleSet, editor: EditorState, columns: list[str], pla
     problem = opened.problems.get(rule.id)
     on = line.toggle("On", value=rule.on, key=f"{key}_on", label_visibility="collapsed", help="Use this rule")
     words = line.container(gap=None)
-    belief = f" :orange-badge[{rule.belief.words}]" if isinstance(rule.belief, Constant) else ""
+    belief = f" :orange-badge[{rule.belief.text}]" if isinstance(rule.belief, Constant) else ""
     words.markdown(f"**{plain(rule.name)}**{belief}", help=plain(rule.note) or None)
-    words.caption(plain(rule.text if not belief else rule.when.words if rule.when else "on every row"))
+    words.caption(plain(rule.text if not belief else rule.when.text if rule.when else "on every row"))
     if problem:
         words.caption(f":red[:material/error: {plain(problem)}]")
     action = line.menu_button("", list(ACTIONS), icon=":material/more_vert:", key=f"{key}_menu", type="tertiary")
@@ -92,7 +92,7 @@ def _choose_combiner(opened: OpenRuleSet) -> None:
         index=names.index(chosen),
         format_func=lambda name: COMBINERS[name].title,
         key=f"soft_{opened.number}_combine",
-        help="\n\n".join(f"**{each.title}** (`{each.name}`). {each.words}" for each in COMBINERS.values()),
+        help="\n\n".join(f"**{each.title}** (`{each.name}`). {each.description}" for each in COMBINERS.values()),
     )
     lowest = least.number_input(
         "Where none fires",
@@ -104,7 +104,7 @@ def _choose_combiner(opened: OpenRuleSet) -> None:
         key=f"soft_{opened.number}_floor",
         help=f"The floor: the soft label of rows that no rule suspects. {meaning('soft label')}",
     )
-    st.caption(COMBINERS[chosen].words)
+    st.caption(COMBINERS[chosen].description)
     if (combine, lowest) != (chosen, floor):
         opened.change(lambda rules: rules.combined(combine, lowest), f"combined by {combine}, floor {lowest:g}")
 

@@ -67,7 +67,7 @@ def _ask_target() -> str:
         persist_state="session",
         help="Checks go where this figure is most in doubt. All others are estimated too, less surely.",
     )
-    st.caption(TARGETS[str(chosen)].words)
+    st.caption(TARGETS[str(chosen)].description)
     return str(chosen)
 
 

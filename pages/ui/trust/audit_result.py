@@ -82,7 +82,7 @@ def _show_figures(result: AuditResult) -> None:
                 f"{figure(each.low)} – {figure(each.high)}",
                 delta_color="off",
                 delta_arrow="off",
-                help=f"{TARGETS[each.key].words} Below: {each.level:.0%} bounds.",
+                help=f"{TARGETS[each.key].description} Below: {each.level:.0%} bounds.",
                 width="content",
             )
     if result.truth:

@@ -17,7 +17,7 @@ from spu_core.engines import jobs_now, start_worker
 from spu_core.engines.jobs.train import TrainingView, training_jobs
 from spu_core.engines.outcome_learning import WhatChanged, learn_from_outcomes, retraining_job
 from spu_core.metrics import Interval
-from spu_core.metrics.intervals import p_value_words
+from spu_core.metrics.intervals import p_value_text
 from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
 from spu_core.workspace import DatasetRecord, FeedbackRecord, JobStatus
 
@@ -267,7 +267,7 @@ def _show(found: WhatChanged) -> None:
     quiet: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(2, gap="small")
     for card, name, each in ((cards[0], "old", found.by_old), (cards[1], "new", found.by_new)):
-        words = f"95%: {each.low:+.4f} to {each.high:+.4f} · {p_value_words(each.p_value)}"
+        words = f"95%: {each.low:+.4f} to {each.high:+.4f} · {p_value_text(each.p_value)}"
         card.metric(f"AUC_SPU gain by the {name} soft labels", f"{each.estimate:+.4f}", words, **quiet)
     st.caption(
         f":material/compare_arrows: {plain(found.new)} against {plain(found.old)}, out of fold on the same rows, each "

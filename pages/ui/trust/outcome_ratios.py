@@ -18,7 +18,7 @@ from spu_core.engines.outcome_learning import confirmation_delay, holdout_report
 from spu_core.engines.outcome_loop import LoopChecks, answer_delay, old_enough
 from spu_core.errors import SpuError
 from spu_core.metrics import Interval
-from spu_core.metrics.intervals import p_value_words
+from spu_core.metrics.intervals import p_value_text
 from spu_core.trust.outcomes.arms import ArmComparison, compare_arms
 from spu_core.trust.outcomes.ratios import PERIODS, RANDOM, ArmRatios, outcome_ratios, ratio_table, ratios_over_time
 
@@ -135,7 +135,7 @@ def _show_comparison(compared: ArmComparison) -> None:
         (cards[0], "Surrender ratio", compared.surrender),
         (cards[1], "Pass ratio", compared.pass_),
     ):
-        words = f"95%: {100 * each.low:+.1f} to {100 * each.high:+.1f} points · {p_value_words(each.p_value)}"
+        words = f"95%: {100 * each.low:+.1f} to {100 * each.high:+.1f} points · {p_value_text(each.p_value)}"
         card.metric(f"{title}, difference", f"{100 * each.estimate:+.1f} points", words, **quiet)
     st.markdown(f":material/balance: {plain(compared.sentence)}")
     for note in compared.notes:

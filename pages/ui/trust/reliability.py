@@ -101,9 +101,8 @@ def show_sensitivity(model: EvaluatedModel) -> None:
         st.markdown(plain(influence.sentence))
         show_chart(rule_influence_chart(influence, theme=theme()), "trust_rule_chart")
     st.caption(
-        "Stored scores are judged by changed soft labels; no model is trained again. A reversed rule believes in the "
-        "rows on which it does not fire. `retrained_sensitivity` in Python also trains on the changed labels, which "
-        "takes as long as that many trainings."
+        "Stored scores are evaluated with changed soft labels; no model is trained again. The belief of a reversed "
+        "rule applies to the rows on which the rule does not fire."
     )
 
 

@@ -25,7 +25,7 @@ class Target:
 
     key: str
     title: str
-    words: str
+    description: str
     column: Callable[[Population], np.ndarray]
     value: Callable[[Numbers, Numbers, Population], Numbers]
     slopes: Callable[[Numbers, Numbers, Population], tuple[Numbers, Numbers]]

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import betaincinv, expit, logit, ndtri
+from scipy.special import betaincinv, expit, logit
 
 from spu_core.checks import check_choice
 from spu_core.errors import AssumptionError
+from spu_core.metrics.intervals import z_quantile
 from spu_core.trust.audit.population import Population
 from spu_core.trust.audit.targets import Target
 
@@ -159,7 +160,7 @@ def audit_bounds(audited: Audited, totals: StratumTotals, target: Target, is_thi
     error = 1.0 - level
     both = is_thin.any() and (~is_thin & (audited.checked < audited.sizes)).any()
     share = 0.5 * error if both else error
-    reach = float(ndtri(1.0 - 0.5 * share))
+    reach = z_quantile(1.0 - share)
     thick_total, thick_positives, covariance = totals.sums(~is_thin)
     base = np.array([thick_total + totals.known_total, thick_positives + totals.known_positives])
     values = []

@@ -20,7 +20,7 @@ from spu_core.checks import check_choice, check_share
 from spu_core.errors import TableError
 from spu_core.labels.check_log import ADMITTED, PASSED
 from spu_core.metrics import Difference, Interval
-from spu_core.metrics.intervals import known_positive_auc_interval, p_value_words, z_quantile
+from spu_core.metrics.intervals import known_positive_auc_interval, p_value_text, z_quantile
 from spu_core.trust.outcomes.ratios import FEW_EVENTS, RANDOM, Checks, clustered_ratio
 
 MOST_SHARE = 0.9
@@ -92,7 +92,7 @@ class SplitBalance:
     @property
     def sentence(self) -> str:
         shown = ", ".join(f"{name} {count:,}" for name, count in self.users.items())
-        chance = p_value_words(self.p_value)
+        chance = p_value_text(self.p_value)
         if self.is_suspicious:
             return f"The arms do not have the sizes that were meant ({shown}; {chance}): find out why."
         return f"The arms have the sizes that were meant: {shown} users ({chance})."
@@ -312,7 +312,7 @@ def _few(hits: np.ndarray, is_first: np.ndarray) -> str | None:
 
 
 def _words(found: Difference) -> str:
-    limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), {p_value_words(found.p_value)}"
+    limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), {p_value_text(found.p_value)}"
     if not found.can_be_told_apart:
         return f"cannot be told apart, difference {100 * found.estimate:+.1f} points {limits}"
     return f"{'higher' if found.estimate > 0 else 'lower'} by {100 * abs(found.estimate):.1f} points {limits}"

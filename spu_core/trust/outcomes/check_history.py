@@ -54,7 +54,7 @@ class HistoryColumns:
     outcome: str
     count: str
     passes: str
-    words: dict[int, str]
+    outcome_names: dict[int, str]
     random: str
 
     @classmethod
@@ -79,7 +79,7 @@ class HistoryColumns:
 def with_history(table: Table, checks: RowChecks, places: HistoryColumns, *, use_holdout: bool) -> Table:
     """The latest check of every row; the record of checks and passes of rows that are not held out."""
     names = np.where(checks.is_random, places.random, checks.arm)
-    words = np.array([places.words[code] for code in checks.outcome.tolist()], dtype=object)
+    words = np.array([places.outcome_names[code] for code in checks.outcome.tolist()], dtype=object)
     counted = checks.only((checks.outcome != ADMITTED) & (use_holdout | ~checks.is_random))
     passed = counted.only(counted.outcome == PASSED)
     columns = {

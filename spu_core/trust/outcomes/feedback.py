@@ -145,7 +145,7 @@ def _with_rule(rules: RuleSet, table: Table, places: HistoryColumns) -> RuleSet:
     """The rules with one that reads checks: A.1 where random checks tell what innocent users do, else A.2."""
     if check_belief(rules, CheckRatio) or check_belief(rules, CheckRecord):
         return rules
-    failed = (places.words[FAILED],)
+    failed = (places.outcome_names[FAILED],)
     ratio = CheckRatio(rule_column=places.rule, outcome_column=places.outcome, random_rule=places.random, failed=failed)
     candidates: tuple[Any, ...] = (ratio, CheckRecord(checks_column=places.count, passes_column=places.passes))
     for belief in candidates:
@@ -192,11 +192,11 @@ FEW_CHECKS = 20
 
 @dataclass(frozen=True, slots=True)
 class BeliefBound:
-    """At least `bound` of the rows of a rule are positive, by `checks` random checks of them; `said` is its belief."""
+    """At least `bound` of the rows of a rule are positive, by `checks` random checks of them; `belief` is its belief."""
 
     rule: str
     id: str
-    said: float
+    belief: float
     checks: int
     bound: float
     low: float
@@ -204,15 +204,17 @@ class BeliefBound:
     @property
     def is_too_low(self) -> bool:
         """Whether even the lower limit of the bound lies above what the rule says."""
-        return self.checks >= FEW_CHECKS and self.low > self.said
+        return self.checks >= FEW_CHECKS and self.low > self.belief
 
     @property
     def sentence(self) -> str:
         if self.checks < FEW_CHECKS:
-            return f"{self.rule!r} says {self.said:.2f}; only {self.checks} random checks of its rows, too few to tell."
+            return (
+                f"{self.rule!r} says {self.belief:.2f}; only {self.checks} random checks of its rows, too few to tell."
+            )
         end = "so it is too low" if self.is_too_low else "which does not contradict it"
         return (
-            f"{self.rule!r} says {self.said:.2f}; {self.checks} random checks of its rows prove at least "
+            f"{self.rule!r} says {self.belief:.2f}; {self.checks} random checks of its rows prove at least "
             f"{self.bound:.2f} (and surely {self.low:.2f}), {end}."
         )
 
@@ -246,18 +248,18 @@ def raised(rules: RuleSet, bounds: tuple[BeliefBound, ...]) -> RuleSet:
     """The rules with every belief that is proven to be too low lifted to what is proven."""
     for bound in bounds:
         if bound.is_too_low:
-            note = f"Raised from {bound.said:.2f} by {bound.checks} random checks."
+            note = f"Raised from {bound.belief:.2f} by {bound.checks} random checks."
             lifted = replace(rules[bound.id], belief=Constant(round(bound.bound, 3)), note=note)
             rules = rules.replace(bound.id, lifted)
     return rules
 
 
 def _bound(rule: Any, outcome: np.ndarray, base: tuple[float, float]) -> BeliefBound:
-    said, checks = float(rule.belief.value), int(outcome.size)
+    belief, checks = float(rule.belief.value), int(outcome.size)
     if not checks:
-        return BeliefBound(rule.name, rule.id, said, 0, 0.0, 0.0)
+        return BeliefBound(rule.name, rule.id, belief, 0, 0.0, 0.0)
     hits = float((outcome != PASSED).mean())
     least = float(wilson_interval((outcome != PASSED).sum(), checks)[0])
     # MOVER: the lower limit of a difference, from the lower limit of one part and the upper one of the other.
     low = hits - base[0] - math.hypot(hits - least, base[1] - base[0])
-    return BeliefBound(rule.name, rule.id, said, checks, max(hits - base[0], 0.0), max(low, 0.0))
+    return BeliefBound(rule.name, rule.id, belief, checks, max(hits - base[0], 0.0), max(low, 0.0))

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError
-from spu_core.labels.check_log import OUTCOME_WORDS
-from spu_core.trust.outcomes.ratios import WORDS
+from spu_core.labels.check_log import OUTCOME_CODES
+from spu_core.trust.outcomes.ratios import OUTCOME_NAMES
 
 USER_COLUMNS, OUTCOME_COLUMNS, DAY_COLUMNS = ("user", "id"), ("outcome", "result"), ("day", "date")
 SHOWN = 5
@@ -97,10 +97,10 @@ def _word(value: Any, line: int) -> str:
     if value is None or value != value or value is pd.NA or not str(value).strip():
         return ""
     word = str(value).strip().lower()
-    if word not in OUTCOME_WORDS:
+    if word not in OUTCOME_CODES:
         known = ", ".join(sorted({"admitted", "failed", "skipped", "passed"}))
         raise TableError(f"Line {line} has the outcome {str(value)[:40]!r}, which is none of {known}.")
-    return WORDS[OUTCOME_WORDS[word]]
+    return OUTCOME_NAMES[OUTCOME_CODES[word]]
 
 
 def _day(value: Any, line: int) -> str:

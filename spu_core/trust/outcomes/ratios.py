@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri, stdtrit
 
 from spu_core.checks import check_choice, check_share
 from spu_core.errors import TableError
 from spu_core.labels.check_log import ADMITTED, FAILED, PASSED, CheckLog
-from spu_core.metrics import Interval
+from spu_core.metrics.intervals import Interval, t_quantile, z_quantile
 from spu_core.theory.check_ratio import wilson_interval
 
 RANDOM = "random"
-WORDS = {PASSED: "passed", FAILED: "failed", ADMITTED: "admitted"}
+OUTCOME_NAMES = {PASSED: "passed", FAILED: "failed", ADMITTED: "admitted"}
 FEW_USERS, FEW_EVENTS = 20, 5
 
 
@@ -33,7 +32,7 @@ class Checks:
 
     >>> checks = Checks.read({"user": ["a", "b", "c"], "arm": ["new", "new", "random"],
     ...                       "outcome": ["admit", "skip", "pass"]})
-    >>> len(checks), checks.arms, checks.of("new").words
+    >>> len(checks), checks.arms, checks.of("new").outcome_names
     (3, ('new', 'random'), ('admitted', 'failed'))
     """
 
@@ -62,8 +61,8 @@ class Checks:
         return tuple(sorted(set(self.arm.tolist()), key=lambda name: (name == RANDOM, name)))
 
     @property
-    def words(self) -> tuple[str, ...]:
-        return tuple(WORDS[code] for code in self.outcome.tolist())
+    def outcome_names(self) -> tuple[str, ...]:
+        return tuple(OUTCOME_NAMES[code] for code in self.outcome.tolist())
 
     def only(self, rows: Any) -> Checks:
         """Some of the checks, by flag or number."""
@@ -89,7 +88,11 @@ class Checks:
 
     def to_frame(self) -> pd.DataFrame:
         """One line per check."""
-        columns = {"user": self.users[self.user], "arm": self.arm, "outcome": np.array(self.words, dtype=object)}
+        columns = {
+            "user": self.users[self.user],
+            "arm": self.arm,
+            "outcome": np.array(self.outcome_names, dtype=object),
+        }
         return pd.DataFrame({**columns, "day": self.day, "asked": self.asked})
 
 
@@ -189,8 +192,7 @@ def _worth(residual: np.ndarray, codes: np.ndarray, users: int, share: float, le
     variance = users / (users - 1) * float(np.sum(sums**2)) / residual.size**2
     worth = min(share * (1.0 - share) / variance, residual.size) if variance > 0 else float(users)
     # A variance estimated from few users is itself uncertain.
-    quantile = 0.5 + level / 2
-    return max(worth * float(ndtri(quantile) / stdtrit(users - 1, quantile)) ** 2, 1.0)
+    return max(worth * (z_quantile(level) / t_quantile(level, users - 1)) ** 2, 1.0)
 
 
 def _warning(hits: np.ndarray, users: int) -> str | None:
