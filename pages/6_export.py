@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.export.choice import choose_model, edit_words, show_card, stored_models
+from pages.ui.export.export_choice import choose_model, edit_words, show_card, stored_models
 from pages.ui.export.foreign import import_from_elsewhere
 from pages.ui.export.forms import show_forms
 from pages.ui.export.scoring import score_file, score_new_file

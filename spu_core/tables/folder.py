@@ -41,7 +41,7 @@ from spu_core.tables.profiles import (
     stretched,
     top_levels,
 )
-from spu_core.tables.reading.report import Finding
+from spu_core.tables.reading.reading_report import Finding
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.repeats import RepeatedRows, repeats_in_parts
 from spu_core.tables.roles import Role, check_positive_values, check_role_changes, check_roles, parse_roles

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType
 
 # A multiple of the block sizes of the learners, so that batches and whole tables score alike to the bit.

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.repeats import RepeatedRows
 from spu_core.tables.roles import Role

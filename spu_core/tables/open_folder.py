@@ -22,7 +22,7 @@ from spu_core.tables.column_facts import ColumnFacts, as_series
 from spu_core.tables.folder import FolderColumn, TableFolder, settled_values, without_copies
 from spu_core.tables.folder_files import FolderFile, batches_of, list_files, open_files
 from spu_core.tables.reading.blocks import longest_cell
-from spu_core.tables.reading.report import Finding, ReadLimits
+from spu_core.tables.reading.reading_report import Finding, ReadLimits
 from spu_core.tables.reading.typed_columns import empty_findings
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.roles import Role, check_roles, guess_roles, parse_roles

@@ -22,7 +22,7 @@ import pandas as pd
 
 from spu_core.errors import TableError
 from spu_core.tables.leakage import FEWEST_POSITIVES, LabeledRows, TableLike, find_leaks
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType, day_of, stamps
 from spu_core.tables.roles import FEWEST_GROUPS, Role, names_groups
 

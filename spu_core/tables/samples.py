@@ -12,7 +12,6 @@ from pathlib import Path
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.read import read_table
 from spu_core.tables.roles import Role
 from spu_core.tables.simulators import (
     simulate_ads,
@@ -23,6 +22,7 @@ from spu_core.tables.simulators import (
 from spu_core.tables.simulators.anti_cheat import ANTI_CHEAT_ROLES
 from spu_core.tables.simulators.scenarios import ADS_ROLES, BREAST_CANCER_ROLES, MEDICAL_ROLES
 from spu_core.tables.table import Table
+from spu_core.tables.table_reader import read_table
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from pandas.api import types as kinds
 from spu_core.errors import TableError
 from spu_core.tables.leakage import copies_of, refuse_copies
 from spu_core.tables.profiles import TableProfile, profile_table
-from spu_core.tables.reading.files import schema_metadata
-from spu_core.tables.reading.report import Dialect, Finding, Reading, RejectedLine, Severity
+from spu_core.tables.reading.file_reader import schema_metadata
+from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, RejectedLine, Severity
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written
 from spu_core.tables.reading.values import ColumnType, guess_type, moment_bits
 from spu_core.tables.repeats import RepeatedRows, find_repeats

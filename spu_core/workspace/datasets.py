@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spu_core import tables
 from spu_core.workspace import storage_errors
-from spu_core.workspace.files import FileDraft, FileStore, discard_unreferenced
+from spu_core.workspace.file_store import FileDraft, FileStore, discard_unreferenced
 from spu_core.workspace.home import FolderOffer, FolderRoots, Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.records import DatasetRecord, FileRecord, clean_name, new_id, to_json

@@ -9,7 +9,7 @@ from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.files import discard_unreferenced
+from spu_core.workspace.file_store import discard_unreferenced
 from spu_core.workspace.records import clean_name
 
 # kind → (its table, the column that names it)

@@ -13,7 +13,7 @@ from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.disk import Writer
-from spu_core.workspace.files import FileDraft, FileStore
+from spu_core.workspace.file_store import FileDraft, FileStore
 from spu_core.workspace.records import Clock, ExportRecord, FileRecord, ThresholdRecord, clean_name, new_id, to_json
 
 

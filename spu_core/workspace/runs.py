@@ -12,7 +12,7 @@ from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
 from spu_core.workspace import storage_errors
 from spu_core.workspace.disk import Writer
-from spu_core.workspace.files import FileDraft, FileStore
+from spu_core.workspace.file_store import FileDraft, FileStore
 from spu_core.workspace.records import DatasetRecord, FileRecord, RunRecord, clean_name, new_id, to_json
 
 _SELECT = (

@@ -16,7 +16,7 @@ from spu_core.workspace.check_outcomes import Feedbacks, Outcomes, Queues
 from spu_core.workspace.datasets import Converted, Datasets, Derived
 from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
 from spu_core.workspace.disk import Disk, locked
-from spu_core.workspace.files import FileStore
+from spu_core.workspace.file_store import FileStore
 from spu_core.workspace.home import Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.marks import Exports, Thresholds

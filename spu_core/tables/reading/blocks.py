@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.columns import AnyColumn, Scratch
-from spu_core.tables.reading.report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine, Severity
+from spu_core.tables.reading.column_builders import AnyColumn, Scratch
+from spu_core.tables.reading.reading_report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine, Severity
 from spu_core.tables.reading.sources import NonClosing
 from spu_core.tables.reading.values import MISSING_MARKS, ColumnType, looks_like_date, looks_like_number
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spu_core.tables.reading.encoding import TextSource
-from spu_core.tables.reading.records import (
+from spu_core.tables.reading.record_splitter import (
     LONGEST_CELL,
     Record,
     cells_of,

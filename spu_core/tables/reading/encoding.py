@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.sources import CHUNK, Upload, text_of
 
 _BOMS = (

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from spu_core.tables.reading.dialect import SEPARATORS, usual_width
 from spu_core.tables.reading.headers import kind_of, kind_of_column, names_columns
-from spu_core.tables.reading.records import Record, read_records
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
+from spu_core.tables.reading.record_splitter import Record, read_records
 
 _LONGEST_PREAMBLE = 60
 _MOST_HEADER_ROWS = 4

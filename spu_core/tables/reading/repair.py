@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from spu_core.tables.reading.blocks import TextPlan, record_too_long
-from spu_core.tables.reading.records import cells_of, csv_reader, lines_below
-from spu_core.tables.reading.report import LISTED_LINES, RejectedLine
+from spu_core.tables.reading.reading_report import LISTED_LINES, RejectedLine
+from spu_core.tables.reading.record_splitter import cells_of, csv_reader, lines_below
 from spu_core.tables.reading.sources import CHUNK, text_of
 
 _TOTAL = re.compile(r"(grand |sub)?totals?:?|sum:?|summe:?|gesamt:?|total général|итого:?|合计|总计", re.IGNORECASE)

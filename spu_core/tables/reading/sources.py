@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import ReadLimits
+from spu_core.tables.reading.reading_report import ReadLimits
 
 CHUNK = 1 << 20
 

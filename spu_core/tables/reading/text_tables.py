@@ -21,7 +21,7 @@ from spu_core.tables.reading.blocks import (
     shape_findings,
     without_whole_numbers,
 )
-from spu_core.tables.reading.columns import AnyColumn, NumberColumn, RawColumn, Scratch, TextColumn
+from spu_core.tables.reading.column_builders import AnyColumn, NumberColumn, RawColumn, Scratch, TextColumn
 from spu_core.tables.reading.dialect import (
     DialectGuess,
     find_notation,
@@ -32,7 +32,8 @@ from spu_core.tables.reading.dialect import (
 )
 from spu_core.tables.reading.encoding import TextSource
 from spu_core.tables.reading.layout import Layout, layout_of
-from spu_core.tables.reading.records import read_records
+from spu_core.tables.reading.reading_report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine
+from spu_core.tables.reading.record_splitter import read_records
 from spu_core.tables.reading.repair import (
     FaultyLines,
     Scan,
@@ -42,7 +43,6 @@ from spu_core.tables.reading.repair import (
     scan_rows,
     without_lines,
 )
-from spu_core.tables.reading.report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine
 from spu_core.tables.reading.typed_columns import (
     NEEDS_TEXT,
     NOTATION_ROWS,

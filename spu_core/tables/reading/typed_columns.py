@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types as kinds
 
-from spu_core.tables.reading.columns import NumberColumn, RawColumn, TextColumn
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.column_builders import NumberColumn, RawColumn, TextColumn
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import (
     SOFT_MARKS,
     ColumnType,

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.data.folder import is_sampled
+from pages.ui.data.folder_view import is_sampled
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.show import meaning, show_chart, show_findings, theme
 from pages.ui.shared.steps import link_to, step_named

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 from spu_core.errors import TableError
 from spu_core.tables.folder import TableFolder
 from spu_core.tables.open_folder import open_folder
-from spu_core.tables.reading.columns import Scratch
-from spu_core.tables.reading.files import ReadOptions, read_file
-from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, Severity
+from spu_core.tables.reading.column_builders import Scratch
+from spu_core.tables.reading.file_reader import ReadOptions, read_file
+from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.roles import Role, guess_roles
 from spu_core.tables.table import Table
