@@ -167,7 +167,7 @@ def test_training_rows_leave_with_out_of_fold_scores(open_app, address):
     assert scored["out_of_fold_score"].tolist() == pytest.approx(bundle.run.score.tolist())
     assert again["out_of_fold_score"].tolist() == bundle.run.score.tolist()
     assert (scored["flagged"] == (scored["out_of_fold_score"] > 0.5)).all()
-    assert "not those of the bundle" in text_of(page)
+    assert "differ from those of the bundle" in text_of(page)
 
 
 def test_onnx_is_proven_and_a_model_that_cannot_says_why(open_app, address):
@@ -476,6 +476,6 @@ def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(open_export
     tab.settle()
 
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
-    tab.page.get_by_role("tab", name="Take it away").click()
+    tab.page.get_by_role("tab", name="Export files").click()
     tab.settle()
     assert tab.page.locator(".st-key-export_prepare_rules button").count() == 1
