@@ -68,7 +68,7 @@ def test_a_root_that_would_show_workspaces_is_refused_and_the_rest_of_the_page_w
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert "shows the workspaces" in page.error[0].value
+    assert "would show the workspaces" in page.error[0].value
     assert "Breast cancer" in {button.label for button in page.button}
 
 

@@ -153,6 +153,13 @@ def test_every_part_opens_from_its_address(open_app, part):
     assert not page.error
 
 
+def test_a_link_with_the_former_title_of_a_part_opens_it(open_app):
+    page = open_app(PAGE, **keep(), part="Why this S")
+
+    assert page.query_params["part"] == ["Explain a row"]
+    assert "Soft label" in {metric.label for metric in page.metric}
+
+
 def test_a_mangled_draft_in_the_address_costs_nothing(open_app):
     page = open_app(PAGE, **keep(), draft='{"schema_version": 1, "rules": [{"name": 7}]}')
 
