@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.ui.data.folder_view import is_sampled, show_sample_note
 from pages.ui.shared.cached import load_table
-from pages.ui.shared.shell import open_page, rename_in_address
+from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
 from pages.ui.soft_labels.draft_preview import (
@@ -29,7 +29,7 @@ with open_page(
     show_sample_note(dataset, table)
     opened = open_rule_set(page, dataset)
     show_headline(opened)
-    rename_in_address("part", {"Why this S": "Explain a row"})
+    open_renamed_tab("part", {"Why this S": "Explain a row"})
     rules, analysis, why, audit, checks, versions = st.tabs(PARTS, key="part", on_change="rerun", bind="query-params")
     if rules.open:
         with rules:

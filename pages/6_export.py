@@ -8,7 +8,7 @@ from pages.ui.export.export_choice import choose_model, edit_words, show_card, s
 from pages.ui.export.foreign import import_from_elsewhere
 from pages.ui.export.forms import show_forms
 from pages.ui.export.scoring import score_file, score_new_file
-from pages.ui.shared.shell import open_page, rename_in_address
+from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 
 PARTS = ("Export files", "Score a new file", "Import")
@@ -22,7 +22,7 @@ with open_page("Export", "Export the chosen model for production, and score new 
             page.show_empty("No models yet.", "Train candidates first, then export the best one.", "Train")
     chosen = choose_model(page)
     show_card(chosen)
-    rename_in_address("export_part", {"Take it away": "Export files", "Bring from elsewhere": "Import"})
+    open_renamed_tab("export_part", {"Take it away": "Export files", "Bring from elsewhere": "Import"})
     files, score, imports = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
     if files.open:
         with files:

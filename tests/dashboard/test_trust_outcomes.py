@@ -79,7 +79,7 @@ def test_before_the_first_queue_every_step_says_what_to_do(workspace, address, o
     for step, words in (
         ("record", "There is no queue yet"),
         ("ratios", "No outcome was recorded"),
-        ("learn", "nothing to learn"),
+        ("learn", "Record outcomes in step 2 first"),
     ):
         page = open_app(PAGE, **address, loop=step)
         assert not page.exception

@@ -134,11 +134,11 @@ def choose_in_address(**ids: str | None) -> None:
             st.query_params[key] = value
 
 
-def rename_in_address(parameter: str, renamed: Mapping[str, str]) -> None:
-    """Replace the former title of a tab in the address, so that links from earlier versions still open it."""
+def open_renamed_tab(parameter: str, renamed: Mapping[str, str]) -> None:
+    """Open a tab by its former title, so that links from earlier versions still work; call it before `st.tabs`."""
     new = renamed.get(st.query_params.get(parameter, ""))
     if new is not None:
-        st.query_params[parameter] = new
+        st.session_state[parameter] = new
 
 
 def _page(title: str) -> Page:

@@ -77,7 +77,7 @@ def choose_model(page: Page) -> EvaluatedModel:
         page.show_empty("No models yet.", "This page checks a model. Train some candidates first.", "Train")
     if dataset.folder is not None:
         page.show_empty(
-            "This page does not work on folders.",
+            "These rows stay in a folder.",
             "It needs all rows in memory. Upload a sample of the rows as a file, train on it, and check that model "
             "here.",
             "Data",
