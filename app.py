@@ -9,9 +9,9 @@ from pages.ui.shared.steps import STEPS, Step, link_to
 
 IDEA = """
 You have **a few confirmed positives** (fraud, cheating, a diagnosis, a conversion), **a large unlabelled rest**, and
-**knowledge** of what makes some of those rows suspicious. Say what you know as rules with a degree of belief. SPU
-Studio turns them into a *soft label* for each row, trains candidates on them, and tells you which model is better, how
-sure that is, and how near it comes to the best that your soft labels allow.
+**knowledge** of what makes some of those rows suspicious. Write this knowledge as rules, each with a degree of belief.
+SPU Studio turns them into a *soft label* for each row, trains candidates on them, and shows which model is better, how
+certain that is, and how close it comes to the best result that your soft labels allow.
 """
 
 
@@ -23,10 +23,10 @@ def show_cards(steps: tuple[Step, ...], query: Mapping[str, str]) -> None:
             link_to(step, step.invitation, query)
 
 
-with open_page(BRAND, "Find more of what you have confirmed only a few times, without a single true negative.") as page:
+with open_page(BRAND, "Find more cases like the few you have confirmed. No confirmed negatives needed.") as page:
     with st.container(border=True):
         st.markdown(IDEA)
-    st.subheader("The way", anchor=False)
+    st.subheader("How it works", anchor=False)
     show_cards(STEPS[:4], page.query)
-    st.subheader("After that", anchor=False)
+    st.subheader("Use the result", anchor=False)
     show_cards(STEPS[4:], page.query)

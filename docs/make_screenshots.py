@@ -47,7 +47,7 @@ class Shot:
             tab.open(f"{self.page}?{query}")
             tab.page.wait_for_timeout(1500)
             tab.settle()
-            assert "Something went wrong" not in tab.text, tab.text
+            assert "An unexpected error occurred" not in tab.text, tab.text
             tab.page.screenshot(path=folder / self.file)
         finally:
             tab.page.context.close()

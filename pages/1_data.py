@@ -1,4 +1,4 @@
-"""Upload data or take a sample; what was read and how, and what each column is for."""
+"""Upload data or open a sample; see what was read, and set the role of each column."""
 
 import streamlit as st
 
@@ -9,7 +9,7 @@ from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 
-with open_page("Data", "Drop a file or take a sample; check what was read, and say what each column is for.") as page:
+with open_page("Data", "Upload a file or open a sample, check what was read, and set the role of each column.") as page:
     with st.container(border=True):
         upload_file(page)
         show_readings(page)

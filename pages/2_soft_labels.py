@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.ui.data.registered_folder import is_sampled, show_sample_note
 from pages.ui.shared.cached import load_table
-from pages.ui.shared.shell import open_page
+from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
 from pages.ui.soft_labels.check_wizards import show_checks
@@ -19,14 +19,17 @@ from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
 from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
 from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
 
-PARTS = ("Rules", "Analysis", "Why this S", "Audit", "From checks", "Versions and files")
+PARTS = ("Rules", "Analysis", "Explain a row", "Audit", "From checks", "Versions and files")
 
-with open_page("Soft labels", "Drag across a histogram, say how sure you are, and watch the ceiling move.") as page:
+with open_page(
+    "Soft labels", "Select values in a chart and set a degree of belief. Each row gets a soft label."
+) as page:
     dataset = page.need_dataset()
     table = load_table(page.workspace, dataset)
     show_sample_note(dataset, table)
     opened = open_rule_set(page, dataset)
     show_headline(opened)
+    open_renamed_tab("part", {"Why this S": "Explain a row"})
     rules, analysis, why, audit, checks, versions = st.tabs(PARTS, key="part", on_change="rerun", bind="query-params")
     if rules.open:
         with rules:

@@ -9,7 +9,7 @@ from pages.ui.train.candidates import choose_candidates
 from pages.ui.train.options import choose_options
 from pages.ui.train.training import need_something_to_learn, show_training, start_training
 
-PROMISE = "Pick candidates and honest baselines; they train in the background while you watch or go away."
+PROMISE = "Choose candidates and baselines. They are trained in the background; you can leave this page."
 
 with open_page("Train", PROMISE) as page:
     table = load_all_rows(page.workspace, page.need_dataset())
@@ -17,7 +17,7 @@ with open_page("Train", PROMISE) as page:
     top = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
-    # Shown first, but drawn last, since it needs the choices below.
+    # Shown first but filled last, because it needs the choices below.
     with top:
         start_training(page, table, options)
         show_training(page)

@@ -9,7 +9,7 @@ from pages.ui.compare.point import choose_point, show_champion
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 
-PROMISE = "Which model is better, how sure that is, and how near it comes to the best your soft labels allow."
+PROMISE = "Which model is better, how certain that is, and how close it comes to the best that your soft labels allow."
 
 WORDS = (
     *("AUC_SPU", "ceiling", "share of ceiling", "mean soft label", "TPR_SPU", "FPR_SPU"),

@@ -1,4 +1,4 @@
-"""How reliable the figures of a model are, and how to find out cheaply."""
+"""How reliable the figures of a model are, and how to check them at low cost."""
 
 from pages.ui.shared.shell import open_page
 from pages.ui.trust.audit_plan import show_audit
@@ -16,7 +16,7 @@ SECTIONS = {
     "outcomes": ("Check outcomes", show_outcomes),
 }
 
-with open_page("Trust", "How good is it really, and how do you find out cheaply?") as page:
+with open_page("Trust", "How reliable are the figures of a model, and how can you check them at low cost?") as page:
     model = choose_model(page)
     chosen = choose_by_address("section", {token: title for token, (title, _) in SECTIONS.items()})
     _, show_section = SECTIONS[chosen]

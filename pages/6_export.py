@@ -8,30 +8,31 @@ from pages.ui.export.forms import show_forms
 from pages.ui.export.import_files import import_from_elsewhere
 from pages.ui.export.model_choice import choose_model, edit_words, show_card, stored_models
 from pages.ui.export.score_files import score_file, score_new_file
-from pages.ui.shared.shell import open_page
+from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 
-PARTS = ("Take it away", "Score a new file", "Bring from elsewhere")
+PARTS = ("Export files", "Score a new file", "Import")
 
-with open_page("Export", "Take the chosen model to production, and score new files with it.") as page:
+with open_page("Export", "Export the chosen model for production, and score new files with it.") as page:
     if not stored_models(page):
         top = st.container()
         import_from_elsewhere(page)
         with top:
             page.need_dataset()
-            page.show_empty("No models yet.", "Train candidates first, then take the best of them away.", "Train")
+            page.show_empty("No models yet.", "Train candidates first, then export the best one.", "Train")
     chosen = choose_model(page)
     show_card(chosen)
-    take, score, bring = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
-    if take.open:
-        with take:
+    open_renamed_tab("export_part", {"Take it away": "Export files", "Bring from elsewhere": "Import"})
+    files, score, imports = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
+    if files.open:
+        with files:
             show_forms(edit_words(chosen))
     if score.open:
         with score:
             bundle, run = chosen.stored.bundle, chosen.record
             score_now = partial(score_file, page.workspace, bundle, f"{run.id} {bundle.point}")
             score_new_file(page, bundle, "export", score_now, run)
-    if bring.open:
-        with bring:
+    if imports.open:
+        with imports:
             import_from_elsewhere(page)
     explain_words("AUC_SPU", "ceiling", "share of ceiling", "known-positive AUC", "threshold", "soft label")

@@ -13,7 +13,7 @@ from pages.ui.paper.results import (
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 
-PROMISE = "Every table, theorem and figure of the paper, made again: where its claims hold, and where they do not."
+PROMISE = "Every table, theorem and figure of the paper, reproduced: which claims hold, and which do not."
 
 with open_page("Paper", PROMISE) as page:
     show_verdicts()

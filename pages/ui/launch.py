@@ -1,7 +1,7 @@
 """Start the server of the dashboard: `python -m pages.ui.launch --server.port 8501`; `spu app` runs this.
 
-The login is checked first, with the settings that the server will have. Streamlit opens its port before it loads any
-file of ours, and a server that others could open without a login must not listen at all.
+The login is checked first, with the settings that the server will have. Streamlit opens its port before it loads our
+files, and a server that others could open without a login must not open a port.
 """
 
 import sys

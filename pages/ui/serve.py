@@ -1,7 +1,7 @@
-"""The server of the dashboard: `app.py` and its pages behind headers that keep other sites and other origins out.
+"""The server of the dashboard: `app.py` and its pages, with response headers that block other sites and origins.
 
-No text that a user typed can pass for a line of its log.
-`pages/ui/launch.py` starts it. It does not start where others could open the dashboard without a login.
+Text that a user typed cannot forge a line of the log.
+`pages/ui/launch.py` starts the server. It does not start where others could open the dashboard without a login.
 """
 
 import logging
@@ -31,12 +31,12 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-# Streamlit's metrics name the cached functions of the program; nobody here needs them.
+# Streamlit's metrics show the names of cached functions, and the dashboard does not use them.
 CLOSED = "/_stcore/metrics"
 
 
 class Guarded:
-    """Middleware that adds the headers to every response, and closes an address that nobody needs."""
+    """Middleware that adds the headers to every response and closes the address of Streamlit's metrics."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -56,7 +56,7 @@ class Guarded:
 
 
 def record_for_log(*values: Any, **options: Any) -> logging.LogRecord:
-    """A line of the log, whoever writes it; its traceback may quote what a user typed."""
+    """A log record with its text made safe, because a traceback may quote what a user typed."""
     record = logging.LogRecord(*values, **options)
     if record.exc_info and record.exc_info[1] is not None:
         record.exc_text = traceback_for_log(record.exc_info[1])

@@ -1,6 +1,6 @@
 """From an upload to a table: decoding, dialect, types, roles, profile, samples and simulators.
 
-Names are imported when they are first used: a process that only looks after others need not load pandas.
+Names are imported when they are first used, so that supervisor processes do not load pandas.
 """
 
 import lazy_loader as _lazy_loader

@@ -1,7 +1,7 @@
-"""Facts of a column over parts of the rows: counts, distinct values and exact quantiles, larger than memory.
+"""Statistics of columns larger than memory, part by part: counts, distinct values and exact quantiles.
 
-`ColumnFacts` is what must be known of a column to type it and guess its role, in a form that merges over parts.
-`select` finds exact order statistics in four passes and a few megabytes. Each pass looks at sixteen more bits of the
+`ColumnFacts` holds what is needed to infer the type and the role of a column, in a form that merges over parts.
+`select` finds exact order statistics in four passes and a few megabytes. Each pass reads sixteen more bits of the
 order-preserving integer of a float, and only inside the ranges that hold a wanted rank.
 """
 
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from spu_core.tables.reading.values import FEW_ROWS, ColumnType, names_an_id, type_of_text
 
-# Up to this many distinct values are counted exactly; beyond, the count is an estimate good to about 0.6 %.
+# Up to this many distinct values are counted exactly; larger counts are estimates with an error of about 0.6 %.
 MOST_HASHES = 1 << 15
 _FEW_VALUES = 64
 _FIRST_TEXTS = 1_000
@@ -30,7 +30,7 @@ _SIGN = np.uint64(1 << 63)
 
 @dataclass(frozen=True, eq=False)
 class ColumnFacts:
-    """Rows, gaps, extremes, the smallest hashes of distinct values, and how often each value occurs while few do.
+    """Rows, gaps, extremes, the smallest hashes of distinct values, and the counts of values while there are few.
 
     `few` maps values, in order of first appearance, to their rows; None once there are more than `most_few`.
     """
@@ -72,7 +72,7 @@ class ColumnFacts:
 
     @property
     def counts_distinct(self) -> bool:
-        """Many decimals are counted on only where asked for: nothing is guessed from how many there are."""
+        """Whether distinct values are still counted; not for many decimals, where no guess needs the count."""
         return self.hashes.size < MOST_HASHES or self.counts_decimals or not pa.types.is_floating(self.kind)
 
     @property
@@ -92,11 +92,11 @@ class ColumnFacts:
 
     @property
     def all_differ(self) -> bool:
-        """Whether no value occurs twice; by an estimate where there are too many to be counted."""
+        """Whether no value occurs twice; estimated where there are too many values to count."""
         return self.distinct == self.present if self.distinct_is_exact else self.distinct >= _ALMOST_ALL * self.present
 
     def type(self, levels: int) -> ColumnType:
-        """The type that the values of all rows suggest: what `guess_type` says of the whole column."""
+        """The type that the values of all rows suggest: equal to `guess_type` of the whole column."""
         if pa.types.is_boolean(self.kind):
             return ColumnType.BOOLEAN
         if pa.types.is_timestamp(self.kind):
@@ -109,7 +109,7 @@ class ColumnFacts:
         return ColumnType.IDENTIFIER if is_id else ColumnType.NUMBER
 
     def stand_in(self) -> pd.Series:
-        """A short column that answers as the long one: its few values in order of frequency, extremes, gaps, repeats.
+        """A short column with the properties of the long one: frequent values, extremes, gaps and repeats.
 
         Roles and positive values are guessed from it, so that no guess needs all rows at once.
         """
@@ -156,7 +156,7 @@ class ColumnFacts:
 
 
 def _present(values: pa.Array) -> pa.Array:
-    """The values that are there, texts as texts; one zero, since what counts as a value must not depend on its bits."""
+    """The values that are not missing; dictionaries are decoded, and -0.0 becomes 0.0."""
     if pa.types.is_dictionary(values.type):
         return values.drop_null().cast(pa.string())
     if pa.types.is_floating(values.type):
@@ -183,7 +183,7 @@ def _hashes(distinct: pa.Array) -> np.ndarray:
 
 
 def _smallest(held: np.ndarray, more: np.ndarray) -> np.ndarray:
-    """The smallest distinct hashes of both: their density tells how many there are in all."""
+    """The smallest distinct hashes of both: the total number is estimated from their density."""
     if held.size == MOST_HASHES:
         more = more[more < held[-1]]
         if not more.size:
@@ -239,9 +239,9 @@ def quantile_ranks(count: int, shares: np.ndarray) -> np.ndarray:
 
 
 def select(blocks: Callable[[], Iterator[np.ndarray]], ranks_of: Callable[[int], np.ndarray]) -> OrderStatistics | None:
-    """Order statistics of all finite numbers in the blocks, which are gone through four times; None without numbers.
+    """Order statistics of all finite numbers in the blocks, which are read four times; None without numbers.
 
-    `ranks_of` is told how many numbers there are.
+    `ranks_of` maps the count of numbers to the wanted ranks.
 
     >>> found = select(lambda: iter([np.array([5.0, 1.0]), np.array([3.0, 3.0])]), lambda count: np.array([0, 2]))
     >>> found.value.tolist(), found.below.tolist(), found.upto.tolist()
@@ -278,7 +278,7 @@ def _descend(
 
 
 def _count_digits(counts: np.ndarray, keys: np.ndarray, active: np.ndarray, shift: int) -> None:
-    """Add the keys inside the active ranges to their counts, in place, since most of them stay as they are."""
+    """Add the keys inside the active ranges to their counts, in place, because most counts do not change."""
     prefix = keys >> np.uint64(shift + 16)
     place = np.minimum(np.searchsorted(active, prefix), active.size - 1)
     inside = active[place] == prefix

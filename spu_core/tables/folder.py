@@ -1,7 +1,7 @@
-"""A table over a folder of parquet files: the roles, types and laws of `Table`, but only some rows in memory at a time.
+"""A table over a folder of parquet files: roles, types and checks as in `Table`, but only some rows are in memory.
 
-Whatever works row by row works on its parts, and gives exactly what the whole table in memory would give: each part
-comes in the same form (dtypes, levels), which is decided once over all files.
+Functions that work row by row give the same result on the parts as on the whole table in memory: each part has the
+same dtypes and categories, which are decided once over all files.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from spu_core.tables.profiles import (
     stretched,
     top_levels,
 )
-from spu_core.tables.reading.report import Finding
+from spu_core.tables.reading.reading_report import Finding
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.repeats import RepeatedRows, repeats_in_parts
 from spu_core.tables.roles import Role, check_positive_values, check_role_changes, check_roles, parse_roles
 from spu_core.tables.table import Table, column_bits, copy_finding, holder_of, kind_of_values, settled, vacated
 
 SAMPLE_ROWS = 200_000
-# Copies are looked for in a sample of this size before all rows are numbered.
+# Repeated rows are searched in a sample of this size before all rows are numbered.
 REPEAT_ROWS = 50_000
-# Levels of a column of texts are counted one by one up to here; ids have no frequent levels to show.
+# Up to this many distinct texts are counted; columns of ids have no frequent values to show.
 MOST_LEVELS = 32_768
 
 
@@ -67,7 +67,7 @@ class TablePart(Table):
 
 @dataclass(frozen=True, eq=False)
 class TableFolder:
-    """A table on disk, made by `open_folder`; immutable, and nobody writes to its files.
+    """A table on disk, made by `open_folder`; immutable, and its files are never written.
 
     `parts()` gives its rows as tables that fit into memory, `sample()` a table to explore, `read()` all rows.
 
@@ -114,12 +114,12 @@ class TableFolder:
 
     @property
     def changed_files(self) -> tuple[str, ...]:
-        """Files that are gone, or were written again since the folder was opened; empty where nothing has changed."""
+        """Files that were deleted or rewritten since the folder was opened; empty where nothing has changed."""
         return tuple(file.name for file in self.files if file.has_changed)
 
     @property
     def added_files(self) -> tuple[str, ...]:
-        """Files that came since the folder was opened: their rows are not rows of this table."""
+        """Files added since the folder was opened; their rows are not part of this table."""
         known = {file.path for file in self.files}
         return tuple(path.name for path in files_below(self.path) if path not in known)
 
@@ -186,7 +186,7 @@ class TableFolder:
 
     @property
     def soft_label(self) -> np.ndarray | None:
-        """Ready-made soft labels; None when the files bring none."""
+        """Soft labels of a column of the files; None when there is no such column."""
         column = self.column_with(Role.SOFT_LABEL)
         return None if column is None else self._gathered(column, "soft_label")
 
@@ -221,7 +221,7 @@ class TableFolder:
         return self._table(pd.concat(list(self.frames()), ignore_index=True), Table)
 
     def sample(self, rows: int = 100_000, seed: int = 0) -> Table:
-        """A random sample to explore, in the order of the files; everything where there is less."""
+        """A random sample to explore, in the order of the files; all rows where there are fewer."""
         if rows >= len(self):
             return self.read()
         chosen = np.sort(np.random.default_rng(seed).choice(len(self), rows, replace=False, shuffle=False))
@@ -233,7 +233,7 @@ class TableFolder:
 
     @cached_property
     def repeats(self) -> RepeatedRows | None:
-        """Rows that repeat other rows in their features, looked for in a sample first; None where there are none.
+        """Rows that repeat other rows in their features, searched in a sample first; None where there are none.
 
         Near copies are found only where the sample holds all rows.
         """
@@ -243,12 +243,12 @@ class TableFolder:
         return repeats_in_parts(found, self.frames(list(self.features)))
 
     def profile(self) -> TableProfile:
-        """What each column holds, column by column in a few megabytes; equal to the profile of the table in memory."""
+        """The profile of every column, made in a few megabytes; equal to the profile of the table in memory."""
 
         return profile_folder(self)
 
     def with_roles(self, changes: Mapping[str, Role | str]) -> TableFolder:
-        """The same folder with some roles changed, by the laws of `Table.with_roles`."""
+        """The same folder with some roles changed, with the same checks as `Table.with_roles`."""
 
         return with_roles(self, changes)
 
@@ -262,7 +262,7 @@ class TableFolder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal to the fingerprint of the same rows in memory; unless it is known already, reads every column once."""
+        """The fingerprint, equal to that of the same rows in memory; reads every column once if it is not known yet."""
         if self.known_fingerprint:
             return self.known_fingerprint
         digest = hashlib.sha256(json.dumps([list(self.column_names), len(self)]).encode())
@@ -274,7 +274,7 @@ class TableFolder:
 
     @cached_property
     def outline(self) -> pd.DataFrame:
-        """No rows, but every column in its form: dtypes and levels."""
+        """An empty frame with the dtypes and categories of all columns."""
         empty = {each.name: each.series(pa.nulls(0, each.kind)) for each in self.columns}
         return pd.DataFrame(empty)
 
@@ -334,7 +334,7 @@ def with_roles(folder: TableFolder, changes: Mapping[str, Role | str]) -> TableF
 
 
 def without_copies(folder: TableFolder, given: Mapping[str, Role] = MappingProxyType({})) -> TableFolder:
-    """The same folder with guessed features that repeat the label or truth ignored; asked-for ones are refused."""
+    """The same folder; guessed features that copy the label or truth are ignored, given ones are refused."""
     copies = _copies_of(folder)
     asked = {name: answer for name, answer in copies.items() if given.get(name) is Role.FEATURE}
     refuse_copies(asked, folder.roles)
@@ -346,7 +346,7 @@ def without_copies(folder: TableFolder, given: Mapping[str, Role] = MappingProxy
 
 
 def _copies_of(folder: TableFolder) -> dict[str, str]:
-    """Features that split the rows exactly as an answer does, each with the answer column that it repeats."""
+    """Features that copy the label or truth, each with the column that it copies."""
     answers = [name for role in (Role.LABEL, Role.TRUTH) if (name := folder.column_with(role)) is not None]
     suspects = [name for name in folder.features if _may_copy(folder.stand_ins[name])]
     if not answers or not suspects:
@@ -377,7 +377,7 @@ def _may_copy(stand_in: pd.Series) -> bool:
 
 
 def _agrees(seen: dict[Any, bool], values: pd.Series, answer: np.ndarray) -> bool:
-    """Whether each value still goes with one side of the answer only; what is seen is kept in `seen`."""
+    """Whether each value occurs with one class only; the classes found so far are kept in `seen`."""
     codes, levels = pd.factorize(values)
     for code in range(-1, len(levels)):
         sides = np.unique(answer[codes == code])
@@ -390,7 +390,7 @@ def _agrees(seen: dict[Any, bool], values: pd.Series, answer: np.ndarray) -> boo
 
 
 def profile_folder(folder: TableFolder, on_progress: Callable[[float], None] | None = None) -> TableProfile:
-    """Profile every column, and look for labels that are too few and, in a sample, for leaks, repeats and roles."""
+    """Profile every column, check the number of labels, and search a sample for leaks, repeats and roles."""
     columns = tuple(_profile_columns(folder, on_progress))
     sample = folder.sample(SAMPLE_ROWS)
     leaks = tuple(leak.as_finding() for leak in find_leaks(sample))

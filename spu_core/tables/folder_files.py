@@ -1,4 +1,4 @@
-"""The parquet files of a folder: which they are, one form for each column over all of them, and their batches."""
+"""The parquet files of a folder: the list of files, one type for each column over all files, and batches of rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType
 
-# A multiple of the block sizes of the learners, so that batches and whole tables score alike to the bit.
+# A multiple of the block sizes of the learners, so that batches and whole tables get identical scores.
 BATCH_ROWS = 1 << 16
 
 
@@ -25,7 +25,7 @@ BATCH_ROWS = 1 << 16
 class FolderFile:
     """One file, with the rows and bytes it had when the folder was opened, and when it was last written (ns).
 
-    `written` is 0 for a file of ours, whose time says nothing: who copies a workspace need not keep times.
+    `written` is 0 for a file of a workspace, because copying a workspace may change the times of its files.
     """
 
     path: Path
@@ -39,7 +39,7 @@ class FolderFile:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the file is gone, or was written again since the folder was opened."""
+        """Whether the file was deleted or rewritten since the folder was opened."""
         try:
             now = self.path.stat()
         except OSError:
@@ -49,7 +49,7 @@ class FolderFile:
 
 @dataclass(frozen=True)
 class FolderColumn:
-    """The form of one column in every part: its type over all files, whether it has gaps, its levels."""
+    """The form of one column in every part: its type over all files, whether it has gaps, its categories."""
 
     name: str
     kind: pa.DataType
@@ -80,16 +80,16 @@ class FolderColumn:
         codes = np.append(place, -1)[encoded.indices.fill_null(len(place)).to_numpy(zero_copy_only=False)]
         if np.count_nonzero(codes < 0) != values.null_count:
             raise TableError(
-                f"Column {self.name!r} holds a level that it did not have when the folder was opened; open it again."
+                f"Column {self.name!r} has a new category since the folder was opened; open the folder again."
             )
         return pd.Categorical.from_codes(codes.astype(np.min_scalar_type(-max(len(levels), 1))), levels)
 
 
 def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The parquet files below a folder in order of name; hidden ones and those that start with `_` are passed over."""
+    """The parquet files below a folder in order of name; hidden files and those that start with `_` are skipped."""
     folder = Path(path)
     if not folder.is_dir():
-        raise TableError(f"{folder.absolute().name!r} is no folder; give the folder that holds the parquet files.")
+        raise TableError(f"{folder.absolute().name!r} is not a folder; give the folder of the parquet files.")
     kept = files_below(folder)
     if not kept:
         raise TableError(
@@ -102,7 +102,7 @@ def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
 
 
 def files_below(folder: Path) -> tuple[Path, ...]:
-    """The same, where none is an answer too."""
+    """The same files; empty instead of an error where there are none."""
     found = sorted(each for each in folder.rglob("*.parquet") if os.path.isfile(each))
     return tuple(each for each in found if not any(part[:1] in "._" for part in each.relative_to(folder).parts))
 
@@ -115,12 +115,12 @@ def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str,
             found = path.stat()
             files.append(FolderFile(path, file.metadata.num_rows, found.st_size, found.st_mtime_ns))
             schemas.append(file.schema_arrow)
-    # Its name alone: where it lies on a server is not for everybody who uses the server.
+    # Only the name: users of the server should not see the full path.
     home = paths[0].absolute().parent.name
     if not any(file.rows for file in files):
         which, have = ("only parquet file", "has") if len(files) == 1 else (f"{len(files)} parquet files", "have")
         raise TableError(f"The {which} in {home!r} {have} no rows.")
-    # A file without rows is often written with made-up types; only its names count.
+    # A file without rows often has arbitrary types, so only its column names are used.
     telling = [(file, schema) for file, schema in zip(files, schemas, strict=True) if file.rows]
     types: dict[str, pa.DataType] = {}
     homes: dict[str, str] = {}
@@ -150,10 +150,10 @@ def batches_of(
 
 @contextmanager
 def reading(path: Path) -> Iterator[pq.ParquetFile]:
-    """An open parquet file; damage of any kind becomes a sentence that names the file."""
+    """An open parquet file; damage of any kind raises an error with the name of the file."""
     try:
         texts = [field.name for field in pq.read_schema(path) if _is_text(field.type)]
-        # Without pre_buffer=False every part that was read stays in memory until the end.
+        # With pre_buffer, every part that was read would stay in memory until the end.
         with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
             yield file
     except (pa.ArrowException, OSError, OverflowError) as error:
@@ -165,7 +165,7 @@ def reading(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The form that a column is kept in, whatever its file says."""
+    """The type in which a column is read, independent of the variants that files use."""
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if pa.types.is_decimal(kind) or pa.types.is_float16(kind):
@@ -176,7 +176,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _joined(name: str, one: pa.DataType | None, other: pa.DataType, homes: dict[str, str], file: str) -> pa.DataType:
-    """One type that holds the values of both; numbers meet in the wider one, dates in the finer one."""
+    """One type for the values of both: the wider type of numbers, the finer unit of dates."""
     if one is None or one.equals(other) or pa.types.is_null(one):
         return other
     if pa.types.is_null(other):

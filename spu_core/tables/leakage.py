@@ -1,4 +1,4 @@
-"""Columns that give the answer away: copies of the label or the truth, and columns that predict it nearly perfectly."""
+"""Leaking columns: copies of the label or the truth, and columns that predict them nearly perfectly."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.repeats import RepeatedRows
 from spu_core.tables.roles import Role
 from spu_core.theory.check_ratio import wilson_interval
 
-# A single column that ranks positives this well is likelier a trace of the answer than a lucky feature.
+# A single column that ranks positives this well is more likely a leak than a good feature.
 SUSPICIOUS_AUC = 0.99
-# A single value that (nearly) only positives have, and that many of them have, was likely written afterwards.
+# A value that many positives and (nearly) no other rows have was probably written after the fact.
 SUSPICIOUS_PURITY = 0.99
 SUSPICIOUS_REACH = 0.5
 FEWEST_POSITIVES = 5
-# One condition on a column that nearly all positives meet: a trace of the answer if hardly any other row meets it, and
-# worth a look if at most half as many rows meet it in general.
+# A condition on a column that nearly all positives meet is a leak if hardly any other row meets it, and is reported
+# if at most half of all rows meet it.
 NEARLY_ALL = 0.95
 SURELY_COVERED = 0.8
 HARDLY_ANY = 0.03
@@ -33,7 +33,7 @@ _LARGEST_SAMPLE = 200_000
 # With fewer rows on either side, two columns agree by chance.
 FEWEST_ROWS_A_SIDE = 5
 _FEW = 1_000
-# Ten bits of the mantissa are kept: whole numbers up to 2,048 stay apart, others to one part in two thousand.
+# Ten bits of the mantissa are kept: whole numbers up to 2,048 are exact, others to one part in two thousand.
 
 
 class LabeledRows(Protocol):
@@ -50,7 +50,7 @@ class LabeledRows(Protocol):
 
 
 class TableLike(LabeledRows, Protocol):
-    """What leak checks and profiles ask of a table in memory."""
+    """The members of a table in memory that leak checks and profiles use."""
 
     @property
     def frame(self) -> pd.DataFrame: ...
@@ -76,7 +76,7 @@ class TableLike(LabeledRows, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A column that gives away the label or the truth, the way it does, and how strongly.
+    """A column that leaks the label or the truth: the kind of leak, and its strength.
 
     `sign` is what positives have in common, and `elsewhere` the share of the other rows that have it too.
     """
@@ -89,7 +89,7 @@ class Leak:
     elsewhere: float = 0.0
 
     def as_finding(self) -> Finding:
-        """The leak in words."""
+        """The leak as a finding with advice."""
         severity = Severity.ERROR if self.kind == "copy" else Severity.WARNING
         parts = {name: getattr(self, name) for name in ("column", "answer", "strength", "sign", "elsewhere")}
         advice = "If it was known only after the fact, set its role to 'ignore'."
@@ -114,7 +114,7 @@ _WORDS = {
 
 
 def find_leaks(table: TableLike, columns: tuple[str, ...] | None = None) -> tuple[Leak, ...]:
-    """Columns (the features, if none are named) that give away the label or the truth, each by its strongest sign.
+    """Columns (by default the features) that leak the label or the truth, each with its strongest evidence.
 
     >>> from spu_core.tables import Table
     >>> frame = pd.DataFrame({"label": [0, 1] * 50, "banned": ["no", "yes"] * 50, "age": list(range(20, 45)) * 4})
@@ -137,10 +137,10 @@ def find_leaks(table: TableLike, columns: tuple[str, ...] | None = None) -> tupl
 
 
 def single_column_auc(values: pd.Series, kind: ColumnType, answer: np.ndarray) -> float:
-    """How well one column alone ranks positives, whichever way round; ½ is chance.
+    """AUC of one column alone, ascending or descending, whichever is larger; 0.5 is chance.
 
-    Levels are ranked by their rate of positives on one half of the rows and judged on the other, so that many levels
-    do not look good by chance.
+    Categories are ranked by their rate of positives on one half of the rows and evaluated on the other, so that many
+    categories do not look good by chance.
     """
     if _is_ordered(values, kind):
         present = values.notna().to_numpy(dtype=bool)
@@ -193,7 +193,7 @@ def _covering(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: s
 
 
 def _best_range(values: pd.Series, answer: np.ndarray) -> tuple[np.ndarray, str]:
-    """The rows on that side of a value which tells positives from other rows best; gaps are on no side."""
+    """The rows above or below the value that separates positives from other rows best; gaps are in neither part."""
     present = values.notna().to_numpy(dtype=bool)
     numbers = np.full(answer.size, np.nan)
     numbers[present] = _as_numbers(values[present])
@@ -201,7 +201,7 @@ def _best_range(values: pd.Series, answer: np.ndarray) -> tuple[np.ndarray, str]
     ordered, positive = numbers[order], answer[order]
     last = np.flatnonzero(np.diff(ordered) > 0)
     if order.size < answer.size:
-        last = np.append(last, order.size - 1)  # whoever has a value at all
+        last = np.append(last, order.size - 1)  # all rows with a value
     if not last.size:
         return np.zeros(answer.size, dtype=bool), ""
     hits, others = np.cumsum(positive), np.cumsum(~positive)
@@ -217,7 +217,7 @@ def _best_range(values: pd.Series, answer: np.ndarray) -> tuple[np.ndarray, str]
 
 
 def _covers(flag: np.ndarray, answer: np.ndarray) -> bool:
-    """Whether nearly all positives are flagged, as far as an interval can tell."""
+    """Whether nearly all positives are flagged, by the lower limit of an interval."""
     low, high = wilson_interval(int(flag[answer].sum()), int(answer.sum()))
     return bool(low >= SURELY_COVERED and high >= NEARLY_ALL)
 
@@ -264,16 +264,16 @@ def _as_numbers(values: pd.Series) -> np.ndarray:
 
 
 def _sample(answer: np.ndarray) -> np.ndarray:
-    """At most 200,000 rows, with every class at its own rate: leaks this strong show in any part of a table."""
+    """A sample of at most 200,000 rows, stratified by class; leaks this strong show in any sample."""
     if answer.size <= _LARGEST_SAMPLE:
         return np.arange(answer.size)
     return np.sort(np.random.default_rng(0).choice(answer.size, _LARGEST_SAMPLE, replace=False))
 
 
 def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
-    """Whether a column has two values (a missing one counts) that part the rows as the answer does.
+    """Whether a column has two values (a missing value counts) that split the rows as the answer does.
 
-    With fewer than five rows on either side the answer is no: such agreement is no evidence.
+    False with fewer than five rows in either part, because such agreement can be chance.
 
     >>> answer = np.array([False, True, False] * 5)
     >>> splits_like(pd.Series(["no", "yes", "no"] * 5), answer), splits_like(pd.Series(range(15)), answer)
@@ -281,7 +281,7 @@ def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
     """
     if min(int(answer.sum()), int((~answer).sum())) < FEWEST_ROWS_A_SIDE:
         return False
-    # Most columns show their innocence in a few rows.
+    # For most columns, a few rows are enough to rule a copy out.
     if len(values) > _FEW and values.iloc[:_FEW].nunique() > 2:
         return False
     codes, levels = pd.factorize(values)
@@ -302,7 +302,7 @@ def copies_of(frame: pd.DataFrame, columns: Iterable[str], answers: Mapping[str,
 
 
 def refuse_copies(copies: Mapping[str, str], answer_roles: Mapping[str, str]) -> None:
-    """A copy of the label or truth is not accepted as a feature."""
+    """Refuse a copy of the label or truth as a feature."""
     for name, answer in copies.items():
         raise TableError(
             f"Column {name!r} splits the rows exactly as the {answer_roles[answer]} {answer!r} does, so it cannot "

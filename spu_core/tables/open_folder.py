@@ -1,6 +1,6 @@
 """Opening a folder of parquet files: one pass over all rows finds the form of each column.
 
-What that pass found is kept as text, so that the folder is opened again at once.
+The result of that pass can be stored as text, so that the folder is opened again without another pass.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spu_core.tables.column_facts import ColumnFacts, as_series
 from spu_core.tables.folder import FolderColumn, TableFolder, settled_values, without_copies
 from spu_core.tables.folder_files import FolderFile, batches_of, list_files, open_files
 from spu_core.tables.reading.blocks import longest_cell
-from spu_core.tables.reading.report import Finding, ReadLimits
+from spu_core.tables.reading.reading_report import Finding, ReadLimits
 from spu_core.tables.reading.typed_columns import empty_findings
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.roles import Role, check_roles, guess_roles, parse_roles
@@ -36,7 +36,7 @@ def open_folder(
     positive_values: Iterable[Any] | None = None,
     limits: ReadLimits | None = None,
 ) -> TableFolder:
-    """A table over all parquet files below a folder; what is not given is guessed, as for a table in memory.
+    """A table over all parquet files below a folder; roles and values not given are guessed, as for a table in memory.
 
     One pass over the rows is made. Types and roles equal those of one file with the same rows; only whether more than
     32,768 values are *all* different is estimated (within 2 %).
@@ -52,7 +52,7 @@ def open_folder(
     positive_values : iterable, optional
         Label values that mean *confirmed positive*.
     limits : ReadLimits, optional
-        Sizes beyond which a cell is refused, and how many levels make a category.
+        Sizes beyond which a cell is refused, and the largest number of distinct texts in a category.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def open_folder(
 
 
 def survey(files: Iterable[FolderFile], types: dict[str, pa.DataType], limits: ReadLimits) -> dict[str, ColumnFacts]:
-    """The facts of every column, in one pass."""
+    """The statistics of every column, in one pass."""
     facts = {name: ColumnFacts.empty(name, kind, limits.levels) for name, kind in types.items()}
     for file in files:
         for batch in batches_of(file, types):
@@ -98,7 +98,7 @@ def survey(files: Iterable[FolderFile], types: dict[str, pa.DataType], limits: R
 
 
 def form_of(facts: ColumnFacts, levels: int) -> FolderColumn:
-    """How the column comes in every part."""
+    """The form of the column in every part."""
     kind = facts.type(levels)
     is_level = kind is ColumnType.CATEGORY and (pa.types.is_string(facts.kind) or pa.types.is_null(facts.kind))
     names = tuple(sorted(facts.few or ())) if is_level else ()
@@ -106,7 +106,7 @@ def form_of(facts: ColumnFacts, levels: int) -> FolderColumn:
 
 
 class _ByName:
-    """Columns of different lengths by name: all that guessing asks of a frame."""
+    """Columns of different lengths by name; it has the part of a frame's interface that guessing needs."""
 
     def __init__(self, columns: Mapping[str, pd.Series]) -> None:
         self._columns, self.columns = columns, list(columns)
@@ -119,7 +119,7 @@ class _ByName:
 
 
 def in_form(column: FolderColumn, short: pd.Series) -> pd.Series:
-    """A stand-in with the levels of its column."""
+    """A stand-in with the categories of its column."""
     if column.type is ColumnType.CATEGORY and not pd.api.types.is_numeric_dtype(short.dtype):
         return short.astype(pd.CategoricalDtype(pd.Index(column.levels, dtype="str")))
     return short
@@ -139,7 +139,7 @@ _MOMENT = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 
 def survey_to_json(folder: TableFolder) -> str:
-    """Files, forms of columns and findings: what a pass over all rows has found, and no row."""
+    """The result of the pass over all rows as JSON: files, forms of columns and findings, without rows."""
     return json.dumps(
         {
             "schema": _SCHEMA,
@@ -157,7 +157,7 @@ def survey_to_json(folder: TableFolder) -> str:
 def folder_from_survey(text: str, path: Path, **described: Any) -> TableFolder:
     """The folder as it was opened; `described` gives name, roles, values and fingerprint, which people may change.
 
-    Its files may have changed since: ask `changed_files`.
+    Its files may have changed since; `changed_files` lists them.
     """
     try:
         note = json.loads(text)
@@ -167,7 +167,9 @@ def folder_from_survey(text: str, path: Path, **described: Any) -> TableFolder:
     except TableError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as problem:
-        raise TableError(f"What was kept of the folder {path.name!r} is damaged ({problem}); open it again.") from None
+        raise TableError(
+            f"The stored description of the folder {path.name!r} is damaged ({problem}); open it again."
+        ) from None
 
 
 def _folder(note: Mapping[str, Any], path: Path, described: Mapping[str, Any]) -> TableFolder:

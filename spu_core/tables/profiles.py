@@ -1,13 +1,13 @@
-"""The profile of a table: what each column holds, how often its rows are labelled, and roles that look wrong.
+"""The profile of a table: the values of each column, how often its rows are labelled, and roles that look wrong.
 
-A proposal of a role is a finding that names the column and the role; nothing is changed here.
+A proposed role is a finding with the column and the role; nothing is changed here.
 
 An identifier is a column of whole numbers that are all different and in order, or so close together that different
 numbers cannot be chance, or all of one length.
 
-A group is looked for by its name (`device`, `store` …) and by its rows. A column with few rows a value is proposed if
-rows with the same value are far more alike, in at least two features, than rows with neighbouring values, and these are
-about as unlike as any two rows. A feature that others follow smoothly, such as age, does not look like that.
+A group is recognised by its name (`device`, `store` …) or by its rows. A column with few rows per value is proposed if
+rows with the same value are far more similar, in at least two features, than rows with neighbouring values, and rows
+with neighbouring values are about as different as any two rows. A numeric feature such as age does not pass this test.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pandas as pd
 
 from spu_core.errors import TableError
 from spu_core.tables.leakage import FEWEST_POSITIVES, LabeledRows, TableLike, find_leaks
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType, day_of, stamps
 from spu_core.tables.roles import FEWEST_GROUPS, Role, names_groups
 
@@ -34,7 +34,7 @@ _TOP = 20
 FEWEST_ROWS = 30
 # Six digits: shorter numbers of one length are often amounts or years.
 FEWEST_DIGITS = 6
-# If numbers were spread evenly, e^−7 would be the chance that no two of them are equal.
+# For uniformly distributed numbers, e^−7 is the probability that no two of them are equal.
 CLOSE = 7.0
 MOST_ROWS_A_VALUE = 100.0
 FEWEST_ROWS_A_VALUE = 1.2
@@ -57,7 +57,7 @@ class Level:
 class Histogram:
     """Rows per bin; bin i holds edge[i] ≤ value < edge[i + 1], and the last bin its upper edge as well.
 
-    `edge` holds nanoseconds since 1970 for dates. The outer bins take in what lies beyond the 0.1 % quantiles.
+    `edge` holds nanoseconds since 1970 for dates. The outer bins include all values beyond the 0.1 % quantiles.
     """
 
     edge: np.ndarray
@@ -72,7 +72,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnProfile:
-    """One column: its type and role, what is missing, and how its values are spread."""
+    """One column: its type and role, its missing values, and the distribution of its values."""
 
     name: str
     type: ColumnType
@@ -98,7 +98,7 @@ class ColumnProfile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableProfile:
-    """All columns of a table, and everything that was noticed about them."""
+    """The profiles of all columns of a table, and the findings about them."""
 
     rows: int
     labeled: int
@@ -125,7 +125,7 @@ class TableProfile:
 
 
 def profile_table(table: TableLike) -> TableProfile:
-    """Profile every column, and look for leaks, repeated rows and labels that are too few.
+    """Profile every column, and search for leaks, repeated rows and too few labels.
 
     >>> from spu_core.tables import Table
     >>> profile = profile_table(Table.from_frame(pd.DataFrame({"age": [1, 2, 3, None], "label": [0, 0, 1, 0]})))
@@ -150,7 +150,7 @@ def histogram(values: np.ndarray, labeled: np.ndarray) -> Histogram | None:
 
 
 def counts_between(edge: np.ndarray, values: np.ndarray, labeled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and labelled rows of each bin; those of parts add up."""
+    """Rows and labelled rows of each bin; the counts of parts can be added."""
     bins = edge.size - 1
     place = np.clip(_places(values, edge), 0, bins - 1)
     return np.bincount(place, minlength=bins), np.bincount(place[labeled], minlength=bins)
@@ -202,7 +202,7 @@ def _levels(values: pd.Series, labeled: np.ndarray) -> tuple[tuple[Level, ...], 
 
 def top_levels(names: list[str], counts: np.ndarray, hits: np.ndarray, rows: int) -> tuple[Level, ...]:
     """The most frequent levels, from the rows and labelled rows of each."""
-    # Equally frequent levels keep the order of the alphabet, so that the order of rows does not show.
+    # Equally frequent categories are in alphabetical order, so that the result does not depend on the order of rows.
     by_name = len(names) <= 5_000
     order = np.lexsort((np.array(names, dtype=str), -counts)) if by_name else np.argsort(-counts, kind="stable")
     return tuple(
@@ -223,18 +223,18 @@ def edges_between(inner: tuple[float, float], outer: tuple[float, float], are_wh
     if high <= low:
         low, high = least, most
     if high <= low:
-        # Around enormous numbers half a unit is less than the next float.
+        # For very large numbers, half a unit is less than the distance to the next float.
         half = max(0.5, 2.0 * np.spacing(abs(low)))
         return np.array([low - half, low + half])
     if most - least < LARGEST_BINS and are_whole():
         return np.arange(least - 0.5, most + 1.0)
-    # Weighted ends, since the distance between the largest floats is none.
+    # The ends are weighted, because the difference of the largest floats overflows.
     share = np.linspace(0.0, 1.0, _BINS + 1)
     return low * (1.0 - share) + high * share
 
 
 def _places(values: np.ndarray, edge: np.ndarray) -> np.ndarray:
-    """The bin of each value, by arithmetic where the numbers allow it: that is ten times as fast as a search."""
+    """The bin of each value, computed directly where the numbers allow it, which is ten times as fast as a search."""
     with np.errstate(over="ignore", divide="ignore"):
         scale = (edge.size - 1) / (edge[-1] - edge[0])
     if not 1e-200 < scale < 1e200:
@@ -244,14 +244,14 @@ def _places(values: np.ndarray, edge: np.ndarray) -> np.ndarray:
 
 
 def stretched(edge: np.ndarray, least: float, most: float) -> np.ndarray:
-    """The same edges, the outer ones moved out to the extremes."""
+    """The same edges, with the outer ones moved to the extremes."""
     moved = edge.copy()
     moved[0], moved[-1] = min(edge[0], least), max(edge[-1], most)
     return moved
 
 
 def label_findings(table: LabeledRows) -> list[Finding]:
-    """Labels that are everywhere, or too few."""
+    """Findings on labels: all rows labelled, or too few."""
     column = table.column_with(Role.LABEL)
     if column is None:
         return []
@@ -261,7 +261,7 @@ def label_findings(table: LabeledRows) -> list[Finding]:
         return [Finding("all_labeled", Severity.ERROR, text, "Check which values mean confirmed positive.", column)]
     if count < FEWEST_POSITIVES:
         text = f"Only {count} rows are confirmed positives by the label {column!r}."
-        return [Finding("few_labels", Severity.WARNING, text, "Estimates from so few rows are very unsure.", column)]
+        return [Finding("few_labels", Severity.WARNING, text, "Estimates from so few rows are very uncertain.", column)]
     return []
 
 
@@ -277,7 +277,7 @@ def missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:
             "mostly_missing",
             Severity.INFO,
             f"Column {column.name!r} is missing in {column.missing_share:.0%} of the rows.",
-            "Check that the gaps mean what you think.",
+            "Check what a missing value means in this column.",
             column.name,
         )
         for column in columns
@@ -294,7 +294,7 @@ def propose_roles(table: TableLike) -> list[Finding]:
 
 
 def why_identifier(values: pd.Series) -> str | None:
-    """What makes a column of numbers look like an identifier, in words; None where nothing does.
+    """Why a column of numbers looks like an identifier; None where it does not.
 
     >>> why_identifier(pd.Series(range(1000, 1100)))
     'in order'
@@ -355,7 +355,7 @@ def _group_finding(name: str, words: str) -> Finding:
 
 def _may_be_group(table: TableLike, name: str) -> bool:
     values, kind, role = table.frame[name], table.types[name], table.roles[name]
-    # Free text is ignored by default; other columns are ignored because somebody said so.
+    # Free text is ignored by default; other ignored columns were set to 'ignore' by a person.
     wanted = role in (Role.FEATURE, Role.ID) or (role is Role.IGNORE and kind is ColumnType.TEXT)
     if not wanted or kind in (ColumnType.DATETIME, ColumnType.BOOLEAN) or values.isna().any():
         return False
@@ -366,7 +366,7 @@ def _may_be_group(table: TableLike, name: str) -> bool:
 
 
 def _likeness(table: TableLike, name: str) -> _Likeness | None:
-    """Two rows of each value, in the order of the values: each row beside the next has the same value, or the next."""
+    """Compare two rows of each value, in the order of the values: neighbours have the same value or the next one."""
     values = table.frame[name]
     code, _ = pd.factorize(values, sort=pd.api.types.is_numeric_dtype(values.dtype))
     order = np.argsort(code, kind="stable")
@@ -386,7 +386,7 @@ def _likeness(table: TableLike, name: str) -> _Likeness | None:
 
 
 def _ratio(values: pd.Series) -> float | None:
-    """How far apart rows of one value are, as a share of what neighbouring values are; None where that is not clear."""
+    """Distance of rows with one value divided by that of rows with neighbouring values; None where it is not clear."""
     apart = _distances(values)
     within, between = apart[::2], apart[1::2]
     strangers = float(_distances(values.sample(frac=1.0, random_state=0)).mean())
@@ -396,7 +396,7 @@ def _ratio(values: pd.Series) -> float | None:
 
 
 def _distances(values: pd.Series) -> np.ndarray:
-    """Between consecutive rows: of the ranks of numbers (a gap is far from all of them), else 0 or 1."""
+    """Distances of consecutive rows: differences of ranks for numbers (a gap is far from all), else 0 or 1."""
     if pd.api.types.is_numeric_dtype(values.dtype):
         ranks = values.rank(pct=True).fillna(-1.0).to_numpy(dtype=np.float64)
         return np.minimum(np.abs(np.diff(ranks)), 1.0)
@@ -405,7 +405,7 @@ def _distances(values: pd.Series) -> np.ndarray:
 
 
 def profile_to_json(profile: TableProfile) -> str:
-    """The whole profile as text.
+    """The whole profile as JSON text.
 
     >>> import pandas as pd
     >>> from spu_core.tables import Table
@@ -427,7 +427,7 @@ def profile_from_json(text: str) -> TableProfile:
 
     >>> profile_from_json("{}")
     Traceback (most recent call last):
-    spu_core.errors.TableError: The stored profile is damaged ('rows'); look at the columns again.
+    spu_core.errors.TableError: The stored profile is damaged ('rows'); make the profile again.
     """
     try:
         note = json.loads(text)
@@ -438,7 +438,7 @@ def profile_from_json(text: str) -> TableProfile:
             findings=tuple(_finding(item) for item in note["findings"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TableError(f"The stored profile is damaged ({error}); look at the columns again.") from error
+        raise TableError(f"The stored profile is damaged ({error}); make the profile again.") from error
 
 
 def _written_column(column: ColumnProfile) -> dict[str, Any]:

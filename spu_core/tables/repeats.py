@@ -1,18 +1,18 @@
-"""Rows that repeat other rows: copies must not stand on both sides of a split, where a model would know them again.
+"""Rows that repeat other rows: copies must not be on both sides of a split, where a model would recognise them.
 
 Rows are compared by their features, numbers to about three significant digits, and apart from one column at most (a
-counter or a time stamp that differs from copy to copy). In a table of few distinct values rows are equal by chance, and
-nothing is wrong with that. So sets of equal rows count as copies only where chance is no explanation:
+counter or a time stamp that differs from copy to copy). In a table of few distinct values, rows are equal by chance,
+which is harmless. Sets of equal rows therefore count as copies only where chance does not explain them:
 
 - A set with more than a tenth of all rows is an ordinary combination of values ("nothing filled in"), not a copy.
-- There are more pairs of equal rows than pairs that differ in exactly one column. By chance it is the other way round.
+- There are more pairs of equal rows than pairs that differ in exactly one column. By chance, it is the reverse.
 - There are more than twice as many pairs of equal rows as independent columns would give.
-- Rows that are equal to three digits are often equal to six: columns that follow from one another are equal by chance
-  to three digits only.
+- Rows that are equal to three digits are often equal to six: rows that are equal by chance
+  are equal to three digits only.
 
-Copies whose numbers differ by more than that, or that differ in several columns, are looked for by their distance
-(`near_repeats`). Not found: such copies in tables with fewer than three columns of many different numbers, and copies
-in tables whose rows are often equal anyway.
+Copies whose numbers differ by more than that, or that differ in several columns, are searched by their distance
+(`find_near_repeats`). This does not find such copies in tables with fewer than three columns of many different numbers,
+and no copies in tables whose rows are often equal anyway.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 
 FEWEST_ROWS = 20
 LARGEST_SET = 0.1
 BEYOND_CHANCE = 2.0
-# Near copies are told only where they are clearly more than the exact ones, which are easier to understand.
+# Near copies are reported only if they clearly outnumber exact copies, which are easier to understand.
 FAR_MORE = 1.5
-# Ten bits of the mantissa are kept: whole numbers up to 2,048 stay apart, others to one part in two thousand.
+# Ten bits of the mantissa are kept: whole numbers up to 2,048 are exact, others to one part in two thousand.
 _DROPPED_BITS = 42
 _DROPPED_OF_FINE = 32
 OFTEN_FINE = 0.1
@@ -45,9 +45,9 @@ _STREAM = 0x9E3779B97F4A7C15
 class RepeatedRows:
     """Rows of one set share a number in `code`; a row that repeats no other has a number of its own.
 
-    `column` is the one feature in which the rows of a set may differ (None: in none); `rounded` says that some numbers
-    are equal only to about three digits; `is_near` that rows are not equal, but far nearer to each other than to other
-    rows.
+    `column` is the one feature in which the rows of a set may differ (None: in none); `rounded` means that some numbers
+    are equal only to about three digits; `is_near` means that rows are not equal, but far closer to each other than to
+    other rows.
     """
 
     code: np.ndarray
@@ -61,7 +61,7 @@ class RepeatedRows:
         return int(self.code.size - np.unique(self.code).size)
 
     def as_finding(self) -> Finding:
-        """What was found, and what is done about it."""
+        """The repeated rows as a finding with advice."""
         count = f"{self.repeated:,} of {self.code.size:,} rows"
         where = "all features" if self.column is None else f"all features but {self.column!r}"
         how = ", numbers rounded to three digits" if self.rounded else ""
@@ -69,8 +69,8 @@ class RepeatedRows:
         if self.is_near:
             text = f"{count} nearly repeat an earlier row: they differ far less from it than from all other rows."
         advice = (
-            "Remove them if they are copies. Rows that repeat each other stay in one fold, so that no model is judged "
-            "on a row that it has learnt."
+            "Remove them if they are copies. Rows that repeat each other stay in one fold, so that no model is "
+            "evaluated on a row that it was trained on."
         )
         return Finding("repeated_rows", Severity.WARNING, text, advice, self.column)
 
@@ -95,7 +95,7 @@ def find_repeats(frame: pd.DataFrame) -> RepeatedRows | None:
 
 
 def repeats_in_parts(found: RepeatedRows, parts: Iterable[pd.DataFrame]) -> RepeatedRows | None:
-    """What was found in a sample, over all rows of the parts; None for near copies, which need all rows at once."""
+    """The sets found in a sample, extended to all rows; None for near copies, which need all rows at once."""
     if found.is_near:
         return None
     left_out = [] if found.column is None else [found.column]
@@ -207,19 +207,19 @@ def _all_pairs(rows: int) -> int:
 FEWEST_ROWS_FOR_NEAR = 60
 FEWEST_COLUMNS = 3
 MOST_COLUMNS = 8
-# Columns with few different values, or with one that is frequent, are left out: there rows are near by chance.
+# Columns with few different values, or with a frequent value, are left out: their rows are close by chance.
 FEWEST_VALUES = 0.05
 MOST_FREQUENT = 0.05
 SUBSETS = 6
 QUERIES = 300
-# A random sample would part copies; rows that are neighbours in one column keep them together.
+# A random sample would separate copies; neighbours in one column keep them together.
 LARGEST_SLICE = 20_000
 MOST_COPIES = 8
 FAR = 16
 CHANCE = 0.001
 WIDEST_GAP = 0.25
 FEWEST_WITH_GAP = 8
-# The mean of log(r16 / r8) times the dimension, where rows are spread evenly.
+# The mean of log(r16 / r8) times the dimension, for evenly distributed rows.
 _LOG_RATIO = float(sum(1.0 / j for j in range(MOST_COPIES, FAR)))
 
 
@@ -275,7 +275,7 @@ class _Scale:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """What some columns say: how many rows asked have a gap, how wide it must be, and how far copies are at most."""
+    """The result for some columns: how many rows have a gap, its minimum width, and the maximum distance of copies."""
 
     scales: list[_Scale]
     count: int
@@ -309,7 +309,7 @@ def _try(scales: list[_Scale], rng: np.random.Generator) -> _Trial:
     gap = min(WIDEST_GAP, CHANCE ** (1.0 / dimension))
     copies = _copies(distance, gap)
     has = copies > 0
-    # A gap by chance may have far neighbours; copies are hardly farther than twice what most of them are.
+    # A gap by chance may have distant neighbours; the distance of copies is rarely more than twice that of most copies.
     radius = 2.0 * float(np.quantile(distance[has, copies[has] - 1], 0.9)) if has.any() else 0.0
     return _Trial(scales, int(has.sum()), gap, radius)
 
@@ -322,10 +322,10 @@ def _copies(distance: np.ndarray, gap: float, radius: float = np.inf) -> np.ndar
 
 
 def _sets(trial: _Trial) -> np.ndarray:
-    """Rows that are each other's neighbours before a gap, joined.
+    """Sets of rows that are neighbours of each other before a gap.
 
-    Copies are there beyond chance, so half of the gap is enough for a single row: a copy that is missed does harm, and
-    two rows that are joined by mistake do none.
+    There are more copies than by chance, so half of the gap is enough for a single row: a missed copy does harm, but
+    two rows joined by mistake do not.
     """
     rows = np.column_stack([scale.ranks(slice(None)) for scale in trial.scales])
     gap = 2.0 * trial.gap

@@ -1,6 +1,6 @@
-"""Roles of columns: what each column is for, which values of a label mean positive, and good first guesses of both.
+"""Roles of columns, the values of a label that mean positive, and guesses of both.
 
-Guesses come from names, types and values; the analyst can change every one.
+Guesses use names, types and values; the analyst can change each of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spu_core.tables.reading.values import ColumnType
 
 
 class Role(StrEnum):
-    """What a column is for; every column has exactly one role."""
+    """The purpose of a column; every column has exactly one role."""
 
     FEATURE = "feature"
     ID = "id"
@@ -31,7 +31,7 @@ class Role(StrEnum):
     IGNORE = "ignore"
 
 
-# Each of these describes the whole row, so a second column in the same role would contradict the first.
+# Only one column can have each of these roles, because they describe the whole row.
 SINGLE_ROLES = (Role.LABEL, Role.TRUTH, Role.SOFT_LABEL, Role.WEIGHT, Role.GROUP, Role.TIME)
 # A model that sees one of these sees the answer.
 ANSWER_ROLES = (Role.LABEL, Role.TRUTH)
@@ -69,7 +69,7 @@ def check_roles(roles: Mapping[str, Role], frame: pd.DataFrame) -> None:
 
 
 def check_role_changes(before: Mapping[str, Role], changes: Mapping[str, Role]) -> None:
-    """A label or truth column does not turn into a feature unless another column takes its place.
+    """Refuse to turn a label or truth column into a feature unless another column takes its place.
 
     >>> check_role_changes({"y": Role.LABEL}, {"y": Role.FEATURE})
     Traceback (most recent call last):
@@ -126,10 +126,10 @@ def _refuse(values: pd.Series, role: Role, law: str, row: int) -> None:
 _VALUE_LAWS = {Role.TRUTH: _check_truth, Role.SOFT_LABEL: _check_soft_label, Role.WEIGHT: _check_weight}
 
 
-# In place of a list of values: every row that has a value at all is positive, as with a date of confirmation.
+# Used instead of a list of values: every row with a value is positive, as with a date of confirmation.
 ANY_VALUE = "<any value>"
 
-# Words that name the positive side of a label, from the most to the least telling.
+# Words for the positive class of a label, from the most to the least specific.
 POSITIVE_WORDS = (
     "positive", "pos", "confirmed", "labeled", "labelled", "fraud", "fraudulent", "cheater", "cheat",
     "malignant", "case", "yes", "y", "true", "t", "1", "1.0", "converted", "conversion", "default", "churn",
@@ -138,7 +138,7 @@ POSITIVE_WORDS = (
 
 
 def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
-    """The values that most likely mean *confirmed positive*; empty when nothing speaks for any value.
+    """The values that most likely mean *confirmed positive*; empty when there is no evidence for any value.
 
     >>> guess_positive_values(pd.Series([-1, 1, -1])), guess_positive_values(pd.Series(["no", "yes"]))
     ((1,), ('yes',))
@@ -155,7 +155,7 @@ def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return (max(levels),) if 0 < len(levels) <= 2 else ()
     if len(levels) == 1:
-        # One value and gaps: the value is the confirmation. One value everywhere: it says nothing.
+        # One value and gaps: the value is the confirmation. One value everywhere: no information.
         return (levels[0],) if values.isna().any() or _rank_of_word(levels[0]) is not None else ()
     known = [level for level in levels if _rank_of_word(level) is not None]
     if known:
@@ -165,7 +165,7 @@ def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
 
 
 def check_positive_values(given: Iterable[Any], values: pd.Series) -> tuple[Any, ...]:
-    """The given values in the column's own form ("1" for a column of numbers is 1), or an error in words.
+    """The given values in the column's own form ("1" for a column of numbers is 1), or an error.
 
     >>> check_positive_values(["1"], pd.Series([0, 1], name="y"))
     (1,)
@@ -219,19 +219,19 @@ def _rank_of_word(level: Any) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """A Python value in place of a numpy scalar: positive values are stored as JSON."""
+    """A Python value instead of a numpy scalar, because positive values are stored as JSON."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-# Who has several rows, and what may have them; a bare `device` or `store` is as often a kind of thing, so it is only
-# proposed (role_proposals.py).
+# Names of people and things that can have several rows. A bare `device` or `store` can also be a category, so it is
+# only proposed (profiles.py).
 _WHO = "user|patient|customer|client|member|person|subject|player"
 _WHAT = "account|device|store|shop|household|family"
 _NUMBERED = "_?(id|nbr|no|number|key|code)"
-# With fewer values, a column is a feature rather than a list of people or things.
+# A column with fewer values is a feature rather than a list of people or things.
 FEWEST_GROUPS = 20
 
-# For each role the patterns of names that speak for it, the most telling first.
+# For each role the patterns of its usual names, the most specific first.
 _NAMES = {
     Role.TRUTH: (
         r"(ground|hidden|true|real)?_?truth(_label)?",
@@ -253,7 +253,7 @@ _NAMES = {
     Role.TIME: (r"(event_?|record_?)?(date|time|timestamp|datetime|day|month|ts)", r"\w+_(at|date|time|on)"),
 }
 _CONFIRMATION = re.compile(r"confirm|fraud|positive|diagnos|label|convert|caught|ban|admit|churn|default|chargeback")
-# A date that most rows lack is the day on which something happened to few of them.
+# A date that most rows lack is probably the day of an event that few rows have.
 MOSTLY_MISSING = 0.5
 
 
@@ -279,7 +279,7 @@ def guess_roles(frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Map
 
 
 def names_groups(name: str) -> bool:
-    """Whether a column's name says that its values are people or things which can have several rows.
+    """Whether a column has the name of people or things that can have several rows.
 
     >>> names_groups("Device"), names_groups("customerId"), names_groups("age")
     (True, True, False)
@@ -331,7 +331,7 @@ def _only_complete_date(
 def _role_by_type(values: pd.Series, kind: ColumnType) -> Role:
     if kind is ColumnType.IDENTIFIER:
         return Role.ID
-    # Models take numbers, levels and flags; free text and raw dates are there to be read.
+    # Models use numbers, categories and flags; free text and raw dates are only for people.
     return Role.IGNORE if kind in (ColumnType.TEXT, ColumnType.DATETIME) else Role.FEATURE
 
 
@@ -369,7 +369,7 @@ def _is_group(values: pd.Series, kind: ColumnType) -> bool:
 
 
 def _is_time(values: pd.Series, kind: ColumnType) -> bool:
-    # A number called "day" or "month" is a feature more often than a clock.
+    # A number called "day" or "month" is more often a feature than a time.
     is_clock = kind is ColumnType.DATETIME or _snake(str(values.name)).endswith(("timestamp", "ts"))
     return is_clock and not values.isna().any()
 

@@ -1,6 +1,6 @@
-"""Samples that travel with the product: small tables with a hidden truth, to try every step on.
+"""Sample tables of the package: small tables with a known truth, to try every step.
 
-The files lie in `sample_data/`; `write_samples` makes them anew from the simulators, bit for bit the same.
+The files are in `sample_data/`; `write_samples` makes identical files from the simulators.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.read import read_table
 from spu_core.tables.roles import Role
 from spu_core.tables.simulators import (
     simulate_ads,
@@ -23,11 +22,12 @@ from spu_core.tables.simulators import (
 from spu_core.tables.simulators.anti_cheat import ANTI_CHEAT_ROLES
 from spu_core.tables.simulators.scenarios import ADS_ROLES, BREAST_CANCER_ROLES, MEDICAL_ROLES
 from spu_core.tables.table import Table
+from spu_core.tables.table_reader import read_table
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One sample: what it is, where its columns' roles come from, and how its files are made."""
+    """One sample: its description, the roles of its columns, and how its files are made."""
 
     name: str
     title: str
@@ -132,7 +132,7 @@ def sample_files(name: str) -> list[Path]:
 
 
 def sample_folder() -> Path:
-    """Where the sample files lie: beside the package in a checkout, inside it when installed."""
+    """The folder of the sample files: beside the package in a checkout, inside it when installed."""
     package = Path(__file__).resolve().parents[1]
     for folder in (package / "_dashboard" / "sample_data", package.parent / "sample_data"):
         if (folder / "README.md").is_file():
@@ -141,7 +141,7 @@ def sample_folder() -> Path:
 
 
 def write_samples(folder: str | Path) -> None:
-    """Make every sample's tables anew (not the rule sets, which are written by hand)."""
+    """Make the tables of all samples again (not the rule sets, which are written by hand)."""
     for sample in SAMPLES.values():
         for stem, frame in sample.make().items():
             frame.to_csv(Path(folder) / f"{stem}.csv", index=False, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""CSV that a spreadsheet cannot be tricked with: text that would run as a formula is made plain text.
+"""CSV that is safe to open in a spreadsheet: text that would run as a formula is made plain text.
 
 A cell that starts, after blanks or characters without width, with = + − @, a tab or a line break is run by
 spreadsheets. Such text gets an apostrophe in front, which they show as text. Numbers stay numbers, also where a text
@@ -18,14 +18,14 @@ from typing import Any, Literal
 
 import pandas as pd
 
-# Blanks, control characters, and what has no width: soft hyphens, joiners, marks of direction, byte-order marks.
+# Blanks, control characters, and characters without width: soft hyphens, joiners, direction and byte-order marks.
 _INVISIBLE = (
     r"\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
 )
 # The wide forms of the signs, common in East Asian input, are run as well.
 _DANGEROUS = re.compile(f"[{_INVISIBLE}]*[=+\\-@＝＋－＠\\t\\r\\n|]")
-# Amounts such as -$1,200.50 or -5% as well: figures and marks only, so that nothing can be called.
+# Amounts such as -$1,200.50 or -5% are numbers as well: digits and signs cannot form a function call.
 _NUMBER = re.compile(r"\s*[+-]?[$€£]?(?=[.,]?\d)(\d{1,3}([.,' ]\d{3})+|\d+)?([.,]\d*)?([eE][+-]?\d+)?\s?[%€$£]?\s*")
 
 
@@ -82,9 +82,9 @@ def to_csv(frame: pd.DataFrame, *, raw: bool = False) -> str:
 def write_csv(
     frame: pd.DataFrame, path: str | os.PathLike[str] | Any, *, raw: bool = False, header: bool = True
 ) -> None:
-    """Write such CSV to a path or an open text file."""
+    """Write safe CSV to a path or an open text file."""
     written = frame if raw else safe_frame(frame)
-    # Python quotes a cell for the line end that it writes itself, so that a CR would stand bare.
+    # Python quotes a cell only for the line end that it writes itself, so a CR would not be quoted.
     quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if _has_cr(written) else csv.QUOTE_MINIMAL
     written.to_csv(path, index=False, header=header, lineterminator="\n", encoding="utf-8", quoting=quoting)
 
@@ -109,7 +109,7 @@ def _safe_column(values: pd.Series) -> pd.Series:
         return values
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype("object")
-    # A few different texts stand in many cells.
+    # Many cells share a few different texts.
     codes, found = pd.factorize(values)
     safe = [safe_text(value) if isinstance(value, str) else value for value in found]
     changed = pd.Series([*safe, None], dtype=object).take(codes)

@@ -1,7 +1,7 @@
 """The table: rows with typed columns, each with a role; also its fingerprint, and how it is stored as one parquet file.
 
-Values, roles, types, positive values, reading and findings survive together in the file. The fingerprint depends on
-values only: equal data give equal text, whatever form the columns are kept in.
+The file stores values, roles, types, positive values, reading and findings together. The fingerprint depends on
+values only: equal data have equal fingerprints, whatever dtypes the columns have.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from pandas.api import types as kinds
 from spu_core.errors import TableError
 from spu_core.tables.leakage import copies_of, refuse_copies
 from spu_core.tables.profiles import TableProfile, profile_table
-from spu_core.tables.reading.files import schema_metadata
-from spu_core.tables.reading.report import Dialect, Finding, Reading, RejectedLine, Severity
+from spu_core.tables.reading.file_reader import schema_metadata
+from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, RejectedLine, Severity
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written
 from spu_core.tables.reading.values import ColumnType, guess_type, moment_bits
 from spu_core.tables.repeats import RepeatedRows, find_repeats
@@ -44,7 +44,7 @@ from spu_core.tables.roles import (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows with column roles; immutable, and `.frame` is never modified by anyone.
+    """Rows with column roles; immutable, and `.frame` must not be modified.
 
     `Table.from_frame` and `read_table` make tables; both guess what is not given.
 
@@ -65,7 +65,7 @@ class Table:
     findings : tuple of Finding, default ()
         What was noticed.
     written : mapping of column to Written, default {}
-        How cells stood in the file, where the type would write them differently.
+        How cells are written in the file, where the type would write them differently.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class Table:
         return table.without_copies(given)
 
     def without_copies(self, given: Mapping[str, Role] = MappingProxyType({})) -> Table:
-        """The same table with guessed features that repeat the label or truth ignored; asked-for ones are refused."""
+        """The same table; guessed features that copy the label or truth are ignored, given ones are refused."""
         asked = [name for name, role in given.items() if role is Role.FEATURE]
         refuse_copies(copies_of(self.frame, asked, self._answers), self.roles)
         copies = copies_of(self.frame, self.features, self._answers)
@@ -174,7 +174,7 @@ class Table:
 
     @property
     def soft_label(self) -> np.ndarray | None:
-        """Ready-made soft labels in [0, 1]; None when the table brings none."""
+        """Soft labels in [0, 1] from a column; None when there is no such column."""
         return self._numbers_with(Role.SOFT_LABEL)
 
     @property
@@ -184,7 +184,7 @@ class Table:
 
     @property
     def groups(self) -> np.ndarray | None:
-        """The group of each row (a patient, a household), to be kept on one side of every split."""
+        """The group of each row (a patient, a household); rows of a group stay on one side of every split."""
         column = self.column_with(Role.GROUP)
         return None if column is None else self.frame[column].to_numpy()
 
@@ -212,7 +212,7 @@ class Table:
     def with_roles(self, changes: Mapping[str, Role | str]) -> Table:
         """The same table with some roles changed.
 
-        A role that only one column can have moves: its former holder is ignored unless it is named too.
+        A role that only one column can have moves: its former column is ignored unless it is in `changes` too.
 
         >>> table = Table.from_frame(pd.DataFrame({"a": [0, 1], "b": [1, 0], "y": [0, 1]}))
         >>> {name: role.value for name, role in table.with_roles({"a": "label"}).roles.items()}
@@ -254,9 +254,9 @@ class Table:
         return replace(self, frame=self.frame.iloc[places].reset_index(drop=True), written=written)
 
     def as_written(self, columns: Iterable[str] | None = None, rows: Any = None) -> pd.DataFrame:
-        """The cells as they stood in the file, for exports: `$1.50` and `31.01.2024` rather than 1.5 and 2024-01-31.
+        """The cells as they are written in the file, for exports: `$1.50` and `31.01.2024`, not 1.5 and 2024-01-31.
 
-        Columns that their values write as they stood keep their type.
+        Columns whose values are written in the same way keep their type.
 
         >>> from spu_core.tables import read_table
         >>> table = read_table(b"price,day\\n$1.50,31.01.2024\\n$2.00,01.02.2024\\n")
@@ -269,22 +269,22 @@ class Table:
         return frame.assign(**texts).reset_index(drop=True)
 
     def profile(self) -> TableProfile:
-        """What each column holds, with findings and advice."""
+        """The profile of every column, with findings and advice."""
         return profile_table(self)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Keep the table as one typed file, with its roles, reading and findings."""
+        """Write the table as one typed file, with its roles, reading and findings."""
 
         write_table(self, path)
 
     @classmethod
     def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
-        """The table that `to_parquet` kept."""
+        """Read a table that `to_parquet` wrote."""
 
         return read_stored(path, cls)
 
     def _still_holds(self, finding: Finding) -> bool:
-        """What was said about a guessed label or group is over once a person chose another one."""
+        """Whether a finding still applies; one about a guessed label or group does not after the role has changed."""
         label, group = self.column_with(Role.LABEL), self.column_with(Role.GROUP)
         holds = {
             "label_guessed": finding.column == label,
@@ -317,19 +317,19 @@ def settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
         levels = ", ".join(repr(str(level)) for level in values.dropna().unique()[:5])
         raise TableError(
             f"Column {values.name!r} cannot have the role {role.value!r} without positive values: it holds "
-            f"{levels} …, and none of them plainly means positive. Name the values that do."
+            f"{levels} …, and none of them clearly means positive. Give the positive values."
         )
     return guessed
 
 
 def copy_finding(name: str, answer: str) -> Finding:
-    """What is said of a feature that repeats an answer."""
+    """The finding for a feature that copies the label or truth."""
     text = f"Column {name!r} is a copy of the column {answer!r}: a model would only repeat it, so it is ignored."
     return Finding("copy_ignored", Severity.WARNING, text, "Nothing needs to be done.", name)
 
 
 def vacated(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
-    """Former holders of single roles that move to another column."""
+    """The columns that lose a single role because another column gets it."""
     moving = {role for role in changes.values() if role in SINGLE_ROLES}
     return {name: Role.IGNORE for name, held in before.items() if held in moving}
 
@@ -363,7 +363,7 @@ _LARGEST_NOTE = 32 * 1024**2
 
 
 def write_table(table: Table, path: str | os.PathLike[str]) -> None:
-    """Write the table; what stood at the path is replaced."""
+    """Write the table; an existing file is replaced."""
     texts = {f"{TEXT_COLUMN}{name}": how.texts for name, how in table.written.items() if how.texts is not None}
     values = pa.Table.from_pandas(table.frame.assign(**texts), preserve_index=False)
     note = json.dumps(_to_json(table), allow_nan=False, ensure_ascii=False).encode()
@@ -372,7 +372,7 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
 
 
 def read_stored(path: str | os.PathLike[str], kind: type[AnyTable]) -> AnyTable:
-    """Read a table that `write_table` wrote, as this kind of table; the note is parsed strictly."""
+    """Read a table that `write_table` wrote, as this class; the metadata is parsed strictly."""
     shown = os.fspath(path)
     try:
         with open(path, "rb") as stream:
@@ -450,7 +450,7 @@ def _reading(note: dict[str, Any]) -> Reading:
 
 
 def _exactly(kind: Any, note: dict[str, Any], **parsed: Any) -> Any:
-    """The dataclass from a note that has exactly its fields."""
+    """Make the dataclass from a mapping that has exactly its fields."""
     names = {item.name for item in fields(kind)}
     if set(note) != names:
         raise TableError(f"A stored {kind.__name__} must have exactly the fields {sorted(names)}, got {sorted(note)}.")
@@ -490,7 +490,7 @@ def fingerprint(frame: pd.DataFrame) -> str:
 
 
 def kind_of_values(values: pd.Series) -> str:
-    """What a column holds, whatever form it is kept in."""
+    """The kind of the values of a column, independent of its dtype."""
     if kinds.is_bool_dtype(values.dtype):
         return "boolean"
     if kinds.is_datetime64_any_dtype(values.dtype):
@@ -499,7 +499,7 @@ def kind_of_values(values: pd.Series) -> str:
 
 
 def column_bits(values: pd.Series) -> np.ndarray:
-    """Bits of each cell that depend on nothing but the cell, so that parts of a column can follow each other."""
+    """Bits of each cell that depend on the cell only, so that a column can be hashed in parts."""
     kind = kind_of_values(values)
     if kind == "datetime":
         return moment_bits(values)

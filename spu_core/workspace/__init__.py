@@ -1,4 +1,4 @@
-"""What survives: datasets, rule sets, runs, jobs and check outcomes in one folder, whole or absent."""
+"""Durable storage of datasets, rule sets, runs, jobs and check outcomes in one folder; each save is whole or absent."""
 
 from spu_core.workspace.audits import VERDICTS, AuditRecord, VerdictRecord
 from spu_core.workspace.backup import back_up

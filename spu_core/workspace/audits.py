@@ -1,4 +1,4 @@
-"""Audits: which rows of a run were drawn for a check by hand, and what each reviewer found; nothing is overwritten."""
+"""Audits: the rows of a run that were drawn for manual checks, and the verdict of each reviewer; append-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERDICTS = ("positive", "negative", "unsure")
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord(_Record):
-    """A stored audit plan with its lineage: the run whose scores and the rules whose S it was drawn by."""
+    """A stored audit plan with its lineage: the run and the rules whose scores and soft labels it was drawn by."""
 
     id: str
     run: str
@@ -33,7 +33,7 @@ class AuditRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class VerdictRecord(_Record):
-    """What one reviewer said about one row; of several by the same reviewer the last one stands."""
+    """The verdict of one reviewer on one row; of several by the same reviewer the last one counts."""
 
     audit: str
     row: int
@@ -45,13 +45,13 @@ class VerdictRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class Audits:
-    """The audits of a workspace; a plan is JSON text, whose meaning is the business of `spu_core.trust`."""
+    """The audits of a workspace; a plan is stored as JSON text, which `spu_core.trust` interprets."""
 
     catalogue: Catalogue
     clock: Clock
 
     def save(self, run: str, plan: str, *, name: str = "audit", rules: tuple[str, int] | None = None) -> AuditRecord:
-        """Keep a plan; the same plan saved twice is two audits. `rules` is the rule set and version of its S."""
+        """Store a plan; the same plan saved twice is two audits. `rules` is the rule-set version of its soft labels."""
         token = new_id()
         with self.catalogue.transaction() as rows:
             found = rows.execute("SELECT dataset FROM runs WHERE id = ?", (run,)).fetchone()
@@ -77,7 +77,7 @@ class Audits:
         return tuple(AuditRecord.from_row(row) for row in rows)
 
     def add_verdicts(self, audit: str, verdicts: Iterable[tuple[int, str, str, str]]) -> int:
-        """Keep all of these (row, reviewer, verdict, note) or none; returns how many."""
+        """Store all of these (row, reviewer, verdict, note) or none; returns how many."""
         made = self._now()
         values = [
             (audit, int(row), clean_name(reviewer), check_choice(verdict, VERDICTS, "verdict"), str(note), made)
@@ -91,7 +91,7 @@ class Audits:
         return len(values)
 
     def verdicts(self, audit: str) -> tuple[VerdictRecord, ...]:
-        """The standing verdict of each reviewer on each row: those of two reviewers are both kept."""
+        """The latest verdict of each reviewer on each row; verdicts of different reviewers are all kept."""
         rows = self.catalogue.rows(
             "SELECT * FROM verdicts WHERE seq IN "
             "(SELECT max(seq) FROM verdicts WHERE audit = ? GROUP BY row, reviewer) ORDER BY row, reviewer",
@@ -112,9 +112,7 @@ def _checked(plan: str) -> str:
     try:
         json.loads(plan)
     except ValueError:
-        raise WorkspaceError(
-            "An audit plan is stored as JSON text, and this is none; take `AuditPlan.to_json()`."
-        ) from None
+        raise WorkspaceError("An audit plan must be JSON text; use `AuditPlan.to_json()`.") from None
     return plan
 
 

@@ -1,4 +1,4 @@
-"""Copies of the catalogue: one at each start, the last few kept, and the way back to them."""
+"""Backups of the catalogue: one at each start, the last few kept, and how to restore them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = re.compile(r"catalogue-(\d{8})\.sqlite")
 
 
 def back_up(catalogue: Catalogue) -> Path | None:
-    """Keep a copy of the catalogue unless it equals the last one; a damaged one never replaces good copies."""
+    """Copy the catalogue unless it equals the last copy; a damaged catalogue never replaces good copies."""
     folder, draft = catalogue.folder / "backups", catalogue.folder / "tmp" / f"{new_id()}.backup"
     with storage_errors.in_words(catalogue.folder):
         try:
@@ -29,27 +29,27 @@ def back_up(catalogue: Catalogue) -> Path | None:
 
 
 def backups(folder: Path) -> list[Path]:
-    """The kept copies of a workspace folder, the newest first (by number, which no clock can change)."""
+    """The kept copies of a workspace folder, the newest first (by number, which does not depend on the clock)."""
     found = [path for path in (folder / "backups").glob("*") if _NAME.fullmatch(path.name)]
     return sorted(found, reverse=True)
 
 
 def faults_of(path: Path) -> list[str]:
-    """What SQLite, the schema and the foreign keys say about a catalogue file; empty where all is well."""
+    """Faults of a catalogue file found by SQLite, the schema and the foreign keys; empty where there are none."""
     try:
         with closing(connect_to_look(path)) as connection:
             return _faults(connection)
     except sqlite3.Error as error:
         return [str(error)]
     except UnicodeDecodeError:
-        # Damaged text reaches even the message with which SQLite wants to say so.
+        # Damaged text can make even SQLite's error message unreadable.
         return ["its texts cannot be read"]
 
 
 def restore(folder: Path, disk: Disk) -> str:
-    """Put the newest good backup in place of the catalogue, keep the damaged one aside, and save what it still gives.
+    """Replace the catalogue by the newest good backup, keep the damaged one, and salvage its newer rows.
 
-    The caller holds the opening lock. Returns a sentence that says what was done.
+    The caller holds the opening lock. Returns a message about what was done.
     """
     source = next((path for path in backups(folder) if not faults_of(path)), None)
     if source is None:
@@ -65,7 +65,10 @@ def restore(folder: Path, disk: Disk) -> str:
         with closing(connect(folder / "catalogue.sqlite")) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
     rows = "row" if saved == 1 else "rows"
-    return f"Restored {source.name}; {saved} newer {rows} came from the damaged one, which is kept in {aside.name}."
+    return (
+        f"Restored {source.name}; {saved} newer {rows} were recovered from the damaged one, which is kept in "
+        f"{aside.name}."
+    )
 
 
 def _keep(draft: Path, folder: Path, disk: Disk) -> Path | None:
@@ -104,13 +107,13 @@ def _set_aside(folder: Path, disk: Disk) -> Path:
 
 
 def _salvage(aside: Path, target: Path) -> int:
-    """Rows of the damaged catalogue that the backup lacks and that fit; an unreadable table gives what it can."""
+    """Copy valid rows of the damaged catalogue that the backup lacks; of a damaged table, the readable rows."""
     damaged = aside / "catalogue.sqlite"
     if not damaged.exists():
         return 0
     saved = 0
     with closing(connect(target)) as good:
-        # Order does not matter to deferred keys; what still dangles at the end is taken out again.
+        # Foreign keys are off while rows are inserted; rows that dangle at the end are removed again.
         good.execute("PRAGMA foreign_keys = OFF")
         good.execute("BEGIN IMMEDIATE")
         for table in _tables(good):

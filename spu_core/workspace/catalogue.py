@@ -19,13 +19,13 @@ from spu_core.workspace.disk import Disk
 BUSY_SECONDS = 60
 _NO_SPACE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
 _PRAGMAS = (
-    # Nothing that the file itself defines may run functions with side effects.
+    # Views and triggers of the file must not run functions with side effects.
     "trusted_schema = OFF",
     "cell_size_check = ON",
     "foreign_keys = ON",
-    # FULL: a commit that was acknowledged survives a power cut.
+    # FULL: an acknowledged commit survives a power cut.
     "synchronous = FULL",
-    # Each commit moves its pages into the main file, so that even a deleted -wal takes nothing along.
+    # Each commit moves its pages into the main file, so that a deleted -wal usually loses nothing.
     "wal_autocheckpoint = 1",
 )
 
@@ -55,7 +55,7 @@ class Catalogue:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All of a block or none of it; writers wait for each other."""
+        """A transaction: all changes of a block or none; writers wait for each other."""
         if self.read_only:
             raise storage_errors.not_writable(self.folder)
         with self._guard, storage_errors.in_words(self.folder):
@@ -70,7 +70,7 @@ class Catalogue:
 
     @contextmanager
     def rehearsal(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is always undone: to see what a change would take along."""
+        """A transaction that is always rolled back, to find out what a change would delete."""
         with self._guard, storage_errors.in_words(self.folder):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
@@ -80,7 +80,7 @@ class Catalogue:
                 _roll_back(connection)
 
     def copy_to(self, target: Path) -> None:
-        """A consistent copy, taken while others go on writing."""
+        """A consistent copy, made while other connections keep writing."""
         copy = sqlite3.connect(target, isolation_level=None)
         try:
             with self._guard, storage_errors.in_words(self.folder):
@@ -99,19 +99,19 @@ class Catalogue:
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection, self._owner = connect(self.path, read_only=self.read_only), os.getpid()
-        # SQLite's locks stay with the process that took them, so a fork must not use what it inherits.
+        # SQLite's locks belong to the process that took them, so a fork must not use an inherited connection.
         if self._owner != os.getpid():
             raise storage_errors.forked(self.folder)
         return self._connection
 
 
 def _utf8(value: Any) -> Any:
-    """Half a character, as a hostile id may hold, matches nothing rather than failing."""
+    """Replace lone surrogates, as in a hostile id, so that a query finds nothing instead of failing."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
-    """A connection with our settings; the database must have been found to be ours."""
+    """A connection with our settings; the caller has checked that the database is a catalogue of ours."""
     if not read_only:
         return _configured(f"file:{quote(str(path))}")
     try:
@@ -121,7 +121,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
             return _copy_in_memory(path)
         if problem.sqlite_errorcode != sqlite3.SQLITE_CANTOPEN or not path.is_file():
             raise
-        # Nothing can be written here: the -wal is read beside a copy.
+        # The folder is not writable, so the -wal is read in a copy elsewhere.
         with tempfile.TemporaryDirectory() as folder:
             for each in (path, path.with_name(f"{path.name}-wal")):
                 shutil.copyfile(each, Path(folder) / each.name)
@@ -141,9 +141,9 @@ def _configured(address: str) -> sqlite3.Connection:
 
 
 def _copy_in_memory(path: Path) -> sqlite3.Connection:
-    """The catalogue as it is now, where SQLite cannot make the -shm through which connections share the -wal.
+    """An in-memory copy, for when SQLite cannot create the -shm through which connections share the -wal.
 
-    A connection that locks all others out reads the -wal without a -shm; it is closed as soon as the copy is made.
+    A connection with an exclusive lock reads the -wal without a -shm; it is closed as soon as the copy is made.
     """
     copy = _configured("file::memory:")
     with closing(sqlite3.connect(path, BUSY_SECONDS, isolation_level=None)) as source:
@@ -158,10 +158,10 @@ def connect_to_look(path: Path) -> sqlite3.Connection:
 
 
 def _frozen(path: Path) -> str:
-    """How to open a catalogue beside which nothing can be written.
+    """How to open a catalogue in a folder that is not writable.
 
-    Whoever has it open keeps a -shm beside it: then locks and the -wal count. Where there is none, SQLite could not
-    make one, and needs none, since nobody writes.
+    While another process has it open, there is a -shm, and locks and the -wal must be respected. Without a -shm,
+    SQLite could not create one, and needs none, because nobody writes.
     """
     wal, shm = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     is_alone = not shm.exists() and (not wal.exists() or wal.stat().st_size == 0)
@@ -169,9 +169,9 @@ def _frozen(path: Path) -> str:
 
 
 def prepare(path: Path, disk: Disk) -> None:
-    """Make a new catalogue, or bring ours up to date; refuses all others, unchanged.
+    """Create a new catalogue, or upgrade ours; refuses all others and leaves them unchanged.
 
-    The caller holds the opening lock, so that two who start at once do not both create it.
+    The caller holds the opening lock, so that two processes do not both create it.
     """
     folder = path.parent
     with storage_errors.in_words(folder):
@@ -185,14 +185,14 @@ def prepare(path: Path, disk: Disk) -> None:
 
 
 def refuse_unreadable(path: Path) -> None:
-    """Refuse what `prepare` refuses, and what it would have to bring up to date, where nothing can be written."""
+    """Refuse what `prepare` refuses or would have to upgrade, for a folder that is not writable."""
     with storage_errors.in_words(path.parent), closing(connect(path, read_only=True)) as connection:
         if _version_of(connection, path.parent) < schema.known_version():
             raise storage_errors.not_writable(path.parent)
 
 
 def refuse_newer(path: Path) -> None:
-    """Refuse the catalogue of a newer program; asked by a connection, which waits for writers and reads the -wal."""
+    """Refuse the catalogue of a newer program; uses a connection, which waits for writers and reads the -wal."""
     if not path.exists() or path.stat().st_size == 0:
         return
     with storage_errors.in_words(path.parent), closing(connect_to_look(path)) as connection:
@@ -202,7 +202,7 @@ def refuse_newer(path: Path) -> None:
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Whose database it is, and its schema version."""
+    """The application id and the schema version of the database."""
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     return owner, connection.execute("PRAGMA user_version").fetchone()[0]
 
@@ -230,7 +230,7 @@ def _refuse_other_objects(found: set[tuple[str, str, str]], version: int, folder
 def _upgrade(connection: sqlite3.Connection, folder: Path, disk: Disk) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Asked again inside the transaction: another process may have done it meanwhile.
+        # Checked again inside the transaction: another process may have upgraded it meanwhile.
         schema.migrate(connection, _version_of(connection, folder))
         disk.commit(connection)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Review queues, outcomes of checks and what was learnt from them. Earlier outcomes are kept; the last one counts."""
+"""Review queues, outcomes of checks and feedback from them. Earlier outcomes are kept; the last one counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OUTCOMES = ("admitted", "failed", "passed")
 
 @dataclass(frozen=True, slots=True)
 class QueueRecord(_Record):
-    """A stored queue: `plan` says how it was filled, and from which runs, rules and rows."""
+    """A stored queue: `plan` describes how it was filled, and from which runs, rules and rows."""
 
     JSON: ClassVar[frozenset[str]] = frozenset({"plan"})
     id: str
@@ -30,7 +30,7 @@ class QueueRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class QueueEntry(_Record):
-    """One user to check, with the arm that asked for it and the reasons a reviewer is shown."""
+    """One user to check, with the arm that asked for it and the reasons shown to a reviewer."""
 
     row: int
     user: str
@@ -58,7 +58,7 @@ class Queues:
     clock: Clock
 
     def save(self, dataset: str, name: str, plan: Mapping[str, Any], entries: Sequence[QueueEntry]) -> QueueRecord:
-        """Keep a queue with its entries, all or none."""
+        """Store a queue with its entries, all or none."""
         token = new_id()
         with self.catalogue.transaction() as rows:
             if rows.execute("SELECT 1 FROM datasets WHERE id = ?", (dataset,)).fetchone() is None:
@@ -87,12 +87,12 @@ class Queues:
         return tuple(QueueRecord.from_row(row) for row in rows)
 
     def entries(self, token: str) -> tuple[QueueEntry, ...]:
-        """Whom the queue asks to check, in the order they were put into it."""
+        """The users to check, in the order of the queue."""
         rows = self.catalogue.rows("SELECT * FROM queue_entries WHERE queue = ? ORDER BY seq", token)
         return tuple(QueueEntry.from_row(row) for row in rows)
 
     def record(self, token: str, outcomes: Iterable[CheckOutcome]) -> int:
-        """Keep all of these outcomes or none; a second outcome of a row stands beside the first and counts from now."""
+        """Store all of these outcomes or none; a second outcome of a row is added, and counts from now on."""
         made, queue = self._now(), self.get(token)
         with self.catalogue.transaction() as rows:
             known = {row["row"] for row in rows.execute("SELECT row FROM queue_entries WHERE queue = ?", (token,))}
@@ -103,13 +103,13 @@ class Queues:
         return len(values)
 
     def state(self) -> str:
-        """Changes whenever a queue, an outcome or a feedback is added: part of every cache key about them."""
+        """A text that changes whenever a queue, an outcome or a feedback is added; part of their cache keys."""
         counts = "(SELECT max(seq) FROM outcomes), (SELECT max(seq) FROM queues), (SELECT max(seq) FROM feedbacks)"
         row = self.catalogue.row(f"SELECT {counts}")
         return "-".join(str(value or 0) for value in (row or ()))
 
     def outcomes(self, token: str) -> tuple[OutcomeRecord, ...]:
-        """The standing outcome of each checked row of a queue."""
+        """The latest outcome of each checked row of a queue."""
         found = {record.row: record for record in self.history(token)}
         return tuple(found[row] for row in sorted(found))
 
@@ -128,7 +128,7 @@ class Queues:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackRecord(_Record):
-    """What was made from outcomes: `source` and `target` are datasets, `detail` names queues, rules and numbers."""
+    """A dataset made from outcomes: `source` and `target` are datasets, `detail` has queues, rules and numbers."""
 
     JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
     id: str
@@ -140,7 +140,7 @@ class FeedbackRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class Feedbacks:
-    """The lineage of datasets that were made from check outcomes; it outlives the datasets themselves."""
+    """The lineage of datasets made from check outcomes; it is kept when the datasets are deleted."""
 
     catalogue: Catalogue
     clock: Clock
@@ -160,11 +160,11 @@ class Feedbacks:
         return tuple(FeedbackRecord.from_row(row) for row in rows)
 
     def made_of(self, dataset: str) -> FeedbackRecord | None:
-        """How a dataset came from outcomes; None where it did not."""
+        """The feedback from which a dataset was made; None where there is none."""
         return next((found for found in self.list() if found.target == dataset), None)
 
     def family(self, dataset: str) -> tuple[str, ...]:
-        """A dataset with those of the same rows that it was made from, itself first."""
+        """A dataset and the datasets of the same rows that it was made from, itself first."""
         found, record = [dataset], self.made_of(dataset)
         while record is not None and record.source not in found and not record.detail.get("rows_left_out"):
             found.append(record.source)
@@ -182,7 +182,7 @@ def _values(queue: QueueRecord, outcome: CheckOutcome, known: set[int], made: st
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Row `row` of a dataset was checked; `detail` may say how it was chosen and with which probability."""
+    """Row `row` of a dataset was checked; `detail` may hold how it was chosen and with which probability."""
 
     row: int
     is_positive: bool
@@ -197,7 +197,7 @@ class Outcomes:
     clock: Clock
 
     def add(self, dataset: str, outcomes: Iterable[Outcome]) -> int:
-        """Keep all of these outcomes or none; returns how many."""
+        """Store all of these outcomes or none; returns how many."""
         made = self.clock().isoformat()
         with self.catalogue.transaction() as rows:
             found = rows.execute("SELECT n_rows FROM datasets WHERE id = ?", (dataset,)).fetchone()
@@ -220,7 +220,7 @@ class Outcomes:
         return len(values)
 
     def list(self, dataset: str) -> tuple[OutcomeRecord, ...]:
-        """The standing outcome of each checked row, by row."""
+        """The latest outcome of each checked row, by row."""
         rows = self.catalogue.rows(
             "SELECT * FROM outcomes WHERE seq IN (SELECT max(seq) FROM outcomes WHERE dataset = ? GROUP BY row) "
             "ORDER BY row",

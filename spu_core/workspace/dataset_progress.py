@@ -22,7 +22,7 @@ WHERE datasets.id = ?
 
 @dataclass(frozen=True, slots=True)
 class DatasetProgress:
-    """What was done with a dataset: the rule set versions that runs learnt from, the exported runs, the champion."""
+    """Work done on a dataset: the rule set versions of its runs, the exported runs, the champion."""
 
     trained_on: frozenset[tuple[str | None, int | None]] = frozenset()
     exported: frozenset[str] = frozenset()
@@ -31,7 +31,7 @@ class DatasetProgress:
 
 
 def progress_of(workspace: Workspace, dataset: str) -> DatasetProgress:
-    """The progress of a dataset; of an unknown one, that nothing was done."""
+    """The progress of a dataset; empty for an unknown one."""
     rows = workspace.catalogue.rows(_QUERY, dataset)
     if not rows:
         return DatasetProgress()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from spu_core import tables
 from spu_core.workspace import storage_errors
-from spu_core.workspace.files import FileDraft, FileStore, discard_unreferenced
+from spu_core.workspace.file_store import FileDraft, FileStore, discard_unreferenced
 from spu_core.workspace.home import FolderOffer, FolderRoots, Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.records import DatasetRecord, FileRecord, clean_name, new_id, to_json
@@ -40,9 +40,9 @@ class Datasets:
     converted: Converted
 
     def save(self, table: Table, name: str | None = None) -> DatasetRecord:
-        """Store a table; the same content under the same name is the dataset that is there already.
+        """Store a table; returns the existing dataset where the same content has the same name.
 
-        One that lay in a folder has its rows here from then on: a next version.
+        If that dataset was in a folder, its rows are now stored here, as a new version.
         """
         name = clean_name(table.name if name is None else name)
         described = _described(table)
@@ -58,10 +58,10 @@ class Datasets:
         return self.get(self.files.save([draft], record))
 
     def save_folder(self, folder: TableFolder, sample: Table, name: str | None = None) -> DatasetRecord:
-        """Register a table that stays where it is, with a sample to explore.
+        """Register a table that stays in its folder, with a sample to explore.
 
-        The same content under the same name is the dataset that is there already, found anew: a next version. One
-        whose rows are stored here stays as it is.
+        Where the same content has the same name, the existing dataset gets a new version. A dataset whose rows are
+        stored here stays unchanged.
         """
         name = clean_name(folder.name if name is None else name)
         place = self.converted.place_of(folder.path) or str(self._offered(folder.path, folder).path)
@@ -89,7 +89,7 @@ class Datasets:
         return DatasetRecord.from_row(row)
 
     def list(self) -> tuple[DatasetRecord, ...]:
-        """All datasets, the newest first (by the order of saving, which no clock can change)."""
+        """All datasets, the newest first (by the order of saving, which does not depend on the clock)."""
         rows = self.files.catalogue.rows(f"{_SELECT} ORDER BY datasets.seq DESC")
         return tuple(DatasetRecord.from_row(row) for row in rows)
 
@@ -106,7 +106,7 @@ class Datasets:
         return self.with_saved_roles(tables.Table.from_parquet(self.path(token)), record)
 
     def open(self, token: str) -> Table | TableFolder:
-        """All rows with their saved roles: in memory, or in parts where they lie in a folder that has not changed."""
+        """All rows with their saved roles: in memory, or as an unchanged folder that is read in parts."""
         record = self.get(token)
         if record.folder is None:
             return self.load(token)
@@ -115,7 +115,7 @@ class Datasets:
         return folder
 
     def folder(self, token: str) -> TableFolder:
-        """A registered folder as it was found, below a root that is still allowed; its files may have changed since."""
+        """A folder as it was registered, below a root that is still allowed; its files may have changed since."""
         record = self.get(token)
         row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
         if row is None:
@@ -129,7 +129,7 @@ class Datasets:
         return folder
 
     def explore(self, token: str) -> Table:
-        """The rows to explore, with their saved roles: the whole table, or the sample of one that lies in a folder."""
+        """The rows to explore, with their saved roles: the whole table, or the sample of a folder."""
         record = self.get(token)
         if record.folder is None:
             return self.load(token)
@@ -145,7 +145,7 @@ class Datasets:
         return replace(table, **_saved(record))
 
     def save_roles(self, table: Table | TableFolder, edited: DatasetRecord) -> DatasetRecord:
-        """Keep the roles and positive values of `table`, unless somebody saved others since `edited` was read."""
+        """Store the roles and positive values of `table`, unless somebody saved others since `edited` was read."""
         described = _described(table)
         with self.files.catalogue.transaction() as rows:
             changed = rows.execute(
@@ -166,7 +166,7 @@ class Datasets:
         return offer
 
     def rename(self, token: str, name: str) -> DatasetRecord:
-        """Another name in the catalogue; nothing on disk moves."""
+        """Change the name in the catalogue; files are not moved."""
         self.get(token)
         with self.files.catalogue.transaction() as rows:
             rows.execute("UPDATE OR IGNORE datasets SET name = ? WHERE id = ?", (clean_name(name), token))
@@ -224,7 +224,7 @@ def _lies_in_folder(rows: sqlite3.Connection, token: str) -> bool:
 
 
 def _bring_rows(rows: sqlite3.Connection, token: str, file: str) -> None:
-    """Let a dataset that lay in a folder have its rows in a file of the workspace; leave any other alone."""
+    """Give a dataset that was in a folder its rows in a file of the workspace; leave other datasets unchanged."""
     if rows.execute("DELETE FROM folders WHERE dataset = ?", (token,)).rowcount:
         rows.execute("UPDATE datasets SET file = ?, version = version + 1 WHERE id = ?", (file, token))
         discard_unreferenced(rows)
@@ -235,7 +235,7 @@ _PLACE = re.compile(r"converted/[0-9a-f]{24}")
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """Folders under ids of ours; the catalogue names them by their place in the workspace, which may move."""
+    """Converted folders under random ids; the catalogue stores paths relative to the workspace, which may move."""
 
     workspace: Path
     jobs: Jobs
@@ -246,15 +246,15 @@ class Converted:
         return self.folder / new_id()
 
     def place_of(self, path: Path) -> str | None:
-        """The place of one of these folders; None for any other folder."""
+        """The relative path of one of these folders; None for any other folder."""
         return f"converted/{path.name}" if path.parent == self.folder else None
 
     def path_of(self, place: str) -> Path | None:
-        """The folder at a place; None for what is no place of ours."""
+        """The folder at a relative path; None for any other path."""
         return self.workspace / place if _PLACE.fullmatch(place) else None
 
     def remove_leftovers(self) -> None:
-        """Remove folders that no dataset names; not while a job may make one, or read one that it opened before."""
+        """Remove folders without a dataset, unless a running job may create or read one."""
         found = list(self.folder.glob("*"))
         if not found or self.jobs.active():
             return
@@ -273,19 +273,19 @@ _NAME = re.compile(r"([0-9a-f]{24})-(\d+)-\w+\.json")
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """Texts by dataset and version of its roles. Nothing here is needed: what is missing is made again."""
+    """Cached texts by dataset and version of its roles. A missing text is computed again."""
 
     files: FileStore
 
     def get(self, dataset: DatasetRecord, what: str) -> str | None:
-        """The kept text; None where there is none."""
+        """The stored text; None where there is none."""
         try:
             return self._path(dataset, what).read_text("utf-8")
         except (OSError, UnicodeDecodeError):
             return None
 
     def keep(self, dataset: DatasetRecord, what: str, text: str) -> None:
-        """Keep a text, in the place of those of earlier versions; a workspace that cannot be written does without."""
+        """Store a text in place of earlier versions; a workspace that cannot be written skips this."""
         if self.files.catalogue.read_only:
             return
         target = self._path(dataset, what)
@@ -300,7 +300,7 @@ class Derived:
         self.remove_leftovers()
 
     def remove_leftovers(self) -> None:
-        """Remove what belongs to a dataset that is gone, or to a version that is not current."""
+        """Remove texts of deleted datasets and of versions that are not current."""
         current = {(row["id"], row["version"]) for row in self.files.catalogue.rows("SELECT id, version FROM datasets")}
         for path in self.folder.glob("*.json"):
             named = _NAME.fullmatch(path.name)

@@ -1,4 +1,4 @@
-"""Deleting: first a plan that says what else goes, then exactly that plan; rows now, files at the sweep."""
+"""Deletion: first a plan of everything that would be deleted, then exactly that; rows now, files at the sweep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.files import discard_unreferenced
+from spu_core.workspace.file_store import discard_unreferenced
 from spu_core.workspace.records import clean_name
 
 # kind → (its table, the column that names it)
@@ -35,7 +35,7 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True)
 class DeletionPlan:
-    """What deleting one object takes along, counted by kind, and the bytes that it frees."""
+    """What is deleted together with one object, counted by kind, and the bytes that this frees."""
 
     kind: str
     id: str
@@ -49,14 +49,14 @@ class DeletionPlan:
 
 
 def plan_deletion(catalogue: Catalogue, kind: str, token: str) -> DeletionPlan:
-    """Rehearse a deletion inside a transaction that is undone, so that plan and deed cannot differ."""
+    """Run a deletion inside a transaction that is rolled back, so that the plan equals the deletion."""
     check_choice(kind, DELETABLE, "kind", WorkspaceError)
     with catalogue.rehearsal() as rows:
         return _delete(rows, kind, token)
 
 
 def delete(catalogue: Catalogue, plan: DeletionPlan) -> None:
-    """Carry out a plan; where more or less would go than it says, nothing goes."""
+    """Delete what the plan lists; if anything differs from the plan, delete nothing."""
     with catalogue.transaction() as rows:
         done = _delete(rows, plan.kind, plan.id)
         if done != plan:
@@ -67,7 +67,7 @@ def delete(catalogue: Catalogue, plan: DeletionPlan) -> None:
 
 
 def in_bytes(size: int) -> str:
-    """A size for people.
+    """A size in bytes with its unit.
 
     >>> in_bytes(999), in_bytes(1_500), in_bytes(2_340_000_000)
     ('999 bytes', '1.5 kB', '2.3 GB')

@@ -1,6 +1,6 @@
 """The operations by which a save reaches the disk, and file locks. Tests replace `Disk` to make any operation fail.
 
-The kernel frees a lock when its holder ends, however it ends: no clock is involved, and no stale lock file.
+The kernel releases a lock when its process ends, however it ends, so no clock and no stale lock file is involved.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 
 
 class Disk:
-    """Writing, making durable, renaming, committing, removing: nothing else changes a workspace."""
+    """The operations that change a workspace: write, sync, rename, commit and remove."""
 
     def write(self, writer: Writer, path: Path) -> None:
         writer(path)
@@ -33,7 +33,7 @@ class Disk:
         os.replace(source, target)
 
     def sync_folder(self, folder: Path) -> None:
-        # A rename is only durable once the folder that names the file is.
+        # A rename is durable only after its folder is synced.
         _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
     def commit(self, connection: sqlite3.Connection) -> None:
@@ -43,7 +43,7 @@ class Disk:
         path.unlink(missing_ok=True)
 
     def publish(self, writer: Writer, draft: Path, target: Path) -> None:
-        """Write `draft`, then make it appear as `target` whole or not at all."""
+        """Write `draft`, then rename it to `target`, so that `target` is whole or absent."""
         self.write(writer, draft)
         self.sync_file(draft)
         self.rename(draft, target)
@@ -85,7 +85,9 @@ def try_lock(path: Path, *, shared: bool = False) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # it was removed between opening and locking: nobody would see that lock
+        os.close(
+            descriptor
+        )  # the file was removed between opening and locking, so other processes would not see this lock
 
 
 def remove_if_free(path: Path) -> None:
@@ -114,7 +116,7 @@ def locked(path: Path, *, shared: bool = False, timeout: float = 60.0) -> Iterat
 
 
 def wait_for_lock(path: Path, *, shared: bool = False, timeout: float = 60.0) -> int:
-    """Like `try_lock`, but patient."""
+    """Like `try_lock`, but waits up to `timeout` seconds."""
     last = time.monotonic() + timeout
     while (descriptor := try_lock(path, shared=shared)) is None:
         if time.monotonic() > last:
@@ -132,7 +134,7 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        # A shared probe: two who look at the same time do not take each other for the holder.
+        # The test uses a shared lock, so that two tests at the same time do not see each other as the holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

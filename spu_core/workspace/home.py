@@ -1,4 +1,4 @@
-"""Where workspaces live (`SPU_HOME`), and which folders of the server may be registered (`SPU_FOLDERS`)."""
+"""Where workspaces are stored (`SPU_HOME`), and which folders of the server may be registered (`SPU_FOLDERS`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USER_FOLDER = re.compile(r"users/[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folder that holds workspaces and the job slots which they share."""
+    """The folder of the workspaces and of the job slots that they share."""
 
     folder: Path
 
@@ -42,11 +42,11 @@ class Home:
         return self.folder / "slots"
 
     def user_folder(self, issuer: str, subject: str) -> Path:
-        """The workspace folder of one person: a hash, so that no name of theirs becomes a path."""
+        """The workspace folder of one person: a hash, so that no user name becomes a path."""
         return self.folder / "users" / user_hash(issuer, subject)
 
     def place_of(self, workspace_folder: Path) -> str:
-        """The workspace inside this home, as it is written on a ticket: `.` or `users/<hash>`."""
+        """The path of a workspace relative to this home, as tickets of the queue store it: `.` or `users/<hash>`."""
         if workspace_folder == self.folder:
             return "."
         return _checked_place(workspace_folder.relative_to(self.folder).as_posix())
@@ -61,7 +61,7 @@ class Home:
 
 
 def user_hash(issuer: str, subject: str) -> str:
-    """One token per (issuer, subject): the same subject at two issuers is two people.
+    """One token per (issuer, subject): the same subject of two issuers means two people.
 
     >>> user_hash("https://login.example", "ann") == user_hash("https://login.example", "Ann")
     False
@@ -93,13 +93,13 @@ VARIABLE = "SPU_FOLDERS"
 # Text that is converted to a folder once; its content decides how it is read.
 TEXTS = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 MOST_OFFERED = 500
-# A tree may be deep and a disk slow: so many names are looked at below each root.
+# Limits the search below each root, because a tree may be deep and a disk slow.
 MOST_SEEN = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class FolderOffer:
-    """A folder or text file that may be registered: its root, its place below it, and what people call the root."""
+    """A folder or text file that may be registered: its root, its path below it, and the displayed name of the root."""
 
     root: Path
     place: str
@@ -120,7 +120,7 @@ class FolderOffer:
 
     @property
     def words(self) -> str:
-        """Where it lies, without saying where on the server its root is.
+        """The path for display, without the location of the root on the server.
 
         >>> FolderOffer(Path("/srv/tables"), "sales/2024", "tables").words
         'tables/sales/2024'
@@ -138,7 +138,7 @@ class FolderRoots:
 
     @classmethod
     def allowed(cls, home: Home) -> FolderRoots:
-        """The existing folders of `SPU_FOLDERS`; one that would show a workspace is refused."""
+        """The existing folders of `SPU_FOLDERS`; a folder that contains a workspace is refused."""
         given = [part for part in os.environ.get(VARIABLE, "").split(os.pathsep) if part.strip()]
         places = [_real(os.path.expanduser(part.strip())) for part in given]
         roots = tuple(dict.fromkeys(place for place in places if place is not None))
@@ -146,10 +146,10 @@ class FolderRoots:
         for root in roots:
             if root.is_relative_to(private) or private.is_relative_to(root):
                 raise WorkspaceError(
-                    f"{VARIABLE} names {root.name or root.anchor!r}, which shows the workspaces of this server to "
-                    "everybody; whoever runs it must name another folder."
+                    f"{VARIABLE} contains {root.name or root.anchor!r}, which would show the workspaces of this "
+                    "server to all users; the operator must choose another folder."
                 )
-        # Here and below not `Path.is_dir`, which raises for a folder that the server may not enter.
+        # `Path.is_dir` is not used here and below, because it raises for a folder that the server may not enter.
         return cls(tuple(root for root in roots if os.path.isdir(root)))
 
     def offers(self) -> tuple[FolderOffer, ...]:
@@ -158,14 +158,14 @@ class FolderRoots:
         return tuple(sorted(found, key=lambda offer: (str(offer.root), offer.place)))[:MOST_OFFERED]
 
     def find(self, path: str | Path) -> FolderOffer:
-        """The offer of what was chosen; refused unless it lies below a root without any link outside."""
+        """The offer of a chosen path; refused unless it is below a root and no link leads outside."""
         real = _real(path)
         for root in self.roots:
             if real is not None and real.is_relative_to(root) and (os.path.isdir(real) or _is_text(real)):
                 return self._offer(root, real)
         raise WorkspaceError(
-            f"{Path(path).name!r} is not, or no longer, among the folders and files that this server allows; "
-            f"whoever runs it names them in {VARIABLE}."
+            f"{Path(path).name!r} is not among the folders and files that this server allows; the operator lists "
+            f"them in {VARIABLE}."
         )
 
     def refuse_links(self, offer: FolderOffer, files: Iterable[Path]) -> None:
@@ -182,7 +182,7 @@ class FolderRoots:
 
     @property
     def _names(self) -> dict[Path, str]:
-        """What people call each root: its last name, numbered where an earlier one has it."""
+        """The displayed name of each root: its last name, numbered where an earlier root has the same."""
         names: dict[Path, str] = {}
         for root in self.roots:
             tried = (root.name if number == 1 else f"{root.name} ({number})" for number in count(1))
@@ -191,7 +191,7 @@ class FolderRoots:
 
 
 def _real(path: str | Path) -> Path | None:
-    """The place behind all links; None for what cannot be a path, such as text with a zero byte."""
+    """The path with all links resolved; None for invalid paths, such as text with a zero byte."""
     try:
         return Path(path).resolve()
     except (OSError, ValueError, RuntimeError):
@@ -217,7 +217,7 @@ def _is_text(path: Path) -> bool:
 
 
 def _is_utf8(path: Path) -> bool:
-    """Whether a browser can show the name, and Arrow open it: file systems take any bytes."""
+    """Whether the name is UTF-8, as browsers and Arrow need; file systems allow any bytes."""
     return os.fsencode(path) == str(path).encode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The job table: what was asked for, where it stands, what came of it. Who runs it is the engines' business."""
+"""The job table: parameters, progress and results of jobs. `spu_core.engines` runs the jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ACTIVE = (JobStatus.WAITING, JobStatus.RUNNING)
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try at a job; what an older try writes late is ignored."""
+    """One attempt at a job; late writes of an older attempt are ignored."""
 
     job: str
     number: int
@@ -36,7 +36,7 @@ class Jobs:
     clock: Clock
 
     def add(self, token: str, kind: str, title: str, parameters: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
-        """A new job that waits."""
+        """Add a waiting job."""
         with self.catalogue.transaction() as rows:
             rows.execute(
                 "INSERT INTO jobs (id, kind, title, parameters, limits, status, attempt, share, message, detail, "
@@ -72,7 +72,7 @@ class Jobs:
         return tuple(JobRecord.from_row(row) for row in rows)
 
     def begin(self, token: str) -> Attempt | None:
-        """Waiting → running; None where somebody cancelled, deleted or began it first."""
+        """Set a waiting job to running; None if it was cancelled, deleted or started by another process."""
         with self.catalogue.transaction() as rows:
             changed = rows.execute(
                 "UPDATE jobs SET status = 'running', attempt = attempt + 1, message = ?, "
@@ -85,11 +85,11 @@ class Jobs:
         return self._update(attempt, worker=to_json(worker, "worker"), heartbeat=self._now())
 
     def beat(self, attempt: Attempt) -> bool:
-        """A sign of life; False where the job is over, gone, or tried again."""
+        """Store a heartbeat; False if the job is over, deleted or restarted."""
         return self._update(attempt, heartbeat=self._now())
 
     def report(self, attempt: Attempt, share: float, message: str, detail: Mapping[str, Any]) -> bool:
-        """Progress; False where nobody waits for it any more."""
+        """Store the progress; False if the job is over, deleted or restarted."""
         return self._update(
             attempt,
             share=min(max(float(share), 0.0), 1.0),
@@ -102,11 +102,11 @@ class Jobs:
         return self._update(attempt, status="finished", share=1.0, result=to_json(result, "result"), ended=self._now())
 
     def end(self, attempt: Attempt, status: JobStatus, error: str) -> bool:
-        """Failed, cancelled or interrupted; the last progress stays, so that one sees how far it came."""
+        """Set the job to failed, cancelled or interrupted; the last progress is kept."""
         return self._update(attempt, status=status.value, error=error, ended=self._now())
 
     def request_cancel(self, token: str) -> JobRecord:
-        """A waiting job is cancelled at once; a running one is told so by its worker."""
+        """Cancel a waiting job at once; a running job is marked, and its worker ends it."""
         with self.catalogue.transaction() as rows:
             rows.execute(
                 "UPDATE jobs SET status = 'cancelled', error = 'Cancelled before it started.', ended = ? "
@@ -117,10 +117,12 @@ class Jobs:
         return self.get(token)
 
     def wait_again(self, token: str) -> None:
-        """A job that is over waits for a new try."""
+        """Set a job that ended to waiting, for another attempt."""
         job = self.get(token)
         if not job.status.is_over or job.status is JobStatus.FINISHED:
-            raise WorkspaceError(f"Job {job.title!r} is {job.status}; only a job that failed or was stopped restarts.")
+            raise WorkspaceError(
+                f"Job {job.title!r} is {job.status}; only a job that failed or was stopped can be restarted."
+            )
         with self.catalogue.transaction() as rows:
             rows.execute(
                 "UPDATE jobs SET status = 'waiting', share = 0, message = '', detail = '{}', error = '', "
@@ -129,14 +131,14 @@ class Jobs:
             )
 
     def is_alive(self, token: str) -> bool:
-        """Whether a living process holds the lock of this job; needs neither clock nor process table."""
+        """Whether a running process holds the lock of this job."""
         return is_locked(self.lock_path(token))
 
     def mark_dead(self) -> int:
-        """Running jobs that no living process works on become *interrupted*; returns how many."""
+        """Set running jobs without a process to *interrupted*; returns how many."""
         running = [job for job in self.active() if job.status is JobStatus.RUNNING]
         dead = [job for job in running if not self.is_alive(job.id)]
-        sentence = "The worker died without a word, perhaps with the machine; start the job again."
+        sentence = "The worker process ended unexpectedly, perhaps because the machine restarted; start the job again."
         return sum(self.end(Attempt(job.id, job.attempt), JobStatus.INTERRUPTED, sentence) for job in dead)
 
     def lock_path(self, token: str) -> Path:
@@ -155,7 +157,7 @@ class Jobs:
             return stream.read().decode("utf-8", "replace")
 
     def remove_leftovers(self) -> None:
-        """Locks that nobody holds, and logs of jobs that finished or were deleted; the log of a failure stays."""
+        """Remove free locks, and logs of finished or deleted jobs; logs of failed jobs are kept."""
         rows = self.catalogue.rows("SELECT id FROM jobs WHERE status != 'finished'")
         telling = {row["id"] for row in rows}
         with storage_errors.in_words(self.catalogue.folder):
@@ -171,10 +173,10 @@ class Jobs:
     def _update(self, attempt: Attempt, **values: Any) -> bool:
         changes = ", ".join(f"{name} = :{name}" for name in values)
         with self.catalogue.transaction() as rows:
-            return _only_this_try(rows, changes, {**values, "job": attempt.job, "number": attempt.number})
+            return _update_if_running(rows, changes, {**values, "job": attempt.job, "number": attempt.number})
 
 
-def _only_this_try(rows: sqlite3.Connection, changes: str, values: Mapping[str, Any]) -> bool:
+def _update_if_running(rows: sqlite3.Connection, changes: str, values: Mapping[str, Any]) -> bool:
     done = rows.execute(
         f"UPDATE jobs SET {changes} WHERE id = :job AND attempt = :number AND status = 'running'", values
     )

@@ -1,4 +1,4 @@
-"""What `spu workspace list | check | gc | backup` do, as plain functions that return values."""
+"""The functions behind `spu workspace list | check | gc | backup`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class StoredObject:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it was saved, and what to do about it."""
+    """A difference from what was saved, and what to do about it."""
 
     what: str
     advice: str
@@ -52,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The result of a check: what was looked at, what is wrong, what was repaired."""
+    """The result of a check: what was checked, what is wrong, what was repaired."""
 
     folder: Path
     n_files: int
@@ -85,7 +85,7 @@ def list_objects(workspace: Workspace) -> tuple[StoredObject, ...]:
 
 
 def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckReport:
-    """Look at everything stored; with `repair`, put the last good catalogue in place of a damaged one."""
+    """Check everything stored; with `repair`, replace a damaged catalogue by the last good backup."""
     home = Home.default() if folder is None else Home.at(folder)
     if not home.folder.is_dir():
         raise WorkspaceError(f"There is no workspace in {home.folder}; give the folder that holds one.")
@@ -104,7 +104,7 @@ def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckRep
 
 
 def catalogue_problems(folder: Path) -> list[Problem]:
-    """What is wrong with the catalogue file itself."""
+    """Problems of the catalogue file itself."""
     advice = "`spu workspace check --restore` puts the last good backup in its place."
     path = folder / CATALOGUE
     if not path.exists() or path.stat().st_size == 0:
@@ -117,13 +117,13 @@ def catalogue_problems(folder: Path) -> list[Problem]:
 
 
 def collect_garbage(workspace: Workspace) -> int:
-    """Remove what was deleted, what was never finished, and what no row names; returns the bytes freed."""
+    """Remove deleted files, unfinished files and files without a row; returns the bytes freed."""
     workspace.remove_leftovers()
     return workspace.files.sweep() + workspace.files.remove_unlisted()
 
 
 def make_backup(workspace: Workspace) -> Path:
-    """A copy of the catalogue as it is now; the last one where nothing has changed since."""
+    """Back up the catalogue; returns the last backup where nothing has changed since."""
     return back_up(workspace.catalogue) or next(iter(backups(workspace.folder)))
 
 
@@ -134,11 +134,11 @@ def _refuse_if_newer(folder: Path) -> None:
     except storage_errors.NewerCatalogueError:
         raise
     except WorkspaceError:
-        return  # damaged beyond reading: that is what the check will say
+        return  # it cannot be read at all, which the check reports
 
 
 def _opened_to_look(home: Home) -> Workspace:
-    """Nothing is made or swept, and a workspace that cannot be written is looked at all the same."""
+    """Open without creating or removing anything; also works for a workspace that cannot be written."""
     try:
         return Workspace.join(home, ".")
     except storage_errors.CannotWriteError:
@@ -165,12 +165,12 @@ def _rule_problems(workspace: Workspace) -> Iterator[Problem]:
     for version in map(RuleSetVersion.from_row, rows):
         if not is_whole(version):
             what = f"The text of version {version.number} of rule set {version.name!r} has changed."
-            yield Problem(what, "Go back to another version.")
+            yield Problem(what, "Restore another version.")
 
 
 def _unlisted_problems(workspace: Workspace) -> Iterator[Problem]:
     unlisted = workspace.files.unlisted()
     if unlisted:
         size = in_bytes(sum(path.stat().st_size for path in unlisted))
-        what = f"{len(unlisted)} stored files ({size}) belong to nothing in the catalogue."
-        yield Problem(what, "`spu workspace gc` removes them; after a restore, look first.")
+        what = f"{len(unlisted)} stored files ({size}) are not listed in the catalogue."
+        yield Problem(what, "`spu workspace gc` removes them; after a restore, check first whether you need them.")

@@ -1,4 +1,4 @@
-"""What people add to a run: operating points and exported files."""
+"""Operating points and exported files of runs."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.disk import Writer
-from spu_core.workspace.files import FileDraft, FileStore
+from spu_core.workspace.file_store import FileDraft, FileStore
 from spu_core.workspace.records import Clock, ExportRecord, FileRecord, ThresholdRecord, clean_name, new_id, to_json
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """An operating point to be kept."""
+    """An operating point to be stored."""
 
     name: str
     threshold: float
@@ -34,7 +34,7 @@ class Threshold:
 class Thresholds:
     """Operating points; the last one saved for a run is its current one.
 
-    The champion of a dataset is chosen together with where it flags, so it is an operating point too.
+    The champion of a dataset is chosen together with its threshold, so it is stored as an operating point too.
     """
 
     catalogue: Catalogue
@@ -88,7 +88,7 @@ class Exports:
     def save(
         self, run: str, name: str, form: str, writer: Writer, detail: Mapping[str, Any] | None = None
     ) -> ExportRecord:
-        """Store what `writer` writes; `form` says what it is (bundle, onnx, report …)."""
+        """Store what `writer` writes; `form` is its kind (bundle, onnx, report …)."""
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
             _check_run(rows, run)

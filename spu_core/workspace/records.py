@@ -16,7 +16,7 @@ from spu_core.errors import WorkspaceError
 
 
 class JobStatus(StrEnum):
-    """Where a job stands; `interrupted` means that its worker died without a word."""
+    """Status of a job; `interrupted` means that its worker process ended unexpectedly."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -34,7 +34,7 @@ def _moment(text: str) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-# SQLite keeps times as text and truth as 0 or 1.
+# SQLite stores times as text and booleans as 0 or 1.
 _CONVERT: dict[str, Callable[[Any], Any]] = {
     "made": _moment,
     "heartbeat": _moment,
@@ -67,7 +67,7 @@ class _Record:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord(_Record):
-    """A stored file: its hash and size decide whether it is still what was saved."""
+    """A stored file; its hash and size show whether it has changed since it was saved."""
 
     id: str
     kind: str
@@ -80,7 +80,7 @@ class FileRecord(_Record):
 class DatasetRecord(_Record):
     """A stored table; two datasets with the same fingerprint share one file.
 
-    `folder` is the place of a table that lies in a folder of the server; `file` then holds a sample of its rows.
+    `folder` is the path of a table that stays in a folder of the server; `file` then holds a sample of its rows.
     """
 
     JSON: ClassVar[frozenset[str]] = frozenset({"roles", "positive_values", "truth_values"})
@@ -138,7 +138,7 @@ class RunRecord(_Record):
 
     @property
     def is_trained_here(self) -> bool:
-        """Whether a job of this workspace made it; one without may have come from elsewhere."""
+        """Whether a job of this workspace made the run; otherwise it was imported."""
         return self.job is not None
 
 
@@ -173,7 +173,7 @@ class ExportRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class OutcomeRecord(_Record):
-    """What a check of one row found; the last one of a row stands."""
+    """The outcome of a check of one row; the last one of a row counts."""
 
     JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
     dataset: str
@@ -185,7 +185,7 @@ class OutcomeRecord(_Record):
 
 @dataclass(frozen=True, slots=True)
 class JobRecord(_Record):
-    """A job as the dashboard shows it: status, progress, and what came of it."""
+    """A job with its status, progress and result."""
 
     JSON: ClassVar[frozenset[str]] = frozenset({"parameters", "limits", "detail", "result", "worker"})
     id: str
@@ -217,12 +217,12 @@ def utc_now() -> datetime:
 
 
 def new_id() -> str:
-    """A random token: an id says nothing, cannot be guessed, and is safe as the name of a file."""
+    """A random id: it cannot be guessed, and is safe as a file name."""
     return secrets.token_hex(12)
 
 
 def clean_name(name: object) -> str:
-    """A name as it may be shown on one line; it lives in the catalogue only and never becomes a path.
+    """A name that fits on one line; names are stored in the catalogue only and never become paths.
 
     >>> clean_name("  ../../etc/passwd\\n ")
     '../../etc/passwd'

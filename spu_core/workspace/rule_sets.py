@@ -1,4 +1,4 @@
-"""Rule sets: every saved version is kept, undo and redo walk between them, and a stale edit is told so."""
+"""Rule sets: every saved version is kept, undo and redo switch between versions, and stale edits are refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RuleSets:
         return self._move(current, later["number"])
 
     def get(self, token: str, number: int | None = None) -> RuleSetVersion:
-        """The current version, or the one with this number; its text is what was saved, or an error."""
+        """The current version, or the one with this number; raises an error if the stored text is damaged."""
         which = "versions.number = rule_sets.current" if number is None else "versions.number = ?"
         values = [token] if number is None else [token, number]
         row = self.catalogue.row(f"{_SELECT} WHERE rule_sets.id = ? AND {which}", *values)
@@ -91,7 +91,7 @@ class RuleSets:
         """The newest rule set that reads some of these columns and no others; None where there is none.
 
         `columns_read` gives the columns that a version reads. A damaged version, for which it raises an `SpuError`, is
-        passed over: whoever opens it learns what is wrong.
+        skipped; opening it shows the error.
         """
         known = set(columns)
         return next((version for version in self.list() if _reads_only(version, known, columns_read)), None)

@@ -1,4 +1,4 @@
-"""Stored runs: whole or absent, each with the lineage that allows it to be repeated."""
+"""Stored runs, each with the lineage that is needed to repeat it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
 from spu_core.workspace import storage_errors
 from spu_core.workspace.disk import Writer
-from spu_core.workspace.files import FileDraft, FileStore
+from spu_core.workspace.file_store import FileDraft, FileStore
 from spu_core.workspace.records import DatasetRecord, FileRecord, RunRecord, clean_name, new_id, to_json
 
 _SELECT = (
@@ -38,12 +38,12 @@ class RunDraft:
 
     def __post_init__(self) -> None:
         if (self.rule_set is None) != (self.rule_set_version is None):
-            raise WorkspaceError("A run names a rule set together with its version, or neither.")
+            raise WorkspaceError("A run needs a rule set together with its version, or neither.")
 
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where a run comes from, as a page can show it and a program repeat it."""
+    """The dataset, rule set, candidate and versions that a run was made from."""
 
     run: RunRecord
     dataset: DatasetRecord
@@ -61,7 +61,7 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a workspace; how a run becomes a file is the business of the writer."""
+    """The runs of a workspace; the caller's writer defines the format of their files."""
 
     files: FileStore
 
@@ -89,7 +89,7 @@ class Runs:
         return tuple(RunRecord.from_row(row) for row in rows)
 
     def path(self, token: str) -> Path:
-        """The file of a run, after its hash was checked: no damaged byte reaches a native loader."""
+        """The file of a run, after its hash was checked, so that native loaders never read damaged bytes."""
         record = self.get(token)
         return self.files.verified(record.file, "run", record.name)
 
@@ -154,5 +154,5 @@ def _existing_rule_set(rows: sqlite3.Connection, draft: RunDraft) -> str | None:
 
 
 def _still_there(rows: sqlite3.Connection, table: str, token: str | None) -> str | None:
-    """A candidate or job deleted during training is no reason to lose the run."""
+    """The id, or None if the candidate or job was deleted during training; the run is stored either way."""
     return token if rows.execute(f"SELECT 1 FROM {table} WHERE id = ?", (token,)).fetchone() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-# "SPUS", in the header of every catalogue of ours: a foreign database is recognised by its first page.
+# "SPUS", in the header of every catalogue, to recognise databases of other programs.
 APPLICATION_ID = 0x53505553
 
 _FIRST = """
@@ -89,7 +89,7 @@ CREATE TABLE verdicts (
 CREATE INDEX verdicts_by_audit ON verdicts (audit, row);
 """
 
-# The triggers keep the promise that nothing recorded is ever changed.
+# The triggers ensure that recorded rows are never changed.
 _QUEUES = """
 CREATE TABLE queues (
   seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
@@ -120,7 +120,7 @@ CREATE TRIGGER feedbacks_stay BEFORE UPDATE ON feedbacks BEGIN
 END;
 """
 
-# A dataset that lies in a folder of the server; its row in `files` is the sample that is explored.
+# Datasets that stay in a folder of the server; their row in `files` is the sample to explore.
 _FOLDERS = """
 CREATE TABLE folders (
   dataset TEXT PRIMARY KEY REFERENCES datasets (id) ON DELETE CASCADE, path TEXT NOT NULL, survey TEXT NOT NULL
@@ -137,7 +137,7 @@ def known_version() -> int:
 
 
 def migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Run the missing steps; the caller holds the transaction, so a failed step leaves the old version whole."""
+    """Run the missing steps; the caller holds the transaction, so a failed step leaves the old version unchanged."""
     for step in MIGRATIONS[version:]:
         for statement in _statements(step):
             connection.execute(statement)
@@ -163,7 +163,7 @@ def expected_objects(version: int) -> set[tuple[str, str, str]]:
 
 
 def _statements(step: str) -> Iterator[str]:
-    """The statements of a step; a trigger has semicolons inside, so SQLite says where one ends."""
+    """The statements of a step; a trigger contains semicolons, so SQLite decides where a statement ends."""
     text = ""
     for piece in step.split(";")[:-1]:
         text += f"{piece};"
@@ -173,5 +173,5 @@ def _statements(step: str) -> Iterator[str]:
 
 
 def _made_by_sqlite(kind: str, name: str) -> bool:
-    """SQLite's own tables and indexes; a trigger or view is always somebody's."""
+    """Whether SQLite itself made the object; it never makes triggers or views."""
     return kind in ("table", "index") and name.startswith(("sqlite_sequence", "sqlite_autoindex_"))

@@ -13,11 +13,11 @@ from spu_core.errors import WorkspaceError
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _NOT_ALLOWED = {errno.EROFS, errno.EACCES, errno.EPERM}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_CHECK = "`spu workspace check --restore` says what is wrong and restores the last good catalogue"
+_CHECK = "`spu workspace check --restore` shows what is wrong and restores the last good catalogue"
 
 
 class StaleEditError(WorkspaceError):
-    """Somebody else saved first; the edit was kept out and nothing was overwritten."""
+    """Somebody else saved first; the edit was refused and nothing was overwritten."""
 
 
 class NewerCatalogueError(WorkspaceError):
@@ -25,16 +25,16 @@ class NewerCatalogueError(WorkspaceError):
 
 
 class CannotWriteError(WorkspaceError):
-    """The disk is full, or may not be written; what is stored can still be read."""
+    """The disk is full or write-protected; stored objects can still be read."""
 
 
 class QueueFullError(WorkspaceError):
-    """As many jobs wait as the home allows."""
+    """The maximum number of jobs is already waiting."""
 
 
 @contextmanager
 def in_words(folder: Path) -> Iterator[None]:
-    """Turn faults of the disk and of SQLite into a sentence that says what to do."""
+    """Turn errors of the disk and of SQLite into a `WorkspaceError` with advice."""
     try:
         yield
     except sqlite3.Error as error:
@@ -44,18 +44,20 @@ def in_words(folder: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise damaged_catalogue(folder, "its texts cannot be read") from error
     except UnicodeEncodeError as error:
-        raise WorkspaceError("The text holds half a character, which cannot be stored; paste it again.") from error
+        raise WorkspaceError(
+            "The text contains an incomplete character and cannot be stored; paste it again."
+        ) from error
 
 
 def unknown(kind: str, token: object) -> WorkspaceError:
-    """The same words for an id that never was, that was deleted, and that belongs to somebody else."""
+    """The error for an unknown id; the same for ids of deleted objects and of other users."""
     return WorkspaceError(f"This workspace has no {kind} {str(token)[:40]!r}; it may have been deleted.")
 
 
 def lies_in_folder(name: str, rows: int) -> WorkspaceError:
     return WorkspaceError(
-        f"The {rows:,} rows of {name!r} stay in a folder of files, and this step needs them in memory. Bring a sample "
-        "of them as a file of its own, and use that here."
+        f"The {rows:,} rows of {name!r} stay in a folder, and this step needs all rows in memory. Upload a sample of "
+        "the rows as a file, and use that."
     )
 
 
@@ -63,7 +65,7 @@ def changed_folder(name: str, changed: Sequence[str]) -> WorkspaceError:
     more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
     return WorkspaceError(
         f"The folder of {name!r} has changed on disk since it was registered ({changed[0]!r}{more}); register it again "
-        "on the Data page, so that results belong to the rows they were made from."
+        "on the Data page."
     )
 
 
@@ -80,7 +82,7 @@ def damaged_catalogue(folder: Path, found: str) -> WorkspaceError:
 
 def missing_catalogue(folder: Path) -> WorkspaceError:
     return WorkspaceError(
-        f"{folder} holds stored files but its catalogue is gone, and a new one would orphan them; {_CHECK}."
+        f"{folder} contains stored files, but its catalogue is missing. No new catalogue was made; {_CHECK}."
     )
 
 

@@ -1,4 +1,4 @@
-"""Files that arrived and wait to be read; each is kept for a day, so that it can be read differently."""
+"""Uploaded files; each is kept for a day, so that it can be read again with other options."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Uploads:
-    """The uploads of a workspace, under ids of ours; the jobs that read them say what they are called."""
+    """The uploads of a workspace, under random ids; their names are in the jobs that read them."""
 
     folder: Path
     jobs: Jobs
 
     def save(self, stream: IO[bytes]) -> str:
-        """Copy a stream, block by block, and return the id of the copy; what is not needed any more goes."""
+        """Copy a stream, block by block, and return the id of the copy; also removes old uploads."""
         self.remove_leftovers()
         token = new_id()
         draft = self.folder / f"{token}.draft"
@@ -49,7 +49,7 @@ class Uploads:
         return bool(_TOKEN.fullmatch(token)) and (self.folder / token).is_file()
 
     def path(self, token: str) -> Path:
-        """Where the upload lies."""
+        """The path of the upload."""
         if not self.has(token):
             raise storage_errors.unknown("upload", token)
         return self.folder / token
@@ -60,7 +60,7 @@ class Uploads:
         needed = {job.parameters.get("upload") for job in reading if self._needs(job)}
         known = {job.parameters.get("upload") for job in reading}
         for path in self.folder.glob("*"):
-            # The job of a new upload comes a moment after it.
+            # The job of a new upload is added a moment after the file.
             if path.name not in needed and (path.name in known or self._age(path) > ARRIVING):
                 path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""A workspace: the folder where datasets, rule sets, runs, jobs and check outcomes survive."""
+"""A workspace: a folder that stores datasets, rule sets, runs, jobs and check outcomes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spu_core.workspace.check_outcomes import Feedbacks, Outcomes, Queues
 from spu_core.workspace.datasets import Converted, Datasets, Derived
 from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
 from spu_core.workspace.disk import Disk, locked
-from spu_core.workspace.files import FileStore
+from spu_core.workspace.file_store import FileStore
 from spu_core.workspace.home import Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.marks import Exports, Thresholds
@@ -31,7 +31,7 @@ _FOLDERS = ("files", "tmp", "backups", "logs", "locks")
 
 
 class Workspace:
-    """One folder of stored work, opened; any number of processes may have it open at once.
+    """An open workspace folder; any number of processes may have it open at once.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, Workspace.open(folder) as workspace:
@@ -63,10 +63,10 @@ class Workspace:
 
     @classmethod
     def open(cls, folder: str | Path | None = None, *, disk: Disk | None = None, clock: Clock = utc_now) -> Self:
-        """The workspace in `folder`, by default that of `SPU_HOME`; made where there is none.
+        """The workspace in `folder`, by default that of `SPU_HOME`; created where there is none.
 
-        Each opening keeps a backup of the catalogue and sweeps what was deleted or never finished. One that cannot be
-        written is opened for reading (`is_read_only`).
+        Each opening makes a backup of the catalogue and removes deleted and unfinished files. A workspace that cannot
+        be written is opened for reading (`is_read_only`).
         """
         home = Home.default() if folder is None else Home.at(folder)
         return cls._start(home.folder, home, disk or Disk(), clock)
@@ -79,12 +79,12 @@ class Workspace:
 
     @classmethod
     def join(cls, home: Home, place: str) -> Self:
-        """A workspace that exists, opened by a worker: no backup, no sweep, nothing created."""
+        """An existing workspace, opened by a worker: no backup, no sweep, nothing created."""
         folder = home.folder_at(place)
         path = folder / CATALOGUE
         if not path.is_file():
             raise storage_errors.unknown("workspace", place)
-        # Under the lock no other process is between creating the file and filling it.
+        # The lock ensures that no other process has created the file but not yet filled it.
         with storage_errors.in_words(folder), locked(folder / "open.lock", shared=True):
             catalogues.prepare(path, Disk())
         return cls(folder, home, disk=Disk(), clock=utc_now)
@@ -131,7 +131,7 @@ class Workspace:
 
     @property
     def place(self) -> str:
-        """Where this workspace lies in its home."""
+        """The path of this workspace relative to its home."""
         return self.home.place_of(self.folder)
 
     @property
@@ -141,7 +141,7 @@ class Workspace:
         return 0 if row is None else int(row["size"])
 
     def lineage(self, run: str) -> Lineage:
-        """Where a run comes from: dataset, rule-set version, candidate and versions."""
+        """The origin of a run: dataset, rule-set version, candidate and versions."""
         record = self.runs.get(run)
         rules = None
         if record.rule_set is not None:
@@ -154,17 +154,17 @@ class Workspace:
         )
 
     def plan_deletion(self, kind: str, token: str) -> DeletionPlan:
-        """What deleting this object would take along; nothing is changed."""
+        """What would be deleted together with this object; nothing is changed."""
         return plan_deletion(self.catalogue, kind, token)
 
     def delete(self, plan: DeletionPlan) -> None:
-        """Carry out a plan: rows now, files at once where nobody is saving, else at the next sweep."""
+        """Delete what a plan lists: rows now, files at once if no save is running, else at the next sweep."""
         delete(self.catalogue, plan)
         self.files.sweep()
         self.remove_leftovers()
 
     def remove_leftovers(self) -> None:
-        """Logs and locks of deleted jobs, uploads that were read, and what was made of deleted datasets."""
+        """Remove logs and locks of deleted jobs, old uploads, and data derived from deleted datasets."""
         self.jobs.remove_leftovers()
         self.uploads.remove_leftovers()
         self.derived.remove_leftovers()
@@ -186,7 +186,7 @@ class Workspace:
 
 
 def refuse_orphaned_files(folder: Path) -> None:
-    """A missing catalogue beside stored files is a loss to be repaired, not a fresh start."""
+    """Refuse a folder with stored files but without a catalogue: it must be repaired, not started anew."""
     path = folder / CATALOGUE
     gone = not path.exists() or path.stat().st_size == 0
     if gone and (backups(folder) or any((folder / "files").glob("*"))):

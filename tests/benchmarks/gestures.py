@@ -93,6 +93,6 @@ GESTURES: dict[str, Gesture] = {
     "another combiner": Gesture(combine),
     "a floor": Gesture(raise_floor),
     "the analysis": Gesture(part("Analysis"), before=_CHANGED),
-    "why this S": Gesture(part("Why this S"), before=_CHANGED),
+    "explain a row": Gesture(part("Explain a row"), before=_CHANGED),
     "the audit": Gesture(part("Audit"), before=_CHANGED),
 }

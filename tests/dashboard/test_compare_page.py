@@ -211,7 +211,7 @@ def test_runs_under_other_rules_are_judged_by_one_s(open_app, address):
     assert not page.exception
     assert not page.error
     assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score", "later"}
-    assert "trained under other rules" in text_of(page)
+    assert "trained with other rules" in text_of(page)
 
 
 def test_a_run_that_was_trained_again_takes_the_place_of_the_older_one(open_app, address):

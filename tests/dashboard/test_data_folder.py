@@ -59,7 +59,7 @@ def test_without_roots_one_line_says_how_to_allow_folders(open_app, monkeypatch)
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert f"names the folders in {VARIABLE}" in words_of(page)
+    assert f"lists these folders in {VARIABLE}" in words_of(page)
     assert "data_register" not in {button.key for button in page.button}
 
 
@@ -68,7 +68,7 @@ def test_a_root_that_would_show_workspaces_is_refused_and_the_rest_of_the_page_w
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert "shows the workspaces" in page.error[0].value
+    assert "would show the workspaces" in page.error[0].value
     assert "Breast cancer" in {button.label for button in page.button}
 
 
@@ -100,7 +100,7 @@ def test_of_two_roots_of_one_name_the_chosen_one_is_registered(open_app, root, t
 
 def test_a_change_of_roles_concerns_all_rows_and_offers_a_new_look(open_app, registered):
     page = open_app("pages/1_data.py", dataset=registered.id)
-    assert "look at the sample" not in words_of(page)
+    assert "this profile is of the sample" not in words_of(page)
     page.session_state[f"data_roles_{registered.id}_1"] = {
         "edited_rows": {1: {"role": "ignore"}},
         "added_rows": [],
@@ -111,10 +111,10 @@ def test_a_change_of_roles_concerns_all_rows_and_offers_a_new_look(open_app, reg
     assert not page.exception
     with Workspace.open() as workspace:
         assert workspace.datasets.open(registered.id).columns_with("ignore") == ("x",)
-    assert "this is a look at the sample" in words_of(page)
+    assert "this profile is of the sample" in words_of(page)
     page.button(key="data_look_again").click().run()
     assert not page.exception
-    assert "this is a look at the sample" not in words_of(page)
+    assert "this profile is of the sample" not in words_of(page)
 
 
 def test_a_folder_that_changed_is_said_and_registered_again(open_app, registered, root):

@@ -115,7 +115,7 @@ def test_every_page_of_a_read_only_home_shows_what_is_there_and_the_files_can_be
             assert not page.exception, name
             told = [error.value for error in page.error]
             assert not [words for words in told if "written" in words or "went wrong" in words], (name, told)
-            assert "cannot be written now" in page.warning[0].value, name
+            assert "is read-only" in page.warning[0].value, name
         page = open_app("pages/6_export.py", **address)
         assert {button.label for button in page.get("download_button")} == {"Download"}
     assert not open_app("pages/1_data.py").warning
@@ -130,7 +130,7 @@ def test_a_browser_downloads_every_form_of_a_model_from_a_read_only_home(tmp_pat
         lock()
         with running_server(home, tmp_path / "server.log") as server:
             tab = open_tab(server).open("export?" + "&".join(f"{key}={token}" for key, token in address.items()))
-            assert "cannot be written now" in tab.text
+            assert "is read-only" in tab.text
             buttons = tab.page.locator("[data-testid=stDownloadButton] button")
             sizes = {}
             for number in range(buttons.count()):

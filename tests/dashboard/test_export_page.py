@@ -167,7 +167,7 @@ def test_training_rows_leave_with_out_of_fold_scores(open_app, address):
     assert scored["out_of_fold_score"].tolist() == pytest.approx(bundle.run.score.tolist())
     assert again["out_of_fold_score"].tolist() == bundle.run.score.tolist()
     assert (scored["flagged"] == (scored["out_of_fold_score"] > 0.5)).all()
-    assert "not those of the bundle" in text_of(page)
+    assert "differ from those of the bundle" in text_of(page)
 
 
 def test_onnx_is_proven_and_a_model_that_cannot_says_why(open_app, address):
@@ -321,7 +321,7 @@ def test_a_file_that_does_not_fit_is_refused_in_words(open_app, address):
 
 
 def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address, bundle_file):
-    page = at_part(open_app, "Bring from elsewhere", **address)
+    page = at_part(open_app, "Import", **address)
     page.file_uploader(key="export_foreign").upload("colleague.spu", bundle_file).run()
     assert not page.exception
     page.button(key="export_keep_run").click().run()
@@ -337,7 +337,7 @@ def test_a_bundle_from_elsewhere_becomes_a_run(open_app, address, bundle_file):
 def test_a_model_from_elsewhere_never_scores_in_the_process_of_the_page(open_app, address, bundle_file, monkeypatch):
     """Its trial proves nothing about other rows: a child scores, and a job once the bundle is kept as a run."""
     monkeypatch.setattr(Bundle, "score_features", lambda *_: pytest.fail("the model scored in the process of the page"))
-    page = at_part(open_app, "Bring from elsewhere", **address)
+    page = at_part(open_app, "Import", **address)
     page.file_uploader(key="export_foreign").upload("colleague.spu", bundle_file).run()
     page.file_uploader(key="foreign_rows").upload("new.csv", new_rows()).run()
     assert not page.exception
@@ -359,7 +359,7 @@ def test_a_model_from_elsewhere_never_scores_in_the_process_of_the_page(open_app
 
 @pytest.mark.parametrize("cut", [0, 10, 5000])
 def test_a_damaged_bundle_is_refused_and_the_page_lives(open_app, address, bundle_file, cut):
-    page = at_part(open_app, "Bring from elsewhere", **address)
+    page = at_part(open_app, "Import", **address)
     page.file_uploader(key="export_foreign").upload("damaged.spu", bundle_file[:cut]).run()
 
     assert not page.exception
@@ -368,7 +368,7 @@ def test_a_damaged_bundle_is_refused_and_the_page_lives(open_app, address, bundl
 
 
 def test_rules_from_elsewhere_are_kept_and_chosen(open_app, address):
-    page = at_part(open_app, "Bring from elsewhere", **address)
+    page = at_part(open_app, "Import", **address)
     text = load_sample_rules("breast_cancer")
     page.file_uploader(key="export_foreign").upload(f"{HOSTILE[:20]}.json", text.encode()).run()
     page.button(key="export_keep_rules").click().run()
@@ -380,7 +380,7 @@ def test_rules_from_elsewhere_are_kept_and_chosen(open_app, address):
 
 
 def test_rules_that_are_no_rules_are_refused_in_words(open_app, address):
-    page = at_part(open_app, "Bring from elsewhere", **address)
+    page = at_part(open_app, "Import", **address)
     page.file_uploader(key="export_foreign").upload("rules.json", json.dumps({"a": 1}).encode()).run()
 
     assert not page.exception
@@ -469,13 +469,13 @@ def test_a_damaged_bundle_is_refused_on_a_phone_and_the_page_goes_on(open_export
     data = bytearray(bundle_file)
     data[len(data) // 2] ^= 1
     (tmp_path / "damaged.spu").write_bytes(data)
-    tab.page.get_by_role("tab", name="Bring from elsewhere").click()
+    tab.page.get_by_role("tab", name="Import", exact=True).click()
     tab.settle()
     tab.page.set_input_files(".st-key-export_foreign input[type=file]", tmp_path / "damaged.spu")
     tab.page.locator("[data-testid=stAlert]").wait_for()
     tab.settle()
 
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
-    tab.page.get_by_role("tab", name="Take it away").click()
+    tab.page.get_by_role("tab", name="Export files").click()
     tab.settle()
     assert tab.page.locator(".st-key-export_prepare_rules button").count() == 1

@@ -44,7 +44,7 @@ def test_hostile_text_stays_text_on_every_page(shared_server, open_tab, address)
         assert tab.page.locator("[data-testid=stApp] a[href^='javascript:']").count() == 0, view
         assert tab.page.locator("[data-testid=stApp] img[src='x']").count() == 0, view
         assert tab.page.locator("[data-testid=stApp] a[href*='evil'], [data-testid=stApp] a[href^=mailto]").count() == 0
-        assert "Something went wrong" not in tab.text, view
+        assert "An unexpected error occurred" not in tab.text, view
         assert tab.page.locator("[data-testid=stPlotlyChart]:not([role=figure][aria-label])").count() == 0, view
         told += tab.page.locator("[data-testid=stPlotlyChart]").count()
     assert told >= len(views)

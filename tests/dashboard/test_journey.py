@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 def test_a_newcomer_gets_from_the_start_page_to_an_exported_model_by_what_is_offered(start_server, open_tab, tmp_path):
     tab = open_tab(start_server(), height=1400).open()
 
-    tab.page.get_by_role("link", name="Bring data").click()
+    tab.page.get_by_role("link", name="Upload data").click()
     tab.page.get_by_role("button", name="Breast cancer").click()
     tab.page.get_by_role("heading", name="What was read").wait_for()
     tab.settle()

@@ -68,7 +68,7 @@ def test_a_secrets_file_that_is_there_but_cannot_be_used_closes_the_dashboard(se
 
 
 def test_a_secrets_file_that_was_named_but_is_not_there_closes_the_dashboard(secrets_file):
-    with pytest.raises(ClosedError, match="is not there, although the server was told to use it"):
+    with pytest.raises(ClosedError, match="does not exist, although the server is configured to use it"):
         login_is_configured()
 
 
@@ -151,6 +151,6 @@ def test_a_broken_login_shows_no_page_in_a_browser_and_the_mended_one_asks_who_i
                 for path in PATHS if text != good else PATHS[:2]:
                     told = tab.open(path).text
                     assert "Only this computer can open this page" not in told
-                    assert ("lacks client_id" if text != good else "keeps the work of each person apart") in told
+                    assert ("lacks client_id" if text != good else "has a separate workspace") in told
                     assert tab.page.locator("[data-testid=stFileUploader], [data-testid=stPageLink]").count() == 0
         assert not (tmp_path / "home").exists()  # nothing was opened for nobody

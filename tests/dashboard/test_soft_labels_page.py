@@ -46,7 +46,7 @@ def test_a_typed_range_is_previewed_before_it_is_saved(open_app):
     page.run()
 
     rows = int(some_table().frame["age"].between(20, 30).sum())
-    assert figures(page)["Rows touched"] == str(rows)
+    assert figures(page)["Rows matched"] == str(rows)
     assert figures(page)["Ceiling"] != before
     assert saved_rules(query) == SAVED
 
@@ -54,7 +54,7 @@ def test_a_typed_range_is_previewed_before_it_is_saved(open_app):
 
     assert not page.exception
     assert saved_rules(query).rules[2].when == Compare("age", "between", [20, 30])
-    assert figures(page)["Rows touched"] == "–"
+    assert figures(page)["Rows matched"] == "–"
 
 
 def test_the_first_rule_makes_a_rule_set_and_names_it_in_the_address(open_app):
@@ -145,7 +145,7 @@ def test_rules_that_do_not_fit_the_table_are_left_out_and_said(open_app):
     assert not saved_rules(query)["typo"].on
 
 
-@pytest.mark.parametrize("part", ["Analysis", "Why this S", "Audit", "From checks", "Versions and files"])
+@pytest.mark.parametrize("part", ["Analysis", "Explain a row", "Audit", "From checks", "Versions and files"])
 def test_every_part_opens_from_its_address(open_app, part):
     page = open_app(PAGE, **keep(), part=part)
 
@@ -153,12 +153,18 @@ def test_every_part_opens_from_its_address(open_app, part):
     assert not page.error
 
 
+def test_a_link_with_the_former_title_of_a_part_opens_it(open_app):
+    page = open_app(PAGE, **keep(), part="Why this S")
+
+    assert "Soft label" in {metric.label for metric in page.metric}
+
+
 def test_a_mangled_draft_in_the_address_costs_nothing(open_app):
     page = open_app(PAGE, **keep(), draft='{"schema_version": 1, "rules": [{"name": 7}]}')
 
     assert not page.exception
     assert not page.error
-    assert figures(page)["Rows touched"] == "–"
+    assert figures(page)["Rows matched"] == "–"
 
 
 def test_a_draft_in_the_address_comes_back(open_app):
@@ -167,7 +173,7 @@ def test_a_draft_in_the_address_comes_back(open_app):
 
     assert widget(page, "number_input", "_high").value == 25
     assert widget(page, "slider", "_belief").value == 0.7
-    assert figures(page)["Rows touched"] != "–"
+    assert figures(page)["Rows matched"] != "–"
 
 
 def test_a_hostile_file_of_rules_is_refused_in_words(open_app):
@@ -234,7 +240,7 @@ def test_a_given_share_of_positives_suggests_a_belief_to_take(open_app):
     widget(page, "number_input", "_low").set_value(60).run()
 
     assert any("if 20.0% of all rows are positive" in each.value for each in page.caption)
-    assert page.button(key="soft_take").label.startswith("Take 0.")
+    assert page.button(key="soft_take").label.startswith("Use 0.")
 
 
 def test_a_log_of_checks_becomes_a_column_and_a_rule(open_app):

@@ -79,7 +79,7 @@ def test_before_the_first_queue_every_step_says_what_to_do(workspace, address, o
     for step, words in (
         ("record", "There is no queue yet"),
         ("ratios", "No outcome was recorded"),
-        ("learn", "nothing to learn"),
+        ("learn", "Record outcomes in step 2 first"),
     ):
         page = open_app(PAGE, **address, loop=step)
         assert not page.exception
@@ -97,7 +97,7 @@ def test_the_step_of_the_address_is_opened_and_kept(workspace, address, open_app
 
 def test_a_queue_is_made_with_a_share_for_chance_by_default(workspace, address, open_app):
     page = open_app(PAGE, **address, loop="flag")
-    assert "belongs to chance for good" in words_of(page)
+    assert "is never chosen by a model" in words_of(page)
 
     page.button(key="queue_make").click().run()
 
@@ -111,7 +111,7 @@ def test_without_chance_the_page_warns(workspace, address, open_app):
     page = open_app(PAGE, **address, loop="flag")
 
     page.slider(key="queue_random").set_value(0).run()
-    assert "Without random checks nobody can say" in words_of(page)
+    assert "Without random checks, it is not known" in words_of(page)
 
 
 def test_outcomes_from_a_file_are_read_strictly_and_recorded_once(workspace, address, open_app):
@@ -165,7 +165,7 @@ def test_learning_makes_new_data_and_the_next_training_is_compared(workspace, ad
     run_here(workspace, retraining_job(workspace, address["run"], record))
     page = open_app(PAGE, **address, loop="learn")
     assert "AUC_SPU gain by the new soft labels" in {metric.label for metric in page.metric}
-    assert "which flatter neither" in words_of(page)
+    assert "which favour neither model" in words_of(page)
 
 
 def test_a_dataset_that_came_from_outcomes_is_shown_with_the_models_before_it(workspace, address, open_app):
@@ -253,11 +253,11 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
         lines = simulated_outcomes(workspace, made.id, sample_players(load_sample("anti_cheat")))
     outcomes = tmp_path / "outcomes.csv"
     outcomes.write_text(simulated_csv(lines))
-    page.get_by_text("2 What came back").click()
+    page.get_by_text("2 Record outcomes").click()
     tab.settle()
     type_into(page, "record_table", line=0, column=1, text="admitted")
     page.get_by_role("button", name="Record 1 change").click()
-    page.get_by_text("Everything ever recorded here (1)").wait_for()
+    page.get_by_text("All recorded outcomes (1)").wait_for()
     tab.settle()
     with Workspace.open(server.home) as workspace:
         [by_hand] = workspace.queues.history(made.id)
@@ -265,14 +265,14 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
 
     page.locator("input[type=file]").set_input_files(str(outcomes))
     page.locator(".st-key-record_save_file button").click()
-    page.get_by_text("Everything ever recorded here (4").wait_for()
+    page.get_by_text("All recorded outcomes (4").wait_for()
     tab.settle()
 
     tab.reload()
-    assert "Everything ever recorded here" in tab.text  # the address brings the step and the queue back
-    page.get_by_text("4 Learn from it").click()
+    assert "All recorded outcomes" in tab.text  # the address brings the step and the queue back
+    page.get_by_text("4 Update the data").click()
     page.locator(".st-key-learn_save button").click()
-    page.get_by_text("What was learnt so far").wait_for()
+    page.get_by_text("Earlier updates").wait_for()
     tab.settle()
     page.get_by_role("button", name="Train soft again on it").click()
     page.get_by_text("AUC_SPU gain by the new soft labels").wait_for(timeout=WORKER_PATIENCE)

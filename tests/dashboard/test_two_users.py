@@ -64,7 +64,7 @@ def test_two_people_with_equal_file_names_see_only_their_own_rows(guarded, open_
         tab = tabs[person].open(links[person])
         assert READ in tab.text
         refused = tabs[person].open(links[other])
-        assert "This link leads to a dataset that is not in your workspace." in refused.text
+        assert "The dataset of this link is not in your workspace." in refused.text
         assert {"ann": "340", "bob": "120"}[person] not in refused.text
         assert f"{other}'s row" not in refused.page.content()
 

@@ -36,7 +36,7 @@ def large(tmp_path_factory):
 VIEWS = [
     ("1_data", {}),
     ("2_soft_labels", {}),
-    *(("2_soft_labels", {"part": part}) for part in ("Analysis", "Why this S", "Audit", "Versions and files")),
+    *(("2_soft_labels", {"part": part}) for part in ("Analysis", "Explain a row", "Audit", "Versions and files")),
     ("3_train", {}),
     *(
         ("4_compare", {"compare_tabs": tab})

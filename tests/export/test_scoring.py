@@ -242,7 +242,7 @@ def test_a_text_file_in_pieces_gives_the_same_rows(tmp_path):
 @pytest.mark.parametrize(
     "head",
     ["Report,,\n,,\nname,x,y\n", "name,,x,y\n", "name,x,y\n,(cm),(kg)\n", ",group,\nname,x,y\n"],
-    ids=["title", "a separator too many", "units", "groups"],
+    ids=["title", "one separator too many", "units", "groups"],
 )
 def test_what_stands_around_a_header_is_left_out_once(tmp_path, head):
     path = tmp_path / "new.csv"

@@ -6,7 +6,7 @@ import pytest
 
 from spu_core.errors import TableError
 from spu_core.tables import convert_table, read_table
-from spu_core.tables import read as converting
+from spu_core.tables import table_reader as converting
 from tests.tables.folders import mixed_frame
 
 MESSY = (
@@ -66,7 +66,7 @@ def test_a_folder_that_cannot_be_written_is_named_without_its_place(tmp_path):
 
 
 def test_columns_kept_in_files_are_the_same_columns():
-    from spu_core.tables.reading.columns import Scratch
+    from spu_core.tables.reading.column_builders import Scratch
 
     content = as_csv(300)
     with Scratch() as scratch:

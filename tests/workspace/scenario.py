@@ -50,7 +50,7 @@ def verify(folder, acknowledged: list[str]) -> None:
                 assert _stored(workspace, kind, token) == content
         assert not list(workspace.files.drafts.iterdir())
     report = check(folder)
-    assert all("belong to nothing" in problem.what for problem in report.problems), report
+    assert all("are not listed" in problem.what for problem in report.problems), report
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def test_what_is_not_there_is_said(workspace, act):
 
 
 def test_a_plan_that_is_no_json_is_refused(workspace, run):
-    with pytest.raises(WorkspaceError, match="stored as JSON text, and this is none"):
+    with pytest.raises(WorkspaceError, match="must be JSON text"):
         workspace.audits.save(run.id, "{")
 
 

@@ -96,7 +96,7 @@ def test_a_missing_catalogue_beside_stored_files_is_no_fresh_start(tmp_path):
         workspace.datasets.save(FakeTable())
     (tmp_path / "catalogue.sqlite").unlink()
 
-    with pytest.raises(WorkspaceError, match="holds stored files but its catalogue is gone"):
+    with pytest.raises(WorkspaceError, match="contains stored files, but its catalogue is missing"):
         Workspace.open(tmp_path)
 
 

@@ -60,7 +60,7 @@ def test_a_running_job_is_interrupted_exactly_when_nobody_holds_its_lock(workspa
     assert workspace.jobs.mark_dead() == 1
     dead = workspace.jobs.get(job)
     assert (dead.status, dead.share, dead.message) == (JobStatus.INTERRUPTED, 0.4, "fold 2 of 5")
-    assert "died without a word" in dead.error
+    assert "ended unexpectedly" in dead.error
 
 
 def test_a_finished_or_living_job_does_not_restart(workspace, job):

@@ -84,7 +84,7 @@ def test_a_changed_text_is_not_taken_for_the_saved_one(workspace):
 
 
 def test_half_a_character_is_refused_in_words(workspace):
-    with pytest.raises(WorkspaceError, match="The text holds half a character"):
+    with pytest.raises(WorkspaceError, match="The text contains an incomplete character"):
         workspace.rule_sets.create("fraud", "\ud800")
 
 

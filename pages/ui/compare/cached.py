@@ -1,6 +1,6 @@
-"""Cached calls about stored runs: how they compare, their curves, and what their details show.
+"""Cached calls about stored runs: their comparison, curves and details.
 
-A stored run never changes, so its id is its key. The soft labels that judge it come from a version of a rule set.
+A stored run never changes, so its id is its key. The soft labels that evaluate it come from a version of a rule set.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def load_run(workspace: Workspace, token: str) -> Run:
 
 
 def judging_soft_labels(workspace: Workspace, dataset: DatasetRecord, rules: RuleSetVersion | None) -> SoftLabels:
-    """The soft labels that runs are judged by: those of the rules, or of the table itself where there are none."""
+    """The soft labels that evaluate runs: those of the rules, or of the table itself where there are no rules."""
     if rules is not None and dataset.folder is None:
         return make_soft_labels(workspace, dataset, rules.text)
     return soft_labels_by(load_all_rows(workspace, dataset), rules)
@@ -78,7 +78,7 @@ def judging_soft_labels(workspace: Workspace, dataset: DatasetRecord, rules: Rul
 def compare_stored_runs(
     workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
 ) -> Comparison:
-    """Runs side by side, judged by the same soft labels; `runs` are pairs of id and the name to show."""
+    """Runs compared by the same soft labels; `runs` are pairs of id and displayed name."""
     named = [replace(load_run(workspace, token), name=name) for token, name in runs]
     return compare_on(named, judging_soft_labels(workspace, dataset, rules))
 
@@ -105,7 +105,7 @@ def run_views(
 def run_band(
     workspace: Workspace, dataset: DatasetRecord, _run: Run, token: str, rules: RuleSetVersion | None
 ) -> RocBand:
-    """The confidence band of the curve of a judged run; `token` is its id."""
+    """The confidence band of the curve of a run; `token` is its id."""
     return band_of_run(_run)
 
 
@@ -113,7 +113,7 @@ def run_band(
 def run_calibration(
     workspace: Workspace, dataset: DatasetRecord, _run: Run, token: str, rules: RuleSetVersion | None
 ) -> pd.DataFrame | None:
-    """Mean score beside mean soft label of a judged run."""
+    """Mean score and mean soft label of a run, by bins of the score."""
     return calibration_of_run(_run)
 
 
@@ -127,7 +127,7 @@ def run_segments(
     column: str,
     threshold: float,
 ) -> SegmentView:
-    """AUC_SPU of a judged run by the values of a column, and the share of each segment above the threshold."""
+    """AUC_SPU of a run by the values of a column, and the share of each segment above the threshold."""
     values = segment_values(column_values(load_all_rows(workspace, dataset), column))
     return SegmentView(segment_intervals(_run, values), segment_table(_run, values, threshold))
 

@@ -1,4 +1,4 @@
-"""Which runs are compared, and which soft labels judge them."""
+"""Which runs are compared, and by which soft labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_RUNS = 12
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The runs on the page, judged by the same soft labels, with everything that their charts need."""
+    """The compared runs, evaluated by the same soft labels, with the data for their charts."""
 
     page: Page
     dataset: DatasetRecord
@@ -51,7 +51,7 @@ class Choice:
 
 
 def choose_runs(page: Page) -> Choice:
-    """Ask which runs and which soft labels; without any run the page says what to do and ends."""
+    """Ask which runs and which soft labels; without any run the page shows what to do and stops."""
     dataset = page.need_dataset()
     records = page.workspace.runs.list(dataset.id)
     if not records:
@@ -77,11 +77,11 @@ def _show_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVe
     many = f"{len(chosen)} run{'s' * (len(chosen) != 1)}"
     st.badge(many, icon=":material/check_circle:", color="green")
     by = "the labels alone" if rules is None else f"soft labels of {plain(rules.name)}, version {rules.number}"
-    st.caption(f"{count(dataset.n_rows)} rows, out of fold · judged by {by}", width="content")
+    st.caption(f"{count(dataset.n_rows)} rows, out of fold · evaluated by {by}", width="content")
 
 
 def _show_stale(page: Page, records: Sequence[RunRecord]) -> None:
-    """Say so where no run was trained with the rules that are open."""
+    """Show a note where no run was trained with the open rules."""
     current = None if page.rules is None else (page.rules.id, page.rules.number)
     if current is None or not records or current in {(each.rule_set, each.rule_set_version) for each in records}:
         return
@@ -98,7 +98,7 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     default = wanted or comparable_runs(records, MOST_RUNS)
     key = f"compare_runs_{page.dataset.id if page.dataset else ''}"
     if key in st.session_state:
-        # A run may have been deleted since, here or in another tab.
+        # A run may have been deleted meanwhile, here or in another tab.
         st.session_state[key] = [token for token in st.session_state[key] if token in known]
     chosen = st.multiselect(
         "Runs",
@@ -136,7 +136,7 @@ def _labels(records: Sequence[RunRecord]) -> dict[str, str]:
 
 
 def _ask_rules(page: Page, records: Sequence[RunRecord]) -> RuleSetVersion | None:
-    """The soft labels that judge all runs; figures from different soft labels cannot be ranked against each other."""
+    """The soft labels that evaluate all runs; figures from different soft labels cannot be compared."""
     versions = _versions(page, records)
     if not versions:
         return None
@@ -144,16 +144,18 @@ def _ask_rules(page: Page, records: Sequence[RunRecord]) -> RuleSetVersion | Non
     trained = [(record.rule_set, record.rule_set_version) for record in records]
     default = next((at for at, key in enumerate(keys) if key in trained), 0)
     key = st.selectbox(
-        "Judge all of them by the soft labels of",
+        "Evaluate all runs by the soft labels of",
         keys,
         index=default,
         format_func=lambda key: f"{versions[key].name}, version {versions[key].number}",
         key="compare_rules",
-        help=f"{meaning('soft label')} Runs that learnt from other rules are judged anew, from their stored scores.",
+        help=f"{meaning('soft label')} Runs trained with other rules are evaluated again, from their stored scores.",
     )
     others = {each for each in trained if each != key}
     if others:
-        st.caption(":material/info: Some of these runs were trained under other rules; all are judged by the S chosen.")
+        st.caption(
+            ":material/info: Some runs were trained with other rules; all are evaluated by the chosen soft labels."
+        )
     return versions[key]
 
 

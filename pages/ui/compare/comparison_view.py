@@ -1,4 +1,4 @@
-"""The main figures of a comparison: four cards, the verdict, the curves against the ceiling, and the leaderboard."""
+"""The main figures of a comparison: four cards, the benefit of soft labels, the curves and the leaderboard."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
 ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
     "yes": ("Yes", "green", ":material/thumb_up:"),
     "no": ("No", "red", ":material/thumb_down:"),
-    "no difference seen": ("No difference seen", "orange", ":material/balance:"),
-    "unknown": ("Cannot be told", "gray", ":material/help:"),
+    "no difference seen": ("No clear difference", "orange", ":material/balance:"),
+    "unknown": ("Not known", "gray", ":material/help:"),
 }
 WORDS = (
-    "What a model that knows the true class would reach, if S did not depend on the columns given the class. A model "
-    "can lie above it where that assumption fails."
+    "The AUC_SPU of a model that knows the true class, if soft labels did not depend on the columns within a class. A "
+    "model can exceed it where that assumption fails."
 )
 
 
@@ -130,7 +130,7 @@ def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
 
 
 def show_leaderboard(choice: Choice) -> None:
-    """The most important figures; the details hold all of them."""
+    """The most important figures; the details show all of them."""
     with st.container(horizontal=True):  # the same height as the title of the curves beside it
         st.subheader("Leaderboard", anchor=False, width="content")
     board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
@@ -157,7 +157,7 @@ def show_leaderboard(choice: Choice) -> None:
     best = choice.comparison.among_best
     if len(best) > 1:
         st.caption(f"{len(best)} models may be the best by AUC_SPU: {plain(', '.join(best))}.")
-    st.caption(":material/info: These figures are about the models of the folds, not about the exported model.")
+    st.caption(":material/info: These figures describe the models of the folds, not the exported model.")
     for run in choice.comparison.runs:
         if run.error is not None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")
@@ -184,7 +184,7 @@ def choose_perfect(choice: Choice) -> ScarLink | None:
 
 
 def _assumed(mean: float) -> ScarLink | None:
-    """From two numbers that the analyst assumes; the third follows from the mean soft label."""
+    """From two numbers that the analyst assumes; the mean soft label determines the third."""
     prior = st.number_input(
         "Share of positives you assume",
         0.0001,
@@ -202,7 +202,7 @@ def _assumed(mean: float) -> ScarLink | None:
         min(1.0, 0.5 + 0.5 * mean),
         key="compare_positive_mean",
         persist_state="session",
-        help="How strongly your rules believe in rows that are truly positive.",
+        help="The mean soft label that your rules give to truly positive rows.",
     )
     try:
         return ScarLink.from_mean(mean, prior, positive_mean)

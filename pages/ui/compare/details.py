@@ -72,7 +72,7 @@ def _figures(choice: Choice, chosen: ChosenPoint) -> None:
     config = {name: st.column_config.NumberColumn(COLUMNS[name], format="%.3f") for name in present}
     config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"))
     config["among_best"] = st.column_config.CheckboxColumn(
-        "May be the best", help="Models that cannot be excluded from having the highest AUC_SPU, at 95%."
+        "May be the best", help="Models that may have the highest AUC_SPU, at 95% confidence."
     )
     config["name"] = st.column_config.TextColumn("Model", pinned=True)
     config["refined_note"] = st.column_config.TextColumn("About refined S", help=meaning("refined S"))
@@ -101,7 +101,10 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
     curve = choice.views.curves[chosen.name]
     chart = cost_chart(curve, costs, operating_point=chosen.review.point, theme=theme())
     show_chart(chart, key="compare_costs")
-    st.caption("Missed positives are counted by ΣS, so this is as right as your soft labels are on average.")
+    st.caption(
+        "Missed positives are estimated by the sum of soft labels, so the costs are right if soft labels are right "
+        "on average."
+    )
     best = costs.cheapest(chosen.curve)
     words = f"Flag {share(best.flagged_share)} of rows, the cheapest point"
     if st.button(words, icon=":material/savings:", key="compare_cheapest"):
@@ -110,7 +113,10 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
 
 
 def _calibration(choice: Choice, chosen: ChosenPoint) -> None:
-    st.caption("Mean soft label against mean score: on the diagonal, scores mean what S means. This is not the truth.")
+    st.caption(
+        "Mean soft label against mean score. On the diagonal, scores equal soft labels on average. This is not the "
+        "truth."
+    )
     names = _ask_runs(choice, "compare_calibrated")
     found = {name: run_calibration(*choice.judged(name)) for name in names}
     tables = {name: table for name, table in found.items() if table is not None}
@@ -140,12 +146,12 @@ def _scores(choice: Choice, chosen: ChosenPoint) -> None:
         log_rows=log_rows,
         theme=theme(),
     )
-    st.caption(f"Out-of-fold scores of {plain(chosen.name)}: no row is scored by a model that saw it.")
+    st.caption(f"Out-of-fold scores of {plain(chosen.name)}: no row is scored by a model that was trained on it.")
     show_chart(chart, key="compare_scores")
 
 
 def _features(choice: Choice, chosen: ChosenPoint) -> None:
-    """The gain of trees at once; shuffled columns on request, since one fold is trained again for it."""
+    """The gain of trees, or on request the effect of shuffled columns, for which one fold is trained again."""
     shuffled = st.toggle(
         "Shuffle columns instead",
         key="compare_shuffle",
@@ -154,13 +160,13 @@ def _features(choice: Choice, chosen: ChosenPoint) -> None:
     )
     effects = None if shuffled else tree_gains(choice.page.workspace, chosen.id)
     if effects is None and not shuffled:
-        st.caption("This method has no trees that could tell gains; shuffle columns instead.")
+        st.caption("This method has no trees, so there are no gains; shuffle columns instead.")
         return
     if effects is None:
         effects = shuffle_columns(*choice.judged(chosen.name))
     show_chart(feature_effect_chart(effects.head(MOST_FEATURES), theme=theme()), key="compare_features")
     more = f"The first {MOST_FEATURES} of {count(len(effects))} columns. " if len(effects) > MOST_FEATURES else ""
-    st.caption(f"{more}Columns that go together can stand in for each other, so each may look unimportant alone.")
+    st.caption(f"{more}Correlated columns can replace each other, so each of them may look unimportant.")
 
 
 def _segments(choice: Choice, chosen: ChosenPoint) -> None:

@@ -1,6 +1,6 @@
 """The operating point, set by a click, a threshold or a review budget; and the choice of the champion.
 
-A change is stored at once with the run, so that a refresh comes back to it.
+A change is stored at once with the run, so that it survives a refresh.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from spu_core.training import ReviewPoint, finite_point, review_point, suggested
 from spu_core.workspace import Threshold
 
 SOFT_SUM_WORDS = (
-    "The sum of soft labels among the flagged rows. It counts expected positives only if your soft labels are right on "
-    "average, which an audit or a known prior can tell."
+    "The sum of soft labels of the flagged rows. It equals the expected number of positives only if your soft labels "
+    "are right on average, which an audit or a known share of positives can test."
 )
 
 
@@ -38,7 +38,7 @@ class ChosenPoint:
 
 
 def choose_point(choice: Choice) -> ChosenPoint:
-    """A threshold slider and a review budget that move together, and what they mean for reviewers."""
+    """A threshold slider and a review budget that move together, and the resulting number of reviews."""
     st.subheader("Operating point", anchor=False, help=meaning("threshold"))
     name = _ask_run(choice)
     curve, token = choice.views.whole[name], choice.ids[name]
@@ -95,11 +95,11 @@ def save_point(choice: Choice, name: str, point: OperatingPoint, by: str) -> Non
 def show_champion(choice: Choice, chosen: ChosenPoint) -> None:
     """Which model is the champion; the choice is stored with its operating point."""
     champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
-    st.markdown(f":material/trophy: **Champion**: {plain(_champion_words(choice, champion))}")
+    st.markdown(f":material/trophy: {_champion_words(choice, champion)}")
     with st.container(horizontal=True, vertical_alignment="center", key="compare_champion"):
         is_champion = champion is not None and champion.run == chosen.id
         is_worse = chosen.name in choice.comparison.below_chance
-        words = f"Keep {_short(chosen.name)}" if is_champion else f"Choose {_short(chosen.name)}"
+        words = "Save this threshold" if is_champion else f"Choose {_short(chosen.name)}"
         if st.button(plain(words), key="compare_choose", type="secondary" if is_champion or is_worse else "primary"):
             detail = {"by": "the analyst"}
             choice.page.workspace.thresholds.save_champion(chosen.id, _threshold(chosen.review.point), detail)
@@ -107,23 +107,25 @@ def show_champion(choice: Choice, chosen: ChosenPoint) -> None:
         if champion is not None:
             link_to(step_named("Export"), "Export", choice.page.query)
     if is_worse:
-        st.caption(":material/trending_down: This model is worse than chance on the judged rows.")
+        st.caption(":material/trending_down: This model is worse than chance on the evaluated rows.")
 
 
 def _champion_words(choice: Choice, champion: Any) -> str:
     if champion is None:
-        return "nobody yet. The one you choose is exported with its operating point."
+        return "**No model chosen yet.** The model you choose is exported with its operating point."
     record = choice.page.workspace.runs.get(champion.run)
     flagged = choice.page.workspace.thresholds.list(champion.run)[0].flagged_share
     name = next((name for name, token in choice.ids.items() if token == champion.run), record.name)
-    return f"{name}, which flags {share(flagged)} of rows."
+    return f"**Champion**: {plain(f'{name}, which flags {share(flagged)} of rows.')}"
 
 
 def _ask_run(choice: Choice) -> str:
     names = choice.names
     if st.session_state.get("compare_run") not in names:
         st.session_state["compare_run"] = _first_run(choice)
-    return st.selectbox("Model", names, key="compare_run", label_visibility="collapsed", help="Whose threshold?")
+    return st.selectbox(
+        "Model", names, key="compare_run", label_visibility="collapsed", help="Its threshold is set here."
+    )
 
 
 def _first_run(choice: Choice) -> str:
@@ -135,7 +137,7 @@ def _first_run(choice: Choice) -> str:
 
 
 def _current(choice: Choice, name: str, curve: RocSpu) -> float:
-    """The stored threshold of a run, else the one that spends its review budget."""
+    """The stored threshold of a run, else the one that uses its review budget."""
     stored = choice.page.workspace.thresholds.list(choice.ids[name])
     if stored:
         return stored[0].threshold
@@ -167,7 +169,7 @@ def _show_meaning(chosen: ChosenPoint) -> None:
 
 
 def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:
-    """The run whose curve was clicked. Curves that can be clicked carry thresholds, in the order of drawing."""
+    """The run whose curve was clicked. Only curves that can be clicked have thresholds, in the order of drawing."""
     clickable = [at for at, trace in enumerate(chart.data) if trace.customdata is not None]
     number = point.get("curve_number")
     return list(choice.drawn)[clickable.index(number)] if number in clickable else None

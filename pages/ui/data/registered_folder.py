@@ -1,4 +1,4 @@
-"""Tables that stay in a folder of the server: register one, what it contains, and whether it has changed."""
+"""Tables that stay in a folder of the server: register a folder, and show its content and its changes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ LIST_SECONDS = 15
 
 
 def register_folder(page: Page) -> None:
-    """Choose a folder or a large file that the operator offers; without any, one line says how to offer some."""
+    """Choose a folder or a large file that the operator allows; without any, one line explains how to allow some."""
     with show_errors(page.title):
         offers = _offers(str(page.workspace.home.folder))
         if not offers:
             st.caption(
-                f":material/folder_off: Tables larger than memory can stay in folders of Parquet files: who runs this "
-                f"server names the folders in {VARIABLE}.",
-                help="Several are separated as in PATH. Whoever may open this page can then read every Parquet file "
-                "below them. `spu convert` makes such a folder from a large CSV.",
+                ":material/folder_off: Tables larger than memory can stay in folders of Parquet files. The operator "
+                f"of this server lists these folders in {VARIABLE}.",
+                help="Separate several folders as in PATH. Everybody who can open this page can then read every "
+                "Parquet file below them. `spu convert` makes such a folder from a large CSV.",
             )
             return
         with st.container(border=True, key="data_folders"):
@@ -43,9 +43,9 @@ def _choose_folder(page: Page, offers: tuple[FolderOffer, ...]) -> None:
         format_func=lambda place: offers[place].words,
         placeholder="Choose a folder or a file",
         key="data_folder",
-        help="Rows are read in parts, so they may be more than memory holds. Parquet files stay where they are, those "
-        "in folders below included; a text file is converted once, into your workspace. Listed is what is among "
-        f"about the first {count(MOST_SEEN)} names below each root.",
+        help="Rows are read in parts, so a table may be larger than memory. Parquet files stay where they are, also "
+        "those in subfolders; a text file is converted once, into your workspace. The list covers about the first "
+        f"{count(MOST_SEEN)} names below each root.",
     )
     asked = register.button("Register", width="stretch", disabled=chosen is None, key="data_register")
     if len(offers) >= MOST_OFFERED:
@@ -65,7 +65,7 @@ def _follow(job: str) -> None:
 
 
 def show_folder(page: Page, table: Table) -> None:
-    """What was registered, rows of the sample, and a warning if the files have changed."""
+    """What was registered, some rows of the sample, and a warning if the files have changed."""
     assert page.dataset is not None
     st.subheader("What was registered", anchor=False)
     folder = load_folder(page.workspace, page.dataset)
@@ -90,11 +90,11 @@ def _positives(page: Page) -> str:
 
 
 def show_sample_note(dataset: DatasetRecord, table: Table) -> None:
-    """Say that a page shows a sample of the rows, where it does."""
+    """Show a note where the page uses a sample of the rows."""
     if is_sampled(dataset, table):
         st.caption(
-            f":material/filter_alt: Explored on a random sample of {count(len(table))} of {count(dataset.n_rows)} "
-            "rows; training, comparing and scoring use all of them."
+            f":material/filter_alt: This page uses a random sample of {count(len(table))} of {count(dataset.n_rows)} "
+            "rows; training, comparing and scoring use all rows."
         )
 
 
@@ -111,8 +111,8 @@ def _show_changes(page: Page, folder: TableFolder) -> None:
         files, them = ("1 new file", "it") if len(added) == 1 else (f"{count(len(added))} new files", "them")
         with st.container(border=True, key="data_added"):
             st.info(
-                f"**{files} since this folder was registered.** Everything here is about the rows of then; registered "
-                f"again, the folder is a dataset of its own with {them}.",
+                f"**{files} since this folder was registered.** This dataset does not include {them}. Register the "
+                f"folder again to get a new dataset with {them}.",
                 icon=":material/note_add:",
             )
             _register_again(page)
@@ -125,8 +125,8 @@ def _show_changed(page: Page, changed: tuple[str, ...]) -> None:
     more = f" and {count(len(changed) - 1)} more" if len(changed) > 1 else ""
     with st.container(border=True, key="data_changed"):
         st.warning(
-            f"**This folder has changed on disk since it was registered** ({plain(changed[0])}{more}). What you see is "
-            f"the sample of then; training and comparing wait until {way}.",
+            f"**This folder has changed on disk since it was registered** ({plain(changed[0])}{more}). This page shows "
+            f"the earlier sample; training and comparing are not possible until {way}.",
             icon=":material/sync_problem:",
         )
         if not is_ours:
@@ -147,7 +147,7 @@ def folder_profile(page: Page) -> TableProfile:
     if known is not None:
         return known
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="data_look"):
-        st.markdown(":material/filter_alt: The roles have changed, so this is a look at the sample.", width="content")
-        if st.button("Look at all rows", icon=":material/search:", key="data_look_again"):
+        st.markdown(":material/filter_alt: The roles have changed, so this profile is of the sample.", width="content")
+        if st.button("Profile all rows", icon=":material/search:", key="data_look_again"):
             _follow(start_looking(page.workspace, page.dataset).id)
     return load_profile(page.workspace, page.dataset)

@@ -1,4 +1,4 @@
-"""What was read and how, a form to read it differently, what each column is for, and a profile of the columns."""
+"""What was read and how, a form to read it differently, the roles of the columns, and their profile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_LINES = 24
 
 
 def show_reading(page: Page, table: Table) -> None:
-    """What was read, how, and what was left out."""
+    """What was read, how it was read, and what was left out."""
     assert page.dataset is not None
     st.subheader("What was read", anchor=False)
     labeled = int(table.is_labeled.sum())
@@ -52,7 +52,7 @@ def show_reading(page: Page, table: Table) -> None:
 
 
 def show_first_rows(table: Table) -> None:
-    """The first rows, numbered from 1 as everywhere."""
+    """The first rows, numbered from 1 as on all pages."""
     first = table.frame.head(SHOWN_ROWS)
     show_table(first.set_axis(pd.RangeIndex(1, len(first) + 1, name="row")), height=240, key="data_preview")
 
@@ -74,7 +74,7 @@ def _read_differently(page: Page, reading: Reading) -> None:
 
 def _ask_dialect(reading: Reading) -> Dialect:
     if reading.format == "parquet":
-        st.caption("A Parquet file says itself how it is to be read.")
+        st.caption("A Parquet file defines how it is read.")
         return Dialect()
     columns = st.columns(4)
     header = columns[0].selectbox("First row", list(HEADERS), key="data_header")
@@ -93,7 +93,7 @@ def _ask_dialect(reading: Reading) -> Dialect:
 
 
 def show_rejected(reading: Reading) -> None:
-    """The lines that could not be read, with why."""
+    """The lines that could not be read, with the reasons."""
     if not reading.rejected:
         return
     with st.expander(f"{count(reading.rejected_rows)} lines were not read", icon=":material/report:"):
@@ -104,7 +104,7 @@ def show_rejected(reading: Reading) -> None:
 def edit_roles(page: Page, table: Table) -> None:
     """The roles of the columns; a change is saved at once."""
     assert page.dataset is not None
-    st.subheader("What each column is for", anchor=False)
+    st.subheader("Column roles", anchor=False)
     names = list(table.frame.columns)
     examples = column_examples(page.workspace, page.dataset)
     shown = pd.DataFrame(
@@ -139,7 +139,10 @@ def _edit_positive_values(page: Page, table: Table) -> None:
     assert page.dataset is not None
     label = table.column_with(Role.LABEL)
     if label is None:
-        st.info("No column is the label yet: choose the one that marks confirmed positives.", icon=":material/info:")
+        st.info(
+            "No column has the role *label* yet. Choose the column that marks confirmed positives.",
+            icon=":material/info:",
+        )
         return
     values = label_values(page.workspace, page.dataset)
     known = [value for value in table.positive_values if value in values]
@@ -160,8 +163,8 @@ def _edit_positive_values(page: Page, table: Table) -> None:
 
 def show_profile(page: Page, profile: TableProfile) -> None:
     """One column at a time: its values, what is missing, and where confirmed positives are frequent."""
-    st.subheader("A look at the columns", anchor=False)
-    # That no column is the label is said beside the roles, where it can be set.
+    st.subheader("Columns", anchor=False)
+    # The message about a missing label is shown with the roles, where it can be set.
     show_findings(finding for finding in profile.findings if finding.code != "no_label")
     names = [column.name for column in profile.columns if _has_bars(column)]
     if not names:
@@ -190,14 +193,14 @@ def show_profile(page: Page, profile: TableProfile) -> None:
 
 
 def _has_bars(column: ColumnProfile) -> bool:
-    """Whether it can be shown as bars; a column in which every value differs cannot."""
+    """Whether the column can be shown as bars; not if all its values are different."""
     return column.histogram is not None or (bool(column.top_levels) and column.distinct < column.rows)
 
 
 def _show_column(column: ColumnProfile) -> None:
     if column.histogram is not None:
         dates = column.type is ColumnType.DATETIME
-        st.markdown("**How the values are spread**")
+        st.markdown("**Distribution of the values**")
         show_chart(brush_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_histogram")
         st.markdown("**Where confirmed positives are frequent**")
         show_chart(label_rate_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_rates")

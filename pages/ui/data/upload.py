@@ -1,4 +1,4 @@
-"""Upload a file, take a sample or open an earlier dataset; files are read in the background."""
+"""Upload a file, open a sample or an earlier dataset; files are read in the background."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def upload_file(page: Page) -> None:
     # A new key empties the uploader and frees the memory of the file.
     number = st.session_state.get("data_uploads", 0)
     uploaded = st.file_uploader(
-        "CSV, TSV, Parquet or Excel, also gzipped. What is in the file decides, not its name.",
+        "CSV, TSV, Parquet or Excel, also gzipped. The format is detected from the content, not the file name.",
         type=FILE_TYPES,
         key=f"data_upload_{number}",
     )
     if uploaded is None:
         return
-    with st.spinner(f"Taking {plain(uploaded.name)} in …"):
+    with st.spinner(f"Uploading {plain(uploaded.name)} …"):
         job = bring_file(page.workspace, uploaded, uploaded.name)
     st.session_state["data_uploads"] = number + 1
     choose_in_address(reading=job.id)
@@ -40,7 +40,7 @@ def upload_file(page: Page) -> None:
 
 
 def show_readings(page: Page) -> None:
-    """The file that is being read, or its result; the page can be used meanwhile."""
+    """The file that is being read, or its result; the rest of the page stays usable."""
     job = _followed_job(page)
     if job is None:
         return
@@ -68,7 +68,7 @@ def _show_progress(page: Page, token: str) -> None:
     with show_errors(page.title):
         job = next((job for job in jobs_now(page.workspace) if job.id == token), None)
         if job is None or job.status.is_over:
-            st.rerun()  # the whole page: it opens the dataset, or says why there is none
+            st.rerun()  # the whole page: it opens the dataset, or shows the error
         with st.container(border=True, key="data_reading"):
             words = "waiting for its turn" if job.status is JobStatus.WAITING else job.message
             st.progress(job.share, text=f"**{plain(job.title)}**: {plain(words)}")
@@ -76,7 +76,7 @@ def _show_progress(page: Page, token: str) -> None:
                 if st.button("Cancel", icon=":material/cancel:", key="data_reading_cancel"):
                     cancel(page.workspace, token)
                     st.rerun()
-                st.caption("You can go on with other work, close this tab, and come back.")
+                st.caption("You can continue with other work, or close this tab and come back.")
 
 
 def _show_end(job: JobRecord) -> None:
@@ -144,5 +144,5 @@ def _load_sample(page: Page, name: str) -> None:
     title = SAMPLES[name].title
     with st.spinner(f"Loading {title} …"):
         dataset = page.workspace.datasets.save(load_sample(name), title)
-        rules = page.workspace.rule_sets.create(title, load_sample_rules(name), "came with the sample")
+        rules = page.workspace.rule_sets.create(title, load_sample_rules(name), "rules of the sample")
     _open(dataset.id, rules.id)

@@ -34,19 +34,20 @@ CARDS = (
     Card(
         "ONNX model",
         ":material/memory:",
-        "Encoder and model as one graph, proven on your rows. Production needs onnxruntime only.",
+        "Encoder and model as one graph, compared with the model on your rows. Production needs onnxruntime only.",
         {".onnx": "onnx"},
     ),
     Card(
         "Production folder",
         ":material/folder_zip:",
-        "Bundle, model card and, where it can be, ONNX with a small script that scores a CSV.",
+        "Bundle, model card and, where possible, ONNX with a small script that scores a CSV.",
         {".zip": "folder"},
     ),
     Card(
         "Scored training rows",
         ":material/table_rows:",
-        "**Out-of-fold** scores: each row is scored by a model that never saw it, so they are not those of the bundle.",
+        "**Out-of-fold** scores: each row is scored by a model not trained on it, so they differ from those of the "
+        "bundle.",
         {"CSV": "scores_csv", "Parquet": "scores_parquet"},
     ),
     Card(
@@ -58,7 +59,7 @@ CARDS = (
     Card(
         "Report",
         ":material/monitoring:",
-        "The comparison with its interactive charts in one file that can be mailed and opened offline.",
+        "The comparison with its interactive charts in one file that can be sent by mail and opened offline.",
         {".html": "report"},
     ),
     Card(

@@ -1,4 +1,4 @@
-"""Models and rules from elsewhere: checked before any of it is used, and refused with a reason."""
+"""Import models and rules from files: they are checked before use, and refused with a reason."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from spu_core.workspace import DatasetRecord, Workspace
 
 
 def import_from_elsewhere(page: Page) -> None:
-    """A bundle or a rule set from a file; what it can be used for is offered once it has passed the checks."""
-    st.subheader("A bundle or a rule set from elsewhere", anchor=False)
+    """Import a bundle or a rule set from a file; after the checks the page offers what can be done with it."""
+    st.subheader("Import a bundle or a rule set", anchor=False)
     uploaded = st.file_uploader(
-        "A bundle (.spu) or rules (.json). Nothing in it is ever run as code.",
+        "A bundle (.spu) or rules (.json). The content is never run as code.",
         type=["spu", "json"],
         key="export_foreign",
     )
@@ -45,7 +45,7 @@ def _show_rules(page: Page, uploaded: UploadedFile) -> None:
         st.code(str(rules) or "no rules", language=None, wrap_lines=True)
         if page.dataset is not None:
             show_findings(rules.check(load_table(page.workspace, page.dataset)))
-        if st.button("Keep them in the workspace", key="export_keep_rules", type="primary"):
+        if st.button("Save in the workspace", key="export_keep_rules", type="primary"):
             name = uploaded.name.rsplit(".", 1)[0]
             _show_kept_rules(keep_rules(page.workspace, name, rules).id)
 
@@ -62,19 +62,19 @@ def _show_bundle(page: Page, uploaded: UploadedFile) -> None:
     score_new_file(page, bundle, "foreign", partial(_score_file, page.workspace, uploaded))
 
 
-@cache_result(8, "Checking the bundle, and trying it in a process apart …", ttl=3600)
+@cache_result(8, "Checking and testing the bundle in a separate process …", ttl=3600)
 def _check_bundle(workspace: Workspace, uploaded: UploadedFile) -> Bundle | str:
-    """An uploaded bundle that was checked and tried, or the sentence that refuses it."""
+    """An uploaded bundle that was checked and tested, or the message that refuses it."""
     try:
         return load_bundle(uploaded.getvalue())
     except BundleError as refused:
         return str(refused)
 
 
-# Scored rows lie in a temporary file, which is deleted with the entry.
-@cache_result(8, "Scoring in a process apart …", ttl=3600)
+# Scored rows are in a temporary file, which is deleted with the cache entry.
+@cache_result(8, "Scoring in a separate process …", ttl=3600)
 def _score_file(workspace: Workspace, bundle: UploadedFile, uploaded: UploadedFile, flag_by: str) -> ScoredFile:
-    """An uploaded file, scored by an uploaded bundle in a process apart."""
+    """An uploaded file, scored by an uploaded bundle in a separate process."""
     uploaded.seek(0)
     return score_foreign(bundle.getvalue(), uploaded, Scoring(flag_by=flag_by))
 
@@ -83,7 +83,7 @@ def _show_origin(bundle: Bundle) -> None:
     facts, metrics = bundle.facts, bundle.facts.metrics or {}
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f":material/verified_user: **{plain(bundle.name)}**", width="content")
-        st.badge("Checked and tried", icon=":material/check:", color="green")
+        st.badge("Checked and tested", icon=":material/check:", color="green")
     value = (metrics.get("auc_spu") or {}).get("estimate")
     words = [
         f"{plain(bundle.fitted.candidate.entry.title)}, trained on {count(facts.rows)} rows",
@@ -106,7 +106,7 @@ def _offer_keeping(page: Page, bundle: Bundle, uploaded: UploadedFile) -> None:
 
 
 def _offer_run(page: Page, dataset: DatasetRecord, bundle: Bundle, data: bytes) -> None:
-    """Offer to keep a bundle of the same table as a run of the dataset; otherwise say why not."""
+    """Offer to keep a bundle of the same table as a run of the dataset; otherwise show why not."""
     refused = refusal_to_keep(bundle, dataset)
     if refused is not None:
         st.caption(f":material/info: {plain(refused)}")
@@ -120,6 +120,6 @@ def _offer_run(page: Page, dataset: DatasetRecord, bundle: Bundle, data: bytes) 
 
 def _show_kept_rules(token: str) -> None:
     choose_in_address(rules=token)
-    st.success("Kept in the workspace and chosen.", icon=":material/check_circle:")
+    st.success("Saved in the workspace and selected.", icon=":material/check_circle:")
     query = {key: st.query_params[key] for key in ("dataset", "rules") if key in st.query_params}
-    link_to(step_named("Soft labels"), "Look at the rules", query)
+    link_to(step_named("Soft labels"), "Show the rules", query)

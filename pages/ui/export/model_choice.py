@@ -1,4 +1,4 @@
-"""The model to export: which run, its figures, where it flags, and the text that people add to its model card."""
+"""The model to export: the run, its figures, its threshold, and the text that people add to its model card."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from spu_core.engines.stored_runs import model_to_show, names_apart
 from spu_core.workspace import DatasetRecord, RunRecord, Workspace
 
 ROWS_INSIDE = (
-    "This model compares new rows with training rows, so **its files contain training rows**. Whoever has one can read "
-    "values from it: share it only with people who may see the data."
+    "This model compares new rows with training rows, so **its files contain training rows**. Share them only with "
+    "people who may see the data."
 )
-ORACLE = "This run learnt from the truth. It shows what is possible at best; do not use it."
+ORACLE = "This run was trained on the truth. It shows the best possible result; do not use it in production."
 CARD_FIELDS = {
     "purpose": ("Purpose", "What is the model for, and what is it not for?"),
     "chosen_because": ("Why this model", "How was it chosen among the candidates?"),
     "contact": ("Contact", "Who answers questions about it?"),
     "licence": ("Licence", "Who may use it, and how?"),
-    "changes": ("Changes", "What is new? A line for each change; training and thresholds are noted by themselves."),
+    "changes": ("Changes", "What is new? One line per change. Training and thresholds are added automatically."),
 }
 
 
@@ -42,7 +42,7 @@ class ExportChoice:
     stored: StoredModel
 
     def with_words(self, words: ExportWords) -> ExportChoice:
-        """The same run, exported with other words."""
+        """The same run, exported with other text."""
         return replace(self, stored=_load_model(self.page.workspace, self.dataset, self.record, words))
 
 
@@ -113,7 +113,7 @@ def _show_rank(page: Page, is_champion: bool, has_champion: bool) -> None:
 
 
 def show_card(chosen: ExportChoice) -> None:
-    """Four figures, where the model comes from, and what to be careful about."""
+    """Four figures, the origin of the model, and warnings."""
     metrics: Mapping[str, Any] = chosen.record.summary.get("metrics") or {}
     point = chosen.stored.bundle.point
     cards = st.columns(4, gap="small")
@@ -138,9 +138,9 @@ def show_card(chosen: ExportChoice) -> None:
 
 
 def edit_words(chosen: ExportChoice) -> ExportChoice:
-    """The text of the model card, and what the bundle may contain; begins with what the last export had."""
+    """The text of the model card, and what the bundle may contain; starts from the last export."""
     last = chosen.stored.words
-    with st.expander("Words for the model card, and what the bundle may hold", icon=":material/edit_note:"):
+    with st.expander("Text of the model card, and content of the bundle", icon=":material/edit_note:"):
         columns = st.columns(2, gap="medium")
         entered = {
             name: columns[place % 2]
@@ -161,7 +161,7 @@ def edit_words(chosen: ExportChoice) -> ExportChoice:
             last.keep_rows,
             key=f"export_keep_{chosen.record.id}",
             persist_state="session",
-            help="They allow the run to be compared again elsewhere. Without them the bundle scores just as well.",
+            help="With them the run can be compared again elsewhere. Scoring does not need them.",
         )
     words = ExportWords(**entered, keep_rows=keep_rows)
     return chosen if words == last else chosen.with_words(words)

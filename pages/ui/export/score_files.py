@@ -1,4 +1,4 @@
-"""Score new rows: a small file at once, a large file or a folder by a job, which goes on when the tab is closed."""
+"""Score new rows: a small file at once, a large file or a folder by a job, which continues if the tab is closed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SHOWN = 200
 def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, run: RunRecord | None = None) -> None:
     """Ask for a file and score it: a small one by `score_now`, a large one by a job if the bundle is a stored run.
 
-    What a job has scored is kept with the run.
+    The result of a job is stored with the run.
     """
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -58,10 +58,10 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
             format_func=FLAG_BY.__getitem__,
             horizontal=True,
             key=f"{key}_flag_by",
-            help="The threshold flags a row for what it is. The share fills a review queue of known size, whatever the "
-            "level of the scores.",
+            help="The stored threshold flags every row above it. The stored share flags a fixed share of the rows, "
+            "for a review queue of known size.",
         )
-        st.caption(":material/info: Rows that the model was trained on look better here than they are.")
+        st.caption(":material/info: Scores of rows that the model was trained on are too good.")
     with show_errors(page.title):
         if uploaded is None and run is not None:
             score_folder(page, run.id, flag_by, key)
@@ -75,7 +75,7 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
             _show_job(page, run.id, key)
 
 
-# Scored rows lie in a temporary file, which is deleted with the entry.
+# Scored rows are in a temporary file, which is deleted with the cache entry.
 @cache_result(8, "Scoring …", ttl=3600)
 def score_file(workspace: Workspace, _bundle: Bundle, token: str, uploaded: UploadedFile, flag_by: str) -> ScoredFile:
     """An uploaded file, scored; `token` names the bundle with its operating point."""
@@ -90,7 +90,7 @@ def _load_scores(workspace: Workspace, export: str) -> ScoredFile:
 
 
 def _score_in_background(page: Page, run: str, uploaded: UploadedFile, asked: str, flag_by: str) -> None:
-    """Start the job of an upload once; its id goes into the address, so that a refresh comes back to it."""
+    """Start the job of an upload once; its id goes into the address, so that a refresh shows it again."""
     if st.session_state.get("export_scoring_asked") == asked:
         return
     uploaded.seek(0)
@@ -138,7 +138,7 @@ def _show_job(page: Page, run: str, key: str) -> None:
         return
     if job.status is JobStatus.FINISHED:
         scored = _load_scores(page.workspace, str(job.result["export"]))
-        _offer_closing("These rows are kept with the model.", key)
+        _offer_closing("These rows are stored with the model.", key)
         show_scored(scored, PurePath(job.title).stem, key)
     elif job.status.is_over:
         st.error(plain(job.error), icon=":material/error:")
@@ -151,7 +151,7 @@ def _show_progress(page: Page, run: str, key: str) -> None:
     with show_errors(page.title):
         job = _job(page, run)
         if job is None or job.status.is_over:
-            st.rerun()  # the whole page: the result takes the place of the bar
+            st.rerun()  # the whole page: the result replaces the progress bar
             return
         with st.container(border=True, key=f"{key}_scoring"):
             rows = job.detail.get("rows")
@@ -162,7 +162,7 @@ def _show_progress(page: Page, run: str, key: str) -> None:
                 if st.button("Cancel", icon=":material/cancel:", key=f"{key}_scoring_cancel"):
                     cancel(page.workspace, job.id)
                     st.rerun()
-                st.caption("You can go on with other work, close this tab, and come back.")
+                st.caption("You can continue with other work, or close this tab and come back.")
 
 
 def _offer_closing(words: str, key: str) -> None:
@@ -178,12 +178,14 @@ def _show_columns(bundle: Bundle) -> None:
     """The columns that a file must have: the first ones, and all of them in the help text."""
     names = [plain(name) for name in bundle.columns]
     few = ", ".join(names[:FEW]) + (f" and {count(len(names) - FEW)} more" if len(names) > FEW else "")
-    words = f":material/view_column: Reads {few or 'no column'}. Order is free, other columns are ignored."
+    words = (
+        f":material/view_column: Reads {few or 'no column'}. Columns may be in any order; other columns are ignored."
+    )
     st.caption(words, help=", ".join(names[:MANY]) if len(names) > FEW else None)
 
 
 def score_folder(page: Page, run: str, flag_by: str, key: str) -> None:
-    """Choose one of the registered folders; nothing is shown without any."""
+    """Choose one of the registered folders; shows nothing if there are none."""
     folders = {each.id: each for each in page.workspace.datasets.list() if each.folder is not None}
     if not folders:
         return
@@ -229,10 +231,12 @@ def _show_drift(report: ScoreReport) -> None:
     with st.container(border=True):
         st.markdown(":material/compare_arrows: **Against the training rows**")
         st.markdown("\n".join(f"- {plain(note)}" for note in report.notes))
-        with st.expander("How far each column has moved", icon=":material/table:"):
+        with st.expander("Change of each column", icon=":material/table:"):
             config = {
-                "moved": share_column("Moved", "The share of rows that would have to lie elsewhere to look as before."),
-                "unseen": share_column("Unseen levels", "Values that training did not know, or met too rarely."),
+                "moved": share_column(
+                    "Changed", "The share of rows that would need another value to restore the old distribution."
+                ),
+                "unseen": share_column("New categories", "Values that were absent or too rare in the training rows."),
                 "missing": share_column("Missing now", "Empty cells in this file."),
                 "before": share_column("Missing at training", "Empty cells in the training rows."),
             }
@@ -281,4 +285,4 @@ def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:
             on_click="ignore",
             key=f"{key}_result",
         )
-    st.caption("Safe: text that a spreadsheet would run as a formula gets an apostrophe. Raw: cells as they are.")
+    st.caption("Safe: text that a spreadsheet would run as a formula gets an apostrophe. Raw: cells are unchanged.")

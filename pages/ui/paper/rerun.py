@@ -1,4 +1,4 @@
-"""Run a small version of an experiment in the background, and show it beside the stored figures."""
+"""Run a small version of an experiment in the background, and compare it with the stored figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHOLE = "all"
 
 
 def offer_rerun(page: Page, chosen: Experiment, stored: ExperimentResult | None) -> None:
-    """A button that runs a small version; an experiment that needs data or hours says how to run it elsewhere."""
+    """A button that runs a small version, or the command for an experiment that needs other data or hours."""
     st.subheader("Check it yourself", anchor=False)
     st.markdown(f"On the command line, at full size: `spu paper {chosen.name} --run`")
     if not chosen.live:
@@ -34,7 +34,7 @@ def offer_rerun(page: Page, chosen: Experiment, stored: ExperimentResult | None)
         type="primary",
         disabled=active,
         key="paper_run",
-        help="A small version, in the background: fewer rows and seeds than the stored run, so larger errors.",
+        help="A small version, in the background: it has fewer rows and seeds than the stored run, so larger errors.",
     ):
         start_worker(page.workspace, job)
         st.rerun()
@@ -47,8 +47,8 @@ def _needs(chosen: Experiment) -> str:
     data = [need for need in chosen.needs if need != "vision"]
     if data:
         parts.append(
-            f"It needs the data {', '.join(data)}: from a folder (--data or SPU_DATA), or from OpenML by itself on a "
-            "connected machine"
+            f"It needs the data {', '.join(data)}: from a folder (--data or SPU_DATA), or downloaded from OpenML "
+            "on a connected machine"
         )
     if "vision" in chosen.needs:
         parts.append("and torch: pip install 'spu-studio[vision]'")
@@ -80,7 +80,7 @@ def _show_job(page: Page, token: str, stored: ExperimentResult | None, was_activ
         if job is None:
             return
         if was_active and job.status.is_over:
-            st.rerun()  # the whole page: the button and this fragment's clock change
+            st.rerun()  # the whole page: the button and the refresh interval of this fragment change
         if not job.status.is_over:
             _show_progress(page, job)
         elif job.status is JobStatus.FINISHED:
@@ -107,7 +107,7 @@ def _show_fresh(job: JobRecord, fresh: ExperimentResult, stored: ExperimentResul
     with st.container(border=True, key="paper_fresh"):
         st.markdown(
             f":material/check_circle: **Run here** on {job.made:%d %b, %H:%M}, in {fresh.provenance.seconds:.0f} s. "
-            "It is smaller than the stored run, so its figures scatter more."
+            "It is smaller than the stored run, so its figures vary more."
         )
         if stored is not None:
             for claim, before, now in compare_verdicts(stored, fresh).rows:

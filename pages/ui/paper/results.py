@@ -35,7 +35,7 @@ MEANINGS: dict[Verdict, str] = {
     "holds": "Our figures agree, over seeds, on these rows.",
     "holds partly": "Some of our figures agree, over seeds, on these rows; others do not.",
     "does not hold": "Our figures disagree, over seeds, on these rows.",
-    "not shown": "Our figures are too uncertain to tell.",
+    "not shown": "Our figures are too uncertain to decide.",
 }
 IMAGES = ("svg", "png")
 
@@ -87,8 +87,9 @@ def show_verdicts() -> None:
                 verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
             )
     st.caption(
-        "Seeds split and train anew, but on the same data, so these verdicts are about these rows. Claims about tables "
-        "also say what is left after the correction of Nadeau and Bengio, which allows for the rows that seeds share."
+        "Each seed makes a new split and a new training of the same data, so these verdicts hold for these rows. "
+        "Claims about tables also give the result after the correction of Nadeau and Bengio for rows that seeds "
+        "share."
     )
     with st.expander(f"All {len(claims)} claims, with our verdicts", icon=":material/fact_check:", expanded=True):
         for result in results:
@@ -97,7 +98,7 @@ def show_verdicts() -> None:
 
 
 def show_claims(result: ExperimentResult) -> None:
-    """What the paper says, what we found, and why."""
+    """Each claim of the paper, our result, and the reason."""
     with st.container(border=True):
         for claim in result.claims:
             show_claim(claim)
@@ -197,7 +198,7 @@ def show_result_table(table: ResultTable, key: str, file: str = "") -> None:
 def show_provenance(result: ExperimentResult) -> None:
     """How the figures were made: choices, commit, settings and versions."""
     made = result.provenance
-    with st.expander("What we chose, and how these figures were made", icon=":material/history_edu:"):
+    with st.expander("Our choices, and how these figures were made", icon=":material/history_edu:"):
         st.markdown("\n".join(f"- {plain(choice)}" for choice in result.choices))
         st.caption(plain(made.describe()))
         st.json(
@@ -230,7 +231,7 @@ def show_downloads(result: ExperimentResult) -> None:
             required=True,
             format_func=str.upper,
             key="paper_image",
-            help="Move over a figure: the camera at its upper right corner saves it as an image of this form.",
+            help="Move over a figure: the camera at its upper right corner saves it as an image of this format.",
         )
 
 

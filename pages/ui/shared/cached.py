@@ -2,7 +2,7 @@
 
 The cache belongs to the whole server. A key therefore names the workspace, and with it whose data it is, and the
 content: the version of a dataset, the hash of a rule set, the id of a run, which never changes. Data is never part of a
-key. Results are shared between reruns (`st.cache_resource`), so nobody may change them.
+key. Results are shared between reruns (`st.cache_resource`), so callers must not change them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ KEYS: Keys = {
     Rule: lambda rule: RuleSet((rule,)).to_json(),
     CheckRatio: repr,
     CheckRecord: repr,
-    UploadedFile: lambda uploaded: uploaded.file_id,  # a new one for each upload, which nobody else can name
+    UploadedFile: lambda uploaded: uploaded.file_id,  # each upload has a new random id, which other users cannot guess
 }
 
 
@@ -48,7 +48,7 @@ def cache_result(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Cache what a function returns, by its arguments; those whose names begin with _ are not part of the key.
 
-    `keys` says how to name classes of arguments that only one page has.
+    `keys` maps classes of arguments that only one page uses to functions that make their part of the key.
     """
     hash_funcs = KEYS | (keys or {})
     return st.cache_resource(max_entries=max_entries, show_spinner=spinner, ttl=ttl, hash_funcs=hash_funcs)
@@ -79,7 +79,7 @@ def load_all_rows(workspace: Workspace, dataset: DatasetRecord) -> Table | Table
 def load_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile:
     """The profile of the rows to explore."""
     table = load_table(workspace, dataset)
-    # What is kept beside a folder is the profile of all its rows, not that of the sample.
+    # The stored profile of a folder covers all its rows, not the sample.
     return table.profile() if dataset.folder else profile_of(workspace, dataset, table)
 
 
@@ -108,7 +108,7 @@ def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
 
 @cache_result(8, "Reading the file …")
 def read_upload(uploaded: UploadedFile) -> pd.DataFrame:
-    """The rows of a small file that is not kept; read in a process apart, where it cannot harm this server."""
+    """The rows of a small file that is not stored; a separate process reads it, so that it cannot harm the server."""
     return read_aside(uploaded, uploaded.name).frame
 
 
@@ -120,13 +120,13 @@ def parse_rules(text: str) -> RuleSet:
 
 @cache_result(6, "Applying the rules …")
 def apply_rules(workspace: Workspace, dataset: DatasetRecord, text: str) -> RuleMatrix:
-    """What the active rules say about every row."""
+    """The active rules applied to every row."""
     table = load_table(workspace, dataset)
     return parse_rules(text).fit(table).apply(table.frame)
 
 
 @cache_result(6, "Making soft labels …")
 def make_soft_labels(workspace: Workspace, dataset: DatasetRecord, text: str) -> SoftLabels:
-    """The soft labels of a dataset under a rule set, combined as the set says."""
+    """The soft labels of a dataset from a rule set, with the combiner of that set."""
     rules, matrix = parse_rules(text), apply_rules(workspace, dataset, text)
     return assign_soft_labels(matrix, load_table(workspace, dataset).is_labeled, rules.combine, rules.floor)

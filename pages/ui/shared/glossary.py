@@ -23,8 +23,8 @@ GLOSSARY = {
     "label": Entry("Confirmed positive", "A row that somebody has checked and found to be positive."),
     "AUC_SPU": Entry(
         "AUC_SPU",
-        "How well a score puts rows with a high soft label above those with a low one; ½ is guessing. It needs no true "
-        "negatives, and it is only as good as your soft labels.",
+        "How well a score ranks rows with a high soft label above rows with a low one; 0.5 is guessing. It needs no "
+        "true negatives, and it is only as good as your soft labels.",
         r"\frac{\sum_{ij} S_i (1-S_j)\,(1[g_i>g_j] + \tfrac12 1[g_i=g_j])}{\sum S \cdot \sum (1-S)}",
     ),
     "ceiling": Entry(
@@ -39,23 +39,23 @@ GLOSSARY = {
     ),
     "TPR_SPU": Entry(
         "TPR_SPU",
-        "The share of all suspicion (the sum of soft labels) that lies in the flagged rows.",
+        "The share of the expected positives (the sum of soft labels) that is in the flagged rows.",
         r"\frac{\sum S\,1[g>T]}{\sum S}",
     ),
     "FPR_SPU": Entry(
         "FPR_SPU",
-        "The share of all innocence (the sum of 1 − S) that lies in the flagged rows.",
+        "The share of the expected negatives (the sum of 1 − S) that is in the flagged rows.",
         r"\frac{\sum (1-S)\,1[g>T]}{\sum (1-S)}",
     ),
     "known-positive AUC": Entry(
         "Known-positive AUC",
-        "How well a score puts confirmed positives, which it has never seen, above the rest. Your rules cannot flatter "
-        "it, unless they decided who was checked.",
+        "How well a score ranks confirmed positives that the model has not seen above the rest. Your rules cannot "
+        "inflate it, unless they decided which rows were checked.",
         r"P(g_i > g_j) + \tfrac12 P(g_i = g_j), \quad i \text{ confirmed},\ j \text{ not}",
     ),
     "refined S": Entry(
         "Refined soft labels",
-        "Soft labels corrected by what the confirmed positives say. Models built from them are not judged by them.",
+        "Soft labels corrected by the confirmed positives. Models trained on them are not evaluated by them.",
     ),
     "mean soft label": Entry(
         "Mean soft label (E[S])",
@@ -64,7 +64,7 @@ GLOSSARY = {
     ),
     "lift": Entry(
         "Lift",
-        "How many times more often a rule fires on confirmed positives than on all rows; 1 says nothing.",
+        "How many times more often a rule fires on confirmed positives than on all rows; 1 means no relation.",
         r"\frac{P(\text{fires} \mid \text{confirmed})}{P(\text{fires})}",
     ),
     "threshold": Entry("Threshold (T)", "Rows with a score above it are flagged for review.", r"g_i > T"),
@@ -75,17 +75,18 @@ GLOSSARY = {
     ),
     "perfect classifier": Entry(
         "Level of a perfect classifier",
-        "The AUC_SPU of a model that knows the truth. It lies below the ceiling, which needs a score that sees S.",
+        "The AUC_SPU of a model that knows the truth. It is below the ceiling, which only a score that knows S "
+        "reaches.",
         r"\tfrac12 (1 + a - c)",
     ),
     "generalized SCAR": Entry(
         "Generalized SCAR",
-        "The assumption that a soft label says nothing about a row beyond its true class. Rules usually break it.",
+        "The assumption that, within a true class, soft labels do not depend on the row. Rules usually violate it.",
         r"S \perp X \mid Y",
     ),
     "prior": Entry("Prior (π)", "The share of rows that are truly positive.", r"\pi = P(Y = 1)"),
     "standard error": Entry(
-        "Standard error (SE)", "How far a mean over seeds would scatter if everything were done again with other seeds."
+        "Standard error (SE)", "How much a mean over seeds would vary if the experiment were repeated with other seeds."
     ),
     "surrender ratio": Entry(
         "Surrender ratio",
@@ -94,25 +95,25 @@ GLOSSARY = {
     ),
     "pass ratio": Entry(
         "Pass ratio",
-        "The share of checks that were passed: mostly innocent users who were bothered for nothing. Lower is better.",
+        "The share of checks that were passed: mostly innocent users who were checked needlessly. Lower is better.",
         r"\frac{\#\,passed}{\#\,checks}",
     ),
     "failure ratio": Entry(
         "Failure ratio",
-        "The share of checks that were failed or skipped. Compared with that of random checks, it says how much a "
-        "failed check of a rule or model means.",
+        "The share of checks that were failed or skipped. Compared with the failure ratio of random checks, it shows "
+        "how strong the evidence of a failed check is.",
         r"S = 1 - \frac{P(F \mid R_0)}{P(F \mid R)}",
     ),
     "random holdout": Entry(
         "Random holdout (R0)",
-        "A random part of the users that no model ever chooses from. Some of them are checked at random. Because "
-        "nothing but chance decides, their outcomes hold for everybody, and the next model can be measured on them "
-        "without the bias that earlier models leave in the data.",
+        "A fixed random part of the users from which no model chooses. Some of them are checked at random. Their "
+        "outcomes therefore represent all users, and the next model can be measured on them without the bias that "
+        "earlier models leave in the data.",
     ),
     "arm": Entry(
         "Arm",
-        "Who asked for a check: one of the models, or chance. A seeded hash of the user's name puts every user into "
-        "one arm, so the arms are alike in everything but the model.",
+        "What selected a user for a check: one of the models, or random choice. A seeded hash of the user's name "
+        "assigns each user to one arm, so the arms differ only in the model.",
     ),
     "review queue": Entry(
         "Review queue", "The users to check, with the arm that asked for it, the score, the soft label and the reasons."
@@ -120,6 +121,6 @@ GLOSSARY = {
     "label delay": Entry(
         "Label delay",
         "Outcomes take time. Recent rows have had less time to be confirmed than old ones, so they look better than "
-        "they are; counting only rows that are old enough mends it.",
+        "they are. Counting only rows that are old enough corrects this.",
     ),
 }

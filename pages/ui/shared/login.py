@@ -1,7 +1,7 @@
-"""Login: one workspace without it, a workspace for each person where `[auth]` is configured.
+"""Login: one shared workspace without it, a workspace for each person where `[auth]` is configured.
 
 Login fails closed: if it is misconfigured, or if other computers could reach a dashboard without login, every page
-shows nothing but a sentence to its operator.
+shows only a message to the operator.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def server_has_login() -> bool:
 
 
 def is_loopback(address: str | None) -> bool:
-    """Whether an address or host name can only mean this computer.
+    """Whether an address or host name always refers to this computer.
 
     >>> [is_loopback(address) for address in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "studio.example", None)]
     [True, True, True, False, False, False]
@@ -84,7 +84,7 @@ def workspace_of_this_person() -> Workspace:
     home = str(Home.default().folder)
     workspace = _workspace(home, *person)
     if workspace.is_read_only:
-        _workspace.clear(home, *person)  # it may be writable at the next rerun
+        _workspace.clear(home, *person)  # the disk may be writable at the next rerun
     return workspace
 
 
@@ -98,11 +98,11 @@ def _auth_section() -> Mapping[str, Any] | None:
     try:
         secrets = dict(st.secrets)
     except StreamlitSecretNotFoundError as problem:
-        # Streamlit says the same of a file that is missing and of one that it cannot read.
+        # Streamlit raises the same error for a missing file and for an unreadable one.
         there = [path for path in config.get_option("secrets.files") if os.path.lexists(path)]
         if not there and not config.is_manually_set("secrets.files"):
             return None
-        what = "cannot be read" if there else "is not there, although the server was told to use it"
+        what = "cannot be read" if there else "does not exist, although the server is configured to use it"
         raise ClosedError(f"This dashboard is closed: its secrets file {what}. {_HELP}") from problem
     except (OSError, UnicodeDecodeError) as problem:
         raise ClosedError(f"This dashboard is closed: its secrets file cannot be read. {_HELP}") from problem
@@ -129,7 +129,7 @@ def _refuse_incomplete(section: Mapping[str, Any]) -> None:
 
 
 def _is_local_request() -> bool:
-    """Whether the request names this computer, and did not come through a proxy from another one."""
+    """Whether the request was sent to this computer by name, and not through a proxy from another one."""
     headers = st.context.headers
     host = urlsplit(f"//{headers.get('Host', 'localhost')}").hostname
     passed_on = [part.strip() for part in headers.get("X-Forwarded-For", "").split(",") if part.strip()]
@@ -138,7 +138,7 @@ def _is_local_request() -> bool:
 
 def _ask_to_log_in() -> None:
     st.title("Log in", anchor=False)
-    st.caption("This dashboard keeps the work of each person apart.")
+    st.caption("Each person has a separate workspace.")
     st.button("Log in", on_click=st.login, type="primary", icon=":material/login:")
     st.stop()
 

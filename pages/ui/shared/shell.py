@@ -19,8 +19,8 @@ from spu_core.workspace import DatasetRecord, DeletionPlan, RuleSetVersion, Work
 
 BRAND = "SPU Studio"
 READ_ONLY = (
-    "This workspace cannot be written now: its disk is full or read-only. You can look at everything and download it, "
-    "but nothing can be saved, uploaded or trained."
+    "This workspace is read-only: its disk is full or write-protected. You can view and download everything, but you "
+    "cannot save, upload or train."
 )
 log = logging.getLogger("spu_studio")
 
@@ -29,7 +29,7 @@ _SIGN = """<defs><linearGradient id="g" x1="0" y1="0" x2="1" y2="1"><stop offset
 <stop offset="1" stop-color="#5FC2B3"/></linearGradient></defs>
 <rect x="2" y="6" width="36" height="36" rx="9" fill="url(#g)"/>
 <path d="M8 36 C10 20 16 14 32 12" fill="none" stroke="#F0B35A" stroke-width="3.4" stroke-linecap="round"/>"""
-# The text is light, for the dark sidebar; where the sidebar is closed, the sign alone is shown on the page.
+# The text is light, for the dark sidebar. Where the sidebar is closed, the page shows only the icon.
 LOGO = f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 230 48" height="48">{_SIGN}
 <text x="50" y="33" font-family="Georgia, 'Source Serif 4', serif" font-size="25" fill="#E6E2D6">SPU Studio</text>
 </svg>"""
@@ -47,27 +47,27 @@ class Page:
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The part of the address that links to other pages must keep."""
+        """The parameters of the address that links to other pages keep."""
         chosen = {"dataset": self.dataset, "rules": self.rules}
         return {key: record.id for key, record in chosen.items() if record is not None}
 
     def need_dataset(self) -> DatasetRecord:
-        """The chosen dataset; without one the page says what to do and ends."""
+        """The chosen dataset; without one the page shows what to do and stops."""
         if self.dataset is None:
-            self.show_empty("No data yet.", "Bring a file or take a sample; it takes a minute.", "Data")
+            self.show_empty("No data yet.", "Upload a file or open a sample first.", "Data")
         assert self.dataset is not None
         return self.dataset
 
     def need_rules(self) -> RuleSetVersion:
-        """The chosen rule set; without one the page says what to do and ends."""
+        """The chosen rule set; without one the page shows what to do and stops."""
         self.need_dataset()
         if self.rules is None:
-            self.show_empty("No soft labels yet.", "Say what you know about your rows first.", "Soft labels")
+            self.show_empty("No soft labels yet.", "Define rules first.", "Soft labels")
         assert self.rules is not None
         return self.rules
 
     def show_empty(self, what: str, advice: str, step: str) -> None:
-        """Show what is missing, what to do, and the link there; ends the page."""
+        """Show what is missing, what to do, and a link to that page; then stop."""
         target = step_named(step)
         with st.container(border=True):
             st.subheader(what, anchor=False)
@@ -78,10 +78,10 @@ class Page:
 
 @contextmanager
 def open_page(title: str, promise: str) -> Iterator[Page]:
-    """Draw the frame of a page and catch what goes wrong inside it; every page begins with this.
+    """Draw the title and sidebar of a page and show the errors raised inside it; every page begins with this.
 
-    Errors of the engine are shown as they are, since they say what to do. Any other error gets a reference number, and
-    its traceback goes to the log.
+    Errors of the engine are shown as they are, because their messages contain advice. Any other error gets a reference
+    number, and its traceback goes to the log.
     """
     name = title if title == BRAND else f"{title} · {BRAND}"
     st.set_page_config(page_title=name, page_icon=ICON, layout="wide")
@@ -117,24 +117,31 @@ def show_errors(title: str) -> Iterator[None]:
 
 
 def report_failure(problem: BaseException, title: str = "outside of a page") -> bool:
-    """Show a reference number and log the traceback; True tells Streamlit that nothing more needs to be shown."""
+    """Show a reference number and log the traceback; True means that Streamlit need not show the error itself."""
     reference = secrets.token_hex(4)
     log.error("reference %s, page %s\n%s", reference, title, traceback_for_log(problem))
     st.error(
-        f"Something went wrong that is not your fault. The log has the details under reference **{reference}**. "
-        "Your saved work is safe; reload the page to go on.",
+        f"An unexpected error occurred. The log has the details under reference **{reference}**. "
+        "Your saved work is safe; reload the page to continue.",
         icon=":material/error:",
     )
     return True
 
 
 def choose_in_address(**ids: str | None) -> None:
-    """Put the chosen dataset or rule set into the address, so that a refresh or a shared link comes back to it."""
+    """Put the chosen dataset or rule set into the address, so that a refresh or a shared link opens it again."""
     for key, value in ids.items():
         if value is None:
             st.query_params.pop(key, None)
         else:
             st.query_params[key] = value
+
+
+def open_renamed_tab(parameter: str, renamed: Mapping[str, str]) -> None:
+    """Open a tab by its former title, so that links from earlier versions still work; call it before `st.tabs`."""
+    new = renamed.get(st.query_params.get(parameter, ""))
+    if new is not None:
+        st.session_state[parameter] = new
 
 
 def _page(title: str) -> Page:
@@ -156,7 +163,7 @@ def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:
         return workspace.datasets.get(wanted)
     except WorkspaceError:
         choose_in_address(dataset=None, rules=None)
-        st.warning("This link leads to a dataset that is not in your workspace.", icon=":material/link_off:")
+        st.warning("The dataset of this link is not in your workspace.", icon=":material/link_off:")
         return None
 
 
@@ -198,15 +205,15 @@ def _draw_step(step: Step, mark: str, page: Page) -> None:
 
 
 def confirm_deletion(page: Page, kind: str, token: str, *forget: str) -> None:
-    """Say what is deleted with it, and ask; `forget` are the parts of the address that named it."""
+    """Show what is deleted with it, and ask; `forget` are the parameters of the address that refer to it."""
 
     def ask() -> None:
         with show_errors(page.title):
             plan = page.workspace.plan_deletion(kind, token)
             st.write(plain(plan))
-            st.caption("There is no way back.")
+            st.caption("This cannot be undone.")
             if st.button(
-                "Delete it for good",
+                "Delete permanently",
                 on_click=_delete,
                 args=(page, plan, forget),
                 type="primary",

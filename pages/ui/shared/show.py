@@ -1,4 +1,4 @@
-"""How results are shown: charts in the viewer's theme, findings with advice, figures, tables, words and their meaning.
+"""How results are shown: charts in the viewer's theme, findings with advice, figures, tables and the glossary.
 
 The toolbar of a table saves its cells as CSV, and the browser writes that file. Text that a spreadsheet would run as a
 formula therefore gets an apostrophe before it is sent, and is shown without it.
@@ -37,7 +37,7 @@ LONGEST_TEXT = 1_000  # of a cell; a small file can hold texts of many megabytes
 
 
 def theme() -> Theme:
-    """The chart theme that goes with the viewer's."""
+    """The chart theme that matches the viewer's theme."""
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
@@ -52,7 +52,7 @@ def show_chart(figure: go.Figure, key: str, *, image: str = "svg", with_words: b
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """Findings with what to do, the most severe first."""
+    """Findings with their advice, the most severe first."""
     order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
     for finding in sorted(findings, key=lambda each: order.index(each.severity)):
         box = {Severity.ERROR: st.error, Severity.WARNING: st.warning, Severity.INFO: st.info}[finding.severity]
@@ -66,7 +66,7 @@ def show_figure(card: DeltaGenerator, title: str, value: str, note: str, *, abou
 
 
 def meaning(word: str) -> str:
-    """What a technical word means, for the `help=` of a widget."""
+    """The explanation of a technical word, for the `help=` of a widget."""
     return GLOSSARY[word].words
 
 
@@ -94,7 +94,7 @@ def show_table(
 def edit_table(
     frame: pd.DataFrame, editable: Collection[str], *, column_config: Mapping[str, Any], key: str, **options: Any
 ) -> pd.DataFrame:
-    """A table with editable columns; what is typed into them is returned, and downloaded, as it was typed."""
+    """A table with editable columns; their edited cells are returned and downloaded unchanged."""
     fixed = frame.drop(columns=list(editable))
     names = dict(zip(fixed.columns, safe_names(fixed.columns), strict=True))
     kept, renamed = safe_to_download(fixed, frame[list(editable)])
@@ -150,7 +150,7 @@ def _without_long_texts(frame: pd.DataFrame) -> pd.DataFrame:
 def _cut(values: pd.Series) -> pd.Series:
     if pd.api.types.is_numeric_dtype(values.dtype):
         return values
-    # Each text once: many rows may share one that is long.
+    # Each distinct text is cut once: many rows may share a long one.
     codes, found = pd.factorize(values)
     texts = list(found)
     if not any(map(_is_long, texts)):
@@ -174,7 +174,7 @@ def _without_apostrophe(text: object) -> str:
 
 
 def _with_names_in_a_column(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Text that labels the lines becomes a column, so that it is made safe like all others."""
+    """Move a text index into a column, so that it is made safe like all others."""
     if pd.api.types.is_numeric_dtype(frame.index.dtype):
         return frame, {}
     name = str(frame.index.name or "")

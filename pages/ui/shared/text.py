@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from spu_core.workspace import Home
 
-# What the browser would turn into a link: a web address up to its colon, www, the name before the @ of a mail address.
+# Text that a browser turns into links: the scheme of a web address, www, the name before the @ of a mail address.
 _LINK = re.compile(r"\b(https?|ftp|mailto|xmpp|www)(?=[:.])|[\w.+-](?=@[\w-])", re.IGNORECASE)
 _SERVER_FOLDER = re.compile(r"SPU_HOME/users/[0-9a-f]{64}")
 # Any ASCII punctuation can be escaped in Markdown; these are the marks to which Streamlit gives a meaning.
@@ -28,7 +28,7 @@ def plain(text: object) -> str:
 
 
 def count(number: float) -> str:
-    """A whole number for people.
+    """A whole number with thousands separators.
 
     >>> count(1234567)
     '1,234,567'
@@ -37,7 +37,7 @@ def count(number: float) -> str:
 
 
 def share(value: float) -> str:
-    """A share for people: more digits where it is small.
+    """A share in percent, with more digits where it is small.
 
     >>> share(0.1234), share(0.00123)
     ('12.3%', '0.12%')
@@ -46,7 +46,7 @@ def share(value: float) -> str:
 
 
 def shares(parts: Sequence[float]) -> list[str]:
-    """Shares of one whole for people, rounded by largest remainder so that they add up to 100%.
+    """Shares of one whole in percent, rounded by largest remainder so that they add up to 100%.
 
     >>> shares([1 / 3, 1 / 3, 1 / 3]), shares([0.0004, 0.9996])
     (['33.4%', '33.3%', '33.3%'], ['0.04%', '99.96%'])
@@ -62,7 +62,7 @@ def shares(parts: Sequence[float]) -> list[str]:
 
 
 def figure(value: float) -> str:
-    """A metric for people: three decimals, a dash where there is none.
+    """A metric with three decimals; a dash for NaN.
 
     >>> figure(0.81249), figure(float("nan"))
     ('0.812', '–')
@@ -71,7 +71,7 @@ def figure(value: float) -> str:
 
 
 def sized(bytes_: float) -> str:
-    """A file size for people.
+    """A file size with its unit.
 
     >>> sized(1536), sized(3_000_000)
     ('1.5 kB', '3.0 MB')

@@ -1,4 +1,4 @@
-"""What the rules do, why a row has its soft label, and what about the soft labels needs attention."""
+"""Analysis of the rules, explanation of the soft label of a row, and audit of the soft labels."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from spu_core.tables import Role, Table
 
 SHARES = ("coverage", "overlap", "conflict", "redundancy")
 ESTIMATE = (
-    "Trains a small model of confirmed positives against the rest and reads off its scores how many positives there "
-    "can be at most. It assumes that confirmed positives are a random sample of all positives, and takes some seconds. "
-    "The range is shown; it is not written into the field."
+    "Trains a small model of confirmed positives against the rest, and estimates from its scores how many positives "
+    "there can be at most. It assumes that confirmed positives are a random sample of all positives, and takes some "
+    "seconds. The range is shown; it is not written into the field."
 )
 
 
 def show_analysis(opened: OpenRuleSet) -> None:
-    """Coverage, lift, overlap and leave-one-out of the rules that are on."""
+    """Coverage, lift, overlap and leave-one-out of the active rules."""
     if not len(opened.usable.active):
-        st.info("No rule is switched on, so there is nothing to compare.", icon=":material/info:")
+        st.info("No rule is active, so there is nothing to compare.", icon=":material/info:")
         return
     analysis = rule_analysis(opened.workspace, opened.dataset, opened.text)
     show_findings(analysis.findings)
@@ -37,7 +37,7 @@ def show_analysis(opened: OpenRuleSet) -> None:
         st.subheader("How many rows", anchor=False)
         show_chart(coverage_chart(analysis.summary, theme=theme()), key="soft_coverage")
     with right, st.container(border=True, height="stretch"):
-        st.subheader("Lift among known positives", anchor=False, help=meaning("lift"))
+        st.subheader("Lift among confirmed positives", anchor=False, help=meaning("lift"))
         show_chart(rule_lift_chart(analysis.summary, theme=theme()), key="soft_lift")
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
@@ -45,7 +45,7 @@ def show_analysis(opened: OpenRuleSet) -> None:
         if len(analysis.overlap) > 1:
             show_chart(overlap_chart(analysis.overlap, theme=theme()), key="soft_overlap")
         else:
-            st.caption("One rule is in use, so none fires beside it.")
+            st.caption("Only one rule is active, so there is no overlap.")
     with right, st.container(border=True, height="stretch"):
         _show_leave_one_out(analysis)
     with st.expander("All figures", icon=":material/table:"):
@@ -121,7 +121,7 @@ def show_audit(opened: OpenRuleSet) -> None:
     if audit.findings:
         show_findings(audit.findings)
     else:
-        st.success("Nothing about these soft labels needs a second look.", icon=":material/check_circle:")
+        st.success("No problems found in these soft labels.", icon=":material/check_circle:")
     with st.container(border=True):
         log_rows = st.toggle("Rows on a log scale", key="soft_log", value=audit.share_at_floor > 0.9)
         show_chart(soft_label_chart(audit, log_rows=log_rows, theme=theme()), key="soft_audit")

@@ -40,7 +40,7 @@ from spu_core.workspace import DatasetRecord, Workspace
 
 @dataclass(frozen=True)
 class RuleAnalysis:
-    """Everything that the analysis of rules shows."""
+    """The results that the analysis of rules shows."""
 
     summary: pd.DataFrame
     overlap: pd.DataFrame
@@ -49,8 +49,8 @@ class RuleAnalysis:
 
 
 def rule_problems(workspace: Workspace, dataset: DatasetRecord, rules: RuleSet) -> dict[str, str]:
-    """Rules that cannot be applied to this dataset: rule id → why."""
-    # One by one, so that a change of one rule does not try all the others again.
+    """Rules that cannot be applied to this dataset: rule id → reason."""
+    # Cached one by one, so that a change of one rule does not check all the others again.
     found = {rule.id: rule_problem(workspace, dataset, rule) for rule in rules}
     return {token: problem for token, problem in found.items() if problem}
 
@@ -63,7 +63,7 @@ def rule_problem(workspace: Workspace, dataset: DatasetRecord, rule: Rule) -> st
         if rule.on:
             alone.fit(table)
         else:
-            refuse_errors(alone.check(table))  # learning the numbers of a rule can take a while
+            refuse_errors(alone.check(table))  # fitting the parameters of a rule can take a while
     except RuleError as problem:
         return str(problem)
     return ""
@@ -73,7 +73,7 @@ def rule_problem(workspace: Workspace, dataset: DatasetRecord, rule: Rule) -> st
 def soft_label_audit(
     workspace: Workspace, dataset: DatasetRecord, text: str, prior: Prior | None = None
 ) -> SoftLabelAudit:
-    """The audit of these soft labels, beside the share of positives or a range of it where one is known."""
+    """The audit of these soft labels, with the share of positives or its range where it is known."""
     return audit_soft_labels(make_soft_labels(workspace, dataset, text), prior=prior)
 
 
@@ -94,7 +94,7 @@ def rule_analysis(workspace: Workspace, dataset: DatasetRecord, text: str) -> Ru
 
 
 def column_choices(workspace: Workspace, dataset: DatasetRecord, column: str) -> ColumnChoices:
-    """The histogram or the levels of one column; of a folder the histogram of all rows, once a job has made it."""
+    """The histogram or the categories of one column; for a folder the histogram of all rows, once a job has made it."""
     profile = load_full_profile(workspace, dataset) if dataset.folder is not None else None
     choices = _column_choices(workspace, dataset, column)
     return choices if profile is None else with_bars_of_all(choices, profile.column(column))
@@ -124,7 +124,7 @@ def _preview_base(workspace: Workspace, dataset: DatasetRecord, text: str, inste
 
 @cache_result(32, "Counting checks …")
 def check_statistics(workspace: Workspace, dataset: DatasetRecord, belief: CheckRatio | CheckRecord) -> Any:
-    """How often the checks of each rule fail (Appendix A.1), or how the chance to pass is spread (A.2)."""
+    """How often the checks of each rule fail (Appendix A.1), or the distribution of the chance to pass (A.2)."""
     return from_checks(belief, load_table(workspace, dataset))
 
 

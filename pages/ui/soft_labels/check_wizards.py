@@ -29,10 +29,10 @@ COLUMN = "check_soft_label"
 
 
 def show_checks(opened: OpenRuleSet, table: Table) -> None:
-    """Both wizards side by side; either ends in a rule."""
+    """Two forms side by side; each makes a rule."""
     st.caption(
-        "Some teams check whom they suspect. Who fails or skips a check is not proven positive, but it says something: "
-        "these two ways turn it into a soft label."
+        "Some teams check the users whom they suspect. A failed or skipped check does not prove a positive, but it is "
+        "evidence. These two methods turn it into a soft label."
     )
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
@@ -46,11 +46,11 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
     st.subheader("How often the checks of a rule fail (A.1)", anchor=False)
     columns = [name for name in table.frame.columns if _can_name(opened, table, name)]
     if len(columns) < 2:
-        st.caption("It needs two columns: the rule that asked for a check, and how the check ended.")
+        st.caption("This needs two columns: the rule that asked for a check, and the outcome of the check.")
         return
     rule_column = _pick("The rule that asked for the check", columns, ("rule", "check"), "soft_a1_rule")
     rest = [name for name in columns if name != rule_column]
-    outcome_column = _pick("How the check ended", rest, ("outcome", "result"), "soft_a1_outcome")
+    outcome_column = _pick("Outcome of the check", rest, ("outcome", "result"), "soft_a1_outcome")
     rules = _levels(opened, rule_column)
     outcomes = _levels(opened, outcome_column)
     random_rule = _pick("The rule that picks at random", rules, ("random",), f"soft_a1_random_{rule_column}")
@@ -60,7 +60,7 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
     confessed = [level for level in others if level.lower() in ADMITTED_WORDS]
     admitted = st.multiselect("Admitted", others, default=confessed, key=f"soft_a1_admitted_{outcome_column}")
     if not failed or not random_rule:
-        st.caption("Say which outcomes mean that a check was failed or skipped.")
+        st.caption("Choose the outcomes that mean that a check was failed or skipped.")
         return
     belief = CheckRatio(
         rule_column=rule_column,
@@ -72,8 +72,8 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
     ratios = check_statistics(opened.workspace, opened.dataset, belief)
     show_chart(failure_ratio_chart(ratios, theme=theme()), key="soft_a1_chart")
     st.caption(
-        "S = 1 − failure ratio of random checks / failure ratio of the rule's checks. It is a lower bound, if innocent "
-        "rows fail every rule's checks alike and positives at least as often."
+        "S = 1 − failure ratio of random checks / failure ratio of the rule's checks. It is a lower bound, if "
+        "negatives fail the checks of all rules equally often and positives at least as often."
     )
     if ratios.weaker_than_random:
         named = ", ".join(map(plain, ratios.weaker_than_random))
@@ -85,7 +85,7 @@ def _ask_records(opened: OpenRuleSet, table: Table) -> None:
     st.subheader("The record of a row (A.2)", anchor=False)
     columns = [name for name in table.frame.columns if _can_count(opened, table, name)]
     if len(columns) < 2:
-        st.caption("It needs two columns of whole numbers: how many checks, and how many of them were passed.")
+        st.caption("This needs two columns of whole numbers: the number of checks, and the number of passed checks.")
         return
     checks = _pick("Number of checks", columns, ("checked", "checks"), "soft_a2_checks")
     rest = [name for name in columns if name != checks]
@@ -96,8 +96,8 @@ def _ask_records(opened: OpenRuleSet, table: Table) -> None:
     prior = check_statistics(opened.workspace, opened.dataset, belief)
     show_chart(check_prior_chart(prior, theme=theme()), key="soft_a2_chart")
     st.caption(
-        "S = 1 − E[θ | k of n passed] for rows that failed or skipped a check: the chance to fail the next check, not "
-        "a proven probability of being positive. Both wizards weigh the same checks, so use one of them."
+        "S = 1 − E[θ | k of n passed] for rows that failed or skipped a check. This is the chance to fail the next "
+        "check, not a proven probability of being positive. Both methods use the same checks, so use only one."
     )
     _offer_rule(opened, "Record of checks", belief, "soft_a2_add")
 
@@ -106,7 +106,9 @@ def _offer_rule(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> Non
     # A second rule on the same checks would count the same evidence twice.
     same = [rule for rule in opened.rules if (rule.belief.kind, rule.belief.needs) == (belief.kind, belief.needs)]
     if same:
-        st.caption(f":material/check: Rule {plain(same[0].name)} says this{'' if same[0].on else '; it is off'}.")
+        st.caption(
+            f":material/check: Rule {plain(same[0].name)} already does this{'' if same[0].on else '; it is off'}."
+        )
     elif st.button("Add as a rule", icon=":material/add:", type="primary", key=key):
         names = set(opened.rules.names)
         free = next(each for each in (name, *(f"{name} ({n})" for n in range(2, 1_000))) if each not in names)
@@ -114,7 +116,7 @@ def _offer_rule(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> Non
 
 
 def _pick(label: str, options: list[str], words: tuple[str, ...], key: str) -> str:
-    """A choice whose default is the first option that contains one of the words."""
+    """A selectbox whose default is the first option that contains one of the words."""
     guess = next((place for place, name in enumerate(options) if any(word in name.lower() for word in words)), 0)
     return st.selectbox(label, options, index=guess, key=key)
 
@@ -146,7 +148,9 @@ def ask_log(opened: OpenRuleSet, table: Table) -> None:
     with st.expander("From a log of checks in a file", icon=":material/receipt_long:"):
         column = table.column_with(Role.ID)
         if column is None:
-            st.caption("The log names users, so this table needs a column with the role *id*; set it on the Data page.")
+            st.caption(
+                "The log refers to users, so this table needs a column with the role *id*; set it on the Data page."
+            )
             return
         log = _upload_log(opened)
         if log is None:
@@ -193,14 +197,14 @@ def _show_result(opened: OpenRuleSet, table: Table, result: CheckRatioLabels) ->
     st.caption(plain(result.reading))
     show_findings(result.findings)
     if st.button("Add to the data and as a rule", icon=":material/add:", type="primary", key="soft_log_add"):
-        # The rule score, not S: in S an admission is a label, and rules must not read labels.
+        # The rule score, not S: in S an admission counts as a label, and rules must not read labels.
         bigger, column = with_column(table, result.labels.rule_score)
         rule = Rule("Failed a check of the log", ReadyMade(column))
         dataset = opened.workspace.datasets.save(bigger, opened.dataset.name)
         opened.save(add_rules(opened.rules, RuleSet((rule,))), "added a log")
         choose_in_address(dataset=dataset.id)
         st.rerun()
-    st.caption("This makes a new dataset with one more column; the old one stays.")
+    st.caption("This makes a new dataset with one more column; the old dataset stays.")
 
 
 def with_column(table: Table, values: Any) -> tuple[Table, str]:

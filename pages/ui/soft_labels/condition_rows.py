@@ -18,7 +18,7 @@ SAFE_WHOLE = 2**53 - 1
 
 
 class RowKeys:
-    """Keys of the widgets of one row; they name the column, since another column has values of another kind."""
+    """Keys of the widgets of one row; they contain the column, because columns have values of different types."""
 
     def __init__(self, editor: EditorState, row: int, column: int) -> None:
         self._editor, self._row, self._column = editor, row, column
@@ -59,7 +59,7 @@ def _edit_row(opened: OpenRuleSet, editor: EditorState, columns: list[str], plac
 
 
 def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> None:
-    """Default values of the widgets of a row; values that are set already stay."""
+    """Set the default values of the widgets of a row; values that are already set stay."""
     same = row.column == choices.name
     operators = operators_of(choices)
     operator = row.operator if same and row.operator in operators else operators[0]
@@ -73,7 +73,7 @@ def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> 
 
 
 def editable(opened: OpenRuleSet, rule: Rule, columns: list[str]) -> RuleDraft:
-    """The draft of a saved rule; a condition that the rows cannot show is kept as it is."""
+    """The draft of a saved rule; a condition that the rows cannot show is kept unchanged."""
     draft, rows = draft_of(rule), []
     for row in draft.conditions:
         if row.column not in columns:
@@ -100,7 +100,9 @@ def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) ->
     operator = ask.selectbox(
         "Condition", operators, format_func=lambda sign: str(OPERATORS[sign].question), key=keys("operator")
     )
-    negated = turn.toggle("NOT", key=keys("negated"), help="Turn the condition round. A missing value never fires.")
+    negated = turn.toggle(
+        "NOT", key=keys("negated"), help="Negate the condition. The rule never fires on a missing value."
+    )
     value = VALUE_INPUTS[OPERATORS[operator].shape.name].ask(keys, choices)
     return DraftCondition(column, operator, value, negated, joined)
 
@@ -116,7 +118,7 @@ def _ask_limits(keys: RowKeys, choices: ColumnChoices) -> Any:
 
 
 def _ask_levels(keys: RowKeys, choices: ColumnChoices) -> Any:
-    # A rule may name levels that are too rare to be listed; they are offered too.
+    # A rule may use categories that are too rare to be listed; they are offered too.
     options = list(dict.fromkeys([*choices.levels, *st.session_state[keys("levels")]]))
     return tuple(st.multiselect("Values", options, format_func=str, key=keys("levels")))
 

@@ -1,4 +1,4 @@
-"""The figures of the saved rules, what the unsaved draft would change, what the labels suggest, and saving it."""
+"""The figures of the saved rules, the effect of the unsaved draft, the suggested belief, and saving the draft."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from spu_core.rules.draft import AS_IT_IS, RuleDraft, save_draft
 from spu_core.theory.prior import PriorEstimate
 
 FIGURE_WIDTH = 98
-SAMPLED = "Rows of the sample that the rule touches; their share is about that among all rows."
+SAMPLED = "Rows of the sample on which the rule fires; their share is about the same among all rows."
 SUGGESTION = (
     "If confirmed positives are a random sample of all positives, the share of positives among the rows of this rule "
-    "is the overall share times the lift. The overall share is the one given under Audit, or the range estimated there."
+    "is the overall share times the lift. The overall share is set, or estimated as a range, under Audit."
 )
 RANKING = (
-    "How much likelier the rows of a rule are confirmed than all rows, with a 95% interval. The share of positives "
-    "among all rows is not known, so the labels can rank rules, but cannot say how strong a belief should be."
+    "How many times more often the rows of a rule are confirmed than all rows, with a 95% interval. The share of "
+    "positives among all rows is not known, so the labels can rank rules but cannot suggest a belief."
 )
 HEADLINE_WIDTH = 145
-IN_USE = "Rules can be switched off without losing them."
+IN_USE = "A rule that is switched off is kept."
 SUSPECTED = "Rows whose soft label lies above the floor."
 
 
@@ -45,7 +45,7 @@ def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
     except SpuError as error:
         problem = str(error)
     if problem:
-        # Shown here, so that the rest of the page stays usable and the draft can be corrected.
+        # The error is shown here, so that the rest of the page stays usable and the draft can be corrected.
         st.error(plain(problem), icon=":material/error:")
     is_sample = is_sampled(opened.dataset, load_table(opened.workspace, opened.dataset))
     _show_figures(shown, saved, is_drafted=rule is not None and not problem, is_sample=is_sample)
@@ -60,13 +60,13 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
         title.subheader(f"Soft labels of {whose}", anchor=False, help=meaning("soft label"))
         if is_drafted:
             mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
-        # On a linear scale a few suspected rows beside thousands of others cannot be seen.
+        # On a linear scale a few suspected rows among thousands of others are invisible.
         chart = soft_label_chart(preview, log_rows=preview.share_suspected < 0.1, theme=theme())  # type: ignore[arg-type]
         show_chart(chart, key="soft_preview", height="stretch")
 
 
 def warn_of_few_levels(opened: OpenRuleSet) -> None:
-    """Where the saved rules give S so few values that the best AUC_SPU proves little (Theorem 3)."""
+    """Warn where the rules give S so few values that the best AUC_SPU proves little (Theorem 3)."""
     if len(opened.usable.active):
         audit = soft_label_audit(opened.workspace, opened.dataset, opened.text)
         show_findings(finding for finding in audit.findings if finding.code == "few_levels")
@@ -78,7 +78,7 @@ def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, i
     lift, limits = (f"{shown.lift:.1f}×", f"{shown.lift_low:.1f} to {shown.lift_high:.1f}") if known else ("–", None)
     quiet = partial(st.metric, delta_arrow="off", delta_color="off", width=FIGURE_WIDTH)
     with st.container(horizontal=True, key="soft_changes"):
-        touched, explained = ("Sample rows", SAMPLED) if is_sample else ("Rows touched", None)
+        touched, explained = ("Sample rows", SAMPLED) if is_sample else ("Rows matched", None)
         quiet(touched, rows, part, help=explained)
         quiet("Lift", lift, limits, help=meaning("lift"))
         change = _change(shown.mean, saved.mean)
@@ -95,7 +95,7 @@ def _change(after: float, before: float) -> str | None:
 
 
 def show_saving(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft, preview: RulePreview) -> None:
-    """What the labels suggest for the draft, and the buttons that save or clear it."""
+    """The belief that the labels suggest, and the buttons that save or clear the draft."""
     _show_suggestion(opened, editor, draft, preview)
     is_new = draft.editing is None
     label, icon = ("Add rule", ":material/add:") if is_new else ("Save changes", ":material/save:")
@@ -124,11 +124,11 @@ def _show_suggestion(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft,
     icon = ":material/balance:" if found.disagrees else ":material/check:"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f"{icon} {plain(found.text.capitalize())} {_assumed(found.prior)}.", help=SUGGESTION)
-        # A suggestion from a single share of positives can be used; one from a range gives no single number.
+        # A suggestion from one share of positives is one number with a button; one from a range has no button.
         if not isinstance(found.prior, tuple) and found.is_known and draft.shape != AS_IT_IS:
             best = round(found.estimate, 2)
             st.button(
-                f"Take {best:.2f}", key="soft_take", type="tertiary", on_click=_use_suggestion, args=(editor, best)
+                f"Use {best:.2f}", key="soft_take", type="tertiary", on_click=_use_suggestion, args=(editor, best)
             )
     for warning in found.warnings:
         st.caption(f":material/warning: {plain(warning)}")
@@ -200,19 +200,19 @@ def _show_next_step(opened: OpenRuleSet, *, is_ready: bool) -> None:
     if not is_ready:
         st.badge("No rule in use yet", icon=":material/hourglass_empty:", color="gray")
         return
-    st.badge("Ready to train on", icon=":material/check:", color="green")
+    st.badge("Ready to train", icon=":material/check:", color="green")
     train = step_named("Train")
     link_to(train, train.invitation, opened.page.query)
 
 
 def _show_problems(opened: OpenRuleSet) -> None:
-    """Name the rules that do not fit this table and are therefore left out of every figure."""
+    """List the rules that do not fit this table and are therefore left out of every figure."""
     broken = [rule for rule in opened.rules if rule.on and rule.id in opened.problems]
     if not broken:
         return
     with st.container(border=True):
         st.warning(
-            f"{count(len(broken))} of the rules cannot be applied to this table and are left out here.",
+            f"{count(len(broken))} of the rules cannot be applied to this table and are left out.",
             icon=":material/warning:",
         )
         for rule in broken[:5]:
@@ -221,5 +221,5 @@ def _show_problems(opened: OpenRuleSet) -> None:
             rules = opened.rules
             for rule in broken:
                 rules = rules.switch(rule.id, on=False)
-            opened.save(rules, "switched off what does not fit the table")
+            opened.save(rules, "switched off rules that do not fit the table")
             st.rerun()

@@ -1,4 +1,4 @@
-"""The visual rule editor: choose a column, drag across its histogram or click its bars, say how sure you are."""
+"""The visual rule editor: choose a column, select values in its chart, and set a degree of belief."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from spu_core.tables import ColumnType, Histogram, Role, Table
 HIDDEN = (Role.TRUTH, Role.LABEL, Role.ID, Role.WEIGHT)
 SHAPE_WORDS = (
     "**Flat**: the same soft label wherever the rule fires. **Ramp up**: from 0 at the lower end of the range to the "
-    "soft label at its upper end. **Ramp down**: the other way round."
+    "soft label at its upper end. **Ramp down**: the reverse."
 )
 
 
@@ -45,20 +45,20 @@ def rule_columns(table: Table) -> list[str]:
 
 
 def default_column(table: Table, columns: list[str]) -> str:
-    """The column to open first: the first one of numbers, since it has a histogram."""
+    """The column to open first: the first numeric one, because it has a histogram."""
     return next((name for name in columns if table.types[name] is ColumnType.NUMBER), columns[0])
 
 
 @dataclass(frozen=True)
 class Cards:
-    """Both cards of the editor; the figures go below the chart, the buttons below the belief."""
+    """The two cards of the editor; figures are added below the chart, buttons below the belief."""
 
     chart: DeltaGenerator
     belief: DeltaGenerator
 
 
 def edit_draft(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> tuple[RuleDraft, Cards]:
-    """The editor; returns the draft as its widgets show it, and the cards, to which the page adds more."""
+    """Draw the editor; returns the draft of its widgets, and the cards, to which the page adds more."""
     left, right = st.columns([3, 2], gap="small")
     cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
     first: DraftCondition | None = None
@@ -79,13 +79,13 @@ def _show_kept_condition(editor: EditorState) -> None:
     st.subheader("Where?", anchor=False)
     assert editor.draft.kept_when is not None
     st.write(plain(editor.draft.kept_when.text))
-    st.caption("This condition is nested more deeply than the rows of this editor; it stays as it is.")
+    st.caption("This condition is too deeply nested for this editor; it is kept unchanged.")
 
 
 def _edit_first_row(
     opened: OpenRuleSet, editor: EditorState, columns: list[str], beside: DeltaGenerator
 ) -> DraftCondition | None:
-    """The chart to drag across or to click on, and beside it the same as inputs, for the keyboard."""
+    """The chart to select values in, and the same values as input fields for keyboard use."""
     head, choice = st.columns([2, 3], vertical_alignment="center")
     head.subheader("Where?", anchor=False)
     if not editor.rows:
@@ -127,7 +127,7 @@ def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> N
 
 
 def _counted_rows(opened: OpenRuleSet, choices: ColumnChoices) -> str:
-    """Which rows the bars count, where the page shows a sample."""
+    """Which rows the bars count, where the page uses a sample."""
     if opened.dataset.folder is None:
         return ""
     whose = "all" if choices.rows == opened.dataset.n_rows else "the sample's"
@@ -149,7 +149,7 @@ def apply_brush(state: Any, chart: str, keys: Callable[[str], str], choices: Col
 
 
 def _inner_ends(histogram: Histogram) -> tuple[float, float]:
-    """Slightly inside the ends of the drawn axis: dragging to the edge means everything beyond it."""
+    """Slightly inside the ends of the drawn axis: a selection up to the edge includes everything beyond it."""
     edge = histogram.edge
     first, last = float(edge[0]), float(edge[-1])
     if len(edge) > 3:
@@ -160,7 +160,7 @@ def _inner_ends(histogram: Histogram) -> tuple[float, float]:
 
 
 def apply_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
-    """The clicked bars become the levels of the row."""
+    """The clicked bars become the categories of the row."""
     state[keys("operator")] = LEVELS
     state[keys("levels")] = selected_levels(_selection(state, chart), choices.levels)
 
@@ -170,7 +170,7 @@ def _selection(state: Any, chart: str) -> Any:
 
 
 def bands_of(rules: RuleSet, column: str) -> list[RuleBand]:
-    """Where saved rules lie along a column, to be drawn behind its bars."""
+    """The ranges of saved rules along a column, to be drawn behind its bars."""
     return [band for rule in rules.active for band in _bands(rule, column)]
 
 
@@ -198,7 +198,7 @@ def _drawn(value: Any) -> float:
 def _edit_belief(
     opened: OpenRuleSet, editor: EditorState, first: DraftCondition | None, rest: tuple[DraftCondition, ...]
 ) -> RuleDraft:
-    st.subheader("How sure?", anchor=False)
+    st.subheader("Degree of belief", anchor=False)
     draft = replace(editor.draft, conditions=(*((first,) if first else ()), *rest), ends=_ends(opened, first))
     shapes = _shapes(draft)
     st.session_state.setdefault(editor.key("shape"), draft.shape if draft.shape in shapes else FLAT)
@@ -228,7 +228,7 @@ def _edit_belief(
         key=editor.key("name"),
         max_chars=200,
         placeholder=automatic_name(draft),
-        help="What you call this rule.",
+        help="Name of the rule.",
     )
     return replace(draft, name=name)
 
@@ -240,7 +240,7 @@ def _shapes(draft: RuleDraft) -> list[str]:
 
 
 def _ends(opened: OpenRuleSet, first: DraftCondition | None) -> tuple[float, float] | None:
-    """Where a ramp without limits begins and ends; None where the first row is no range of numbers."""
+    """Where a ramp without limits begins and ends; None where the first row is not a range of numbers."""
     if first is None or first.operator != RANGE or first.negated:
         return None
     choices = column_choices(opened.workspace, opened.dataset, first.column)

@@ -39,7 +39,7 @@ class OpenRuleSet:
 
     @cached_property
     def usable(self) -> RuleSet:
-        """The rules without those that do not fit this table; all figures come from these."""
+        """The rules that fit this table; all figures come from these."""
         rules = self.rules
         for rule_id in self.problems:
             rules = rules.switch(rule_id, on=False)
@@ -56,7 +56,7 @@ class OpenRuleSet:
         return 0 if self.page.rules is None else self.page.rules.number
 
     def save(self, rules: RuleSet, note: str) -> None:
-        """A new version, refused if somebody saved another one that this page has not shown yet."""
+        """Save a new version; refused if somebody saved another version that this page has not shown yet."""
         saved = self.page.rules
         if saved is None:
             made = self.workspace.rule_sets.create(self.dataset.name, rules.to_json(), note)
@@ -94,13 +94,13 @@ def open_rule_set(page: Page, dataset: DatasetRecord) -> OpenRuleSet:
 
 
 def remember_version(rule_set: str, number: int) -> None:
-    """Remember which version is on the screen, so that a stale edit is noticed."""
+    """Remember which version is on the screen, so that a stale edit is detected."""
     st.session_state["soft_seen"] = {rule_set: number}
 
 
 @dataclass
 class EditorState:
-    """The draft that the widgets show; a new generation gives all of them new keys, and so new values to start with."""
+    """The draft in the widgets; a new generation gives all widgets new keys, and so new default values."""
 
     dataset: str
     generation: int
@@ -140,7 +140,7 @@ class EditorState:
 
 
 def open_editor(dataset: DatasetRecord, columns: list[str], first: str, rules: RuleSet) -> EditorState:
-    """The editor of this dataset: as it was left, as the address says after a refresh, or with an empty draft."""
+    """The editor of this dataset: from the session, from the address after a refresh, or with an empty draft."""
     editor = st.session_state.get("soft_editor")
     if editor is None or editor.dataset != dataset.id:
         draft = _draft_in_address(rules) if editor is None else None
@@ -167,7 +167,7 @@ def _draft_in_address(rules: RuleSet) -> RuleDraft | None:
     try:
         rule = RuleSet.from_json(text).rules[0]
     except (SpuError, IndexError):
-        # The draft in the address is damaged; the page opens without it.
+        # The draft in the address is invalid; the page opens without it.
         choose_in_address(draft=None, editing=None)
         return None
     draft = draft_of(rule)

@@ -22,7 +22,7 @@ from spu_core.workspace import RuleSetVersion
 
 MOST_SHOWN = 25
 EDIT = "Edit"
-# What can be done to a rule: the note in the history, and the change of the set.
+# Actions on a rule: the note in the history, and the change of the rule set.
 ACTIONS: dict[str, tuple[str, Callable[[RuleSet, str, int], RuleSet]]] = {
     EDIT: ("edited", lambda rules, rule_id, place: rules),
     "Duplicate": ("duplicated", lambda rules, rule_id, place: rules.duplicate(rule_id)),
@@ -33,13 +33,13 @@ ACTIONS: dict[str, tuple[str, Callable[[RuleSet, str, int], RuleSet]]] = {
 
 
 def show_rules(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> None:
-    """The list of rules with everything that can be done to one."""
+    """The list of rules with the actions on each rule."""
     with st.container(border=True, height="stretch"):
         with st.container(horizontal=True, vertical_alignment="center", wrap=False):
             st.subheader(f"Rules ({len(opened.rules)})", anchor=False)
             _undo_and_redo(opened)
         if not len(opened.rules):
-            st.caption("None yet. Choose a range or some values above, say how sure you are, and add the rule.")
+            st.caption("No rules yet. Select a range or some values above, set a degree of belief, and add the rule.")
         hidden = len(opened.rules) - MOST_SHOWN
         everything = hidden > 0 and st.toggle(f"Show {hidden} more", key="soft_all_rules")
         for place in range(len(opened.rules) if everything else min(len(opened.rules), MOST_SHOWN)):
@@ -118,11 +118,11 @@ def choose_rule_set(opened: OpenRuleSet) -> None:
     if not ready and not known:
         return
     with st.container(border=True):
-        st.markdown("**Start from what is there**, or make the first rule below.")
+        st.markdown("**Start from an existing rule set or column**, or make the first rule below.")
         for name in ready:
-            if st.button(f"Take the soft labels in column {plain(name)}", key=f"soft_ready_{name}"):
+            if st.button(f"Use the soft labels in column {plain(name)}", key=f"soft_ready_{name}"):
                 rules = RuleSet((Rule(f"Values of {name}"[:200], ReadyMade(name)),))
-                opened.save(rules, "took a column of soft labels")
+                opened.save(rules, "used a column of soft labels")
                 st.rerun()
         if known:
             _choose_earlier(known)
@@ -151,7 +151,7 @@ def _show_history(opened: OpenRuleSet) -> None:
     st.subheader("Saved versions", anchor=False)
     saved = opened.page.rules
     if saved is None:
-        st.caption("Every change is kept as a version; there is none yet.")
+        st.caption("No versions yet. Every change is kept as a version.")
         return
     history = opened.workspace.rule_sets.history(saved.id)
     lines = [(each.number, each.note or "made", each.made, each.is_current) for each in reversed(history)]
@@ -168,17 +168,17 @@ def _show_history(opened: OpenRuleSet) -> None:
 def _go_back(opened: OpenRuleSet, saved: RuleSetVersion, others: list[int]) -> None:
     which, go = st.columns([2, 1], vertical_alignment="bottom")
     number = which.selectbox("Version", others, key="soft_version")
-    if go.button("Go back to it", key="soft_back", width="stretch", icon=":material/history:"):
+    if go.button("Restore this version", key="soft_back", width="stretch", icon=":material/history:"):
         old = opened.workspace.rule_sets.get(saved.id, number)
         opened.save(parse_rules(old.text), f"version {number} again")
         st.rerun()
-    with st.expander(f"What version {number} says"):
+    with st.expander(f"Rules of version {number}"):
         old = opened.workspace.rule_sets.get(saved.id, number)
         st.code(str(parse_rules(old.text)) or "no rules", language=None, wrap_lines=True)
 
 
 def _download_file(opened: OpenRuleSet) -> None:
-    st.subheader("Take them away", anchor=False)
+    st.subheader("Download", anchor=False)
     st.download_button(
         "Rules as JSON",
         opened.rules.to_json(),
@@ -191,7 +191,7 @@ def _download_file(opened: OpenRuleSet) -> None:
 
 
 def _import_file(opened: OpenRuleSet) -> None:
-    st.subheader("Bring a file", anchor=False)
+    st.subheader("Upload a file", anchor=False)
     uploaded = st.file_uploader("Rules as JSON", type=["json"], key="soft_upload", max_upload_size=4)
     if uploaded is None:
         return
@@ -203,8 +203,8 @@ def _import_file(opened: OpenRuleSet) -> None:
     st.caption(f"{count(len(imported))} rules:")
     st.code(str(imported) or "no rules", language=None, wrap_lines=True)
     instead, beside = st.columns(2)
-    if instead.button("Use instead", key="soft_instead", type="primary", width="stretch"):
-        opened.save(imported, "came from a file")
+    if instead.button("Replace the rules", key="soft_instead", type="primary", width="stretch"):
+        opened.save(imported, "uploaded a file")
         st.rerun()
     if beside.button("Add to the rules", key="soft_beside", width="stretch"):
         opened.save(add_rules(opened.rules, imported), "added rules from a file")

@@ -1,4 +1,4 @@
-"""Candidates as cards, made from the registry of methods: what each is, what it needs, its settings."""
+"""Candidates as cards, made from the registry of methods: description, requirements and settings."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spu_core.tables import Table, TableFolder
 from spu_core.training import SHORTLIST, Candidate, methods_by_group, why_not
 
 GROUPS = {
-    "ours": ("Labels and rules together", "Methods of this studio."),
+    "ours": ("Labels and rules together", "Methods of SPU Studio."),
     "soft label": ("The paper's method", "Learns the soft label itself, with different learners."),
-    "baseline": ("Honest baselines", "What you could do without soft labels, or without a model."),
+    "baseline": ("Baselines", "Methods without soft labels, or without a model."),
 }
 BADGES: dict[str, tuple[str, BadgeColor]] = {
     "fused": ("recommended", "green"),
@@ -35,7 +35,7 @@ CARDS_A_ROW = 3
 def choose_candidates(table: Table | TableFolder, *, has_beliefs: bool) -> tuple[Candidate, ...]:
     """The chosen candidates with their settings, in the order of the registry."""
     st.subheader("Candidates", anchor=False)
-    st.caption("The recommended method, the paper's beside it, and honest baselines. Change the set if you like.")
+    st.caption("The recommended method, the paper's method and baselines are selected. You can change the selection.")
     reasons = {key: why_not(key, table, has_beliefs=has_beliefs) for key in METHODS}
     _draw_cards(SHORTLIST, reasons, table, has_beliefs)
     with st.expander("More candidates", icon=":material/add_circle:"):
@@ -90,9 +90,9 @@ def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, ha
             value=True,
             key="train_twin",
             persist_state="session",
-            help="The same method with and without your rules is the plainest evidence of what the rules are worth.",
+            help="Training the same method with and without your rules shows how much the rules help.",
         )
-    # A popover: an expander would stretch the cards beside it.
+    # A popover, because an expander would stretch the neighbouring cards.
     settings = st.popover(
         "Settings", icon=":material/tune:", type="tertiary", key=f"train_open_{entry.key}", on_change="rerun"
     )
@@ -102,7 +102,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, ha
 
 
 def _edit_settings(entry: Method, table: Table | TableFolder) -> None:
-    """A form made from the registry; only what differs from a default is kept."""
+    """A form made from the registry; only values that differ from a default are kept."""
     drafts = _drafts(entry.key)
     name = st.text_input("Name", value=drafts.get("name", ""), placeholder=entry.title, key=f"train_name_{entry.key}")
     learner = drafts.get("settings", {}).get("learner")

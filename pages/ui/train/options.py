@@ -1,4 +1,4 @@
-"""How candidates are trained and judged: folds, columns, early stopping, tuning, the latest rows."""
+"""How candidates are trained and evaluated: folds, columns, early stopping, tuning, the latest rows."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class TrainOptions:
 
 
 def choose_options(table: Table | TableFolder, candidates: Sequence[Candidate]) -> TrainOptions:
-    """Ask for the options; all of them have defaults and are in one expander."""
-    with st.expander("How they are trained and judged", icon=":material/tune:", key="train_options"):
+    """Ask for the options; all have defaults and are in one expander."""
+    with st.expander("Training and evaluation options", icon=":material/tune:", key="train_options"):
         columns = st.columns(2, gap="large")
         with columns[0]:
             config = _judging(table)
@@ -46,7 +46,7 @@ def choose_options(table: Table | TableFolder, candidates: Sequence[Candidate]) 
             left_out = _columns(table)
             config = replace(config, rule_columns=_rule_columns(), early_stopping=_early_stopping())
             refine = st.toggle(
-                "Judge by refined soft labels too",
+                "Also evaluate by refined soft labels",
                 value=True,
                 key="train_refine",
                 persist_state="session",
@@ -66,13 +66,13 @@ def _judging(table: Table | TableFolder) -> TrainConfig:
         5,
         key="train_folds",
         persist_state="session",
-        help="Every row is scored by a model that never saw it: with five folds, five models of four fifths of the "
-        "rows each.",
+        help="Every row is scored by a model that was not trained on it. Five folds mean five models, each trained on "
+        "four fifths of the rows.",
     )
     later = 0.0
     if table.column_with(Role.TIME) is not None:
         later = st.slider(
-            "Judge on the latest rows",
+            "Evaluate on the latest rows",
             0,
             50,
             0,
@@ -80,7 +80,7 @@ def _judging(table: Table | TableFolder) -> TrainConfig:
             format="%d%%",
             key="train_out_of_time",
             persist_state="session",
-            help="Learn from the earlier rows and judge by the later ones, as production will. Recommended where rows "
+            help="Train on the earlier rows and evaluate on the later ones, as in production. Recommended where rows "
             "have a time; 0% uses random folds.",
         )
     budget = st.number_input(
@@ -92,7 +92,7 @@ def _judging(table: Table | TableFolder) -> TrainConfig:
         format="%g",
         key="train_budget",
         persist_state="session",
-        help="How many rows people can look at; TPR_SPU is reported there.",
+        help="How many rows people can review. TPR_SPU is reported at this share.",
     )
     seed = st.number_input(
         "Seed", 0, 2**31 - 1, 0, key="train_seed", persist_state="session", help="Equal seeds give equal results."
@@ -107,7 +107,7 @@ def _columns(table: Table | TableFolder) -> tuple[str, ...]:
         table.features,
         key="train_left_out",
         placeholder=f"None: all {len(table.features)} features",
-        help="Rules may still read them. Roles are set on the Data page; this concerns one training only.",
+        help="Rules may still read them. This setting applies to one training; roles are set on the Data page.",
     )
     return tuple(left_out)
 
@@ -128,8 +128,8 @@ def _early_stopping() -> EarlyStopping | None:
         "Stop early",
         key="train_early",
         persist_state="session",
-        help="A fifth of each training part watches the loss, and growing stops when it no longer falls; learning "
-        "curves then show that held-out loss. Costs rows, so on small tables it is off.",
+        help="Holds out a fifth of each training part and stops when the loss on it no longer falls. Learning curves "
+        "then show that held-out loss. Off for small tables, because it leaves fewer rows to train on.",
     )
     return EarlyStopping() if wanted else None
 
@@ -143,8 +143,8 @@ def _engine() -> str:
         key="train_engine",
         persist_state="session",
         disabled=len(words) == 1,
-        help="A table has the same scores to the bit either way. The boosters of a folder are fitted by all workers "
-        "together: AUC_SPU within .003, LightGBM and XGBoost only. Who runs this server can name a Dask cluster in "
+        help="The scores of a table are identical either way. For a folder, all workers train one LightGBM or XGBoost "
+        "model together; its AUC_SPU differs by at most .003. The operator of this server can set a Dask cluster in "
         "SPU_DASK_SCHEDULER.",
     )
 
@@ -158,8 +158,8 @@ def _tuning(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         "Tune the settings of",
         tunable,
         key="train_tuned",
-        placeholder="Nobody: defaults are good to begin with",
-        help="Settings are searched anew inside every fold, so that no row is judged by a model chosen on it.",
+        placeholder="None: the defaults are a good start",
+        help="The search is repeated inside every fold, so that no row is evaluated by a model that was chosen on it.",
     )
     budget = trials.number_input("Trials each", 2, 500, 20, key="train_trials", disabled=not names)
     limit = seconds.number_input(
@@ -169,7 +169,7 @@ def _tuning(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
         300,
         key="train_seconds",
         disabled=not names,
-        help="A search that the clock ends cannot be repeated to the bit; the run says so.",
+        help="A search that ends at the time limit cannot be reproduced exactly; the run has a note about it.",
     )
     tuning = Tuning(trials=budget, seconds=float(limit))
     return tuple(replace(each, tuning=tuning) if each.name in names else each for each in candidates)

@@ -19,7 +19,7 @@ from spu_core.engines.training_cost import estimate_training, plan_memory, plan_
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.workspace import JobStatus, RunRecord
 
-# The share of rows, in %, that the button judges on.
+# The share of latest rows, in %, that the button sets.
 LATEST = 20
 POLL_SECONDS = 1.0
 ICONS = {
@@ -38,8 +38,9 @@ HEADINGS = {
     JobStatus.INTERRUPTED: "The training was interrupted",
 }
 CURVE_WORDS = {
-    True: "Soft log-loss on rows that are held out of each fit; a dot marks the lowest.",
-    False: "Soft log-loss of boosted trees on the rows they learn from: it always falls, and says nothing of new rows.",
+    True: "Soft log-loss on rows held out of each fit; a dot marks the lowest value.",
+    False: "Soft log-loss of boosted trees on their training rows. It always falls and does not predict the loss on "
+    "new rows.",
 }
 
 
@@ -47,7 +48,7 @@ def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
     """Whether there are soft labels; a table without soft labels and without labels ends the page."""
     has_beliefs = page.rules is not None or table.column_with(Role.SOFT_LABEL) is not None
     if table.is_labeled.all():
-        check = "Nothing is left to find. Check which values of the label mean a confirmed positive."
+        check = "There are no unlabelled rows. Check which values of the label mean a confirmed positive."
         page.show_empty("Every row is a confirmed positive.", check, "Data")
     if not has_beliefs and not table.is_labeled.any():
         page.need_rules()
@@ -56,7 +57,7 @@ def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
             st.markdown(
                 ":material/info: No rules are chosen, so only candidates that learn from labels can be trained."
             )
-            link_to(step_named("Soft labels"), "Say what you know", page.query)
+            link_to(step_named("Soft labels"), "Define rules", page.query)
     return has_beliefs
 
 
@@ -86,18 +87,18 @@ def start_training(page: Page, table: Table | TableFolder, options: TrainOptions
 
 
 def _offer_latest_rows(table: Table | TableFolder, options: TrainOptions) -> None:
-    """Where rows have a time, offer to judge on the latest of them, as production will."""
+    """Where rows have a time, offer to evaluate on the latest of them, as in production."""
     column = table.column_with(Role.TIME)
     if column is None or options.config.out_of_time:
         return
     with st.container(border=True, horizontal=True, vertical_alignment="center", key="train_time_box"):
         st.markdown(
-            f":material/schedule: Rows have a time ({plain(column)}), but folds are random, so models learn from rows "
-            "that are later than those they are judged on.",
+            f":material/schedule: Rows have a time ({plain(column)}), but folds are random, so models are trained on "
+            "rows that are later than those they are evaluated on.",
             width="stretch",
         )
         st.button(
-            f"Judge on the latest {LATEST}%",
+            f"Evaluate on the latest {LATEST}%",
             icon=":material/update:",
             key="train_latest",
             on_click=st.session_state.update,
@@ -112,7 +113,7 @@ def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
         return
     size = (len(table), len(table.features) - len(options.left_out), options.candidates, options.config)
     estimate, from_files = estimate_training(*size, refine=options.refine), isinstance(table, TableFolder)
-    # The line below says how much memory a folder needs.
+    # The line below shows how much memory a folder needs.
     words = estimate.time_words if from_files else estimate.words
     st.markdown(
         f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
@@ -142,7 +143,7 @@ def _job(page: Page, options: TrainOptions) -> Job:
 
 
 def _is_running(page: Page, job: Job) -> bool:
-    """Whether the same training is running: a second click must not start it twice."""
+    """Whether the same training is running: a second click must not start it again."""
     assert page.dataset is not None
     active = [view for view in training_jobs(jobs_now(page.workspace), page.dataset.id) if view.is_active]
     return any(dict(view.job.parameters) == dict(job.parameters) for view in active)
@@ -167,7 +168,7 @@ def _show_views(page: Page, was_active: bool) -> None:
         views = _views(page)
         active = [view for view in views if view.is_active]
         if was_active and not active:
-            st.rerun()  # the whole page: marks, links and this fragment's clock change
+            st.rerun()  # the whole page: marks, links and the refresh interval of this fragment change
         for view in active or views[:1]:
             _show_view(page, view)
         earlier = [view for view in views if view not in active][0 if active else 1 :]
@@ -195,9 +196,9 @@ def _show_view(page: Page, view: TrainingView) -> None:
                 st.caption(CURVE_WORDS[view.holds_out])
                 chart = learning_curve_chart(view.losses, holds_out=view.holds_out, theme=theme())
                 show_chart(chart, key=f"losses_{view.job.id}")
-        # The log names folders of the server: where people log in, it is for the operator only.
+        # The log contains folder names of the server. With login, it is for the operator only.
         if view.job.status in (JobStatus.FAILED, JobStatus.INTERRUPTED) and not login.login_is_configured():
-            with st.expander("The log, for whoever mends it", icon=":material/terminal:"):
+            with st.expander("Log, for debugging", icon=":material/terminal:"):
                 st.code(page.workspace.jobs.log(view.job.id) or "The log is empty.", language=None)
 
 
@@ -212,7 +213,7 @@ def _show_heading(page: Page, view: TrainingView) -> None:
                 cancel(page.workspace, job.id)
                 st.rerun()
         elif view.can_restart:
-            help_ = "What was finished before is kept."
+            help_ = "Finished candidates are kept."
             if st.button("Start again", icon=":material/replay:", key=f"restart_{job.id}", help=help_):
                 restart(page.workspace, job.id)
                 st.rerun()
@@ -236,7 +237,7 @@ def _show_candidate(state: CandidateState) -> None:
 
 
 def _show_leaderboard(page: Page, view: TrainingView) -> None:
-    """Finished runs as they arrive; below them, what failed and why."""
+    """Finished runs as they arrive; below them, failed candidates with their errors."""
     records = _records(page, view)
     table = summary_table(records)
     failed = [state for state in view.candidates if state.state == "failed"]
@@ -263,6 +264,6 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
 
 
 def _records(page: Page, view: TrainingView) -> list[RunRecord]:
-    """The runs of this job that were not deleted since."""
+    """The runs of this job that have not been deleted."""
     assert page.dataset is not None
     return [record for record in page.workspace.runs.list(page.dataset.id) if record.id in view.runs]

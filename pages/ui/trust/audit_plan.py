@@ -19,7 +19,7 @@ NEW = "new"
 
 
 def show_planner(model: EvaluatedModel) -> None:
-    """Target, number of checks, and the interval to expect; one button draws the rows."""
+    """Target, number of checks, and the expected interval; one button draws the rows."""
     rows = audit_population(model)
     settings, chart = st.columns([2, 3], gap="medium")
     with settings, st.container(border=True):
@@ -50,7 +50,7 @@ def show_planner(model: EvaluatedModel) -> None:
             st.query_params["audit"] = audit.id
             st.rerun()
     with chart, st.container(border=True):
-        st.subheader("What will it be worth?", anchor=False)
+        st.subheader("Expected precision", anchor=False)
         show_chart(
             outlook_chart(table, TARGETS[target].title, checks=checks, theme=theme()),
             "trust_outlook",
@@ -60,12 +60,12 @@ def show_planner(model: EvaluatedModel) -> None:
 
 def _ask_target() -> str:
     chosen = st.selectbox(
-        "What do you want to know best?",
+        "Most important figure",
         list(TARGETS),
         format_func=lambda key: plain(TARGETS[key].title),
         key="trust_target",
         persist_state="session",
-        help="Checks go where this figure is most in doubt. All others are estimated too, less surely.",
+        help="Checks go where this figure is most uncertain. All others are estimated too, with wider intervals.",
     )
     st.caption(TARGETS[str(chosen)].description)
     return str(chosen)
@@ -81,8 +81,8 @@ def _ask_prior() -> float | None:
         format="%.3f",
         key="trust_expected",
         persist_state="session",
-        help="0: as your soft labels say. It only steers which rows are drawn and what is promised; a wrong guess "
-        "makes the audit less sure, never wrong.",
+        help="0: use your soft labels. This only affects which rows are drawn and the expected interval; a wrong guess "
+        "makes the audit less precise, not wrong.",
     )
     return float(value) or None
 
@@ -91,17 +91,17 @@ def _show_expected(model: EvaluatedModel, checks: int, target: str, prior: float
     expected, (low, high) = expected_audit(model, checks, target, prior)
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         st.metric(
-            "95% bounds to expect",
+            "Expected 95% bounds",
             f"{low:.2f} – {high:.2f}",
-            help="The median of imagined audits of this size, if your soft labels are right on average. Normal theory "
-            f"says a standard error of {figure(expected.standard_error)}, which is too good where few positives are "
-            "expected.",
+            help="The median of simulated audits of this size, if your soft labels are right on average. Normal theory "
+            f"gives a standard error of {figure(expected.standard_error)}, which is too small where few positives "
+            "are expected.",
             width="content",
         )
         st.metric(
-            "As good as plain drawing of",
+            "Equivalent to a random sample of",
             f"{count(expected.gain * checks)} rows",
-            help="How many rows drawn plainly at random would give the same standard error, under the same beliefs.",
+            help="The size of a simple random sample with the same standard error, under the same soft labels.",
             width="content",
         )
 
@@ -110,14 +110,14 @@ def _show_outlook(table: pd.DataFrame) -> None:
     with st.expander("As a table", icon=":material/table:"):
         show_table(table, hide_index=True)
     st.caption(
-        "A fifth of the checks follows the size of the strata, the rest goes where the figure is in doubt. Where fewer "
-        "than five positives are expected in a stratum, limits are exact and therefore wide: finding nothing in few "
-        "checks proves little. All of this supposes that soft labels are right on average; the audit itself does not."
+        "A fifth of the checks is allocated by the size of the strata, the rest where the figure is uncertain. Where "
+        "fewer than five positives are expected in a stratum, limits are exact and therefore wide. This forecast "
+        "assumes that soft labels are right on average; the audit itself does not."
     )
 
 
 def show_audit(model: EvaluatedModel) -> None:
-    """Plan a new audit, or go on with one that was drawn."""
+    """Plan a new audit, or continue with one that was drawn."""
     audit = _choose(model)
     if audit is None:
         show_planner(model)
@@ -125,7 +125,7 @@ def show_audit(model: EvaluatedModel) -> None:
         plan = AuditPlan.from_json(audit.plan)
         st.caption(
             f"Drawn {audit.made:%d %b %Y %H:%M} by the scores of {plain(model.name)} and this S · audit {plan.code} · "
-            f"seed {plan.seed} · nothing in it is ever overwritten."
+            f"seed {plan.seed} · verdicts are never overwritten."
         )
         show_list(model, audit, plan)
         show_verdicts(model, audit, plan)
@@ -163,6 +163,6 @@ def _show_others(model: EvaluatedModel, count: int) -> None:
     others = len(model.workspace.audits.list(model.record.id)) - count
     if others:
         st.caption(
-            f":material/info: {others} more audit{'s' * (others != 1)} of this model were drawn by other soft labels; "
-            "choose those above to see them."
+            f":material/info: {others} more audit{'s' * (others != 1)} of this model used other soft labels; "
+            "choose these soft labels above to see them."
         )

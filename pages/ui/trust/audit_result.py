@@ -1,4 +1,4 @@
-"""The review list of an audit, its verdicts (uploaded or entered), and what they say: figures and assumptions."""
+"""The review list of an audit, its verdicts (uploaded or entered), and the estimates from them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SHOWN_COLUMNS = 8
 def show_result(model: EvaluatedModel, audit: AuditRecord) -> None:
     """Estimates as soon as every stratum has two verdicts."""
     with st.container(border=True):
-        st.subheader("3 · What they say", anchor=False)
+        st.subheader("3 · Results", anchor=False)
         if not model.workspace.audits.verdicts(audit.id):
-            st.markdown("Nothing yet: the estimates appear with the first verdicts.")
+            st.markdown("No verdicts yet. Estimates appear with the first verdicts.")
             return
         treatment, method = _ask_how()
         try:
@@ -58,8 +58,8 @@ def _ask_how() -> tuple[str, str]:
         required=True,
         format_func=METHODS.__getitem__,
         key="trust_method",
-        help="Horvitz–Thompson counts each verdict by one over its chance to be drawn. Model-assisted also uses what "
-        "the plan expected of the rows that were not drawn; where that is wrong, the verdicts mend it.",
+        help="Horvitz–Thompson weights each verdict by one over its probability of being drawn. Model-assisted also "
+        "uses what the plan expected of the rows that were not drawn, and corrects it by the verdicts.",
     )
     return str(treatment), str(method)
 
@@ -70,8 +70,8 @@ def _show_figures(result: AuditResult) -> None:
     st.caption(plain(estimate.agreement.sentence))
     if estimate.missing:
         st.caption(
-            f":material/info: {count(estimate.missing)} drawn rows do not count yet; the estimate supposes that they "
-            "are like the checked ones of their stratum."
+            f":material/info: {count(estimate.missing)} drawn rows do not count yet; the estimate assumes that they "
+            "are like the checked rows of their stratum."
         )
     show_chart(audit_chart(estimate, truth=result.truth, theme=theme()), "trust_audit_chart")
     with st.container(horizontal=True, horizontal_alignment="distribute"):
@@ -97,8 +97,9 @@ def _show_assumptions(result: AuditResult) -> None:
         with st.expander("Assumption 2 in numbers", icon=":material/table:"):
             show_table(result.assumptions.dependence.sort_values("holm"), hide_index=True)
             st.caption(
-                "Correlation of S with the ranked score or column within a true class, weighted by the chances of "
-                "drawing. holm: p-values after looking at all lines. Columns of words count by how frequent a level is."
+                "Correlation of S with the ranked score or column within a true class, weighted by the sampling "
+                "probabilities. holm: p-values corrected for the number of lines. Text columns are ranked by the "
+                "frequency of each category."
             )
 
 
@@ -116,8 +117,8 @@ def show_list(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> Non
     with st.container(border=True):
         st.subheader("1 · Check these rows", anchor=False)
         st.markdown(
-            f"{count(plan.checks)} rows in random order, without score and soft label, which would sway a reviewer. "
-            "Each carries its stratum and the chance with which it was drawn."
+            f"{count(plan.checks)} rows in random order, without score and soft label, which could influence a "
+            "reviewer. Each row has its stratum and the probability with which it was drawn."
         )
         st.download_button(
             "Download the review list",
@@ -137,7 +138,7 @@ def show_verdicts(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) ->
     """Upload the filled list, or enter verdicts here."""
     standing = model.workspace.audits.verdicts(audit.id)
     with st.container(border=True):
-        st.subheader("2 · Bring the verdicts", anchor=False)
+        st.subheader("2 · Add the verdicts", anchor=False)
         reviewers = sorted({item.reviewer for item in standing})
         done = len({item.row for item in standing})
         named = f" by {', '.join(map(plain, reviewers))}" if reviewers else ""
@@ -166,10 +167,10 @@ def _upload(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
         st.error(plain(problem), icon=":material/error:")
         return
     st.caption(f"{count(len(reading.verdicts))} verdicts read, {count(reading.empty)} lines without one.")
-    if st.button("Keep these verdicts", type="primary", key="trust_keep", disabled=not reading.verdicts):
+    if st.button("Save these verdicts", type="primary", key="trust_keep", disabled=not reading.verdicts):
         kept = keep_verdicts(model.workspace, audit, reading)
         st.session_state["trust_upload_turn"] = turn + 1
-        st.toast(f"{count(kept)} verdicts kept.")
+        st.toast(f"{count(kept)} verdicts saved.")
         st.rerun()
 
 
@@ -189,12 +190,12 @@ def _enter(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
         key=f"trust_editor_{audit.id}_{reviewer}",
     )
     entered = edited_lines(filled, edited, editable)
-    many = f"Keep {count(len(entered))} verdict{'s' * (len(entered) != 1)}"
+    many = f"Save {count(len(entered))} verdict{'s' * (len(entered) != 1)}"
     label = "Nothing entered yet" if entered.empty else many
     if st.button(label, icon=":material/save:", key="trust_keep_entered", disabled=entered.empty):
         reading = read_verdicts(entered.assign(reviewer=reviewer), plan)
         kept = keep_verdicts(model.workspace, audit, reading)
-        st.toast(f"{count(kept)} verdicts kept.")
+        st.toast(f"{count(kept)} verdicts saved.")
         st.rerun()
 
 

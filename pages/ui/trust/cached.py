@@ -1,7 +1,7 @@
 """Cached calls of the Trust page.
 
-The key of a model names the workspace, the data, the run and the rules; where the result depends on them, also where
-the model flags or how many outcomes were recorded so far.
+The key of a model consists of the workspace, the data, the run and the rules and, where the result depends on them,
+of the threshold or the number of recorded outcomes.
 """
 
 from __future__ import annotations
@@ -66,17 +66,17 @@ def audit_population(model: EvaluatedModel, prior: float | None = None) -> Popul
     return Population.of_run(model.run, model.threshold, prior=prior)
 
 
-@cache_result(64, "Imagining audits of every size …", keys=BY_THRESHOLD)
+@cache_result(64, "Simulating audits of every size …", keys=BY_THRESHOLD)
 def audit_outlook(model: EvaluatedModel, target: str, prior: float | None) -> pd.DataFrame:
-    """What audits of different sizes would give."""
+    """The expected results of audits of different sizes."""
     return outlook_table(audit_population(model, prior), target)
 
 
-@cache_result(256, "Imagining audits of this size …", keys=BY_THRESHOLD)
+@cache_result(256, "Simulating audits of this size …", keys=BY_THRESHOLD)
 def expected_audit(
     model: EvaluatedModel, checks: int, target: str, prior: float | None
 ) -> tuple[Outlook, tuple[float, float]]:
-    """What this number of checks would give: by normal theory, and the bounds to expect."""
+    """The expected result of this number of checks: the standard error by normal theory, and the bounds."""
     return quick_outlook(audit_population(model, prior), checks, target)
 
 
@@ -86,7 +86,7 @@ def draw_audit(model: EvaluatedModel, checks: int, target: str, prior: float | N
 
 
 def estimate_audit(model: EvaluatedModel, audit: AuditRecord, treatment: str, method: str) -> AuditResult:
-    """What the current verdicts of an audit say."""
+    """The estimates from the current verdicts of an audit."""
     recorded = len(model.workspace.audits.history(audit.id))
     return _estimate_audit(model, audit, recorded, treatment, method)
 
@@ -101,13 +101,13 @@ def _estimate_audit(
 
 
 def newest_audit(model: EvaluatedModel) -> AuditResult | None:
-    """What the newest audit with enough verdicts says; None where there is none."""
+    """The estimates of the newest audit with enough verdicts; None where there is none."""
     for audit in audits_of(model.workspace, model.record, model.rules):
         if model.workspace.audits.verdicts(audit.id):
             try:
                 return estimate_audit(model, audit, "mean", "assisted")
             except SpuError:
-                continue  # an audit without enough verdicts; its own section says what is missing
+                continue  # an audit without enough verdicts; its section shows what is missing
     return None
 
 
@@ -117,7 +117,7 @@ def true_figures(model: EvaluatedModel) -> dict[str, float]:
 
 
 def belief_bands(model: EvaluatedModel, spread: float) -> tuple[Sensitivity, RuleInfluence]:
-    """Stored scores of this model and those beside it, judged by shifted beliefs."""
+    """Stored scores of this model and the other models, evaluated by shifted beliefs."""
     records = model.workspace.runs.list(model.dataset.id)
     names = names_apart(records)
     runs = tuple((each.id, names[each.id]) for each in models_of_same_rules(records, model.record, MOST_RUNS))
@@ -165,7 +165,7 @@ def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str,
 def preview_queue(
     model: EvaluatedModel, rows: DatasetRecord, runs: tuple[str, ...], plan: QueuePlan, again: bool
 ) -> tuple[Queue, str]:
-    """Whom this plan would check, and whether the split of the users looks random."""
+    """The users whom this plan would check, and whether the split of the users looks random."""
     found = queue_population(model.workspace, rows, runs)
     is_open = found.is_open(model.workspace, again)
     return fill_queue(found.users, found.scores, plan, is_open=is_open), found.balance(plan).sentence
@@ -180,7 +180,7 @@ def disagreements(model: EvaluatedModel, budget: int, side: str) -> pd.DataFrame
 
 @cache_result(8, "Counting outcomes …", keys=BY_OUTCOMES)
 def all_checks(model: EvaluatedModel) -> LoopChecks | None:
-    """All finished checks that models of this dataset asked for, from whichever table; None before the first."""
+    """All finished checks that models of this dataset asked for, from all tables; None before the first."""
     try:
         return checks_in_loop(model.workspace, model.dataset.id)
     except SpuError:
@@ -196,7 +196,7 @@ def own_checks(model: EvaluatedModel, dataset: str) -> LoopChecks | None:
         return None
 
 
-@cache_result(8, "Working out what the outcomes change …", keys=BY_OUTCOMES)
+@cache_result(8, "Computing what the outcomes change …", keys=BY_OUTCOMES)
 def proposed_feedback(model: EvaluatedModel, rows: DatasetRecord, plan: FeedbackPlan) -> Feedback:
     """What the outcomes of the rows of a dataset would change in it."""
     return propose_feedback(model.workspace, rows.id, model.rules, plan)

@@ -1,4 +1,4 @@
-"""Which model and which soft labels the Trust page is about; every section gets the same ones."""
+"""The model and the soft labels that all sections of the Trust page use."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Thresho
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedModel:
-    """A model, the rows that it was trained on, and the soft labels that judge it; the rest is loaded when asked.
+    """A model, its training rows, and the soft labels that evaluate it; the rest is loaded when it is needed.
 
-    `names` tells the runs of the dataset apart. `point` is where this model flags, if that was decided.
+    `names` has a distinct name for each run of the dataset. `point` is the operating point, if one was chosen.
     """
 
     page: Page
@@ -57,29 +57,29 @@ class EvaluatedModel:
 
     @property
     def soft_labels(self) -> SoftLabels:
-        """The soft labels that judge: made by the rules, or by the table itself."""
+        """The soft labels of the rules, or of the table itself where there are no rules."""
         if self.rules is None:
             return soft_labels_by(self.table, None)
         return make_soft_labels(self.workspace, self.dataset, self.rules.text)
 
     @property
     def run(self) -> Run:
-        """The run with its out-of-fold scores, judged by these soft labels."""
+        """The run with its out-of-fold scores, evaluated by these soft labels."""
         named = ((self.record.id, self.name),)
         return compare_stored_runs(self.workspace, self.dataset, named, self.rules).runs[0]
 
 
 def choose_model(page: Page) -> EvaluatedModel:
-    """Ask which model and which soft labels; without any run the page says what to do and ends."""
+    """Ask which model and which soft labels; without any run the page shows what to do and stops."""
     dataset = page.need_dataset()
     records = _runs(page, dataset)
     if not records:
-        page.show_empty("No models yet.", "Trust is about a model; train some candidates first.", "Train")
+        page.show_empty("No models yet.", "This page checks a model. Train some candidates first.", "Train")
     if dataset.folder is not None:
         page.show_empty(
             "These rows stay in a folder.",
-            "This page looks at single rows again and again, so it needs them in memory. Bring a sample of the rows as "
-            "a file, train on it, and ask here about that model.",
+            "It needs all rows in memory. Upload a sample of the rows as a file, train on it, and check that model "
+            "here.",
             "Data",
         )
     names = names_apart(records)
@@ -119,7 +119,7 @@ def _ask_run(page: Page, dataset: DatasetRecord, records: Sequence[RunRecord], n
 
 
 def _ask_rules(page: Page, record: RunRecord) -> RuleSetVersion | None:
-    """The soft labels that the model learnt from, or those of the rules that are open."""
+    """The soft labels that the model was trained on, or those of the open rules."""
     versions: dict[str, RuleSetVersion] = {}
     if record.rule_set is not None:
         version = page.workspace.rule_sets.get(record.rule_set, record.rule_set_version)
@@ -146,7 +146,7 @@ def _show_choice(model: EvaluatedModel) -> None:
 
 
 def choose_by_address(name: str, titles: Mapping[str, str]) -> str:
-    """A choice in one row, kept in the address under `name`, so that a refresh or a shared link comes back to it."""
+    """A choice in one row, kept in the address under `name`, so that a refresh or a shared link opens it again."""
     options = list(titles)
     wanted = st.query_params.get(name, options[0])
     chosen = st.segmented_control(

@@ -23,10 +23,10 @@ DETAILS = ("outcome", "day", "source")
 
 
 def show_record(model: EvaluatedModel) -> None:
-    """Choose a queue and say how its checks ended."""
+    """Choose a queue and record the outcomes of its checks."""
     made = queues(model)
     if not made:
-        st.info("There is no queue yet. Make one in step 1, and hand it to those who check.", icon=":material/info:")
+        st.info("There is no queue yet. Make one in step 1, and give it to the reviewers.", icon=":material/info:")
         return
     queue = _ask_queue(model, made)
     by_file, by_hand = st.columns([2, 3], gap="medium")
@@ -95,7 +95,9 @@ def _offer_simulated_outcomes(model: EvaluatedModel, queue: QueueRecord) -> None
     if players is None or queue.dataset not in model.workspace.feedbacks.family(model.dataset.id):
         return
     st.divider()
-    st.caption(":material/sports_esports: This is the sample: the simulated game knows how its players react.")
+    st.caption(
+        ":material/sports_esports: This is the sample: the simulated game can produce the outcomes of its players."
+    )
     st.download_button(
         "Outcomes from the game, as CSV",
         lambda: simulated_csv(simulated_outcomes(model.workspace, queue.id, players)),
@@ -111,7 +113,7 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
     st.subheader("By hand", anchor=False)
     table = queue_table(model.workspace, queue.id)
     if len(table) > MOST_IN_TABLE:
-        st.caption(f"The queue has {count(len(table))} users; record so many from a file.")
+        st.caption(f"The queue has {count(len(table))} users, too many for a table; record them from a file.")
         return
     shown = table[["user", "outcome", "day", "arm", "reasons"]]
     edited = edit_table(
@@ -141,8 +143,8 @@ def _show_history(model: EvaluatedModel, queue: QueueRecord) -> None:
     if not records:
         return
     users = {entry.row: entry.user for entry in model.workspace.queues.entries(queue.id)}
-    with st.expander(f"Everything ever recorded here ({count(len(records))})", icon=":material/history:"):
-        st.caption("Nothing is overwritten: of two outcomes of one user the later one counts, and both stay.")
+    with st.expander(f"All recorded outcomes ({count(len(records))})", icon=":material/history:"):
+        st.caption("Outcomes are never overwritten: both outcomes of a user are kept, and the later one counts.")
         lines = [
             (f"{each.made:%Y-%m-%d %H:%M}", users[each.row], *(each.detail.get(name, "") for name in DETAILS))
             for each in reversed(records[-HISTORY:])

@@ -25,9 +25,9 @@ POLL_SECONDS = 1.0
 
 
 def show_learn(model: EvaluatedModel) -> None:
-    """What the outcomes would change, the button that applies it, and what was learnt before."""
+    """What the outcomes would change, the button that applies it, and earlier updates."""
     if all_checks(model) is None:
-        st.info("No outcome was recorded yet, so there is nothing to learn from.", icon=":material/info:")
+        st.info("No outcome was recorded yet. Record outcomes in step 2 first.", icon=":material/info:")
         return
     rows = _ask_rows(model)
     plan = _ask_plan()
@@ -37,9 +37,9 @@ def show_learn(model: EvaluatedModel) -> None:
     _show_rules(found)
     show_findings(found.findings)
     if found.table.fingerprint == rows.fingerprint:
-        st.caption(":material/check: This dataset knows all recorded outcomes already.")
+        st.caption(":material/check: This dataset already includes all recorded outcomes.")
     elif _is_made(model, found):
-        st.caption(":material/check: This was made already; it stands below.")
+        st.caption(":material/check: This dataset already exists; it is listed below.")
     elif st.button("Make the new data and rules", type="primary", icon=":material/school:", key="learn_save"):
         learn_from_outcomes(model.workspace, rows.id, model.rules, plan)
         st.rerun()
@@ -47,7 +47,7 @@ def show_learn(model: EvaluatedModel) -> None:
 
 
 def _ask_rows(model: EvaluatedModel) -> DatasetRecord:
-    """The table that learns: this one or another one whose rows were checked."""
+    """The table to update: this one or another one whose rows were checked."""
     there = {each.id: each for each in model.workspace.datasets.list()}
     checked = [each.dataset for each in queues(model) if each.dataset in there]
     others = [token for token in dict.fromkeys(checked) if own_checks(model, token) is not None]
@@ -64,7 +64,7 @@ def _ask_rows(model: EvaluatedModel) -> DatasetRecord:
         format_func=lambda token: there[token].name,
         key=f"learn_rows_{model.dataset.id}",
         width=420,
-        help="Each table learns from the outcomes of its own rows.",
+        help="Each table is updated from the outcomes of its own rows.",
     )
     return there[str(chosen)]
 
@@ -78,16 +78,16 @@ def _ask_plan() -> FeedbackPlan:
     with st.container(horizontal=True, vertical_alignment="bottom", key="learn_plan"):
         until = st.date_input("Outcomes up to", value=None, key="learn_until", width=200, help=meaning("label delay"))
         holdout = st.toggle(
-            "Give the random holdout up",
+            "Also use the random holdout",
             key="learn_holdout",
-            help="Off: users whom chance chose keep their labels to themselves, so that the next model can be measured "
-            "on them without bias. Their failures still count in the failure ratios.",
+            help="Off: the labels of randomly chosen users are not used for training, so that the next model can be "
+            "measured on them without bias. Their failures still count in the failure ratios.",
         )
         beliefs = st.toggle(
             "Raise beliefs that are proven too low",
             key="learn_beliefs",
-            help="Random checks of the rows of a rule prove a least share of positives among them. A fixed belief "
-            "below it is lifted; checks can never prove that a belief is too high.",
+            help="Random checks of the rows of a rule give a lower bound for the share of positives among them. A "
+            "fixed belief below it is raised; checks cannot prove that a belief is too high.",
         )
     return FeedbackPlan(until="" if until is None else str(until), use_holdout=holdout, raise_beliefs=beliefs)
 
@@ -106,7 +106,7 @@ def _show_proposal(found: Feedback) -> None:
         cards[1],
         "Kept for measuring",
         count(summary["withheld"]),
-        "by chance, unlabelled",
+        "randomly chosen, unlabelled",
         about="random holdout",
     )
     show_figure(
@@ -145,9 +145,9 @@ def _show_ratios(found: Feedback) -> None:
     )
     show_table(shown, hide_index=True, key="learn_ratios")
     st.caption(
-        "A model that asks for checks is a rule like the others, and each row counts by its latest check. Whoever a "
-        "model has checked again leaves the counts of earlier rules, and these were the more suspicious users: the "
-        "ratios of earlier rules fall, and speak from now on of the users whom no model chose."
+        "A model that asks for checks counts as a rule, and each row counts by its latest check. Users whom a model "
+        "has checked again no longer count for earlier rules. These were the more suspicious users, so the ratios of "
+        "earlier rules fall; from now on they describe the users whom no model chose."
     )
 
 
@@ -172,16 +172,16 @@ def _show_rules(found: Feedback) -> None:
         for rule in found.rules:
             if str(rule) not in known:
                 st.markdown(f":material/add_circle: New rule: {plain(rule)}")
-        st.caption("The changed rules become a new version; the old one stays, and undo leads back to it.")
+        st.caption("The changed rules become a new version; the old version stays, and undo restores it.")
     else:
         st.caption(
-            ":material/rule: The rules stay as they are: they read the records of checks, so their numbers are learnt "
-            "anew from the new data."
+            ":material/rule: The rules stay unchanged: they read the records of checks, so their parameters are fitted "
+            "again to the new data."
         )
 
 
 def _show_lineage(model: EvaluatedModel, rows: DatasetRecord) -> None:
-    """Earlier feedback from or into these rows, the newest first, with the next training."""
+    """Earlier feedback from or to these rows, the newest first, with the next training."""
     family = model.workspace.feedbacks.family(rows.id)
     records = [
         record
@@ -190,7 +190,7 @@ def _show_lineage(model: EvaluatedModel, rows: DatasetRecord) -> None:
     ]
     if not records:
         return
-    st.subheader("What was learnt so far", anchor=False)
+    st.subheader("Earlier updates", anchor=False)
     there = {record.id: record for record in model.workspace.datasets.list()}
     for record in records:
         with st.container(border=True, key=f"learnt_{record.id}"):
@@ -256,8 +256,8 @@ def _compare(model: EvaluatedModel, new: str) -> None:
     ]
     if not same:
         st.caption(
-            ":material/info: No model was trained on these rows before, so there are no scores of both on the same "
-            "rows. Open the new data, split the next queue between both models, and let the checks decide."
+            ":material/info: No model was trained on these rows before, so the two models have no scores on the same "
+            "rows. Open the new data, split the next queue between both models, and compare their checks."
         )
         return
     _show(what_changed(model, same[0].id, new))
@@ -270,8 +270,8 @@ def _show(found: WhatChanged) -> None:
         words = f"95%: {each.low:+.4f} to {each.high:+.4f} · {p_value_text(each.p_value)}"
         card.metric(f"AUC_SPU gain by the {name} soft labels", f"{each.estimate:+.4f}", words, **quiet)
     st.caption(
-        f":material/compare_arrows: {plain(found.new)} against {plain(found.old)}, out of fold on the same rows, each "
-        "time both on one S. The new S favours the model that learnt from it, the old S the old one."
+        f":material/compare_arrows: {plain(found.new)} against {plain(found.old)}, out of fold on the same rows, both "
+        "by the same soft labels. Each set of soft labels favours the model that was trained on it."
     )
     lines = [
         ("AUC, admitted against the others", "admission_auc", figure),
@@ -280,7 +280,7 @@ def _show(found: WhatChanged) -> None:
         ("Pass ratio in the top 5%", "pass_", share),
     ]
     if found.holdout_old is None or found.holdout_new is None:
-        st.caption("No random check has an outcome, so there is no figure that feedback cannot flatter.")
+        st.caption("No random check has an outcome, so every figure here may be inflated by feedback.")
         return
     rows = [
         (
@@ -291,7 +291,7 @@ def _show(found: WhatChanged) -> None:
         for name, key, write in lines
     ]
     tops = f"{found.holdout_old.flagged:,} of them in the old top 5%, {found.holdout_new.flagged:,} in the new"
-    st.caption(f"On {found.holdout_old.checks:,} random checks, which flatter neither ({tops}; 95% intervals):")
+    st.caption(f"On {found.holdout_old.checks:,} random checks, which favour neither model ({tops}; 95% intervals):")
     show_table(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
 
 

@@ -23,7 +23,7 @@ SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the
 
 
 def show_flag(model: EvaluatedModel) -> None:
-    """Ask for the budget, show who would be checked, make the queue, and offer it as CSV."""
+    """Ask for the budget, show which users would be checked, make the queue, and offer it as CSV."""
     with st.container(border=True):
         _ask_top(model)
     with st.container(border=True):
@@ -32,7 +32,7 @@ def show_flag(model: EvaluatedModel) -> None:
 
 
 def _ask_top(model: EvaluatedModel) -> None:
-    st.subheader("Flag the top by budget", anchor=False)
+    st.subheader("Flag the highest scores", anchor=False)
     asks, says = st.columns([2, 3], gap="medium")
     with asks:
         rows = _ask_population(model)
@@ -55,7 +55,7 @@ def _ask_population(model: EvaluatedModel) -> DatasetRecord:
         format_func=lambda token: f"{known[token].name} · {count(known[token].n_rows)} rows",
         key=f"queue_rows_{model.record.id}",
         help="Rows that the model was trained on are ranked by their out-of-fold scores, others by the refitted model. "
-        "Bring new users on the Data page; every table with the columns that this model reads is listed here.",
+        "Upload new users on the Data page; every table with the columns that this model reads is listed here.",
     )
     return known[str(chosen)]
 
@@ -72,7 +72,7 @@ def _ask_plan(model: EvaluatedModel, rows: DatasetRecord) -> tuple[tuple[str, ..
         key=f"queue_other_{model.record.id}",
         help="Users are split between the two models by a hash of their name, so that the comparison is fair.",
     )
-    label, words = "Share that chance chooses (R0)", meaning("random holdout")
+    label, words = "Random share (R0)", meaning("random holdout")
     chance = st.slider(label, 0, 50, 10, step=5, format="%d%%", key="queue_random", help=words)
     with st.expander("More", icon=":material/tune:"):
         seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
@@ -96,14 +96,14 @@ def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
     show_table(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
     if has_chance:
         st.caption(
-            ":material/casino: A random part of the users belongs to chance for good: no model ever chooses from it. "
-            "What these checks find speaks for everybody, if only roughly; what a model's own checks find speaks for "
-            "its top only."
+            ":material/casino: A fixed random part of the users is never chosen by a model; it is checked at random. "
+            "The outcomes of random checks describe all users, with wide intervals. The outcomes of a model's own "
+            "checks describe only its highest scores."
         )
     else:
         st.caption(
-            ":material/warning: Without random checks nobody can say how often innocent users fail (Appendix A.1), or "
-            "how the next model does without the steering of this one."
+            ":material/warning: Without random checks, it is not known how often negatives fail a check (Appendix "
+            "A.1), and the next model cannot be measured without the influence of this one."
         )
     models = [each for each in chosen.plans if each.arm != RANDOM]
     if len(models) > 1:
@@ -111,13 +111,15 @@ def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
         least = detectable_difference(0.02, max(per_arm, 1))
         st.caption(
             f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a surrender ratio of 2% against "
-            f"{share(0.02 + least)} would be told apart four times in five; smaller differences mostly not."
+            f"{share(0.02 + least)} would show a clear difference in four of five cases; smaller ones mostly not."
         )
 
 
 def _ask_disagreement(model: EvaluatedModel) -> None:
     st.subheader("Where model and rules disagree", anchor=False)
-    st.caption("One of the two has something to learn there. These checks belong to no model's ratio.")
+    st.caption(
+        "In these rows either the model or the rules are wrong. These checks do not count in the ratios of models."
+    )
     found = queue_population(model.workspace, model.dataset, (model.record.id,))
     if found.soft_labels is None:
         st.caption("This model was trained without rules.")
@@ -128,7 +130,7 @@ def _ask_disagreement(model: EvaluatedModel) -> None:
         is_made = st.button("Make a queue of these", icon=":material/playlist_add:", key="odd_make")
     table = disagreements(model, int(budget), str(side))
     if table.empty:
-        st.caption("No open row fits.")
+        st.caption("No unchecked row matches.")
         return
     if is_made:
         workspace, dataset, run = model.workspace, model.dataset.id, model.record.id
@@ -177,7 +179,9 @@ def _offer_csv(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
         file_name=f"{file_stem(queue.name)}{'-blind' if blind else ''}.csv",
         mime="text/csv",
         icon=":material/visibility_off:" if blind else ":material/download:",
-        help="Users only, shuffled: reviewers cannot know who asked." if blind else "With arm, score and reasons.",
+        help="Users only, shuffled, so that reviewers do not know the arm."
+        if blind
+        else "With arm, score and reasons.",
         on_click="ignore",
         key=f"queue_csv_{blind}_{queue.id}",
     )

@@ -23,8 +23,8 @@ from spu_core.trust.outcomes.arms import ArmComparison, compare_arms
 from spu_core.trust.outcomes.ratios import PERIODS, RANDOM, ArmRatios, outcome_ratios, ratio_table, ratios_over_time
 
 WHOSE_MODEL = (
-    "come from the users whom it ranked highest within its own random part of the users, so they hold for those and "
-    "not for everybody."
+    "come from the users whom it ranked highest within its own random part of the users, so they hold for these and "
+    "not for all users."
 )
 
 
@@ -32,7 +32,10 @@ def show_ratios(model: EvaluatedModel) -> None:
     """The ratios with their intervals, and the checks behind them."""
     found = all_checks(model)
     if found is None:
-        st.info("No outcome was recorded yet: hand a queue out, and record what comes back.", icon=":material/info:")
+        st.info(
+            "No outcome was recorded yet. Make a queue, check its users, and record the outcomes.",
+            icon=":material/info:",
+        )
         return
     days = _ask_age(found)
     found = old_enough(found, today(), days)
@@ -60,7 +63,7 @@ def _ask_age(found: LoopChecks) -> int:
     waiting = sum(found.open.values())
     with st.container(horizontal=True, vertical_alignment="center", key="ratio_cut_row"):
         days = st.number_input(
-            "Only checks asked for at least so many days ago",
+            "Minimum age of checks in days",
             0,
             365,
             0,
@@ -70,8 +73,8 @@ def _ask_age(found: LoopChecks) -> int:
         )
         if waiting:
             st.caption(
-                f":material/hourglass_empty: {count(waiting)} checks have no outcome yet. Those that answer late may "
-                "answer otherwise: wait for them, or count only checks that have had time enough."
+                f":material/hourglass_empty: {count(waiting)} checks have no outcome yet. Late outcomes may "
+                "differ from early ones: wait for them, or count only checks that are old enough."
             )
     return int(days)
 
@@ -100,13 +103,13 @@ def _show_ratio_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
 
 
 def _show_populations(model: EvaluatedModel, found: LoopChecks) -> None:
-    """Name the tables where users of several tables were checked: the ratios are about all of them together."""
+    """List the tables where users of several tables were checked: the ratios count all of them together."""
     names, seen = dataset_names(model), set(found.queue.tolist())
     tables = dict.fromkeys(
         plain(names.get(each.dataset, "a deleted table")) for each in queues(model) if each.id in seen
     )
     if len(tables) > 1:
-        st.caption(f":material/groups: Checks of {', '.join(tables)} are counted together, as they came.")
+        st.caption(f":material/groups: Checks of {', '.join(tables)} are counted together.")
 
 
 def _with_limits(estimate: float, low: float, high: float) -> str:
@@ -168,14 +171,14 @@ def _show_holdout(model: EvaluatedModel, days: int) -> None:
     with st.container(border=True):
         st.subheader("Without feedback bias", anchor=False, help=meaning("random holdout"))
         if found is None or not len(random_checks(found)):
-            st.caption("No random check of these rows has an outcome yet; give chance a share of the next queue.")
+            st.caption("No random check of these rows has an outcome yet; set a random share for the next queue.")
             return
         threshold = None if model.point is None else model.point.threshold
         report = holdout_report(found, model.run.need_score(), threshold)
         assert report is not None
         st.caption(
-            f"{count(report.checks)} users whom chance chose, scored out of fold by {plain(model.name)}: no model has "
-            "steered who they are, so these figures hold for everybody, if only with wide intervals."
+            f"{count(report.checks)} randomly chosen users, scored out of fold by {plain(model.name)}. No model "
+            "influenced the choice, so these figures hold for all users, with wide intervals."
         )
         show_table(_holdout_table(report), hide_index=True, key="holdout_table")
 
@@ -194,7 +197,7 @@ def _holdout_table(report: Any) -> pd.DataFrame:
 
 def _holdout_words(found: Interval | None, is_share: bool) -> tuple[str, str, str]:
     if found is None:
-        return "–", "", "too few of one kind to tell"
+        return "–", "", "too few outcomes of one kind"
     write = share if is_share else figure
     return write(found.estimate), f"{write(found.low)} – {write(found.high)}", found.warning or ""
 

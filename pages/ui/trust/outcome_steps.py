@@ -17,16 +17,16 @@ from spu_core.metrics import Interval
 from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 
 STEPS = {
-    "flag": ("1 Whom to check", show_flag),
-    "record": ("2 What came back", show_record),
-    "ratios": ("3 How good", show_ratios),
-    "learn": ("4 Learn from it", show_learn),
+    "flag": ("1 Select users", show_flag),
+    "record": ("2 Record outcomes", show_record),
+    "ratios": ("3 Compare ratios", show_ratios),
+    "learn": ("4 Update the data", show_learn),
 }
 WORDS = ("surrender ratio", "pass ratio", "random holdout", "arm", "review queue", "label delay")
 
 
 def show_outcomes(model: EvaluatedModel) -> None:
-    """One step at a time: whom to check, record outcomes, ratios of each model, what the next training learns."""
+    """One step at a time: select users, record outcomes, compare the ratios of models, update the data."""
     chosen = choose_by_address("loop", {token: title for token, (title, _) in STEPS.items()})
     _show_headline(model, all_checks(model))
     STEPS[chosen][1](model)
@@ -50,7 +50,7 @@ def _show_headline(model: EvaluatedModel, found: LoopChecks | None) -> None:
     chance = ratios.get("random")
     show_figure(
         cards[3],
-        "Surrender by chance",
+        "Surrender, random checks",
         "–" if chance is None else share(chance.surrender.estimate),
         "no random checks yet" if chance is None else _limits(chance.surrender),
         about="random holdout",

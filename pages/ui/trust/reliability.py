@@ -1,5 +1,5 @@
-"""What the figures of a model rest on: the share of positives, the beliefs of the rules (sensitivity), whether the
-model only repeats the rules (echo), and whether confirmed positives are typical (selection bias)."""
+"""Checks of the assumptions behind the figures of a model: the share of positives, the beliefs of the rules
+(sensitivity), whether the model only repeats the rules (echo), and whether confirmed positives are typical (bias)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from spu_core.workspace import JobStatus
 
 TITLES = {"BBE": "From confirmed cases, BBE", "Elkan–Noto": "The same, Elkan–Noto", "E[S]": "Your rules"}
 WORDS = {
-    "BBE": "Best bin estimation: where only positives are scored so high, how many unlabelled rows are there for each "
-    "labelled one? That is an upper estimate, far too high where positives and negatives look alike. The lower end is "
-    "the share of confirmed cases.",
+    "BBE": "Best bin estimation: counts the unlabelled rows per labelled row among the highest scores, where nearly "
+    "all rows are positive. This is an upper estimate; the true share can be far lower where positives and negatives "
+    "look alike. The lower end is the share of confirmed cases.",
     "Elkan–Noto": "Up to the share of labelled rows over the mean score of labelled rows. It needs calibrated scores "
     "and is too high where positives and negatives look alike.",
     "E[S]": "The mean soft label, E[S]: how many positives your rules expect.",
-    "Audit": "Checked by hand with known chances: the only one that rests on no assumption about labels.",
+    "Audit": "Rows drawn with known probabilities and checked by hand: the only estimate without an assumption about "
+    "labels.",
     "Truth": "From the truth column of this dataset.",
 }
 SPREADS = {0.25: "quite sure", 0.5: "somewhat unsure", 1.0: "very unsure"}
@@ -57,9 +58,9 @@ def show_prior(model: EvaluatedModel) -> None:
         _show_sentences(report)
         show_chart(prior_chart(report, theme=theme()), "trust_prior_chart")
     st.caption(
-        "The thick lines are ranges, no confidence intervals: the true share can lie anywhere in them. The line of an "
-        "audit is its 95% bounds. BBE and Elkan–Noto assume that confirmed cases are a random sample of all positives. "
-        "Where easy cases were confirmed first, both are too low; the selection-bias map of Echo and bias shows where."
+        "The thick lines are ranges, not confidence intervals: the true share can be anywhere in them. The line of an "
+        "audit shows its 95% bounds. BBE and Elkan–Noto assume that confirmed cases are a random sample of all "
+        "positives. Where easy cases were confirmed first, both are too low; the selection-bias map shows where."
     )
 
 
@@ -72,7 +73,7 @@ def _show_sentences(report: PriorReport) -> None:
 def show_sensitivity(model: EvaluatedModel) -> None:
     """Bands of AUC_SPU under uncertain beliefs, and each rule shifted alone."""
     spread = st.select_slider(
-        "How unsure are you of your beliefs?",
+        "How uncertain are your beliefs?",
         list(SPREADS),
         value=0.5,
         format_func=lambda value: SPREADS[value],
@@ -82,14 +83,14 @@ def show_sensitivity(model: EvaluatedModel) -> None:
     )
     if model.soft_labels.matrix is None:
         st.info(
-            "These soft labels came ready-made, so there are no beliefs to shift; make them by rules.",
+            "These soft labels come from a column, so there are no beliefs to shift. Define rules to use this check.",
             icon=":material/info:",
         )
         return
     bands, influence = belief_bands(model, float(spread or 0.5))
     draws, rules = st.columns(2, gap="medium")
     with draws, st.container(border=True):
-        st.subheader("Stays best?", anchor=False, help=meaning("AUC_SPU"))
+        st.subheader("Which model stays best?", anchor=False, help=meaning("AUC_SPU"))
         st.markdown(plain(bands.sentence))
         show_chart(sensitivity_chart(bands, theme=theme()), "trust_sensitivity_chart")
     with rules, st.container(border=True):
@@ -107,7 +108,7 @@ def show_sensitivity(model: EvaluatedModel) -> None:
 
 
 def show_echo_and_bias(model: EvaluatedModel) -> None:
-    """The echo check (on demand, by a job, since it trains) and the selection-bias map."""
+    """The echo check (on demand, by a job, because it trains models) and the selection-bias map."""
     echo, bias = st.columns([2, 3], gap="medium")
     with echo, st.container(border=True):
         _show_echo(model)
@@ -116,10 +117,12 @@ def show_echo_and_bias(model: EvaluatedModel) -> None:
 
 
 def _show_echo(model: EvaluatedModel) -> None:
-    st.subheader("Echo check", anchor=False, help="The same model is trained with and without the columns rules read.")
+    st.subheader(
+        "Echo check", anchor=False, help="The same model is trained with and without the columns that rules read."
+    )
     st.caption(
-        "A model that sees the columns of the rules can repeat them and reach a high AUC_SPU without knowing anything. "
-        "Beyond: among rows on which the rules say the same, does it still put confirmed positives first? ½ is no."
+        "A model that sees the columns of the rules can repeat the rules and reach a high AUC_SPU without any other "
+        "knowledge. Beyond: does it rank confirmed cases higher even among rows that the rules treat alike? (0.5 = no)"
     )
     try:
         refuse_without_rule_columns(model.table, model.soft_labels)
@@ -140,14 +143,14 @@ def _show_echo(model: EvaluatedModel) -> None:
     if st.button(words, key="trust_echo_go", icon=":material/play_arrow:"):
         start_worker(model.workspace, asked)
         st.rerun()
-    st.caption("It runs in the background: you can go on with other work, close this tab, and come back.")
+    st.caption("This runs in the background. You can continue with other work, or close this tab and come back.")
 
 
 def _show_echo_progress(page: Page, token: str) -> None:
     with show_errors(page.title):
         job = next((each for each in jobs_now(page.workspace) if each.id == token), None)
         if job is None or job.status.is_over:
-            st.rerun()  # the whole page: the report takes the place of the bar
+            st.rerun()  # the whole page: the report replaces the progress bar
             return
         st.progress(job.share, text=plain(job.message or "waiting for its turn"))
         if st.button("Cancel", icon=":material/stop_circle:", key="trust_echo_cancel"):
@@ -160,16 +163,16 @@ def _show_report(report: EchoReport) -> None:
     box(plain(report.sentence))
     show_chart(echo_chart(report, theme=theme()), "trust_echo_chart")
     st.caption(
-        f"Out of fold on {count(report.rows)} rows; the lines are {report.reproduced.level:.0%} intervals. Confirmed "
-        "positives must be a fair part of all positives for *beyond* to speak of them."
+        f"Out of fold on {count(report.rows)} rows; the lines are {report.reproduced.level:.0%} intervals. *Beyond* "
+        "describes all positives only if confirmed positives are typical of them."
     )
 
 
 def _show_bias(model: EvaluatedModel) -> None:
     st.subheader("Selection-bias map", anchor=False, help=meaning("label"))
     st.caption(
-        "Among rows that the rules suspect alike, confirmed positives should lie everywhere alike. Where there are "
-        "more, somebody looked more closely there, and figures that rest on labels speak about that part."
+        "Among rows with equal rule scores, confirmed positives should be equally frequent everywhere. Where they are "
+        "more frequent, that part was probably checked more closely, and figures from labels mostly describe it."
     )
     try:
         bias = bias_map(model)
@@ -188,5 +191,5 @@ def _show_cells(bias: BiasMap) -> None:
         st.caption(
             f"Suspected rows: rule score of at least {bias.at_least:.2f} ({count(bias.rows)} rows, "
             f"{count(bias.labeled)} confirmed). Expected: rows of equal rule score have equal chances. "
-            "holm: p-values after looking at all cells."
+            "holm: p-values corrected for the number of cells."
         )

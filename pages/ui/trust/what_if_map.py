@@ -20,7 +20,7 @@ QUANTITIES: dict[Quantity, str] = {"true_auc": "True AUC", "tpr": "TPR", "fpr": 
 
 
 def show_what_if(model: EvaluatedModel) -> None:
-    """Three numbers, of which E[S] fixes one, and what they would imply."""
+    """Three numbers, one of which follows from the others by E[S], and the figures that they would imply."""
     what_if = implied_figures(model)
     audit = newest_audit(model)
     _show_status(audit)
@@ -57,7 +57,7 @@ def _show_status(audit: AuditResult | None) -> None:
     if audit is None:
         st.info(
             "**A what-if, not an estimate.** It holds only if S does not depend on the score within each true class. "
-            "Rules read the columns, so rules usually break this. An audit can test it.",
+            "Rules read the columns, so they usually violate this. An audit can test it.",
             icon=":material/psychology_alt:",
         )
     elif audit.assumptions.is_score_refuted:
@@ -79,9 +79,15 @@ def _choose(model: EvaluatedModel, what_if: WhatIf, markers: tuple[Marker, ...])
     }
     limits = {"prior": (0.001, 0.999), "positive_mean": (what_if.mean, 1.0), "negative_mean": (0.0, what_if.mean)}
     words = {
-        "prior": ("π, share of true positives", "Of all rows, how many are truly positive?"),
-        "positive_mean": ("S_P, mean soft label of true positives", "How strongly do your rules believe in true ones?"),
-        "negative_mean": ("S_N, mean soft label of true negatives", "How strongly do they wrongly believe?"),
+        "prior": ("π, share of true positives", "The share of all rows that are truly positive."),
+        "positive_mean": (
+            "S_P, mean soft label of true positives",
+            "The mean soft label that your rules give to true positives.",
+        ),
+        "negative_mean": (
+            "S_N, mean soft label of true negatives",
+            "The mean soft label that your rules give to true negatives.",
+        ),
     }
     for name, key in NAMES.items():
         low, high = limits[name]
@@ -112,7 +118,7 @@ def _offer_markers(what_if: WhatIf, state: str, markers: tuple[Marker, ...]) -> 
     with st.container(horizontal=True):
         for marker in usable:
             st.button(
-                f"Take {plain(marker.name)}",
+                f"Use {plain(marker.name)}",
                 key=f"trust_take_{marker.name}",
                 type="tertiary",
                 icon=":material/my_location:",
@@ -140,8 +146,8 @@ def _value(found: Interval) -> str:
 
 def _help(found: Interval) -> str:
     return (
-        f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f}): the sampling error of the SPU figures "
-        "carried over, not the doubt about π, S_P or the assumption. Outside 0 to 1 the assumption is refuted."
+        f"{found.estimate:.3f} ({found.low:.3f} to {found.high:.3f}): includes the sampling error of the "
+        "SPU figures, not the uncertainty of π, S_P or the assumption. A value outside 0 to 1 refutes the assumption."
     )
 
 

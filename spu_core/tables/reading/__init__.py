@@ -1,19 +1,19 @@
-"""Reading tables from files: encoding, dialect, layout, repair and types. The package stands alone.
+"""Reading tables from files: encoding, dialect, layout, repair and types. The package does not depend on others.
 
-`files.py` chooses by content. Text goes through these steps, which `text_tables.py` puts together:
+`file_reader.py` detects the format. Text goes through these steps, which `text_tables.py` combines:
 
 - `sources.py`, `encoding.py`: bytes to UTF-8
-- `records.py`, `dialect.py`: lines to cells; separator, quote and odd notations
-- `layout.py`, `headers.py`: where the table starts, and what its columns are called
+- `record_splitter.py`, `dialect.py`: lines to cells; separator, quote and odd notations
+- `layout.py`, `headers.py`: the start of the table, and the names of its columns
 - `blocks.py`, `repair.py`: rows, and lines that would damage others
-- `values.py`, `columns.py`, `typed_columns.py`: cells to typed columns
+- `values.py`, `column_builders.py`, `typed_columns.py`: cells to typed columns
 
-`report.py` holds what the caller may ask for and what was found.
+`reading_report.py` defines the options of the caller and the report of what was found.
 """
 
-from spu_core.tables.reading.columns import Scratch
-from spu_core.tables.reading.files import FileContent, ReadOptions, read_file
-from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, RejectedLine, Severity
+from spu_core.tables.reading.column_builders import Scratch
+from spu_core.tables.reading.file_reader import FileContent, ReadOptions, read_file
+from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, RejectedLine, Severity
 from spu_core.tables.reading.typed_columns import Written
 from spu_core.tables.reading.values import ColumnType
 

@@ -1,7 +1,7 @@
-"""The rows of a text file, block by block, with every line that does not fit kept with its number and reason.
+"""The rows of a text file, block by block; rejected lines are kept with their numbers and reasons.
 
-The sample shows which columns the parser itself may convert: plain numbers, short dates and few levels. After a pass,
-findings name the shape: ragged rows, stacked tables, a single column, rejected lines.
+The sample shows which columns the parser may convert: plain numbers, short dates and few distinct texts. After a pass,
+findings describe the shape: ragged rows, stacked tables, a single column, rejected lines.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.columns import AnyColumn, Scratch
-from spu_core.tables.reading.report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine, Severity
+from spu_core.tables.reading.column_builders import AnyColumn, Scratch
+from spu_core.tables.reading.reading_report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine, Severity
 from spu_core.tables.reading.sources import NonClosing
 from spu_core.tables.reading.values import MISSING_MARKS, ColumnType, looks_like_date, looks_like_number
 
 _SMALLEST_BLOCK = 4 << 20
-# Each blank line is passed over in Python, so that many of them would take minutes.
+# Each blank line is skipped in Python, so that many of them would take minutes.
 MOST_BLANK_LINES = 5_000_000
 
 
 @dataclass(frozen=True)
 class TextPlan:
-    """Where the rows start, what their columns are called, and how cells are written.
+    """The start of the rows, the names of the columns, and the notation of the cells.
 
-    `shortcuts` are columns that the parser itself converts, since the sample shows plain numbers or few levels:
-    that saves half of the time. A cell that does not fit sends the whole file through the careful way. `as_text` asks
-    for cells as they stand in the file, and `is_padded` says that a blank follows each separator.
+    `shortcuts` are columns that the parser converts, because the sample shows plain numbers or few distinct texts;
+    this halves the time. If a cell does not fit, the whole file is read again without shortcuts. `as_text` returns the
+    cells unchanged, and `is_padded` means that a blank follows each separator.
     """
 
     name: str
@@ -53,7 +53,7 @@ class TextPlan:
 
     @property
     def block_bytes(self) -> int:
-        """How much is parsed at once; a record must fit in it."""
+        """Bytes that are parsed at once; a record must fit in them."""
         return max(_SMALLEST_BLOCK, 4 * self.limits.cell_bytes)
 
     @property
@@ -65,16 +65,16 @@ class TextPlan:
 
 
 class ShortcutError(Exception):
-    """A cell of a column that the parser should convert does not fit."""
+    """A cell does not have the type to which the parser should convert its column."""
 
 
 class LongRecordError(TableError):
-    """A record or a cell is longer than the limits allow, perhaps since a quote never closes."""
+    """A record or a cell is longer than the limits allow, perhaps because a quote is never closed."""
 
 
 @dataclass
 class BlockReader:
-    """One pass over the rows; after it, `kept` rows, `rejected` lines and `empty` lines make up all records.
+    """One pass over the rows; after it, every record is counted in `kept`, `rejected` or `empty`.
 
     A row is empty if all of its cells are null, or one of the `empty_marks`.
     """
@@ -95,7 +95,7 @@ class BlockReader:
         return self.kept + self.rejected + len(self.empty)
 
     def blocks(self, columns: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
-        """Blocks of rows as text, with null for missing marks; lines without a single value are left out."""
+        """Blocks of rows as text, with null for missing marks; lines without any value are left out."""
         plan = self.plan
         plan.stream.seek(plan.start)
         if plan.as_text and not plan.stream.read(1):
@@ -174,14 +174,14 @@ class BlockReader:
         return block.filter(pc.invert(hollow))
 
     def _is_null(self, column: pa.Array) -> pa.Array | None:
-        """Which cells hold nothing; None if every cell holds something."""
+        """Which cells are null; None if no cell is."""
         if not self.empty_marks:
             return pc.is_null(column) if column.null_count else None
         null = pc.is_in(column, value_set=pa.array([*self.empty_marks, None]))
         return null if pc.any(null).as_py() else None
 
     def _has_too_many(self) -> bool:
-        """Whether to stop; blank and rejected lines count as well, since a file of nothing else must end, too."""
+        """Whether to stop; blank and rejected lines count as well, so that a file of such lines is also limited."""
         return self.records > self.plan.limits.rows or len(self.empty) > max(MOST_BLANK_LINES, self.kept)
 
     def _check_rows(self) -> None:
@@ -192,7 +192,8 @@ class BlockReader:
                 f"{self.plan.name!r} has more than {self.plan.limits.rows:,} rows, which is the limit; split it."
             )
         raise TableError(
-            f"{self.plan.name!r} has more than {MOST_BLANK_LINES:,} blank lines, and fewer rows; remove these lines."
+            f"{self.plan.name!r} has more than {MOST_BLANK_LINES:,} blank lines, and fewer rows; remove the blank "
+            "lines."
         )
 
     def _check_cells(self, rows: pa.RecordBatch) -> None:
@@ -209,8 +210,8 @@ class BlockReader:
 def record_too_long(plan: TextPlan) -> LongRecordError:
     """The error for a record that does not fit in a block."""
     return LongRecordError(
-        f"{plan.name!r} holds a record of more than {plan.block_bytes:,} bytes, perhaps since a quote never closes; "
-        "set the quote to none, or repair the file."
+        f"{plan.name!r} holds a record of more than {plan.block_bytes:,} bytes, perhaps because a quote is never "
+        "closed; set the quote to none, or repair the file."
     )
 
 
@@ -245,7 +246,7 @@ def _in_words(error: pa.ArrowInvalid, plan: TextPlan) -> TableError:
 
 
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")
-# A long number without a fraction may be a code with more digits than a float holds.
+# A long whole number may be a code with more digits than a float can hold.
 _FRACTIONS = {
     mark: re.compile(rf"-?(0|[1-9]\d{{0,14}})({re.escape(mark)}\d+)?([eE][+-]?\d{{1,2}})?") for mark in (".", ",")
 }
@@ -257,7 +258,7 @@ _LONGEST_DAY = len("2024-01-31")
 def find_shortcuts(
     rows: Sequence[tuple[str, ...]], plan: TextPlan, types: Mapping[str, ColumnType]
 ) -> dict[str, pa.DataType]:
-    """The type to which the parser may convert each column, without columns in doubt or with a type asked for."""
+    """The types to which the parser may convert columns; without uncertain columns and those with a given type."""
     missing = frozenset(plan.missing_marks)
     columns = zip(*(row for row in rows if len(row) == len(plan.columns)), strict=True)
     found = {}
@@ -289,13 +290,13 @@ def _kind(cells: list[str], plan: TextPlan) -> pa.DataType | None:
 
 
 def _are_days(cells: list[str]) -> bool:
-    """Dates without a clock repeat in any long table."""
+    """Whether all cells are dates without a time; such dates repeat in any long table."""
     return all(len(cell) <= _LONGEST_DAY and looks_like_date(cell) for cell in cells)
 
 
 Slots = Mapping[str, AnyColumn]
 _NAMED_LINES = 20
-# With more of its lines rejected than this, a file was not understood at all.
+# If a larger share of lines is rejected, the dialect is wrong, and the file is refused.
 _MOST_REJECTED = 0.5
 
 
@@ -317,7 +318,7 @@ def shape_findings(
     return [
         *_no_rows(reader),
         *_ragged(rejected, reader.rejected),
-        *_by_reason(rejected, "repeats the header", "repeated_header", "The header comes again among the rows"),
+        *_by_reason(rejected, "repeats the header", "repeated_header", "The header is repeated among the rows"),
         *_by_reason(rejected, "sums up the rows above", "total_row", "The last row sums up the others"),
         *_by_reason(
             rejected,
@@ -334,7 +335,7 @@ def shape_findings(
 def _no_rows(reader: BlockReader) -> list[Finding]:
     if reader.kept:
         return []
-    return [Finding("no_rows", Severity.ERROR, "The file has a header and no rows.", "Check that it is complete.")]
+    return [Finding("no_rows", Severity.ERROR, "The file has a header but no rows.", "Check that it is complete.")]
 
 
 def _ragged(rejected: tuple[RejectedLine, ...], count: int) -> list[Finding]:
@@ -357,7 +358,7 @@ def _by_reason(rejected: tuple[RejectedLine, ...], reason: str, code: str, words
 
 
 def _stacked(reader: BlockReader, slots: Slots, lines: Mapping[int, int]) -> list[Finding]:
-    """A second table below the first: a header of its own after an empty line, or a run of rows of another width."""
+    """A second table below the first: another header after an empty line, or many rows of another width."""
     examples = [row for slot in slots.values() for row in slot.odd_rows()]
     empty = set(reader.empty)
     headers = sorted({record for row in examples if (record := reader.record_of(row)) - 1 in empty})
@@ -370,7 +371,7 @@ def _stacked(reader: BlockReader, slots: Slots, lines: Mapping[int, int]) -> lis
     if not starts:
         return []
     text = f"Another table seems to start on line {starts[0]}, below the first one."
-    advice = "Save each table in its own file: here their rows are mixed or rejected."
+    advice = "Save each table in its own file; otherwise their rows are mixed or rejected."
     return [Finding("stacked_tables", Severity.ERROR, text, advice, lines=tuple(starts[:_NAMED_LINES]))]
 
 
@@ -385,7 +386,7 @@ def _empty_lines(reader: BlockReader, lines: Mapping[int, int]) -> list[Finding]
     inner = [record for record in reader.empty if record < reader.records - len(reader.empty)]
     if not inner:
         return []
-    text = f"{len(reader.empty):,} lines hold no value at all and were passed over."
+    text = f"{len(reader.empty):,} lines have no value and were skipped."
     named = tuple(lines[record] for record in inner[:_NAMED_LINES] if record in lines)
     return [Finding("empty_lines", Severity.INFO, text, "", lines=named)]
 

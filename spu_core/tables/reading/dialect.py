@@ -1,11 +1,11 @@
 """Separator, quote and notation of a text file.
 
-Every separator and quote gets a product of fits in [0, 1] (`_FITS`), by how evenly it cuts the lines; the best one that
-`_REFUSALS` do not refuse is taken, and if none is left, the file has one column.
+Each pair of separator and quote gets a score in [0, 1], the product of `_FITS`, by how evenly it splits the lines. The
+best pair that passes `_REFUSALS` is used; if there is none, the file has one column.
 
-Text in a notation that the parser does not know is rewritten line by line in one that it knows: separators of two signs
-(`a||b`), a blank before a quote (`1, "a, b"`), quotes that are escaped by a backslash (`"say \\"hi\\""`) or not at all
-(`"say "hi" to all"`). Lines keep their numbers, and lines without such signs stay as they are.
+Text in a notation that the parser does not support is rewritten line by line: separators of two characters (`a||b`), a
+blank before a quote (`1, "a, b"`), quotes that are escaped by a backslash (`"say \\"hi\\""`) or not at all
+(`"say "hi" to all"`). Lines keep their numbers, and other lines stay unchanged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spu_core.tables.reading.encoding import TextSource
-from spu_core.tables.reading.records import (
+from spu_core.tables.reading.record_splitter import (
     LONGEST_CELL,
     Record,
     cells_of,
@@ -32,9 +32,9 @@ from spu_core.tables.reading.sources import text_of
 from spu_core.tables.reading.values import looks_like_date, looks_like_number, looks_like_time
 
 SEPARATORS = (",", ";", "\t", "|", ":", " ", "^", "~", "\x01", "\x1f")
-# Two signs that separate together, so that a comma alone may stand in a cell: `$1,500, 2 pieces`.
+# A separator of two characters, so that a cell may contain a comma: `$1,500, 2 pieces`.
 COMMA_BLANK = ", "
-# Signs that also stand inside plain text, so that a cut by them must be clearly better to be believed.
+# Characters that are common in plain text, so that a split by them must be clearly better to be chosen.
 _DOUBTFUL = {":": 0.6, " ": 0.5, "^": 0.9, "~": 0.9}
 _LINK = re.compile(r"[a-z][a-z0-9+]{1,9}://\S+")
 _WORD = re.compile(r"[^\W\d_][\w .\-/&+]{0,40}|")
@@ -43,10 +43,10 @@ SAMPLE_RECORDS = 400
 
 @dataclass(frozen=True, slots=True)
 class DialectGuess:
-    """One way of cutting the sample: separator, quote, the usual number of fields, and how well it fits in [0, 1].
+    """One way to split the sample: separator, quote, the usual number of fields, and a score in [0, 1].
 
-    The separator may be the same sign twice, such as `||`, or a comma with a blank. `first_width` counts the fields of
-    the first line, and `is_even` says that every line has the usual number.
+    The separator may be the same character twice, such as `||`, or a comma with a blank. `first_width` is the number of
+    fields of the first line, and `is_even` means that every line has the usual number.
     """
 
     separator: str
@@ -58,7 +58,7 @@ class DialectGuess:
 
 
 def guess_dialect(sample: str) -> DialectGuess:
-    """The separator and quote that cut the lines most evenly into cells that look like values.
+    """The separator and quote that split the lines most evenly into cells that look like values.
 
     >>> cut = guess_dialect("a;b\\n1,5;x\\n2,5;y\\n")
     >>> cut.separator, cut.width
@@ -77,14 +77,14 @@ def guess_dialect(sample: str) -> DialectGuess:
     best = _with_first_line(cuts, max(cuts, key=lambda cut: cut.fit))
     if best.fit > 0.0:
         return best
-    # One column: a sign that the cells do not hold.
+    # One column: the separator is a character that no cell contains.
     return DialectGuess(next((sign for sign in SEPARATORS if sign not in sample), ","), '"', 1, 0.0)
 
 
 def _with_first_line(cuts: Sequence[DialectGuess], best: DialectGuess) -> DialectGuess:
-    """A separator that cuts all lines evenly is better than one that leaves the first line whole.
+    """Prefer a separator that splits all lines evenly to one that does not split the first line.
 
-    `id,tags` over `7,a;b;c`: the header shows that the comma separates and the semicolon makes lists.
+    `id,tags` over `7,a;b;c`: the header shows that the comma is the separator and the semicolon separates list items.
     """
     if best.first_width > 1:
         return best
@@ -93,7 +93,7 @@ def _with_first_line(cuts: Sequence[DialectGuess], best: DialectGuess) -> Dialec
 
 
 def rate_dialect(sample: str, separator: str, quote: str) -> DialectGuess:
-    """How well one separator and quote fit the sample; nothing fits a separator that cuts no cells apart."""
+    """How well one separator and quote fit the sample; 0 for a separator that does not split any line."""
     if separator == COMMA_BLANK:
         return replace(rate_dialect(sample.replace(COMMA_BLANK, "\x1f"), "\x1f", quote), separator=COMMA_BLANK)
     if separator[0] not in sample:
@@ -113,7 +113,7 @@ def rate_dialect(sample: str, separator: str, quote: str) -> DialectGuess:
 
 
 def _first_lines(sample: str) -> str:
-    """Lines enough for the records that are looked at."""
+    """The first lines, enough for the records that are checked."""
     return "".join(itertools.islice(io.StringIO(sample, newline=""), SAMPLE_RECORDS + 100))
 
 
@@ -129,7 +129,7 @@ def usual_width(records: Sequence[Sequence[str]]) -> int:
 
 @dataclass(frozen=True)
 class _SampleCut:
-    """The sample as one separator cuts it."""
+    """The sample, split by one separator."""
 
     sample: str
     separator: str
@@ -150,34 +150,34 @@ class _SampleCut:
 
 
 def _evenness(seen: _SampleCut) -> float:
-    """The share of lines with the usual number of cells counts twice."""
+    """The square of the share of lines with the usual number of cells."""
     return float((len(seen.usual) / len(seen.records)) ** 2)
 
 
 def _value_share(seen: _SampleCut) -> float:
-    """Cells that look like numbers, dates, times or words speak for a cut."""
+    """The share of cells that look like numbers, dates, times or words."""
     cells = seen.cells
     return 0.2 + 0.8 * sum(map(_looks_like_value, cells)) / len(cells)
 
 
 def _without_stray_quotes(seen: _SampleCut) -> float:
-    """A quote sign left at the start of a cell speaks against a cut."""
+    """Lower where quote characters are left at the start of cells."""
     cells = seen.cells
     return 1.0 - sum(cell[:1] in ('"', "'") for cell in cells) / len(cells)
 
 
 def _breadth(seen: _SampleCut) -> float:
-    """More columns are less likely by chance."""
+    """Higher for more columns, which are less likely by chance."""
     return 1.0 - 0.4 / seen.width
 
 
 def _trust(seen: _SampleCut) -> float:
-    """Signs that also stand inside plain text are believed less; so is the single quote."""
+    """Lower for characters that are common in plain text, and for the single quote."""
     return _DOUBTFUL.get(seen.separator, 1.0) * (1.0 if seen.quote == '"' else 0.99)
 
 
 def _quotes_in_place(seen: _SampleCut) -> float:
-    """Quoted cells stand between separators, so a sign that only stands inside quotes separates nothing."""
+    """Lower where quoted cells are not between separators: a character only inside quotes is not a separator."""
     if not seen.quote or seen.quote not in seen.sample:
         return 1.0
     any_sign = "[" + re.escape("".join(SEPARATORS)) + "]"
@@ -196,9 +196,10 @@ _FITS: tuple[Callable[[_SampleCut], float], ...] = (
 
 
 def _lines_are_values(seen: _SampleCut) -> bool:
-    """Lines that are times, dates, links or numbers as a whole are one column, unless the header is cut as well.
+    """Whether whole lines are times, dates, links or numbers, so that the file has one column.
 
-    A comma may separate two whole numbers, so it needs a header that it does not cut.
+    Not if the separator splits the header too. A comma may separate two whole numbers, so it needs a header that it
+    does not split.
     """
     lines = [line.strip() for line in re.split(r"[\r\n]+", seen.sample[:20_000]) if line.strip()]
     first, rest = lines[0], lines[1:-1] or lines[1:]
@@ -209,7 +210,10 @@ def _lines_are_values(seen: _SampleCut) -> bool:
 
 
 def _blanks_are_prose(seen: _SampleCut) -> bool:
-    """Blanks cut a table only if they cut its first line too, and some column holds numbers, dates or quoted cells."""
+    """Whether blanks only separate words of text.
+
+    Blanks are separators only if they split the first line too, and some column has numbers, dates or quoted cells.
+    """
     if seen.separator != " ":
         return False
     if not seen.width - 1 <= len(seen.records[0].cells) <= seen.width:
@@ -223,7 +227,7 @@ _REFUSALS: tuple[Callable[[_SampleCut], bool], ...] = (_lines_are_values, _blank
 
 
 def _is_doubled(seen: _SampleCut) -> bool:
-    """Whether every second column is empty everywhere, so that the separator is the sign twice: a||b."""
+    """Whether every second column is empty in all rows, so that the separator is the character twice: a||b."""
     if seen.width < 3 or seen.width % 2 == 0 or 2 * seen.separator not in seen.sample:
         return False
     usual = seen.usual
@@ -233,7 +237,7 @@ def _is_doubled(seen: _SampleCut) -> bool:
 
 def _count_quoted(seen: _SampleCut, signs: str) -> int:
     mark = re.escape(seen.quote)
-    # Possessive: a quote that is never closed must not be tried in many ways.
+    # Possessive, so that a quote that is never closed does not cause backtracking.
     pattern = rf"(?:^|{signs}) ?{mark}(?:[^{mark}\\]|{mark}{mark}|\\.)*+{mark}(?= ?(?:{signs}|$|\r))"
     return len(re.findall(pattern, seen.sample[:100_000], re.MULTILINE))
 
@@ -252,9 +256,9 @@ def _is_one_value(line: str) -> bool:
 
 
 def _quotes_in(sample: str) -> list[str]:
-    """A single quote counts as a quote only where it opens cells; elsewhere it is an apostrophe.
+    """The possible quotes: a single quote only if it opens cells; otherwise it is an apostrophe.
 
-    Where no double quote stands in the file and half of its lines hold a cell in single quotes, only these count.
+    If there is no double quote and half of the lines have a cell in single quotes, only the single quote is possible.
 
     >>> _quotes_in("a,b\\n1,it's\\n"), _quotes_in("a,b\\n" + "1,'x;y'\\n" * 5)
     (['"'], ["'"])
@@ -270,13 +274,13 @@ def _looks_like_value(cell: str) -> bool:
     return looks_like_number(cell) or looks_like_date(cell) or looks_like_time(cell) or bool(_WORD.fullmatch(cell))
 
 
-# A line that is longer stays as it is: the parser has its own limit.
+# A longer line stays unchanged: the parser has its own limit.
 _LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How cells are written in the file: the separator of one or two signs, the quote, and what escapes a quote."""
+    """How cells are written in the file: separator of one or two characters, quote, and escape character."""
 
     separator: str
     quote: str
@@ -285,7 +289,7 @@ class Notation:
 
 
 def find_notation(sample: str, cut: DialectGuess) -> Notation | None:
-    """The notation of the sample if the parser would read it wrongly, else None.
+    """The notation of the sample if the parser does not support it, else None.
 
     >>> find_notation('a,b\\n1,"x, y"\\n', DialectGuess(",", '"', 2, 1.0)) is None
     True
@@ -297,7 +301,7 @@ def find_notation(sample: str, cut: DialectGuess) -> Notation | None:
         return notation
     if not cut.quote or cut.quote not in sample:
         return None
-    # A line in the middle of a cell with line breaks says nothing about quotes.
+    # A line inside a cell with line breaks gives no information about quotes.
     lines = list(io.StringIO(sample, newline=""))
     records = read_records(sample, cut.separator, cut.quote, SAMPLE_RECORDS)
     single = (lines[record.last_line - 1] for record in records if record.first_line == record.last_line)
@@ -305,7 +309,7 @@ def find_notation(sample: str, cut: DialectGuess) -> Notation | None:
 
 
 def _is_odd(line: str, notation: Notation) -> bool:
-    """Whether the line is a row once its quotes are repaired, and another one than the parser would see."""
+    """Whether the line is a row after its quotes are repaired, and the parser would read it differently."""
     if notation.quote not in line or is_well_formed(line, notation.separator, notation.quote):
         return False
     cells = repaired_cells(line, notation.separator, notation.quote, notation.escape)
@@ -314,7 +318,7 @@ def _is_odd(line: str, notation: Notation) -> bool:
 
 
 def rewritten(source: TextSource, notation: Notation) -> TextSource:
-    """The same text with separators of one sign, and with quotes that are doubled inside cells."""
+    """The same text with separators of one character, and with doubled quotes inside cells."""
     source.stream.seek(source.start)
     target = tempfile.TemporaryFile()  # noqa: SIM115 - handed on in the result
     for line in _rewritten_lines(iter(text_of(source.stream)), notation):
@@ -336,7 +340,7 @@ def is_padded(sample: str, separator: str) -> bool:
 
 
 def _escape_in(sample: str, cut: DialectGuess) -> str:
-    r"""A backslash, where one stands before a quote that does not end its cell; `"C:\folder\",` is none."""
+    r"""A backslash if one escapes a quote inside a cell, else empty; the one in `"C:\folder\",` escapes nothing."""
     if not cut.quote:
         return ""
     end = rf"[ ]*(?:{re.escape(cut.separator)}|[\r\n]|\Z)"
@@ -360,7 +364,7 @@ def _may_change(line: str, notation: Notation) -> bool:
 
 
 def _lines_below(line: str, ahead: _Ahead, notation: Notation) -> int:
-    """How many lines below belong to this one for the parser as well; they stay as they are."""
+    """How many lines below belong to this record for the parser as well; they stay unchanged."""
     if len(notation.separator) > 1 or notation.escape:
         return 0
     return lines_below(line, iter(ahead), notation.width, notation.separator, notation.quote) or 0
@@ -380,7 +384,7 @@ def _rewritten(line: str, ahead: _Ahead, notation: Notation) -> str:
 
 
 class _Ahead:
-    """Lines one by one; iterating looks at those below, which stay to be taken."""
+    """An iterator over lines with lookahead: iterating shows the lines below without consuming them."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines, self._seen = lines, deque[str]()
@@ -396,7 +400,7 @@ class _Ahead:
 
 
 def _joined(line: str, ahead: _Ahead, notation: Notation) -> tuple[str, Sequence[str] | None]:
-    """The line with those below it that close its quote, and their cells; the line alone if none does."""
+    """The line with those below it that close its quote, and their cells; only the line if none does."""
     whole = line
     for count, below in enumerate(itertools.islice(ahead, LONGEST_CELL), start=1):
         other = repaired_cells(below.rstrip("\r\n"), notation.separator, notation.quote, notation.escape)

@@ -1,4 +1,4 @@
-"""From bytes to text: which encoding a file uses, and a clean UTF-8 stream of it."""
+"""Detect the encoding of a file and convert it to a clean UTF-8 stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import IO
 import numpy as np
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.sources import CHUNK, Upload, text_of
 
 _BOMS = (
@@ -21,14 +21,14 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAMPLE = 1 << 16
-# Signs that text seldom holds: control characters other than tab, line and form feed, carriage return, Ctrl-Z and
-# those that separate cells.
+# Characters that are rare in text: control characters other than tab, line and form feed, carriage return, Ctrl-Z and
+# separators.
 _CONTROL = bytes(set(range(32)) - {0, 1, 9, 10, 12, 13, 26, 28, 29, 30, 31})
 
 
 @dataclass(frozen=True)
 class TextSource:
-    """A seekable stream of UTF-8 without NUL bytes, at its start, and what had to be done to get it."""
+    """A seekable stream of UTF-8 without NUL bytes, at its start, and the findings of the conversion."""
 
     stream: IO[bytes]
     start: int
@@ -38,7 +38,7 @@ class TextSource:
 
 
 def open_text(upload: Upload, encoding: str | None) -> TextSource:
-    """The upload as UTF-8; an encoding that is not given is detected."""
+    """The upload as UTF-8; the encoding is detected if it is not given."""
     upload.stream.seek(0)
     head = upload.stream.read(_SAMPLE)
     encoding = encoding or _marked_encoding(head) or _wide_encoding(head)
@@ -55,11 +55,11 @@ def open_text(upload: Upload, encoding: str | None) -> TextSource:
 
 
 def detect_legacy_encoding(sample: bytes) -> str:
-    """The likeliest of the older encodings for text that is not Unicode."""
+    """The most likely legacy encoding for text that is not Unicode."""
     from charset_normalizer import from_bytes
 
-    # Western European text is what analysts' tools write when they do not write UTF-8, so other
-    # alphabets must be plainly seen before they are believed.
+    # Most tools that do not write UTF-8 write Western European text, so other alphabets need clear
+    # evidence.
     best = from_bytes(sample, cp_isolation=["cp1252", *_ALPHABETS], threshold=0.2).best()
     name = best.encoding if best else "cp1252"
     if name in _ALPHABETS and _is_mostly_high(sample):
@@ -67,7 +67,7 @@ def detect_legacy_encoding(sample: bytes) -> str:
     return "cp1252" if _decodes(sample, "cp1252") else "latin-1"
 
 
-# Alphabets other than Latin: their texts are mostly high bytes, and a few such bytes prove nothing.
+# Alphabets other than Latin: their texts consist mostly of high bytes, so a few such bytes are no evidence.
 _ALPHABETS = ("cp1251", "cp1253", "cp1255", "cp1256", "shift_jis", "gb18030", "big5", "euc_kr")
 _LEAST_HIGH_SHARE = 0.3
 _FEWEST_HIGH_BYTES = 10
@@ -78,7 +78,7 @@ def _marked_encoding(head: bytes) -> str | None:
 
 
 def _wide_encoding(head: bytes) -> str | None:
-    """UTF-16 without a mark shows as a NUL in every second byte."""
+    """UTF-16 without a byte-order mark, recognised by a NUL in every second byte."""
     if (len(head) >= 8 and len(head) % 2 == 0) or len(head) == _SAMPLE:
         even, odd = head[0::2].count(0) / (len(head) / 2), head[1::2].count(0) / (len(head) / 2)
         if odd > 0.4 and even < 0.1:
@@ -89,7 +89,7 @@ def _wide_encoding(head: bytes) -> str | None:
 
 
 def _narrow_encoding(upload: Upload, survey: _Survey) -> str:
-    """UTF-8 proves itself; the rest is a judgement."""
+    """UTF-8 if the bytes are valid, else the most likely legacy encoding."""
     if survey.is_utf8 or _is_mostly_utf8(upload.stream):
         return "utf-8"
     return detect_legacy_encoding(_high_sample(upload.stream))
@@ -103,7 +103,7 @@ class _Survey:
 
 
 def _survey(upload: Upload) -> _Survey:
-    """What one pass over all bytes shows."""
+    """Collect statistics in one pass over all bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     nul_bytes, is_utf8 = 0, True
     controls = _ControlCharacters()
@@ -114,12 +114,12 @@ def _survey(upload: Upload) -> _Survey:
         is_utf8 = is_utf8 and _continues(decoder, piece)
     upload.stream.seek(0)
     if nul_bytes == upload.size:
-        raise TableError(f"{upload.name!r} holds only NUL bytes: nothing was saved. Restore it from a copy.")
+        raise TableError(f"{upload.name!r} contains only NUL bytes, so its content is lost. Restore it from a copy.")
     return _Survey(nul_bytes, is_utf8 and not decoder.getstate()[0], controls.findings())
 
 
 class _ControlCharacters:
-    """Counts control characters in pieces of a file, with the lines in which they stand.
+    """Counts control characters in pieces of a file, with their line numbers.
 
     >>> controls = _ControlCharacters()
     >>> controls.look_at(b"a,b\\n1,2\\n3,\\x1b[1m\\n")
@@ -132,10 +132,10 @@ class _ControlCharacters:
         self.lines: list[int] = []
 
     def look_at(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Count the characters of the next piece."""
         signs = np.frombuffer(piece, dtype=np.uint8)
         ends = int(np.count_nonzero(signs == 10))
-        # Most files hold no sign below the blank but line feeds.
+        # Most files have no control characters but line feeds.
         if int(np.count_nonzero(signs < 32)) > ends and (found := len(piece) - len(piece.translate(None, _CONTROL))):
             lines = enumerate(piece.split(b"\n"), start=self._line)
             odd = [(number, line) for number, line in lines if _has_control(line)]
@@ -145,15 +145,13 @@ class _ControlCharacters:
         self._line += ends
 
     def findings(self) -> tuple[Finding, ...]:
-        """What to say about them."""
+        """The findings about control characters."""
         if not self.count:
             return ()
         many = "A control character" if self.count == 1 else f"{self.count:,} control characters"
         verb = "stands" if self.count == 1 else "stand"
         text = f"{many} (0x{self.first:02X}) {verb} in line {self.lines[0]}{', …' if len(self.lines) > 1 else ''}."
-        advice = (
-            "Cells were kept as they are; remove such characters from the file if nobody put them there on purpose."
-        )
+        advice = "Cells were kept unchanged; remove such characters from the file if they are not intended."
         return (Finding("control_characters", Severity.WARNING, text, advice, lines=tuple(self.lines)),)
 
 
@@ -163,7 +161,7 @@ def _has_control(line: bytes) -> bool:
 
 def _continues(decoder: codecs.IncrementalDecoder, piece: bytes) -> bool:
     try:
-        # ASCII pieces need no decoding, unless a character was cut at the border.
+        # ASCII pieces need no decoding, unless a character was split between pieces.
         if not piece.isascii() or decoder.getstate()[0]:
             decoder.decode(piece)
     except UnicodeDecodeError:
@@ -172,7 +170,7 @@ def _continues(decoder: codecs.IncrementalDecoder, piece: bytes) -> bool:
 
 
 def _is_mostly_utf8(stream: IO[bytes]) -> bool:
-    """Some bytes are wrong, but far more letters are right: UTF-8 with damage rather than another encoding."""
+    """Whether the text is damaged UTF-8: some bytes are invalid, but far more characters are valid."""
     sample = _high_sample(stream)
     text = sample.decode("utf-8", errors="replace")
     wrong = text.count("\ufffd")
@@ -181,7 +179,7 @@ def _is_mostly_utf8(stream: IO[bytes]) -> bool:
 
 
 def _high_sample(stream: IO[bytes]) -> bytes:
-    """Up to 64 KB of the lines that hold bytes beyond ASCII: only they tell encodings apart."""
+    """Up to 64 KB of the lines that hold bytes beyond ASCII: only these lines differ between encodings."""
     stream.seek(0)
     lines: list[bytes] = []
     size = 0
@@ -211,13 +209,13 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 
 def _refuse_binary(head: bytes, name: str) -> None:
     text = head.rstrip(b"\x00")
-    # NUL padding is found after a power cut; NULs between other control characters are a program's data.
+    # NUL padding can follow a power cut; NULs among other control characters mean binary data.
     if not text or _is_full_of_controls(text) or text.count(0) > 0.5 * len(text):
         raise TableError(f"{name!r} holds binary data, not text; give CSV, parquet or .xlsx.")
 
 
 def _is_full_of_controls(text: bytes) -> bool:
-    """Whether control characters stand in many lines; a few in one line are a slip, which is named.
+    """Whether control characters are in many lines; a few of them only become a finding.
 
     >>> _is_full_of_controls(b"a,b\\n1,\\x1b\\n2,3\\n"), _is_full_of_controls(b"\\x02\\x03\\n\\x04\\n")
     (False, True)
@@ -275,7 +273,7 @@ def _nul_finding(nul_bytes: int) -> list[Finding]:
         Finding(
             "nul_bytes",
             Severity.WARNING,
-            f"The file holds {nul_bytes:,} NUL bytes, as after a power cut or a broken copy; they were left out.",
-            "Rows may be missing where they stood: compare with the original.",
+            f"The file holds {nul_bytes:,} NUL bytes, as after a power cut or an incomplete copy; they were left out.",
+            "Rows may be missing there: compare with the original.",
         )
     ]

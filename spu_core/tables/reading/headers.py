@@ -1,6 +1,6 @@
-"""Whether a record names the columns below it, judged column by column.
+"""Whether a record is a header, decided by the columns below it.
 
-`names_columns` asks the rules in `RULES` one after the other; the first that knows an answer decides.
+`names_columns` applies the rules in `RULES` in order; the first that returns an answer decides.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from spu_core.tables.reading.values import (
 )
 
 Cells = Sequence[str]
-# As many rows show what a column holds.
+# The number of rows from which the kind of a column is inferred.
 _ROWS = 200
-# So many of a column's cells must be of one kind for the column to be of that kind.
+# The share of cells that must have one kind for the column to have that kind.
 _MOST, _NEARLY_ALL = 0.8, 0.95
 _MISSING = frozenset((*MISSING_MARKS, *SOFT_MARKS))
 _YEAR = re.compile(r"(19|20)\d\d|2100")
 
 
 def names_columns(first: Cells, below: Sequence[Cells]) -> bool:
-    """Whether the first record names the columns of the records below it.
+    """Whether the first record is a header of the records below it.
 
     >>> names_columns(["country", "2019", "label"], [["Chad", "5", "0"], ["Peru", "7", "1"]])
     True
     >>> names_columns(["Chad", "5", "0"], [["Peru", "7", "1"], ["Togo", "8", "0"]])
     False
     """
-    # A header that comes again among the rows must not hide what is below it.
+    # A header that is repeated among the rows does not count as a row.
     rows = [row for row in below[:_ROWS] if len(row) == len(first) and list(row) != list(first)]
     seen = _HeaderCandidate(tuple(first), tuple(map(tuple, rows)), came_again=len(rows) < len(below))
     return next(answer for rule in RULES if (answer := rule(seen)) is not None)
@@ -68,7 +68,7 @@ def kind_of_column(cells: Cells, share: float = _MOST) -> str:
 
 @dataclass(frozen=True)
 class _HeaderCandidate:
-    """A first record and the rows below it that are as long as it is."""
+    """A first record and the rows below it that have the same length."""
 
     first: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -93,12 +93,12 @@ class _HeaderCandidate:
 
 
 def nothing_in_it(seen: _HeaderCandidate) -> bool | None:
-    """A record of blanks and missing marks names nothing: `,,` · `NA,NA`."""
+    """A record of blanks and missing marks is no header: `,,` · `NA,NA`."""
     return None if any(seen.kinds) else False
 
 
 def nothing_below(seen: _HeaderCandidate) -> bool | None:
-    """A single line names columns if it holds words only: `name,amount` does, `Ann,5` does not."""
+    """A single line is a header if it has words only: `name,amount` is one, `Ann,5` is not."""
     if seen.rows:
         return None
     return not seen.came_again and not seen.has_figures
@@ -113,7 +113,7 @@ def words_over_figures(seen: _HeaderCandidate) -> bool | None:
 def other_notation(seen: _HeaderCandidate) -> bool | None:
     """Shares, money, dates or years above another kind are names: `name,5%,95%` over `Ann,12,17` · `1999` over words.
 
-    None of the figures may stand above its own kind, and one row below is not enough.
+    None of them may be above its own kind, and one row below is not enough.
     """
     pairs = [(kind, column) for kind, column in zip(seen.kinds, seen.columns, strict=True) if kind not in ("", "word")]
     other = [kind != below for kind, column in pairs if (below := seen.kind_below(column))]
@@ -123,7 +123,7 @@ def other_notation(seen: _HeaderCandidate) -> bool | None:
 def counted_columns(seen: _HeaderCandidate) -> bool | None:
     """Numbers that count columns are names: `,0,1,2,3` of pandas · `0,1,2,3` · `country,2019,2020`.
 
-    Rows that count in the same way, or hold years themselves, show that the numbers are data.
+    If rows count in the same way or contain years, the numbers are data.
     """
     places = [at for at, kind in enumerate(seen.kinds) if kind == "number"]
     if any(kind not in ("", "word", "number") for kind in seen.kinds) or not _counts(seen.first, places):
@@ -138,7 +138,7 @@ def figures_over_figures(seen: _HeaderCandidate) -> bool | None:
 
 
 def words_that_come_back(seen: _HeaderCandidate) -> bool | None:
-    """Among words only, names differ from each other and do not come back below them: `rep,y,n,y` is data."""
+    """In a table of words, names are distinct and do not occur below the header: `rep,y,n,y` is data."""
     names = [name for name in seen.first if name]
     back = sum(name in column for name, column in zip(seen.first, seen.columns, strict=True) if name)
     return back < 0.5 * len(names) and len(set(names)) == len(names) and not _MISSING & set(names)

@@ -1,9 +1,8 @@
-"""Where the table stands in a text file: lines before it, its header, its column names and its first row.
+"""The position of the table in a text file: lines before it, its header, its column names and its first row.
 
 `layout_of` takes these steps in order: find the first record as wide as the table; accept a header that is wider,
-narrower or separated by another sign (`_uneven_header`); pass over title rows (`_title_rows`); ask whether the first
-record names columns (`headers.py`); join names that stand in two rows (`_group_row`); pass over further header rows
-(`_further_rows`).
+narrower or has another separator (`_uneven_header`); skip title rows (`_title_rows`); decide whether the first record
+is a header (`headers.py`); join names in two rows (`_group_row`); skip further header rows (`_further_rows`).
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from spu_core.tables.reading.dialect import SEPARATORS, usual_width
 from spu_core.tables.reading.headers import kind_of, kind_of_column, names_columns
-from spu_core.tables.reading.records import Record, read_records
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.reading_report import Finding, Severity
+from spu_core.tables.reading.record_splitter import Record, read_records
 
 _LONGEST_PREAMBLE = 60
 _MOST_HEADER_ROWS = 4
@@ -37,7 +36,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class _Draft:
-    """What is known so far: the records before the table, the table from its header on, and what was noticed."""
+    """The result so far: the records before the table, the table from its header on, and the findings."""
 
     before: list[Record]
     table: list[Record]
@@ -75,7 +74,7 @@ def layout_of(records: list[Record], separator: str, header: bool | None) -> Lay
     start = _first_of_table(records, width)
     draft = _Draft(records[:start], records[start:], width, is_header=header)
     draft = _uneven_header(draft) if header is not False else draft
-    # Whoever says that there is a header means the first row, whatever stands below it.
+    # header=True means the first row, whatever is below it.
     draft = _with_header_found(draft) if header is None else _named(draft)
     names, renamed = unique_names(draft.names)
     if any(finding.code == "trailing_separator" for finding in draft.findings):
@@ -99,7 +98,7 @@ def _with_header_found(draft: _Draft) -> _Draft:
 
 
 def unique_names(cells: list[str]) -> tuple[tuple[str, ...], list[Finding]]:
-    """Non-empty, distinct column names, and findings on those that had to be made up.
+    """Non-empty, distinct column names, and findings on generated names.
 
     >>> unique_names(["a", "", "a"])[0]
     ('a', 'column_2', 'a_2')
@@ -125,7 +124,7 @@ def _numbered(name: str, taken: set[str]) -> str:
 
 
 def _first_of_table(records: list[Record], width: int) -> int:
-    """The first record of the usual width, past comment lines that happen to have it."""
+    """The first record of the usual width that is not a comment."""
     for at, record in enumerate(records[:_LONGEST_PREAMBLE]):
         if len(record.cells) != width:
             continue
@@ -139,7 +138,7 @@ def _is_comment(record: Record) -> bool:
 
 
 def _header_below(records: list[Record], width: int) -> bool:
-    """Whether the first record that is no comment names the columns."""
+    """Whether the first record that is not a comment is a header."""
     rest = list(itertools.dropwhile(_is_comment, records))
     return len(rest) > 1 and len(rest[0].cells) == width and _has_header(rest)
 
@@ -149,7 +148,7 @@ def _has_header(table: Sequence[Record]) -> bool:
 
 
 def _uneven_header(draft: _Draft) -> _Draft:
-    """The line above the table is its header, though it has a separator too many or too few, or an open quote.
+    """Use the line above the table as header, even if it has one separator too many or too few, or an open quote.
 
     `a,b,,c` over `1,2,3` · `x,y` over `r1,1,2` · `a,b,c,,,` over `1,2,3`
     """
@@ -169,7 +168,7 @@ def _uneven_header(draft: _Draft) -> _Draft:
 
 
 def _other_separator(header: Record, width: int) -> Record:
-    """A header whose names are separated by another sign than the rows: `a;b;c` over `1,2,3`.
+    """A header with another separator than the rows: `a;b;c` over `1,2,3`.
 
     >>> _other_separator(Record(("a;b c;d",), 1, 1), 3).cells
     ('a', 'b c', 'd')
@@ -182,7 +181,7 @@ def _other_separator(header: Record, width: int) -> Record:
 
 
 def _without_blank_end(cells: Sequence[str], width: int) -> list[str]:
-    """The cells without blank ones at the end that the table has no room for.
+    """The cells without blank ones at the end that exceed the width of the table.
 
     >>> _without_blank_end(["a", "b", "", ""], 2)
     ['a', 'b']
@@ -201,10 +200,10 @@ def _could_name(header: Record, names: Sequence[str], width: int) -> bool:
 
 
 def _are_names_missing(names: Sequence[str], below: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether the table has no header of its own, so that the line above it is the one.
+    """Whether the table has no header of its own, so that the line above it is the header.
 
-    Words stand above figures, in whatever place the header lost or won a cell; in a table of words, a line with as
-    many words as there are columns is a likelier header than the line below it.
+    Words are above numbers, wherever the header has a cell too many or too few. In a table of words, a line with as
+    many words as columns is more likely a header than the line below it.
     """
     if _has_strong_header(below[0], below[1:]):
         return False
@@ -224,8 +223,8 @@ def _has_strong_header(first: Sequence[str], below: Sequence[Sequence[str]]) -> 
 def _title_rows(draft: _Draft) -> _Draft:
     """Title rows as spreadsheets save them: `Report,,,` · `Made by Ann,2024-01-31,,` · `,,,` above the header.
 
-    Their cells stand together at the left and fill less than half of the row; the header below them is full, or says
-    by the kinds of its columns that it is one.
+    Their cells are at the left and fill less than half of the row; the header below them is full, or the kinds of its
+    columns show that it is a header.
     """
     table = draft.table
     most, at = min(len(table) - 1, _LONGEST_PREAMBLE), 0
@@ -257,7 +256,7 @@ def _is_header_below_title(header: Record, below: Sequence[Record], width: int) 
 
 
 def _named(draft: _Draft) -> _Draft:
-    """The names of the columns: the header's cells, with one left out or added where it has another width."""
+    """The names of the columns: the header's cells, with one name removed or added where its width differs."""
     top, width = draft.top, draft.width
     if top is None:
         return replace(draft, names=[f"column_{position}" for position in range(1, width + 1)])
@@ -313,9 +312,9 @@ def _with_name_left_out(cells: list[str], width: int) -> tuple[list[str], list[F
 
 
 def _group_row(draft: _Draft) -> _Draft:
-    """Names that stand in two rows are joined: `,2023,,2024,` over `shop,north,south,north,south`.
+    """Join names in two rows: `,2023,,2024,` over `shop,north,south,north,south`.
 
-    Two rows may also fill each other's gaps: `name,amount,,` over `,,share,day`.
+    Each row may also fill the gaps of the other: `name,amount,,` over `,,share,day`.
     """
     table, top = draft.table, draft.top
     if top is None or len(table) < 3:
@@ -362,11 +361,11 @@ def _are_groups(top: Record, names: Record) -> bool:
 
 
 def _further_rows(draft: _Draft) -> _Draft:
-    """Further header rows are no data: units such as `(cm),(kg)`, or words above two or more columns of figures."""
+    """Skip further header rows: units such as `(cm),(kg)`, or words above two or more columns of numbers."""
     last = draft.last_header
     if last is None or draft.top is None:
         return draft
-    # A header that comes again is found among the rows, wherever it stands.
+    # A repeated header is found later, among the rows.
     rest = [record for record in draft.table if record.first_line > last.last_line and record.cells != last.cells]
     skipped = list(itertools.takewhile(lambda record: _is_further_header(record, rest), rest[:_MOST_HEADER_ROWS]))
     if not skipped or len(skipped) == len(rest):
@@ -408,26 +407,26 @@ _SHAPES = {
     "header_separator": Finding(
         "uneven_header",
         Severity.WARNING,
-        "The header separates its names by another sign than the rows; it was cut by its own.",
-        "Check that the names stand over the right columns.",
+        "The header has another separator than the rows; it was split by its own separator.",
+        "Check that the names belong to the right columns.",
     ),
     "row_names": Finding(
         "row_names",
         Severity.WARNING,
         "The rows have one cell more than the header, as R writes row names; it was called 'row_name'.",
-        "Check that the names stand over the right columns.",
+        "Check that the names belong to the right columns.",
     ),
     "short_header": Finding(
         "uneven_header",
         Severity.WARNING,
-        "The header has fewer names than the rows have cells; the last columns got made-up names.",
-        "Check that the names stand over the right columns: a separator may be missing in the header.",
+        "The header has fewer names than the rows have cells; the last columns got generated names.",
+        "Check that the names belong to the right columns: a separator may be missing in the header.",
     ),
     "long_header": Finding(
         "uneven_header",
         Severity.WARNING,
         "The header has more names than the rows have cells; one of them was left out.",
-        "Check that the names stand over the right columns: the header may have a separator too many.",
+        "Check that the names belong to the right columns: the header may have one separator too many.",
     ),
 }
 
@@ -436,7 +435,7 @@ def _stray_quote(header: Record) -> Finding:
     return Finding(
         "uneven_header",
         Severity.WARNING,
-        f"A quote in the header (line {header.first_line}) stands alone; it was left out.",
+        f"The header (line {header.first_line}) has a single quote without a partner; it was left out.",
         "Check the names of the columns.",
         lines=(header.first_line,),
     )
@@ -447,7 +446,7 @@ def _header_rows(upper: Record, lower: Record, names: Sequence[str]) -> Finding:
     return Finding(
         "header_rows",
         Severity.INFO,
-        f"The names of the columns stand in two rows and were joined, such as {example[:80]!r}.",
+        f"The names of the columns are in two rows and were joined, such as {example[:80]!r}.",
         "Check that each name belongs to its column.",
         lines=(upper.first_line, lower.first_line),
     )
@@ -461,7 +460,7 @@ def _header_rows_left_out(skipped: Sequence[Record]) -> Finding:
         "header_rows",
         Severity.WARNING,
         f"{which} left out as part of the header: {shown!r}.",
-        "Words stand there above columns of numbers; check that no row is among them.",
+        "These are words above columns of numbers; check that no row is among them.",
         lines=tuple(record.first_line for record in skipped),
     )
 
@@ -471,15 +470,15 @@ def _preamble_finding(preamble: tuple[str, ...]) -> list[Finding]:
         return []
     first = repr(preamble[0][:80])
     if len(preamble) == 1:
-        said, advice = f"A line stands before the table: {first}.", "It was left out; check that it is not a row."
+        said, advice = f"There is a line before the table: {first}.", "It was left out; check that it is not a row."
     else:
-        said = f"{len(preamble)} lines stand before the table, the first is {first}."
+        said = f"There are {len(preamble)} lines before the table, the first is {first}."
         advice = "They were left out; check that no row is among them."
     return [Finding("preamble", Severity.INFO, said, advice)]
 
 
 def _no_header(given: bool | None) -> Finding:
-    said = "as was asked" if given is False else "since the first row looks like data"
+    said = "as requested" if given is False else "because the first row looks like data"
     return Finding(
         "no_header",
         Severity.INFO if given is False else Severity.WARNING,
@@ -498,5 +497,5 @@ def _empty_names(empty: list[str]) -> list[Finding]:
 def _duplicate_names(twice: list[str]) -> list[Finding]:
     if not twice:
         return []
-    message = f"The header names {', '.join(map(repr, twice[:5]))} more than once; later ones were numbered."
+    message = f"The header contains {', '.join(map(repr, twice[:5]))} more than once; later ones were numbered."
     return [Finding("duplicate_header", Severity.WARNING, message, "Give each column its own name.")]

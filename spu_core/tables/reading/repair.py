@@ -1,6 +1,6 @@
-"""Lines that would damage others: quotes that never close, headers that come again, totals at the end.
+"""Lines that would damage others: quotes that are never closed, repeated headers, totals at the end.
 
-Before anything is parsed, the bytes are also searched for whole numbers with leading zeros (007, 00501).
+Before parsing, the bytes are also searched for whole numbers with leading zeros (007, 00501).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from spu_core.tables.reading.blocks import TextPlan, record_too_long
-from spu_core.tables.reading.records import cells_of, csv_reader, lines_below
-from spu_core.tables.reading.report import LISTED_LINES, RejectedLine
+from spu_core.tables.reading.reading_report import LISTED_LINES, RejectedLine
+from spu_core.tables.reading.record_splitter import cells_of, csv_reader, lines_below
 from spu_core.tables.reading.sources import CHUNK, text_of
 
 _TOTAL = re.compile(r"(grand |sub)?totals?:?|sum:?|summe:?|gesamt:?|total général|итого:?|合计|总计", re.IGNORECASE)
@@ -26,7 +26,7 @@ _TAIL = 1 << 14
 
 @dataclass(frozen=True)
 class Scan:
-    """What one pass over the bytes of the rows shows."""
+    """Results of one pass over the bytes of the rows."""
 
     lines: int
     header_again: bool
@@ -36,7 +36,7 @@ class Scan:
 
 
 def scan_rows(plan: TextPlan, header_text: str) -> Scan:
-    """Count lines, and look for the header and, where the parser converts whole numbers, for codes among the rows."""
+    """Count lines, and search the rows for the header and, where the parser converts whole numbers, for codes."""
     plan.stream.seek(plan.start)
     ends, again = _LineEnds(), _Again(header_text.encode().strip(b"\r\n"))
     codes = CodeCells(plan.dialect.separator or ",", plan.dialect.quote or "")
@@ -64,7 +64,7 @@ class _LineEnds:
         self._tail = b""
 
     def look_at(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Process the next piece."""
         self._feeds += int(np.count_nonzero(np.frombuffer(piece, dtype=np.uint8) == 10))
         if b"\r" in piece or self._tail.endswith(b"\r"):
             self._returns += piece.count(b"\r")
@@ -83,7 +83,7 @@ class _LineEnds:
 
 
 class _Again:
-    """Whether the header comes again in pieces of the file.
+    """Whether the header is repeated in pieces of the file.
 
     >>> again = _Again(b"a,b")
     >>> again.look_at(b"1,2\\na,"); again.look_at(b"b\\n")
@@ -96,14 +96,14 @@ class _Again:
         self.found = False
 
     def look_at(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Process the next piece."""
         if self._mark and not self.found:
             self.found = self._mark in piece or self._mark in self._carry + piece[: len(self._mark)]
             self._carry = piece[-len(self._mark) :]
 
 
 def is_total(last_line: str, plan: TextPlan) -> bool:
-    """Whether the last line sums up the others."""
+    """Whether the last line is a total of the others."""
     cells = cells_of(last_line, plan.dialect.separator or ",", plan.dialect.quote or "")
     first = next((cell.strip() for cell in cells if cell.strip()), "")
     return len(cells) == len(plan.columns) and len(cells) > 1 and _TOTAL.fullmatch(first) is not None
@@ -113,7 +113,7 @@ def is_total(last_line: str, plan: TextPlan) -> bool:
 class FaultyLines:
     """Numbers of all lines that must not be parsed, counted from the first line of the rows, which is 1.
 
-    Eight bytes are kept for each line; words only for the first ones.
+    Eight bytes are kept for each line; reasons only for the first ones.
     """
 
     numbers: array[int] = field(default_factory=lambda: array("q"))
@@ -124,9 +124,9 @@ class FaultyLines:
 
 
 def faulty_lines(plan: TextPlan, header_text: str, scan: Scan) -> FaultyLines:
-    """Headers that come again, a total at the end, and lines whose quote never closes.
+    """Repeated headers, a total at the end, and lines whose quote is never closed.
 
-    Lines stream by: no more of them are held than one record may be long.
+    Lines are streamed: at most the lines of one record are in memory.
     """
     header = header_text.strip("\r\n")
     last = _last_filled(plan) if is_total(scan.last_line, plan) else 0
@@ -170,7 +170,7 @@ def lines_of_records(plan: TextPlan, records: set[int]) -> dict[int, int]:
 
 
 class _Lines:
-    """The lines of the rows one by one, with a look ahead."""
+    """The lines of the rows one by one, with lookahead."""
 
     def __init__(self, plan: TextPlan) -> None:
         plan.stream.seek(plan.start)
@@ -185,19 +185,19 @@ class _Lines:
         return line
 
     def ahead(self) -> Iterator[str]:
-        """The lines below, which stay to be read."""
+        """The lines below, without consuming them."""
         yield from list(self._ahead)
         while (line := self._read()) is not None:
             self._ahead.append(line)
             yield line
 
     def skip(self, count: int) -> None:
-        """Pass over lines that were looked at."""
+        """Skip lines."""
         for _ in range(count):
             self.next()
 
     def _read(self) -> str | None:
-        # A file without line ends must not become one text of gigabytes.
+        # Limited, so that a file without line ends does not become one text of gigabytes.
         line = self._text.readline(self._plan.block_bytes)
         if len(line) == self._plan.block_bytes:
             raise record_too_long(self._plan)
@@ -215,7 +215,7 @@ def _fault(line: str, header: str, is_last: bool, lines: _Lines, plan: TextPlan)
 
 
 def _lines_below(line: str, lines: _Lines, plan: TextPlan) -> int | None:
-    """How many lines below belong to this one's record; None if its quote swallows whole rows or never closes."""
+    """How many lines below belong to this record; None if its quote contains whole rows or is never closed."""
     separator, quote = plan.dialect.separator or ",", plan.dialect.quote or '"'
     return lines_below(line, _within(lines.ahead(), plan.block_bytes - len(line)), len(plan.columns), separator, quote)
 
@@ -237,19 +237,19 @@ def _last_filled(plan: TextPlan) -> int:
     return last
 
 
-# Pieces overlap by this much, so that a cell cut in two is seen whole in the next piece.
+# Pieces overlap by this much, so that a cell split between pieces is complete in the next one.
 OVERLAP = 64
 _LONGEST = 24
-# Small enough to stay in the cache: twice as fast as whole megabytes.
+# Small enough for the CPU cache: twice as fast as whole megabytes.
 _STRIDE = 1 << 16
 _ZERO = ord("0")
 _BLANK = ord(" ")
 
 
 class CodeCells:
-    """Looks for cells such as 007 in pieces of a file; a parser that reads whole numbers would lose their zeros.
+    """Searches pieces of a file for cells such as 007, whose zeros a parser of whole numbers would lose.
 
-    It may take part of a text for a code, which only costs time; it never misses a code.
+    It never misses a code. It may mistake part of a text for a code, which only costs time.
 
     >>> cells = CodeCells(",", '"')
     >>> cells.look_at(b"1,0,0.5\\n05/01/2024,2\\n"), cells.look_at(b"7,007\\n")
@@ -268,7 +268,7 @@ class CodeCells:
         self.found = False
 
     def look_at(self, piece: bytes) -> bool:
-        """Take the next piece; whether a code was found so far."""
+        """Search the next piece; returns whether a code was found so far."""
         if not self.found:
             joined = self._carry + piece
             data, quoted = np.frombuffer(joined, dtype=np.uint8), self._quote in joined
@@ -281,7 +281,7 @@ class CodeCells:
         return self.look_at(b"\n\n")
 
     def _in_stride(self, data: np.ndarray, at: int, quoted: bool) -> bool:
-        """Whether a code starts in one stride: a zero after the start of a cell, and a figure or letter after it."""
+        """Whether a code starts in one stride: a zero at the start of a cell, and a digit or letter after it."""
         after = data[at + 2 : at + 2 + _STRIDE]
         before, first = data[at : at + after.size], data[at + 1 : at + 1 + after.size]
         starts, other = self._starts[: after.size], self._other[: after.size]
@@ -296,12 +296,12 @@ class CodeCells:
         return bool(starts.any()) and self._any_code(data, np.flatnonzero(starts) + at + 1)
 
     def _any_code(self, data: np.ndarray, zeros: np.ndarray) -> bool:
-        """Whether one of the zeros opens a cell of figures only; 05/01/2024 and "Room 05" are none."""
+        """Whether one of the zeros starts a cell of digits only; 05/01/2024 and "Room 05" do not count."""
         before = data[zeros - 1]
         blank = (before <= _BLANK) & (before != self._separator) & (before != 10) & (before != 13)
         zeros = zeros[~blank | self._ends[data[np.maximum(zeros - 2, 0)]]]
         for step in range(1, _LONGEST):
-            # What reaches beyond the piece is looked at again with the next one.
+            # A cell that continues beyond the piece is checked again with the next one.
             zeros = zeros[zeros + step < data.size]
             sign = data[zeros + step]
             if step > 1 and self._ends[sign].any():

@@ -1,4 +1,4 @@
-"""What may be read: paths, bytes and file objects, recognised by their content, and streams for their readers."""
+"""Sources of tables: paths, bytes and file objects with their format, and streams for their readers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from spu_core.errors import TableError
-from spu_core.tables.reading.report import ReadLimits
+from spu_core.tables.reading.reading_report import ReadLimits
 
 CHUNK = 1 << 20
 
-# What these files are, and what to do with them instead.
+# Files that are not tables: the first bytes, the name of the format, and advice.
 _FOREIGN = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel or Office file (.xls)", "save it as .xlsx or CSV"),
     (b"%PDF", "a PDF document", "export the table as CSV"),
@@ -69,7 +69,7 @@ def open_upload(source: Any, name: str | None, limits: ReadLimits) -> Upload:
 
 
 def as_upload(stream: IO[bytes], name: str, limits: ReadLimits) -> Upload:
-    """A stream with its size checked and its kind judged by content."""
+    """A stream with checked size, and with the format detected from its content."""
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
     if size == 0:
@@ -83,7 +83,7 @@ def as_upload(stream: IO[bytes], name: str, limits: ReadLimits) -> Upload:
 
 def expand_gzip(upload: Upload, limits: ReadLimits) -> Upload:
     """The content of a gzip file as a new upload, unpacked in pieces and stopped at the limits."""
-    target = tempfile.TemporaryFile()  # noqa: SIM115 - the caller reads it; it vanishes when closed
+    target = tempfile.TemporaryFile()  # noqa: SIM115 - the caller reads it; it is deleted when closed
     grown = 0
     for piece in _inflate(upload):
         grown += len(piece)
@@ -138,7 +138,7 @@ def _open_path(path: str | os.PathLike[str]) -> IO[bytes]:
 
 
 def _copy_file_object(source: Any, limits: ReadLimits) -> IO[bytes]:
-    """The rest of a file object, as bytes: it may be text, a socket or a web upload, and need not be seekable."""
+    """The rest of a file object, as bytes: it may be text, a socket or a web upload, and not seekable."""
     target = tempfile.SpooledTemporaryFile(max_size=64 * CHUNK)  # noqa: SIM115 - returned to the caller
     total = 0
     while piece := source.read(CHUNK):
@@ -181,7 +181,7 @@ def _check_growth(grown: int, upload: Upload, limits: ReadLimits) -> None:
 
 
 class NonClosing(io.BufferedIOBase):
-    """Reads from the stream where it stands; closing this leaves the stream open."""
+    """Reads from the current position of a stream; closing this does not close the stream."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -197,7 +197,7 @@ class NonClosing(io.BufferedIOBase):
 
 
 def text_of(stream: IO[bytes], encoding: str = "utf-8") -> io.TextIOWrapper:
-    """The rest of the stream as text with its line ends as they are; damaged characters become U+FFFD.
+    """The rest of the stream as text with unchanged line ends; damaged characters become U+FFFD.
 
     >>> list(text_of(io.BytesIO(b"a\\r\\nb")))
     ['a\\r\\n', 'b']
@@ -206,7 +206,7 @@ def text_of(stream: IO[bytes], encoding: str = "utf-8") -> io.TextIOWrapper:
 
 
 def counting_bytes(stream: IO[bytes], on_bytes: Callable[[int], None]) -> IO[bytes]:
-    """The same stream, which says after each piece how many bytes were read so far, over all passes.
+    """The same stream; calls `on_bytes` after each piece with the number of bytes read so far, over all passes.
 
     >>> said = []
     >>> with counting_bytes(io.BytesIO(b"abc"), said.append) as stream:

@@ -1,4 +1,4 @@
-"""Text files (CSV, TSV and their kin) to typed columns: dialect, layout, rows, types."""
+"""Read text files (CSV, TSV and similar) into typed columns: dialect, layout, rows, types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spu_core.tables.reading.blocks import (
     shape_findings,
     without_whole_numbers,
 )
-from spu_core.tables.reading.columns import AnyColumn, NumberColumn, RawColumn, Scratch, TextColumn
+from spu_core.tables.reading.column_builders import AnyColumn, NumberColumn, RawColumn, Scratch, TextColumn
 from spu_core.tables.reading.dialect import (
     DialectGuess,
     find_notation,
@@ -32,7 +32,8 @@ from spu_core.tables.reading.dialect import (
 )
 from spu_core.tables.reading.encoding import TextSource
 from spu_core.tables.reading.layout import Layout, layout_of
-from spu_core.tables.reading.records import read_records
+from spu_core.tables.reading.reading_report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine
+from spu_core.tables.reading.record_splitter import read_records
 from spu_core.tables.reading.repair import (
     FaultyLines,
     Scan,
@@ -42,7 +43,6 @@ from spu_core.tables.reading.repair import (
     scan_rows,
     without_lines,
 )
-from spu_core.tables.reading.report import LISTED_LINES, Dialect, Finding, ReadLimits, RejectedLine
 from spu_core.tables.reading.typed_columns import (
     NEEDS_TEXT,
     NOTATION_ROWS,
@@ -63,7 +63,7 @@ _FEWEST_LINES = 10
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text file as a typed frame, with what was detected and what was rejected."""
+    """A text file as a typed frame, with the detected dialect and the rejected lines."""
 
     frame: pd.DataFrame
     types: dict[str, ColumnType]
@@ -88,7 +88,7 @@ def read_text_table(
 ) -> TextTable:
     """Read the whole text; `types` overrides what the values of a column suggest, `scratch` keeps columns in files.
 
-    `as_text` returns every cell as it stands in the file.
+    `as_text` returns every cell unchanged.
     """
     sample = _sample(source)
     cut = _cut(sample, given)
@@ -156,7 +156,7 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
     scan = scan_rows(plan, header_text)
     plan = replace(plan, has_quotes=scan.has_quotes, most_rows=scan.lines)
     if scan.has_codes:
-        # The parser would read 007 as 7, so whole numbers go the careful way.
+        # The parser would read 007 as 7, so whole numbers are converted without it.
         plan = replace(plan, shortcuts=without_whole_numbers(plan.shortcuts))
     parsed = _parse(plan, header_text, scan, types)
     reader, slots, faulty = parsed.reader, parsed.slots, parsed.faulty
@@ -178,14 +178,14 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
     )
 
 
-# What these findings say of a column shows that some of its cells would be written differently.
+# A column with one of these findings has cells that its type would write differently.
 _CHANGED = {"units_removed", "mixed_column", "infinite_values"}
 
 
 def _written(
     plan: TextPlan, typed: list[TypedColumn], rows: list[tuple[str, ...]], passed: _Pass
 ) -> dict[str, Written]:
-    """How the cells of columns stood in the file, for those whose type would write them differently."""
+    """How cells are written in the file, for columns whose type would write them differently."""
     first = [row for row in rows[:NOTATION_ROWS] if len(row) == len(plan.columns)]
     cells = dict(zip(plan.columns, zip(*first, strict=True), strict=False))
     missing, decimal = frozenset(plan.missing_marks), plan.dialect.decimal or "."
@@ -202,7 +202,7 @@ def _written(
 
 
 def _texts_of(plan: TextPlan, names: tuple[str, ...]) -> dict[str, pd.Series]:
-    """The cells of these columns as they stand in the file, in one more pass over it."""
+    """The unchanged cells of these columns, read in one more pass."""
     if not names:
         return {}
     reader = BlockReader(replace(plan, as_text=True, shortcuts={}), empty_marks=plan.missing_marks)
@@ -210,7 +210,7 @@ def _texts_of(plan: TextPlan, names: tuple[str, ...]) -> dict[str, pd.Series]:
     for block in reader.blocks(names):
         for slot, cells in zip(slots.values(), block.columns, strict=True):
             slot.add(cells)
-    # Texts that come again and again take little room as levels.
+    # Repeated texts need little memory as categories.
     return {name: finish_raw(name, slot).values.astype("category") for name, slot in slots.items()}
 
 
@@ -223,7 +223,7 @@ class _Parsed:
 
 
 def _parse(plan: TextPlan, header_text: str, scan: Scan, types: Mapping[str, ColumnType]) -> _Parsed:
-    """Stream the rows; where something looks odd, once more without the lines that would damage others."""
+    """Stream the rows; if there are faulty lines, stream them again without the lines that would damage others."""
     searched = scan.header_again or is_total(scan.last_line, plan)
     faulty = faulty_lines(plan, header_text, scan) if searched else FaultyLines()
     if faulty:
@@ -236,7 +236,7 @@ def _parse(plan: TextPlan, header_text: str, scan: Scan, types: Mapping[str, Col
         if not faulty:
             raise
         return _parse_without(plan, faulty, types)
-    # Fewer records than lines: cells with line breaks, or quotes that swallow rows.
+    # Fewer records than lines: cells with line breaks, or quotes around several rows.
     if may_repair and parsed.reader.records != scan.lines:
         faulty = faulty_lines(plan, header_text, scan)
     return _parse_without(plan, faulty, types) if faulty else parsed
@@ -321,7 +321,7 @@ def _late_texts(plan: TextPlan, slots: dict[str, AnyColumn]) -> dict[str, TextCo
 def _line_numbers(
     plan: TextPlan, reader: BlockReader, slots: Mapping[str, AnyColumn], one_line_each: bool
 ) -> dict[int, int]:
-    """The file's line of each record that a finding may name."""
+    """The line number of each record that a finding may refer to."""
     rows = [row for slot in slots.values() for row in slot.odd_rows()]
     records = {item.line for item in reader.listed} | set(reader.empty[:LISTED_LINES])
     records |= {reader.record_of(row) for row in rows}
@@ -332,7 +332,7 @@ def _line_numbers(
 def _sample(source: TextSource) -> str:
     source.stream.seek(source.start)
     head, size = source.stream.read(_SAMPLE), _SAMPLE
-    # A header of thousands of names can be longer than the sample; a few rows are needed below it.
+    # A header of thousands of names can be longer than the sample, but a few rows below it are needed.
     while len(head) == size < _LARGEST_SAMPLE and head.count(b"\n") + head.count(b"\r") < _FEWEST_LINES:
         head, size = head + source.stream.read(size), 2 * size
     text = head.decode("utf-8", errors="ignore")
@@ -367,7 +367,7 @@ def _marks(dialect: Dialect) -> Marks:
 
 def _check_shape(layout: Layout, sample: str, name: str, limits: ReadLimits) -> None:
     if not sample.strip():
-        raise TableError(f"{name!r} holds only blanks, no table.")
+        raise TableError(f"{name!r} contains only blanks, not a table.")
     if len(layout.names) > limits.columns:
         raise TableError(
             f"{name!r} has {len(layout.names):,} columns; the limit is {limits.columns:,}. Leave out some of them."
@@ -388,7 +388,7 @@ def _bytes_of_lines(sample: str, lines: int) -> int:
 
 
 def _line(sample: str, layout: Layout) -> str:
-    """The header as it is written, to find it again among the rows."""
+    """The text of the header, to find repetitions among the rows."""
     if layout.header is None or layout.header.first_line != layout.header.last_line:
         return ""
     text = io.StringIO(sample, newline="")
@@ -401,10 +401,10 @@ def _rejected_words(reader: BlockReader) -> str:
     if not reader.rejected:
         return ""
     first = reader.listed[0]
-    return f": all {reader.rejected:,} lines were rejected, the first since it {first.reason}"
+    return f": all {reader.rejected:,} lines were rejected, the first because it {first.reason}"
 
 
 def _without_filler(plan: TextPlan, columns: list[TypedColumn]) -> list[TypedColumn]:
-    """The columns without the empty one that a separator at the end of every line makes."""
+    """The columns without the empty one that comes from a separator at the end of every line."""
     made_up = plan.columns[-1] == f"column_{len(plan.columns)}" and plan.dialect.header is not False
     return columns[:-1] if made_up and len(columns) > 1 and columns[-1].values.isna().all() else columns

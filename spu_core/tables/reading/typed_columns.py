@@ -1,8 +1,8 @@
-"""Columns that are read to their end: their type, what is odd about them, and how their cells stood in the file.
+"""Finished columns: their type, findings about their cells, and how the cells were written in the file.
 
-A type changes the text of some cells: `$1.50` becomes 1.5, `31.01.2024` becomes 2024-01-31, `NA` becomes nothing. For
-most number columns a notation says how to write them again (`12.50` has two decimals, `NA` stands for nothing); where
-none fits, the text itself is kept beside the column. A notation is judged by the first rows of the file.
+A type changes the text of some cells: `$1.50` becomes 1.5, `31.01.2024` becomes 2024-01-31, `NA` becomes missing. For
+most number columns a notation describes how to write them again (two decimals for `12.50`, `NA` for missing); where
+none fits, the text is stored with the column. A notation is inferred from the first rows of the file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pandas as pd
 import pyarrow as pa
 from pandas.api import types as kinds
 
-from spu_core.tables.reading.columns import NumberColumn, RawColumn, TextColumn
-from spu_core.tables.reading.report import Finding, Severity
+from spu_core.tables.reading.column_builders import NumberColumn, RawColumn, TextColumn
+from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import (
     SOFT_MARKS,
     ColumnType,
@@ -35,7 +35,7 @@ _TRUE_FALSE = ({"true", "false"}, {"t", "f"})
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """One finished column; `texts` holds its cells as they stood, where dates or flags were made of them."""
+    """One finished column; `texts` holds its original cells, if they were converted to dates or flags."""
 
     values: pd.Series
     type: ColumnType
@@ -44,7 +44,7 @@ class TypedColumn:
 
 
 def finish_number(name: str, column: NumberColumn, levels: int) -> TypedColumn:
-    """A number column, with findings on cells that were no numbers."""
+    """A number column, with findings on cells that were not numbers."""
     values = pd.Series(column.finish(), name=name, copy=False)
     found = [
         *_bad_cells(name, column),
@@ -56,7 +56,7 @@ def finish_number(name: str, column: NumberColumn, levels: int) -> TypedColumn:
 
 
 def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType | None) -> TypedColumn:
-    """A text column as booleans, dates, levels or strings, whichever was asked for or fits all of its values."""
+    """A text column as booleans, dates, categories or strings: the requested type, or the one that fits all values."""
     whole, why = column.finish(), column.why
     values = _to_pandas(whole, name)
     typed = None if asked in _TEXTUAL else _as_boolean(values) or _as_dates(values)
@@ -77,15 +77,15 @@ def finish_text(name: str, column: TextColumn, marks: Marks, asked: ColumnType |
 
 
 def finish_raw(name: str, column: RawColumn) -> TypedColumn:
-    """A column of cells as they stand in the file."""
+    """A column of unchanged cells."""
     values = pd.Series(column.finish().to_pandas(), name=name).astype("str")
     column.chunks.clear()
     return TypedColumn(values, ColumnType.TEXT)
 
 
 def empty_findings(name: str, values: pd.Series) -> list[Finding]:
-    """Findings on columns that say nothing: all missing, or one value everywhere."""
-    # Most columns show two values in their first rows.
+    """Findings on columns without information: all values missing, or one value everywhere."""
+    # Most columns have two different values in their first rows.
     if not len(values) or values.iloc[:1_000].nunique() > 1:
         return []
     if values.isna().all():
@@ -101,14 +101,14 @@ def empty_findings(name: str, values: pd.Series) -> list[Finding]:
     first = values.iloc[0]
     if not values.isna().any() and len(values) > 1 and bool((values == first).all()):
         text = f"Column {name!r} holds {str(first)[:50]!r} in every row."
-        return [Finding("constant_column", Severity.INFO, text, "It cannot tell rows apart.", name)]
+        return [Finding("constant_column", Severity.INFO, text, "It contains no information.", name)]
     return []
 
 
 def _to_pandas(whole: pa.ChunkedArray, name: str) -> pd.Series:
     if not pa.types.is_dictionary(whole.type):
         return pd.Series(whole.to_pandas(), name=name).astype("str")
-    # Levels in the order of the alphabet, so that the order of rows does not show in them.
+    # Alphabetical categories, so that they do not depend on the order of rows.
     levels = sorted(set().union(*(chunk.dictionary.to_pylist() for chunk in whole.chunks)))
     place = {level: at for at, level in enumerate(levels)}
     codes = np.empty(len(whole), dtype=np.min_scalar_type(-max(len(levels), 1)))
@@ -120,7 +120,7 @@ def _to_pandas(whole: pa.ChunkedArray, name: str) -> pd.Series:
 
 
 def _codes(chunk: pa.DictionaryArray, place: Mapping[str, int], dtype: np.dtype) -> np.ndarray:
-    """The place of each cell's level among all levels, -1 where the cell is missing."""
+    """The index of each cell's category, -1 where the cell is missing."""
     codes = np.array([*map(place.__getitem__, chunk.dictionary.to_pylist()), -1], dtype=dtype)
     return codes[chunk.indices.fill_null(len(chunk.dictionary)).to_numpy(zero_copy_only=False)]
 
@@ -140,7 +140,7 @@ def _as_boolean(values: pd.Series) -> TypedColumn | None:
 
 def _as_dates(values: pd.Series) -> TypedColumn | None:
     few = values.cat.categories[:20] if isinstance(values.dtype, pd.CategoricalDtype) else values.dropna().head(20)
-    # A look at a few values spares the search in columns of words.
+    # A few values are tried first, to skip the search in columns of words.
     if not any(looks_like_date(str(value)) for value in few):
         return None
     codes, levels = _coded(values)
@@ -196,7 +196,7 @@ def _kept_as_text(name: str, why: str | None) -> list[Finding]:
 
 
 def _mixed(values: pd.Series, marks: Marks, why: str | None) -> list[Finding]:
-    """A text column most of whose cells are numbers is likelier a damaged number column."""
+    """A finding where most cells of a text column are numbers: it is probably a damaged number column."""
     levels = _some_levels(values)
     if why in _WHY_TEXT or not len(levels):
         return []
@@ -240,16 +240,14 @@ def _soft_marks(values: pd.Series) -> list[Finding]:
         return []
     count = int(values.isin(marks).sum())
     shown = ", ".join(map(repr, marks))
-    text = (
-        f"Column {values.name!r} holds {shown} in {count:,} rows; it was kept as a level, since it can mean something."
-    )
+    text = f"Column {values.name!r} holds {shown} in {count:,} rows; kept as its own category."
     advice = "If it means a missing value, add it to the missing marks."
     return [Finding("level_like_missing", Severity.INFO, text, advice, str(values.name))]
 
 
-# In a stored table, the text of a column stands in a column of this name with its own name behind it.
+# In a stored table, the text of a column is in another column; its name is this prefix and the name of the column.
 TEXT_COLUMN = "\u2063as written: "
-# As many rows show the notation of a column.
+# The number of rows from which the notation of a column is inferred.
 NOTATION_ROWS = 200
 _ISO_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _ISO_SECOND = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
@@ -309,9 +307,9 @@ def number_text(value: float, style: str) -> str:
 def how_written(
     values: pd.Series, cells: Sequence[str], missing: Collection[str], decimal: str, texts: pd.Series | None
 ) -> Written | None:
-    """How a column is to be written, from its first cells; None if its own values say it all.
+    """How a column is to be written, from its first cells; None if its values are written in the default way.
 
-    `texts` is the text of the whole column, where it is at hand; `NEEDS_TEXT` asks for it.
+    `texts` is the text of the whole column, where it is available; the result `NEEDS_TEXT` requests it.
 
     >>> how_written(pd.Series([1.5, 2.0]), ["1.50", "2.00"], {""}, ".", None).style
     '2'
@@ -333,7 +331,7 @@ def how_written(
 
 
 def is_number(values: pd.Series) -> bool:
-    """Whether a column holds numbers; flags are none."""
+    """Whether a column holds numbers; flags are not numbers."""
     return kinds.is_numeric_dtype(values.dtype) and not kinds.is_bool_dtype(values.dtype)
 
 
@@ -350,7 +348,7 @@ NEEDS_TEXT = Written()
 
 
 def _style_of(cells: Sequence[str], decimal: str, *, whole: bool) -> str | None:
-    """The style that writes all of these numbers as they stand, None if there is none.
+    """The style that writes all of these numbers unchanged, None if there is none.
 
     >>> _style_of(["1.5", "2.25"], ".", whole=False), _style_of(["1", "2.5"], ".", whole=False)
     ('', 'short')
@@ -377,7 +375,7 @@ def _decimals(cells: Sequence[str]) -> list[str]:
 
 
 def _are_iso(values: pd.Series, cells: Sequence[str]) -> bool:
-    """Whether dates and flags would be written as they stand."""
+    """Whether dates and flags would be written unchanged."""
     if kinds.is_bool_dtype(values.dtype):
         return all(cell in ("True", "False") for cell in cells)
     return all(map(_ISO_DAY.fullmatch, cells)) or all(map(_ISO_SECOND.fullmatch, cells))

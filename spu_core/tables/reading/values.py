@@ -1,7 +1,7 @@
 """Values of cells and types of columns: numbers and dates in any usual notation, missing marks, column types.
 
-Decimal commas, thousands marks, units and missing marks are handled on whole Arrow columns at once. Dates count as
-nanoseconds since 1970, also for years such as 9999, which 64-bit nanoseconds cannot hold.
+Decimal commas, thousands marks, units and missing marks are handled on whole Arrow columns at once. Dates are
+nanoseconds since 1970 as floats, also for years such as 9999, which 64-bit integers cannot hold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MISSING_MARKS = (
     "", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "\\N", "?",
     "#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NUM!", "1.#QNAN", "1.#IND", "-1.#IND", "NaT",
 )  # fmt: skip
-# These mean *no value* among numbers and dates only: as a level, "None" can mean "not measured", which is knowledge.
+# These mean *no value* among numbers and dates only: as a category, "None" can be a value, such as "not measured".
 SOFT_MARKS = (
     "None", "none", "NONE", "unknown", "Unknown", "UNKNOWN", "missing", "Missing", "-", "--", ".", "..", "...", "na",
     "Na", "n.a.", "nil", "Nil", "*", "??", "not available", "Not Available", "not measured", "n/d", "N/D", "k.A.", "#",
@@ -93,7 +93,7 @@ def detect_marks(cells: Iterable[str], separator: str) -> Marks:
 
 @dataclass(frozen=True)
 class _MarksSeen:
-    """Cells with a decimal comma or point beyond doubt, and the marks between groups of three (two or more: sure)."""
+    """Counts of cells with a certain decimal comma or point, and marks between groups of three digits."""
 
     commas: int
     points: int
@@ -112,7 +112,7 @@ class _MarksSeen:
 
 
 def _decimal_mark(seen: _MarksSeen, separator: str) -> str:
-    """The mark that more cells show; "1,234" alone is a thousand in a comma file, a decimal in a semicolon file.
+    """The mark of most cells; "1,234" alone has a thousands mark in a comma file, a decimal comma in a semicolon file.
 
     >>> seen = _MarksSeen(0, 0, (",",), frozenset())
     >>> _decimal_mark(seen, ";"), _decimal_mark(seen, ",")
@@ -123,7 +123,7 @@ def _decimal_mark(seen: _MarksSeen, separator: str) -> str:
 
 
 def _thousands_mark(seen: _MarksSeen, decimal: str) -> str:
-    """The most frequent mark between groups of three; beside a decimal comma, a point must be beyond doubt.
+    """The most frequent mark between groups of three; with a decimal comma, a point must be certain.
 
     >>> seen = _MarksSeen(0, 0, (",", ",", "'"), frozenset())
     >>> _thousands_mark(seen, "."), _thousands_mark(seen, ",")
@@ -138,7 +138,7 @@ def _thousands_mark(seen: _MarksSeen, decimal: str) -> str:
 
 @dataclass(frozen=True)
 class Numbers:
-    """One block of a column as numbers, and which of its cells were none."""
+    """One block of a column as numbers, and which of its cells were not numbers."""
 
     values: pa.Array
     bad: np.ndarray
@@ -148,7 +148,7 @@ class Numbers:
 
 
 def to_numbers(cells: pa.Array, marks: Marks) -> Numbers:
-    """Cells as int64 where every one is a whole number, else as float64; cells that are no numbers become null."""
+    """Cells as int64 if all are whole numbers, else as float64; cells that are not numbers become null."""
     if marks.decimal == "." and not marks.thousands:
         plain = _cast_plain(cells)
         if plain is not None:
@@ -168,7 +168,7 @@ def to_numbers(cells: pa.Array, marks: Marks) -> Numbers:
 def _cast_plain(cells: pa.Array) -> Numbers | None:
     """The cells as numbers in plain notation; None if one of them is not."""
     none = np.zeros(0, dtype=bool)
-    # A cast that fails on every cell costs ten times one that succeeds, so a few cells are tried first.
+    # A cast that fails takes ten times as long as one that succeeds, so a few cells are tried first.
     few = cells.slice(0, 64)
     whole = _cast(cells, pa.int64()) if _cast(few, pa.int64()) is not None else None
     if whole is not None:
@@ -189,7 +189,7 @@ def _cast(cells: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _has_leading_zeros(cells: pa.Array, values: pa.Array) -> bool:
-    """Codes such as 00501 among numbers with a fraction are still codes, if most cells are written so."""
+    """Whether most cells have leading zeros, as codes such as 00501 do, also among numbers with a fraction."""
     zeros = pc.and_(pc.starts_with(cells, "0"), pc.invert(pc.match_substring(cells, ".")))
     if (pc.sum(zeros).as_py() or 0) <= 0.5 * (len(values) - values.null_count):
         return False
@@ -217,7 +217,7 @@ def _plain_notation(cells: pa.Array, marks: Marks) -> pa.Array:
 
 
 def _number_pattern(marks: Marks) -> str:
-    """Only whole groups of three make a thousands mark, so that "1,2,3" never becomes 123."""
+    """A pattern in which a thousands mark separates complete groups of three, so that "1,2,3" never becomes 123."""
     decimal = r"\." if marks.decimal == "." else "[,.]" if not marks.thousands else ","
     group = {"": None, " ": r"[ \x{a0}\x{202f}]", ".": r"\."}.get(marks.thousands, marks.thousands)
     grouped = rf"\d{{1,3}}(?:{group}\d{{3}})+|" if group else ""
@@ -251,7 +251,7 @@ class Dates:
 
 
 def parse_dates(codes: np.ndarray, levels: pd.Series) -> Dates | None:
-    """Coded texts as dates, if every level fits one and the same format; soft marks among them are missing.
+    """Coded texts as dates, if all distinct texts have the same format; soft missing marks become missing values.
 
     >>> parse_dates(np.array([0, -1, 1]), pd.Series(["31.01.2024", "01.02.2024"])).format
     '%d.%m.%Y'
@@ -306,9 +306,9 @@ class ColumnType(StrEnum):
     IDENTIFIER = "identifier"
 
 
-# More distinct values than this make a text column free text or an identifier: nobody uses them as levels.
+# A text column with more distinct values is free text or an identifier, not a category.
 DEFAULT_LEVELS = 1_000
-# Below this many rows, "all values differ" says nothing.
+# With fewer rows, all values may differ by chance.
 FEW_ROWS = 20
 _ID_NAME = re.compile(r"(^|[_\W])(id|ids|uuid|guid|key|nbr|no|number|index|rownum)$|[a-z](Id|ID)$|^(Id|ID|UUID|No)$")
 
@@ -332,7 +332,7 @@ def guess_type(values: pd.Series, levels: int = DEFAULT_LEVELS) -> ColumnType:
 
 
 def names_an_id(name: str) -> bool:
-    """Whether a column's name says that it identifies rows: `user_id`, `patientId`, `uuid`, `row number`.
+    """Whether a column has the name of an identifier: `user_id`, `patientId`, `uuid`, `row number`.
 
     >>> [names_an_id(name) for name in ("user_id", "encounterId", "paid", "num_cases")]
     [True, True, False, False]
@@ -348,7 +348,7 @@ def _number_or_identifier(values: pd.Series) -> ColumnType:
 
 
 def _is_plain_category(values: pd.Series, levels: int) -> bool:
-    """Whether the declared levels alone are few enough, so that nobody needs to count the ones in use."""
+    """Whether the declared categories are few enough, so that those in use need not be counted."""
     if not isinstance(values.dtype, pd.CategoricalDtype):
         return False
     declared = len(values.cat.categories)
@@ -363,7 +363,7 @@ def _text_type(values: pd.Series, levels: int) -> ColumnType:
 
 
 def type_of_text(name: str, present: int, distinct: int, levels: int, one_word: Callable[[], bool]) -> ColumnType:
-    """The type of a text column, from its counts; `one_word` says whether its first values are single words.
+    """The type of a text column, from its counts; `one_word` returns whether its first values are single words.
 
     >>> type_of_text("city", 1_000, 12, 1_000, lambda: True), type_of_text("user", 1_000, 999, 1_000, lambda: True)
     (<ColumnType.CATEGORY: 'category'>, <ColumnType.IDENTIFIER: 'identifier'>)
@@ -380,7 +380,7 @@ def _is_one_word(values: pd.Series) -> bool:
 
 
 def stamps(values: pd.Series) -> np.ndarray:
-    """Nanoseconds since 1970 as floats, NaN where missing: to order and to draw any date.
+    """Nanoseconds since 1970 as floats, NaN where missing; used to sort and draw dates.
 
     >>> stamps(pd.Series(pd.to_datetime(["1970-01-02", None])))
     array([8.64e+13,      nan])
@@ -393,7 +393,7 @@ def stamps(values: pd.Series) -> np.ndarray:
 
 
 def moment_bits(values: pd.Series) -> np.ndarray:
-    """64 bits that tell moments apart: nanoseconds since 1970, which start anew after the year 2262.
+    """64 bits that differ for different times: nanoseconds since 1970, which overflow after the year 2262.
 
     >>> moment_bits(pd.Series(pd.to_datetime(["1970-01-01 00:00:01"]))).tolist()
     [1000000000]
@@ -401,12 +401,12 @@ def moment_bits(values: pd.Series) -> np.ndarray:
     if values.dt.unit == "ns":
         return values.astype("int64").to_numpy()
     bits = values.dt.as_unit("us").astype("int64").to_numpy() * np.int64(1000)
-    # The mark of a missing date stays what it is in nanoseconds.
+    # The value of a missing date stays the same in nanoseconds.
     return np.where(values.isna().to_numpy(), np.iinfo(np.int64).min, bits)
 
 
 def day_of(stamp: float) -> str:
-    """The day of a stamp, for people.
+    """The day of a stamp as text.
 
     >>> day_of(8.64e13)
     '1970-01-02'
@@ -415,7 +415,7 @@ def day_of(stamp: float) -> str:
 
 
 def stamp_of(text: str) -> float:
-    """The stamp of a date as it is written, with or without a clock.
+    """The stamp of a date in text form, with or without a time.
 
     >>> stamp_of("1970-01-02 00:00")
     86400000000000.0

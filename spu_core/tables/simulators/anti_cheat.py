@@ -28,12 +28,12 @@ SHARES = (
 
 @dataclass(frozen=True, kw_only=True)
 class AntiCheatConfig:
-    """Everything that decides the game; two equal configs give equal data.
+    """Parameters of the game; equal configs give equal data.
 
     Cheaters fail or skip a check with 1 − `cheater_admission` − `cheater_pass`. `admission_tilt` concentrates the
     admissions on casual cheaters: at 0 all cheaters admit alike, at 1 hardened ones never do. `exposure` multiplies
-    how often the imprecise `complaints` rule checks players; large values make labels say who was checked.
-    `concentration` tells how alike players of one class behave when checked.
+    how often the imprecise `complaints` rule checks players; with large values, labels mostly depend on who was
+    checked. `concentration` is how similarly players of one class behave when checked.
     """
 
     players: int = 8_000
@@ -68,7 +68,7 @@ class AntiCheatConfig:
 
     @property
     def casual_admission(self) -> float:
-        """Chosen so that all cheaters together admit with `cheater_admission`."""
+        """Admission probability of casual cheaters, so that all cheaters together admit with `cheater_admission`."""
         if self.hardened_share == 1.0:
             return self.cheater_admission
         others = self.hardened_share * self.hardened_admission
@@ -89,7 +89,7 @@ class AntiCheatSeason:
 
 
 class AntiCheatWorld:
-    """A game that can be asked for fresh players and for what happens when some of them are checked.
+    """A simulated game that draws new players and simulates checks of them.
 
     >>> world = AntiCheatWorld(AntiCheatConfig(seed=1))
     >>> fresh = world.draw(1000, seed=2)
@@ -102,7 +102,7 @@ class AntiCheatWorld:
         self.config = config or AntiCheatConfig()
 
     def draw(self, players: int | None = None, *, seed: int | None = None) -> Players:
-        """A fresh population; without arguments the one that the config's season is played with."""
+        """Draw a new population; without arguments, the players of the config's season."""
         rng = self._rng(0, self.config.seed if seed is None else seed)
         return draw_players(self.config, players or self.config.players, rng)
 
@@ -146,7 +146,7 @@ class AntiCheatWorld:
         return AntiCheatSeason(player_table(players, checks), with_user_names(checks))
 
     def _rng(self, purpose: int, seed: int) -> np.random.Generator:
-        # Separate streams: more players must not change how the checks end.
+        # Separate random streams, so that more players do not change the outcomes of checks.
         return np.random.default_rng([purpose, seed])
 
 
@@ -222,10 +222,10 @@ def _kinds(config: AntiCheatConfig, size: int, rng: np.random.Generator) -> np.n
 
 
 def _behaviour(config: AntiCheatConfig, kind: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Chances to admit and to fail or skip; people differ, and their means are the config's parameters."""
+    """Chances to admit and to fail or skip; they vary by player, and their means are the config's parameters."""
     admit = np.array([0.0, config.casual_admission, config.hardened_admission])[kind]
     passes = np.where(kind == INNOCENT, 1.0 - config.innocent_failure, config.cheater_pass)
-    # Among those who do not admit; a Beta of this concentration keeps the mean.
+    # The failure rate among players who do not admit; a Beta distribution keeps its mean.
     share = np.clip(passes / (1.0 - admit), 0.0, 1.0)
     return admit, (1.0 - admit) * (1.0 - shares(share, config.concentration, rng))
 
@@ -255,19 +255,19 @@ def _features(kind: np.ndarray, rng: np.random.Generator) -> pd.DataFrame:
     )
 
 
-# For rules, not for models: a fresh player has no record yet.
+# Columns for rules, not for models: a new player has no record yet.
 RECORD_COLUMNS = ("checked_days", "passed_days", "last_check_rule", "last_check_outcome")
 
 
 def player_table(players: Players, checks: pd.DataFrame) -> Table:
     """The players' table, with the label (admitted) and the truth (cheater).
 
-    The records leave the admission itself out: it is the label, and a rule that reads them must not know it.
+    The records exclude the admission itself: it is the label, and a rule that reads the records must not see it.
     """
     frame = players.features.copy()
     frame.insert(0, "player", player_names(np.arange(len(players))))
     is_admission = checks["outcome"] == "admit"
-    # Several rules may ask on one day; the random one comes first, so that it stays a random sample.
+    # Several rules may ask on one day; the random rule has priority, so that it stays a random sample.
     days = checks[~is_admission].drop_duplicates(["user", "day"])
     frame["checked_days"] = np.bincount(days["user"], minlength=len(players))
     passed = days["user"][days["outcome"] == "pass"]
@@ -288,7 +288,7 @@ def with_user_names(checks: pd.DataFrame) -> pd.DataFrame:
 
 
 def player_names(rows: np.ndarray) -> pd.Series:
-    """Names of equal length, so that they sort as they were made."""
+    """Names of equal length, so that they sort by row number."""
     return "p" + pd.Series(rows).astype("str").str.zfill(7)
 
 

@@ -1,7 +1,7 @@
 """Three simulated tables with a hidden truth: ad conversions, memory-clinic patients and breast cancer.
 
-Ads: users who refused tracking may have bought, but nobody saw it. A conversion is labelled only where tracking is on;
-what everybody leaves on the site, such as a filled cart, is the soft evidence (the paper's Section 7.1).
+Ads: purchases of users who refused tracking are not recorded. A conversion is labelled only where tracking is on;
+behaviour on the site, such as a filled cart, is the soft evidence (the paper's Section 7.1).
 
 Patients: few are diagnosed with Alzheimer's disease, many more have it. Who is diagnosed depends on access to a
 specialist; the stage of impairment is known of every patient from a short interview (the paper's Section 7.1).
@@ -31,17 +31,17 @@ def table_of(frame: pd.DataFrame, name: str, roles: Mapping[str, Role]) -> Table
 
 
 def squashed(values: np.ndarray) -> np.ndarray:
-    """Any number into (0, 1)."""
+    """Map any number into (0, 1) by the logistic function."""
     return 1.0 / (1.0 + np.exp(-values))
 
 
 def category(levels: Sequence[str], chances: Sequence[float], size: int, rng: np.random.Generator) -> pd.Series:
-    """Independent levels with these chances."""
+    """Independent draws of categories with these probabilities."""
     return pd.Series(np.array(levels, dtype=object)[rng.choice(len(levels), size, p=chances)], dtype="str")
 
 
 def shares(mean: np.ndarray, concentration: float, rng: np.random.Generator) -> np.ndarray:
-    """Beta-distributed shares with these means; a mean of 0 or 1 stays what it is."""
+    """Beta-distributed shares with these means; a mean of 0 or 1 gives that constant."""
     inside = (mean > 0.0) & (mean < 1.0)
     drawn = mean.astype(np.float64)
     drawn[inside] = rng.beta(mean[inside] * concentration, (1.0 - mean[inside]) * concentration)
@@ -53,9 +53,9 @@ ADS_ROLES = {"user": Role.ID, "conversion_seen": Role.LABEL, "converted": Role.T
 
 @dataclass(frozen=True, kw_only=True)
 class AdsConfig:
-    """Everything that decides the exposures; two equal configs give equal data.
+    """Parameters of the exposures; equal configs give equal data.
 
-    `conversion_rate` is met on average; `tracking_off` is the share of untracked users of phones and of computers;
+    `conversion_rate` is the mean rate; `tracking_off` is the share of untracked users of phones and of computers;
     `reported` is the chance that a tracked conversion reaches the advertiser.
     """
 
@@ -126,7 +126,7 @@ MEDICAL_ROLES = {"patient": Role.ID, "diagnosed": Role.LABEL, "alzheimers": Role
 
 @dataclass(frozen=True, kw_only=True)
 class MedicalConfig:
-    """Everything that decides the patients; two equal configs give equal data.
+    """Parameters of the patients; equal configs give equal data.
 
     The stage chances are those of (normal, very mild, mild) impairment, with and without the disease.
     """

@@ -192,7 +192,7 @@ FEW_CHECKS = 20
 
 @dataclass(frozen=True, slots=True)
 class BeliefBound:
-    """At least `bound` of the rows of a rule are positive, by `checks` random checks of them; `belief` is its belief."""
+    """At least `bound` of the rows of a rule are positive, by `checks` random checks; `belief` is what the rule says."""
 
     rule: str
     id: str

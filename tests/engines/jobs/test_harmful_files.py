@@ -12,7 +12,7 @@ from spu_core.engines import JobLimits, cancel, wait_for
 from spu_core.engines.jobs.read import bring_file, is_read_at_once, read_aside, read_limits
 from spu_core.errors import TableError, WorkspaceError
 from spu_core.tables import read_table
-from spu_core.tables.reading import files
+from spu_core.tables.reading import file_reader
 from spu_core.workspace import JobStatus
 from tests.tables.bombs import BOMBS, constants, row, text, workbook
 
@@ -40,7 +40,7 @@ def test_bombs_are_read_apart_and_end_in_words(workspace):
 
 
 def test_cells_that_a_sheet_leaves_empty_count_and_so_do_values_that_a_parquet_file_repeats(monkeypatch):
-    monkeypatch.setattr(files, "MOST_CELLS", 300_000)
+    monkeypatch.setattr(file_reader, "MOST_CELLS", 300_000)
     for rows in (
         (row(n, text(f"NTO{n}", "x")) for n in range(1, 40)),
         (row(n, f'<c r="NTO{n}"/>') for n in range(1, 40)),
@@ -48,7 +48,7 @@ def test_cells_that_a_sheet_leaves_empty_count_and_so_do_values_that_a_parquet_f
     ):
         with pytest.raises(TableError, match="more than 300,000 cells, empty ones included"):
             read_table(workbook(rows), name="sparse.xlsx")
-    monkeypatch.setattr(files, "EXPANSION_FREE", 1_000_000)
+    monkeypatch.setattr(file_reader, "EXPANSION_FREE", 1_000_000)
     with pytest.raises(TableError, match="grows more than 1,000-fold when read"):
         read_table(constants(2_000_000, 2), name="constants.parquet")
     assert len(read_table(constants(20_000, 2), name="few.parquet")) == 20_000

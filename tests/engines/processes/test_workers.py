@@ -125,7 +125,7 @@ def test_a_killed_or_frozen_watcher_takes_its_tree_along_and_the_job_can_start_a
     assert len(tree) == 3
     watcher.kill()
     assert wait_until(lambda: refresh(workspace, killed.id).status is JobStatus.INTERRUPTED, PATIENCE)
-    assert "died without a word" in workspace.jobs.get(killed.id).error
+    assert "ended unexpectedly" in workspace.jobs.get(killed.id).error
     assert wait_until(lambda: not processes_of(killed.id) and all(map(is_gone, tree)), PATIENCE)
 
     find_process(workspace.jobs.get(frozen.id).worker).suspend()

@@ -131,7 +131,7 @@ def layouts() -> list[Messy]:
         Messy("trailing separator in rows", b"a,b,c\n1,2,3,\n4,5,6,\n", {"a": [1, 4], "c": [3, 6]}, notes=("trailing_separator",)),
         Messy("trailing separator everywhere", b"a,b,\n1,2,\n3,4,\n", {"a": [1, 3], "b": [2, 4]}, findings=("empty_header",)),
         Messy("row names of R", b"x,y,z\nr1,1,2,3\nr2,4,5,6\n", {"row_name": ["r1", "r2"], "x": [1, 4]}, findings=("row_names",)),
-        Messy("header comes again", b"name,amount\nAnn,1.5\nname,amount\nBob,2.5\nEve,-3.0\n", PLAIN, rejected={3: "repeats the header"}, findings=("repeated_header",)),
+        Messy("header is repeated", b"name,amount\nAnn,1.5\nname,amount\nBob,2.5\nEve,-3.0\n", PLAIN, rejected={3: "repeats the header"}, findings=("repeated_header",)),
         Messy("total at the end", b"name,amount\nAnn,1.5\nBob,2.5\nEve,-3.0\nTotal,1.0\n", PLAIN, rejected={5: "sums up"}, findings=("total_row",)),
         Messy("footer", PLAIN_CSV.encode() + b"(3 rows)\n", PLAIN, rejected={5: "has 1 field "}, findings=("ragged_rows",)),
         Messy("stacked tables of one width", b"id,name\n" + b"".join(b"%d,x\n" % n for n in range(60)) + b",\nkey,name\n1,y\n2,z\n", findings=("stacked_tables", "mixed_column")),
@@ -255,7 +255,7 @@ def refused() -> list[Messy]:
         archive.writestr("data.csv", PLAIN_CSV)
     return [
         Messy("empty file", b"", error="is empty"),
-        Messy("blanks only", b"  \n \n\n", error="holds only blanks"),
+        Messy("blanks only", b"  \n \n\n", error="contains only blanks"),
         Messy("NUL bytes only", b"\x00" * 1000, error="only NUL bytes"),
         Messy("random bytes", b"\x01" + random, error="binary data"),
         Messy("HTML page", html, error="is an HTML page"),

@@ -11,8 +11,8 @@ import pytest
 from spu_core.errors import TableError
 from spu_core.tables import ReadLimits, read_table
 from spu_core.tables.reading.blocks import TextPlan
+from spu_core.tables.reading.reading_report import Dialect
 from spu_core.tables.reading.repair import faulty_lines, scan_rows, without_lines
-from spu_core.tables.reading.report import Dialect
 
 
 def plan_of(content: bytes) -> TextPlan:

@@ -1,7 +1,7 @@
-"""Any file to typed columns: its content decides how it is read, and nothing is misread in silence.
+"""Read any file into typed columns: the format is detected from the content, and problems become findings.
 
-Text (CSV and its kin) goes to `text_tables.py`. The sheet of an Excel workbook (.xlsx) is written as CSV and then read
-like any other text. Parquet brings its own types. What is packed with gzip is unpacked first.
+Text (CSV and similar) is read by `text_tables.py`. The sheet of an Excel workbook (.xlsx) is written as CSV and then
+read like other text. Parquet defines its own types. Gzip files are unpacked first.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.reading.blocks import longest_cell
-from spu_core.tables.reading.columns import Scratch
+from spu_core.tables.reading.column_builders import Scratch
 from spu_core.tables.reading.encoding import open_text
 from spu_core.tables.reading.layout import unique_names
-from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, Severity
+from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity
 from spu_core.tables.reading.sources import Upload, as_upload, counting_bytes, expand_gzip, open_upload
 from spu_core.tables.reading.text_tables import read_text_table
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written, empty_findings
@@ -39,9 +39,9 @@ _DAMAGE = (
     zipfile.BadZipFile, zlib.error, ParseError, KeyError, ValueError, IndexError, TypeError, AttributeError, OSError,
     EOFError, NotImplementedError, RuntimeError, OverflowError, AssertionError,
 )  # fmt: skip
-# What Excel itself allows; a number beyond it makes a reader count through a gap.
+# The limits of Excel; a larger row number would make a reader create the rows of the gap.
 MOST_ROWS = 1_048_576
-# Rows times columns, empty cells included: a sheet is written out in full, however little of it is filled.
+# Rows times columns, including empty cells, because a sheet is written in full, even if it is almost empty.
 MOST_CELLS = 30_000_000
 MOST_MEMBERS = 10_000
 _CHUNK = 1 << 20
@@ -50,7 +50,7 @@ _ENCODING = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([^"']*)["']"""
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the caller asked for: `types` by column, or every cell as text."""
+    """The options of the caller: `types` by column, or every cell as text."""
 
     dialect: Dialect = field(default_factory=Dialect)
     limits: ReadLimits = field(default_factory=ReadLimits)
@@ -61,7 +61,7 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class FileContent:
-    """The columns of a file with their types, how it was read, what was noticed, and how its cells were written."""
+    """The columns of a file with their types, how it was read, the findings, and how its cells were written."""
 
     frame: pd.DataFrame
     types: Mapping[str, ColumnType]
@@ -119,7 +119,7 @@ def _read_text(upload: Upload, options: ReadOptions) -> FileContent:
 
 def _read_excel(upload: Upload, options: ReadOptions) -> FileContent:
     page = sheet_as_text(upload.stream, upload.name, options.dialect.sheet, options.limits)
-    # Cells come apart by the workbook itself, so nothing of the text's dialect is left to guess.
+    # The workbook separates the cells, so the dialect of the text is known.
     known = Dialect(encoding="utf-8", separator=",", quote='"', decimal=".", thousands="")
     with page.stream:
         inner = as_upload(page.stream, upload.name, replace(options.limits, bytes=options.limits.expanded_bytes))
@@ -154,7 +154,7 @@ class SheetText:
 
 
 def sheet_as_text(stream: IO[bytes], name: str, sheet: str | None, limits: ReadLimits) -> SheetText:
-    """The asked sheet, or the first visible one that has cells."""
+    """The requested sheet, or the first visible one that has cells."""
     _check_archive(stream, name, limits)
     try:
         return _read_workbook(stream, name, sheet, limits)
@@ -166,7 +166,7 @@ def sheet_as_text(stream: IO[bytes], name: str, sheet: str | None, limits: ReadL
 
 
 def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:
-    """Refuse what is no workbook, what unpacks too large, and XML that defines entities, before any of it is parsed."""
+    """Refuse files that are not workbooks, that unpack too large, or whose XML defines entities, before parsing."""
     try:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
@@ -191,8 +191,8 @@ def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:
 
 
 def _refuse_entities(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> None:
-    """Look for entities in the whole of a member: a comment of any length may stand before them."""
-    # A picture in SVG may have a document type; entities it needs not.
+    """Search the whole member for entities: a comment of any length may precede them."""
+    # An SVG picture may have a document type, but it needs no entities.
     marks = (b"<!ENTITY",) if member.filename.startswith("xl/media/") else (b"<!ENTITY", b"<!DOCTYPE")
     with archive.open(member) as part:
         piece = part.read(_CHUNK)
@@ -252,13 +252,13 @@ def _rows(page: Any, name: str, limits: ReadLimits) -> Iterator[list[str]]:
     width = max(map(len, ahead), default=0)
     started = False
     for cells in itertools.chain(ahead, rows):
-        # A title alone in its row, above the table, stays alone.
+        # A title above the table, alone in its row, is not padded.
         started = started or len(cells) > 1
         yield cells + [""] * (width - len(cells)) if started and cells else cells
 
 
 def _unpadded_rows(page: Any, name: str, limits: ReadLimits) -> Iterator[list[str]]:
-    # What a sheet says about its own size may be a lie.
+    # The size that a sheet declares may be wrong.
     page.reset_dimensions()
     most, passed = min(limits.rows, MOST_ROWS), 0
     for number, values in enumerate(page.iter_rows(values_only=True), start=1):
@@ -302,11 +302,11 @@ def _several(used: str, others: list[str]) -> list[Finding]:
         return []
     shown = ", ".join(map(repr, others[:5]))
     text = f"The workbook has {len(others) + 1} sheets; {used!r} was read, not {shown}."
-    return [Finding("several_sheets", Severity.WARNING, text, "Name the sheet to read another one.")]
+    return [Finding("several_sheets", Severity.WARNING, text, "To read another sheet, give its name.")]
 
 
-# How many times its size a file may take when its values are spread out, beyond what is always allowed. Runs of one
-# value cost nothing in parquet, so that a table of many zeros grows more than any text does.
+# How much larger than the file its values may be in memory, beyond a size that is always allowed. Repeated values take
+# almost no space in parquet, so a table of many zeros grows more than any text.
 EXPANSION = 1_000
 EXPANSION_FREE = 256 * 1024**2
 
@@ -314,7 +314,7 @@ EXPANSION_FREE = 256 * 1024**2
 def read_parquet(
     stream: IO[bytes], name: str, limits: ReadLimits
 ) -> tuple[pd.DataFrame, dict[str, ColumnType], tuple[Finding, ...]]:
-    """The frame, its column types and findings; damaged or hostile files get a sentence."""
+    """The frame, its column types and findings; damaged or hostile files are refused with a message."""
     try:
         file = pq.ParquetFile(pa.PythonFile(stream, mode="r"), read_dictionary=_text_columns(stream))
         size = stream.seek(0, io.SEEK_END)
@@ -323,7 +323,7 @@ def read_parquet(
         frame, types, findings = _typed(_read_batches(file, name, limits, left_out), name, limits)
         _check_texts(frame, name, limits, size)
     except MemoryError:
-        raise  # pyarrow's own is also an ArrowException, but the file is not damaged
+        raise  # pyarrow's MemoryError is also an ArrowException, but the file is not damaged
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         if isinstance(error, TableError):
             raise
@@ -332,7 +332,7 @@ def read_parquet(
 
 
 def _check_texts(frame: pd.DataFrame, name: str, limits: ReadLimits, packed: int) -> None:
-    """Texts may grow as much as they may in any packed file; each level of a category counts once."""
+    """Refuse texts that grow more than those of any compressed file may; each category counts once."""
     texts = frame.select_dtypes(exclude=["number", "bool", "boolean", "datetime", "datetimetz"])
     grown = int(texts.memory_usage(index=False, deep=True).sum())
     if grown > limits.expansion_free and grown > limits.expansion * packed:
@@ -351,7 +351,7 @@ def schema_metadata(stream: IO[bytes], name: str) -> dict[bytes, bytes]:
 
 
 def _text_columns(stream: IO[bytes]) -> list[str]:
-    """Text is read as levels: a long text that is repeated a million times is then held once."""
+    """The text columns, which are read as dictionaries, so that a text repeated a million times is in memory once."""
     schema = pq.read_schema(pa.PythonFile(stream, mode="r"))
     stream.seek(0)
     return [item.name for item in schema if pa.types.is_string(item.type) or pa.types.is_large_string(item.type)]
@@ -361,7 +361,7 @@ def _check_sizes(file: pq.ParquetFile, name: str, limits: ReadLimits, packed: in
     facts = file.metadata
     groups = range(facts.num_row_groups)
     size = sum(max(facts.row_group(at).total_byte_size, 0) for at in groups)
-    # What the footer says of its bytes leaves out what is repeated; eight bytes for each value is what they take here.
+    # The sizes in the footer do not count repeated values; in memory each value takes eight bytes.
     spread = 8 * facts.num_rows * len(file.schema_arrow)
     if spread > EXPANSION_FREE and spread > EXPANSION * packed:
         raise TableError(
@@ -385,7 +385,7 @@ def _read_batches(file: pq.ParquetFile, name: str, limits: ReadLimits, left_out:
     if not kept:
         raise TableError(f"{name!r} has no column of numbers, dates or text.")
     batches, size = [], 0
-    # Lists are not even unpacked: a single batch of them can be of any size.
+    # Lists are not unpacked, because a single batch of them can have any size.
     for batch in file.iter_batches(batch_size=65_536, use_threads=False, columns=kept if names else None):
         size += batch.nbytes
         if size > limits.expanded_bytes:
@@ -437,7 +437,7 @@ def _to_pandas(values: pa.ChunkedArray, name: str) -> pd.Series:
 
 
 def _in_form(values: pd.Series, kind: ColumnType) -> pd.Series:
-    """Levels in the order of the alphabet for categories, strings for other texts: the form of every reader."""
+    """Alphabetical categories, or strings for other texts: the same form for every file format."""
     if kind is ColumnType.CATEGORY:
         levels = values if isinstance(values.dtype, pd.CategoricalDtype) else values.astype("category")
         used = levels.cat.remove_unused_categories()
@@ -453,7 +453,7 @@ def _left_out(column: str, kind: pa.DataType) -> Finding:
 
 
 def _is_left_out(kind: pa.DataType) -> bool:
-    """Whether it holds lists or bytes, and not one value per row."""
+    """Whether a column holds lists or bytes, not one value per row."""
     if pa.types.is_nested(kind):
         return True
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,7 +1,7 @@
 """The write protocol: temporary file → fsync → hash → rename → fsync of the folder → one transaction.
 
-Whatever stops a save at whatever point, the catalogue lists a file only after it is whole and durable. Deleting goes
-the other way: the row first, the file at the next sweep.
+The catalogue lists a file only after it is complete and durable, whenever a save is interrupted. Deletion uses the
+reverse order: first the row, then the file at the next sweep.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FileDraft:
 
 
 class FileStore:
-    """The files beside a catalogue, under our own ids."""
+    """The files of a workspace, under random ids."""
 
     def __init__(self, catalogue: Catalogue, clock: Clock) -> None:
         self.catalogue = catalogue
@@ -50,9 +50,9 @@ class FileStore:
         drafts: Sequence[FileDraft],
         record: Callable[[sqlite3.Connection, tuple[FileRecord, ...]], T],
     ) -> T:
-        """Store the drafts and, in the same transaction, the rows that name them."""
+        """Store the drafts and, in the same transaction, the rows that refer to them."""
         written: list[tuple[FileDraft, FileRecord]] = []
-        # Shared by all who save; the sweep takes it alone, so that it never meets a half-saved file.
+        # Saves share this lock; the sweep needs it exclusively, so that it never removes a file that is being saved.
         with storage_errors.in_words(self.catalogue.folder), locked(self._writing_lock, shared=True):
             try:
                 for draft in drafts:
@@ -66,7 +66,7 @@ class FileStore:
         return self.folder / f"{file.id}{SUFFIXES[file.kind]}"
 
     def verified(self, token: str, kind: str, name: str) -> Path:
-        """The path of a stored file, after its size and hash were found as saved."""
+        """The path of a stored file, after its size and hash were checked."""
         row = self.catalogue.row("SELECT * FROM files WHERE id = ?", token)
         if row is None:
             raise storage_errors.unknown(kind, name)
@@ -77,7 +77,7 @@ class FileStore:
         return self.path_of(file)
 
     def damage(self, file: FileRecord) -> str:
-        """What is wrong with a stored file, in words; empty where nothing is."""
+        """A description of the damage of a stored file; empty where there is none."""
         path = self.path_of(file)
         try:
             sha256, size = hash_of(path)
@@ -90,7 +90,7 @@ class FileStore:
         return "" if sha256 == file.sha256 else f"the bytes of its file {path.name} have changed"
 
     def sweep(self) -> int:
-        """Remove what was deleted or never finished; returns the bytes freed. Waits for nobody."""
+        """Remove deleted and unfinished files; returns the bytes freed. Does nothing while a save is running."""
         with storage_errors.in_words(self.catalogue.folder):
             alone = try_lock(self._writing_lock)
             if alone is None:
@@ -99,12 +99,12 @@ class FileStore:
                 return self._remove_drafts() + self._remove_discarded()
 
     def unlisted(self) -> list[Path]:
-        """Files that no row names: a save was cut between rename and commit, or the catalogue is an older one."""
+        """Files without a row: a save was interrupted between rename and commit, or the catalogue is older."""
         known = {row["id"] for row in self.catalogue.rows("SELECT id FROM files UNION SELECT file FROM discarded")}
         return [path for path in sorted(self.folder.glob("*")) if path.stem not in known]
 
     def remove_unlisted(self) -> int:
-        """Only on request: after a restored backup these may be the only copy of somebody's work."""
+        """Remove files without a row; only on request, because after a restored backup they may be the only copy."""
         with storage_errors.in_words(self.catalogue.folder), locked(self._writing_lock):
             return sum(self._remove(path) for path in self.unlisted())
 
@@ -122,14 +122,14 @@ class FileStore:
             self.disk.rename(path, target)
             self.disk.sync_folder(self.folder)
         except BaseException:
-            # No row names it yet: give the space back at once.
+            # No row refers to it yet, so the space is freed at once.
             path.unlink(missing_ok=True)
             target.unlink(missing_ok=True)
             raise
         return FileRecord(token, draft.kind, sha256, size, self.clock())
 
     def _adopt(self, rows: sqlite3.Connection, draft: FileDraft, file: FileRecord) -> FileRecord:
-        """List the file, or use the copy that is there already."""
+        """Add the file to the catalogue, or use an existing copy."""
         if draft.address is None:
             return _insert(rows, file, None)
         found = rows.execute(
@@ -141,7 +141,7 @@ class FileStore:
         return self._replace(rows, old, file, draft.address) if self.damage(old) else old
 
     def _replace(self, rows: sqlite3.Connection, old: FileRecord, new: FileRecord, address: str) -> FileRecord:
-        """Saving a dataset again heals a damaged copy."""
+        """Replace a damaged copy when a dataset is saved again."""
         rows.execute("UPDATE files SET address = NULL WHERE id = ?", (old.id,))
         _insert(rows, new, address)
         rows.execute("UPDATE datasets SET file = ? WHERE file = ?", (new.id, old.id))
@@ -149,7 +149,7 @@ class FileStore:
         return new
 
     def _drop_unlisted(self, files: Iterable[FileRecord]) -> None:
-        """After a failed or shared save; a file whose row may exist is left alone, since the row decides."""
+        """Remove files without a row after a failed or shared save; a file that may have a row is kept."""
         for file in files:
             try:
                 listed = self.catalogue.row("SELECT 1 FROM files WHERE id = ?", file.id)
@@ -179,7 +179,7 @@ class FileStore:
 
 
 def discard_unreferenced(rows: sqlite3.Connection) -> int:
-    """Move the rows of files that nothing uses any more to the list of the sweep; returns their bytes."""
+    """Move the rows of unused files to the list of the sweep; returns their bytes."""
     condition = f"id NOT IN ({_REFERENCES})"
     freed = rows.execute(f"SELECT coalesce(sum(size), 0) FROM files WHERE {condition}").fetchone()[0]
     rows.execute(f"INSERT OR IGNORE INTO discarded (file, kind) SELECT id, kind FROM files WHERE {condition}")

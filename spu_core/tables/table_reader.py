@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 from spu_core.errors import TableError
 from spu_core.tables.folder import TableFolder
 from spu_core.tables.open_folder import open_folder
-from spu_core.tables.reading.columns import Scratch
-from spu_core.tables.reading.files import ReadOptions, read_file
-from spu_core.tables.reading.report import Dialect, Finding, Reading, ReadLimits, Severity
+from spu_core.tables.reading.column_builders import Scratch
+from spu_core.tables.reading.file_reader import ReadOptions, read_file
+from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.roles import Role, guess_roles
 from spu_core.tables.table import Table
 
 FILE_ROWS = 1_000_000
 GROUP_ROWS = 1 << 17
-# What is converted need not fit into memory, so the file may be larger than one that is read.
+# A converted file need not fit into memory, so its limits are larger.
 LIMITS = ReadLimits(bytes=1 << 42, expanded_bytes=1 << 42, rows=1 << 40)
 
 
@@ -38,7 +38,7 @@ def read_table(
     scratch: Scratch | None = None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Table:
-    """A table from a path, bytes or a file object: CSV and its kin, gzip, parquet or Excel, judged by content.
+    """A table from a path, bytes or a file object: CSV and similar text, gzip, parquet or Excel, detected by content.
 
     Parameters
     ----------
@@ -56,17 +56,17 @@ def read_table(
     scratch : Scratch, optional
         Folder in which the columns of a text file are kept while it streams in, for files larger than memory.
     on_bytes : callable, optional
-        Called with the number of bytes read so far; text is passed over about three times.
+        Called with the number of bytes read so far; text is read about three times.
 
     Returns
     -------
     Table
-        Typed columns with guessed roles; `reading` says what was detected and rejected, `findings` what is odd.
+        Typed columns with guessed roles; `reading` holds what was detected and rejected, `findings` the problems found.
 
     Raises
     ------
     TableError
-        If the file is no table, is damaged, or is larger than the limits allow.
+        If the file is not a table, is damaged, or is larger than the limits allow.
 
     Examples
     --------
@@ -105,7 +105,11 @@ def _label_findings(table: Table) -> list[Finding]:
     shown = ", ".join(map(str, table.positive_values))
     count = int(table.is_labeled.sum())
     text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed positives."
-    return [Finding("label_guessed", Severity.INFO, text, "Change the role or the positive values if not.", column)]
+    return [
+        Finding(
+            "label_guessed", Severity.INFO, text, "If this is wrong, change the role or the positive values.", column
+        )
+    ]
 
 
 def _group_findings(table: Table) -> list[Finding]:
@@ -133,9 +137,9 @@ def convert_table(
     types: Mapping[str, ColumnType | str] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> tuple[TableFolder, Reading]:
-    """Convert a file to a new folder of parquet files, and open it; also what was read and what was rejected.
+    """Convert a file to a new folder of parquet files, and open it; also returns what was read and rejected.
 
-    Columns, types and rejected lines are those of `read_table`. Only one column at a time is looked at as a whole.
+    Columns, types and rejected lines are those of `read_table`. Only one column at a time is in memory as a whole.
 
     Parameters
     ----------
@@ -160,12 +164,12 @@ def convert_table(
     """
     folder = Path(target)
     if folder.exists():
-        raise TableError(f"{folder.name!r} exists already; name a folder that does not, so that nothing is mixed.")
+        raise TableError(f"{folder.name!r} exists already; give the name of a new folder.")
     draft = folder.with_name(f".{folder.name}.writing")
     shutil.rmtree(draft, ignore_errors=True)
     try:
         draft.mkdir(parents=True)
-        # Beside the target, since that disk must hold the rows anyway.
+        # Beside the target, because that disk must have space for the rows anyway.
         with Scratch(draft.parent) as scratch:
             table = read_table(source, dialect=dialect, limits=limits or LIMITS, types=types, scratch=scratch)
             write_parts(table, draft, on_progress)
@@ -179,7 +183,7 @@ def convert_table(
 
 
 def write_parts(table: Table, folder: Path, on_progress: Callable[[float], None] | None = None) -> None:
-    """The rows of a table as files of a million rows each."""
+    """Write the rows of a table as files of a million rows each."""
     schema = None
     for number, start in enumerate(range(0, len(table), FILE_ROWS)):
         part = table.frame.iloc[start : start + FILE_ROWS]

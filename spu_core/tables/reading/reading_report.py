@@ -1,4 +1,4 @@
-"""What a file is asked for and what was found in it: dialect, limits, findings and the record of the reading."""
+"""Options and results of reading a file: dialect, limits, findings and the report of the reading."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from spu_core.errors import TableError
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a text file writes its cells; what is None is detected, what is given is believed.
+    """How a text file writes its cells; fields that are None are detected, others are used as given.
 
-    `header=False` says that the first row is data, `quote=""` that nothing is quoted, `thousands=""` that numbers
-    have no thousands mark. `missing` adds marks to those that always mean *no value*; `sheet` names an Excel sheet.
+    `header=False` means that the first row is data, `quote=""` that nothing is quoted, `thousands=""` that numbers
+    have no thousands mark. `missing` adds marks to those that always mean *no value*; `sheet` is the name of an Excel
+    sheet.
     """
 
     encoding: str | None = None
@@ -37,7 +38,7 @@ class Dialect:
         object.__setattr__(self, "missing", tuple(map(str, self.missing)))
 
     def over(self, detected: Dialect) -> Dialect:
-        """This dialect where it says something, the detected one elsewhere.
+        """This dialect, with fields that are None taken from the detected one.
 
         >>> Dialect(separator=";").over(Dialect(separator=",", decimal=".")).decimal
         '.'
@@ -53,8 +54,8 @@ class ReadLimits:
 
     `expansion` bounds how much a compressed file may grow, once it has grown to `expansion_free` bytes;
     `sheet_bytes` bounds the unpacked XML of an Excel file; `rows` counts blank and rejected lines too; `cell_bytes`
-    bounds one text, and a record of a text file must fit in four of them (at least 4 MB); `levels` is the number of
-    distinct texts that still makes a category.
+    bounds one text, and a record of a text file must fit in four of them (at least 4 MB); `levels` is the largest
+    number of distinct texts in a category.
     """
 
     bytes: int = 2 * 1024**3
@@ -76,20 +77,20 @@ class ReadLimits:
 
 @dataclass(frozen=True, slots=True)
 class RejectedLine:
-    """A line of the file that did not become a row, and why."""
+    """A line of the file that did not become a row, and the reason."""
 
     line: int
     reason: str
     text: str = ""
 
 
-# Beyond these, lines are counted but not listed: a list of a million lines helps nobody.
+# Further lines are counted but not listed.
 LISTED_LINES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What was found in a file: `rows + rejected_rows` is the number of rows in it, header and blank lines apart.
+    """Report of a reading: `rows + rejected_rows` is the number of rows in the file, without header and blank lines.
 
     `line_of_first_row` and `header_line` count from 1, as editors do; `preamble` holds the lines before the header.
     """
@@ -112,7 +113,7 @@ class Reading:
         return self.rows + self.rejected_rows
 
     def describe(self) -> str:
-        """One line for people.
+        """A summary in one line.
 
         >>> Reading(source="a.csv", format="text", dialect=Dialect(encoding="utf-8", separator=";"), rows=3).describe()
         'a.csv: text, utf-8, separator semicolon; 3 rows read, 0 rejected'
@@ -129,7 +130,7 @@ class Reading:
 
 
 def separator_name(separator: str) -> str:
-    """A word for a separator that may be invisible.
+    """The name of a separator, which may be invisible.
 
     >>> separator_name("\\t"), separator_name("|")
     ('tab', 'pipe')
@@ -180,7 +181,7 @@ def _check_mark(name: str, value: str | None, allowed: tuple[str, ...] | None) -
 
 
 class Severity(StrEnum):
-    """How much a finding matters: to know, a likely mistake, or a thing that must be settled first."""
+    """How serious a finding is: information, a likely mistake, or a problem that must be solved first."""
 
     INFO = "info"
     WARNING = "warning"
@@ -189,7 +190,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing noticed: a stable code for programs, a sentence for people, and what to do about it.
+    """One finding: a stable code for programs, a message for people, and advice.
 
     >>> Finding("empty_column", "warning", "Column 'x' has no value.", "Leave it out.", column="x").severity
     <Severity.WARNING: 'warning'>

@@ -1,4 +1,4 @@
-"""Lines of text to records of cells, where quotes may be missing, unescaped or never closed."""
+"""Split lines of text into records of cells, where quotes may be missing, unescaped or never closed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-# A quoted cell may hold line breaks; more than this many are a quote that was never closed.
+# A quoted cell may contain line breaks; more than this many mean that a quote was never closed.
 LONGEST_CELL = 500
-# So many of them may look like rows themselves, if the quotes around the cell are as they should be.
+# The number of such lines that may look like rows, if the quotes around the cell are well-formed.
 MOST_ROWS_IN_A_CELL = 20
 
 
@@ -30,12 +30,12 @@ class Record:
 
     @property
     def filled(self) -> tuple[str, ...]:
-        """The cells that hold something."""
+        """The cells that are not empty."""
         return tuple(cell for cell in self.cells if cell)
 
 
 def read_records(sample: str, separator: str, quote: str, most: int | None = None) -> list[Record]:
-    """The records of the sample, without outer blanks in their cells; at most so many.
+    """The records of the sample, without outer blanks in their cells; at most `most`.
 
     Line ends are LF, CR LF or CR, and nothing else. A quote that is never closed belongs to its own line only:
 
@@ -49,10 +49,10 @@ def read_records(sample: str, separator: str, quote: str, most: int | None = Non
 
 
 def _plain_records(lines: list[str], separator: str, quote: str) -> Iterator[Record]:
-    """Records of lines whose quotes come in pairs."""
+    """Records of lines with paired quotes."""
     reader = csv_reader(lines, separator, quote, skipinitialspace=separator != " ")
     line = 0
-    # A cell beyond the csv module's size ends the sample; what came before it shows the layout.
+    # A cell beyond the limit of the csv module ends the sample; the records before it show the layout.
     with contextlib.suppress(csv.Error):
         for cells in reader:
             yield Record(tuple(map(str.strip, cells)), line + 1, reader.line_num)
@@ -76,14 +76,14 @@ def _repaired_records(lines: list[str], separator: str, quote: str) -> Iterator[
 
 
 def cells_of(line: str, separator: str, quote: str) -> list[str]:
-    """The cells of one line, as the parser cuts them.
+    """The cells of one line, as the parser splits them.
 
     >>> cells_of('a,"b,c",d', ",", '"')
     ['a', 'b,c', 'd']
     """
     try:
         return next(csv_reader(iter([line.rstrip("\r\n")]), separator, quote), [])
-    except csv.Error:  # a cell beyond the csv module's size
+    except csv.Error:  # a cell beyond the limit of the csv module
         return line.rstrip("\r\n").split(separator)
 
 
@@ -95,7 +95,7 @@ def csv_reader(lines: Iterable[str], separator: str, quote: str, **options: Any)
 
 
 def plain_width(lines: list[str], separator: str, quote: str) -> int:
-    """The usual number of cells in lines whose quotes come in pairs; 0 if there is no such line.
+    """The usual number of cells in lines with paired quotes; 0 if there is no such line.
 
     >>> plain_width(['a,"b\\n', "1,2\\n", "3,4\\n", "\\n"], ",", '"')
     2
@@ -110,7 +110,7 @@ def plain_width(lines: list[str], separator: str, quote: str) -> int:
 
 
 def lines_below(line: str, below: Iterable[str], width: int, separator: str, quote: str) -> int | None:
-    """How many lines below belong to this one's record; None if its quote swallows whole rows or never closes.
+    """How many lines below belong to this record; None if its quote contains whole rows or is never closed.
 
     >>> lines_below('1,"two', ['lines"', "3,4"], 2, ",", '"'), lines_below('1,"open', ["3,4", "5,6"], 2, ",", '"')
     (1, None)
@@ -130,11 +130,11 @@ def lines_below(line: str, below: Iterable[str], width: int, separator: str, quo
 
 
 def _is_record(lines: Sequence[str], width: int, separator: str, quote: str) -> bool:
-    """Whether the lines are one record beyond doubt: of the usual width, with quotes around whole cells only."""
+    """Whether the lines are certainly one record: of the usual width, with quotes around whole cells only."""
     text = "".join(lines).rstrip("\r\n")
     try:
         return is_well_formed(text, separator, quote) and len(next(csv_reader(lines, separator, quote))) == width
-    except csv.Error:  # a cell beyond the csv module's size
+    except csv.Error:  # a cell beyond the limit of the csv module
         return False
 
 
@@ -156,7 +156,7 @@ def ends_inside(line: str, inside: bool, separator: str, quote: str) -> bool:
 
 
 def closes_a_cell(line: str, separator: str, quote: str) -> bool:
-    """Whether the first closing quote ends its cell; one with a word right after it opened another cell.
+    """Whether the first closing quote ends its cell; a quote directly before a word opens another cell.
 
     >>> closes_a_cell('end",5', ",", '"'), closes_a_cell('3,"word",5', ",", '"'), closes_a_cell('end" 5', " ", '"')
     (True, False, True)
@@ -171,7 +171,7 @@ def is_whole_row(line: str, width: int, separator: str, quote: str) -> bool:
 
 
 def is_well_formed(line: str, separator: str, quote: str) -> bool:
-    """Whether quotes stand around whole cells only, and are doubled inside them.
+    """Whether quotes are around whole cells only, and are doubled inside them.
 
     >>> [is_well_formed(line, ",", '"') for line in ('1,"a ""b"", c"', '1, "a"', '1,"say "hi""', '5" pipe,2')]
     [True, False, False, False]
@@ -187,7 +187,7 @@ def _well_formed(separator: str, quote: str) -> re.Pattern[str]:
 
 
 def repaired_cells(line: str, separator: str, quote: str, escape: str) -> list[str] | None:
-    """The cells of one line whose quotes are odd: blanks before them, escaped by a sign, or not escaped at all.
+    """The cells of one line with unusual quotes: blanks before them, an escape character, or no escape.
 
     A quote inside a quoted cell ends it only before a separator or the end of the line. None if a quote stays open.
 

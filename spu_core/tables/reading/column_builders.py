@@ -1,7 +1,7 @@
-"""One column while a file streams in: blocks of cells become numbers or levels; what does not fit is counted.
+"""Builders of columns while a file is read: blocks of cells become numbers or categories; other cells are counted.
 
-With `Scratch`, columns are kept in files instead of memory, so that a text file larger than memory is read with the
-same care. The operating system keeps in memory what is being used; what is computed does not change.
+With `Scratch`, columns are kept in memory-mapped files, so that a text file larger than memory can be read with the
+same result.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from spu_core.tables.reading.values import MISSING_MARKS, Marks, to_numbers
 
 # A column is a number column if at most this share of its cells is something else.
 LARGEST_BAD_SHARE = 0.05
-# More different words than this among numbers are codes such as V57 rather than slips of the pen.
+# More different words than this among numbers are codes such as V57 rather than typing errors.
 MOST_WORDS = 5
 _SHOWN = 5
 
 
 @dataclass
 class NumberColumn:
-    """A column read as numbers, until too many of its cells are none."""
+    """A column read as numbers, until too many of its cells are not numbers."""
 
     marks: Marks
     most_rows: int = 0
@@ -51,7 +51,7 @@ class NumberColumn:
     room: Callable[..., np.ndarray] = np.empty
 
     def add(self, cells: pa.Array) -> None:
-        """Take the next block; once the column is known to be text, blocks are passed over."""
+        """Add the next block; once the column is known to be text, blocks are ignored."""
         if self.why_text:
             return
         if not pa.types.is_string(cells.type):
@@ -70,7 +70,7 @@ class NumberColumn:
             self._turn_to_text("words")
 
     def _keep(self, block: pa.Array, *, converted: bool = False) -> None:
-        """Copy a block to its place, and note what a whole pass over the column would be needed for later."""
+        """Copy a block to its place, and collect statistics, so that no later pass over the column is needed."""
         numbers = block.to_numpy(zero_copy_only=False)
         self.gaps = self.gaps or bool(block.null_count) or pa.types.is_floating(block.type)
         self._note_size(block, converted=converted)
@@ -80,7 +80,7 @@ class NumberColumn:
         self.present += len(block) - block.null_count
 
     def _room_for(self, rows: int, dtype: np.dtype) -> np.ndarray:
-        """The column's own array; it is made once, since pages that are touched twice cost as much as parsing."""
+        """The array of the column; it is allocated once, because copying it costs as much time as parsing."""
         held = self.values if self.values is not None else self.room(max(self.most_rows, rows), dtype=dtype)
         kind = np.promote_types(held.dtype, dtype)
         if held.size < rows or held.dtype != kind:
@@ -91,7 +91,7 @@ class NumberColumn:
         return held
 
     def _note_size(self, block: pa.Array, *, converted: bool) -> None:
-        # Whole numbers with gaps between them would come as floats, already rounded.
+        # Whole numbers in a block with gaps are converted to floats, already rounded.
         numbers = (block.drop_null() if block.null_count else block).to_numpy()
         largest = _largest(numbers)
         if math.isinf(largest):
@@ -107,7 +107,7 @@ class NumberColumn:
         if self.values is None:
             return np.empty(0)
         values = self.values[: self.rows]
-        # Blank or rejected lines leave a little room unused; much of it is given back.
+        # Blank or rejected lines leave some memory unused; a large part is released.
         return values if self.rows >= 0.9 * self.values.size or self.room is not np.empty else values.copy()
 
     def loses_digits(self) -> bool:
@@ -115,11 +115,11 @@ class NumberColumn:
         return self.gaps and not self.forced and self.largest_whole > LARGEST_EXACT_INTEGER
 
     def needs_a_closer_look(self) -> bool:
-        """Whether the parser made floats so large that they may have been whole numbers with more digits."""
+        """Whether floats are so large that they may have been whole numbers with more digits."""
         return self.largest_converted > LARGEST_EXACT_INTEGER
 
     def odd_rows(self) -> list[int]:
-        """The first rows whose cells are no numbers, if most cells are."""
+        """The first rows whose cells are not numbers, if most cells are."""
         return [row for row, _ in self.examples] if self.bad < 0.5 * self.present else []
 
     def _turn_to_text(self, why: str) -> None:
@@ -137,7 +137,7 @@ class NumberColumn:
 
 @dataclass
 class TextColumn:
-    """A column read as text: levels while they are few, plain strings once they are many."""
+    """A column read as text: categories while there are few, plain strings once there are many."""
 
     levels: int
     marks: tuple[str, ...] = MISSING_MARKS
@@ -147,18 +147,18 @@ class TextColumn:
     odd: list[int] = field(default_factory=list)
 
     def odd_rows(self) -> list[int]:
-        """The first rows whose cells are no numbers, if most cells of the first block are."""
+        """The first rows whose cells are not numbers, if most cells of the first block are."""
         return self.odd
 
     def add(self, cells: pa.Array) -> None:
-        """Take the next block."""
+        """Add the next block."""
         encoded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
         few = len(encoded.dictionary) <= max(self.levels, 0.5 * len(cells))
         self.chunks.append(self._tidy_levels(encoded) if few else self._tidy(cells.cast(pa.string())))
         self.rows += len(cells)
 
     def finish(self) -> pa.ChunkedArray:
-        """The whole column: dictionary-encoded if it has few levels, else strings."""
+        """The whole column: dictionary-encoded if it has few distinct texts, else strings."""
         if self._has_few_levels():
             return pa.chunked_array(list(self.chunks))
         return pa.chunked_array([chunk.cast(pa.string()) for chunk in self.chunks], type=pa.string())
@@ -171,7 +171,7 @@ class TextColumn:
         return len(set().union(*(chunk.dictionary.to_pylist() for chunk in self.chunks))) <= self.levels
 
     def _tidy(self, cells: pa.Array) -> pa.Array:
-        """Cells without outer blanks; a blank in front hides a missing mark from the parser."""
+        """Cells without outer blanks; the parser does not recognise a missing mark after a blank."""
         trimmed = pc.utf8_trim_whitespace(cells)
         return pc.if_else(pc.is_in(trimmed, value_set=pa.array(self.marks)), pa.scalar(None, pa.string()), trimmed)
 
@@ -186,17 +186,17 @@ class TextColumn:
 
 @dataclass
 class RawColumn:
-    """A column whose cells stay as they stand in the file; only a blank that belongs to the separator goes."""
+    """A column with unchanged cells; only a blank that belongs to the separator is removed."""
 
     chunks: MutableSequence[pa.Array] = field(default_factory=list)
     is_padded: bool = False
 
     def odd_rows(self) -> list[int]:
-        """No cell is odd where all are text."""
+        """No rows: in a column of text every cell is valid."""
         return []
 
     def add(self, cells: pa.Array) -> None:
-        """Take the next block."""
+        """Add the next block."""
         cells = pc.fill_null(cells, "")
         self.chunks.append(pc.replace_substring_regex(cells, "^ ", "") if self.is_padded else cells)
 
@@ -219,7 +219,7 @@ def _largest(numbers: np.ndarray) -> float:
 
 
 class Scratch:
-    """A folder for columns while a table is read; use it as a context, and keep it open as long as the table.
+    """A folder for columns while a table is read; a context manager that must stay open as long as the table is used.
 
     >>> with Scratch() as scratch:
     ...     column = scratch.array(3, dtype=np.float64)
@@ -268,7 +268,7 @@ class Scratch:
 
 
 class ChunkFile(MutableSequence[pa.Array]):
-    """Arrow arrays one after the other in a file; reading maps them, so that they take no memory of their own."""
+    """A list of Arrow arrays in a file; they are memory-mapped when read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -285,7 +285,7 @@ class ChunkFile(MutableSequence[pa.Array]):
             self._ends.append(stream.tell())
 
     def clear(self) -> None:
-        """Forget all arrays; those that were read stay readable while somebody holds them."""
+        """Remove all arrays; arrays that were read before stay usable."""
         self._ends = [0]
         self._path.unlink(missing_ok=True)
 
