@@ -192,7 +192,7 @@ FEW_CHECKS = 20
 
 @dataclass(frozen=True, slots=True)
 class BeliefBound:
-    """At least `bound` of the rows of a rule are positive, by `checks` random checks; `belief` is what the rule says."""
+    """At least `bound` of the rows of a rule are positive, by `checks` random checks; `belief` is the rule's own."""
 
     rule: str
     id: str
