@@ -240,8 +240,8 @@ def _repeats(log: CheckLog) -> list[Finding]:
             "repeated_checks",
             Severity.WARNING if share > 0.1 else Severity.INFO,
             f"{share:.0%} of the users who failed were checked more than once under one rule. The more often "
-            "innocent users are checked, the more likely they fail once. So P(Y=1|S=s) ≥ s holds for a failed check, but not for a "
-            "user who failed one of many checks.",
+            "innocent users are checked, the more likely they fail once. So P(Y=1|S=s) ≥ s holds for a failed check, "
+            "but not for a user who failed one of many checks.",
             "Use repeats='first', or check_record_labels, which uses all checks of a user.",
         )
     ]

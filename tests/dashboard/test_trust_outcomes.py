@@ -181,7 +181,7 @@ def test_a_dataset_that_came_from_outcomes_is_shown_with_the_models_before_it(wo
 def test_rules_that_read_no_feature_need_no_echo_check(workspace, address, open_app):
     page = open_app(PAGE, **{**address, "section": "echo"})
 
-    assert "no model can echo them" in words_of(page)
+    assert "no model can repeat them" in words_of(page)
     assert "trust_echo_go" not in {button.key for button in page.button}
 
 

@@ -53,7 +53,7 @@ def test_expected_numbers_add_up_to_those_found():
 
 def test_few_labels_say_nothing():
     found = selection_bias(*case(rate=0.001, bias=1.0))
-    assert "too few to see where people look" in found.sentence
+    assert "too few to find a selection bias" in found.sentence
 
 
 def test_missing_values_are_a_part_of_their_own():
@@ -66,5 +66,5 @@ def test_without_labels_or_rules_there_is_nothing_to_compare():
     with pytest.raises(AssumptionError, match="No row is a confirmed positive"):
         selection_bias(table, none)
     silent = assign_soft_labels(RuleMatrix.from_arrays(["r"], np.zeros((len(table), 1))), labels.is_labeled)
-    with pytest.raises(AssumptionError, match="No rule suspects any row"):
+    with pytest.raises(AssumptionError, match="No rule fires on any row"):
         selection_bias(table, silent)

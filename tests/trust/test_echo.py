@@ -46,7 +46,7 @@ def test_a_model_that_knows_more_than_the_rules_is_not():
 
     assert not report.is_echo
     assert report.beyond.low > 0.5
-    assert "it knows more than the rules" in report.sentence
+    assert "It adds information to the rules" in report.sentence
 
 
 def test_the_rules_themselves_add_nothing_to_the_rules():

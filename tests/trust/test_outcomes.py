@@ -71,7 +71,7 @@ def test_nothing_found_is_not_nothing_there():
 
     assert (found.estimate, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(float(wilson_interval(0, 50)[1]))
-    assert found.warning == "No such outcome so far; a few more may change the picture."
+    assert found.warning == "No such outcome so far; the ratio can change a lot with a few more."
 
 
 def test_few_users_are_said():
@@ -82,7 +82,7 @@ def test_the_ratios_say_which_rows_they_come_from():
     model, chance = outcome_ratios(checks_of(user=[1, 2], arm=["random", "model"], outcome=["pass", "fail"]))[::1]
 
     assert model.arm == "model"
-    assert "ranked highest in its own random part" in model.comes_from
+    assert "ranked highest in its random part" in model.comes_from
     assert "random sample of the users" in chance.comes_from
     assert ratio_table((model, chance))["is_random"].tolist() == [False, True]
 

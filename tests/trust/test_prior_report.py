@@ -42,7 +42,7 @@ def test_an_audit_stands_above_the_others():
     figure = AuditFigure("prior", "π", 0.3, 0.25, 0.35, 0.01, 0.95, False)
     report = compare_priors(bbe(), 0.11, audit=figure, truth=0.3)
     assert (
-        "outside of that: BBE (5.0% to 22.0%), Elkan–Noto (5.0% to 20.0%), E[S] (11.0%). Believe the audit."
+        "Outside this interval: BBE (5.0% to 22.0%), Elkan–Noto (5.0% to 20.0%), E[S] (11.0%). Use the result of the audit."
         in report.sentences[-1]
     )
     assert not report.agrees

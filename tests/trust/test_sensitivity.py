@@ -141,7 +141,7 @@ def test_labels_and_silence_are_not_shifted(trained):
 def test_what_cannot_be_shifted_says_why(trained):
     _, soft_labels, runs = trained
     ready = SoftLabels.from_values(soft_labels.rule_score, soft_labels.is_labeled)
-    with pytest.raises(TrainingError, match="came ready-made"):
+    with pytest.raises(TrainingError, match="are ready-made values"):
         belief_sensitivity(runs, ready)
     with pytest.raises(TrainingError, match="spread must be above 0"):
         belief_sensitivity(runs, soft_labels, spread=0.0)
@@ -164,7 +164,7 @@ def test_each_rule_is_shifted_alone_and_the_most_influential_comes_first(trained
 def test_rules_that_cannot_be_shifted_are_said_so(trained):
     _, soft_labels, runs = trained
     ready_made = SoftLabels.from_values(soft_labels.value, soft_labels.is_labeled)
-    with pytest.raises(TrainingError, match="came ready-made"):
+    with pytest.raises(TrainingError, match="are ready-made values"):
         rule_influence(runs, ready_made)
     with pytest.raises(TrainingError, match="shift must be above 0, got 0"):
         rule_influence(runs, soft_labels, shift=0)

@@ -82,7 +82,7 @@ def show_sensitivity(model: EvaluatedModel) -> None:
     )
     if model.soft_labels.matrix is None:
         st.info(
-            "These soft labels came ready-made, so there are no beliefs to shift; make them by rules.",
+            "These soft labels are ready-made values, so there are no beliefs to shift; create them from rules.",
             icon=":material/info:",
         )
         return
