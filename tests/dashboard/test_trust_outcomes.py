@@ -150,7 +150,7 @@ def test_ratios_are_shown_with_limits_a_test_and_where_they_come_from(workspace,
     assert not page.exception
     assert not page.error
     assert "random sample of the users" in words_of(page)
-    assert "stopping as soon as p is small" in words_of(page)
+    assert "Stopping as soon as p is small" in words_of(page)
     assert {"Surrender ratio, difference", "Pass ratio, difference"} <= {metric.label for metric in page.metric}
 
 

@@ -37,7 +37,7 @@ def test_where_people_looked_more_closely_is_found():
     assert {"north", "south"} == set(found.biased["part"])
     north = found.cells[found.cells["part"] == "north"].iloc[0]
     assert north["ratio"] == pytest.approx(1.6, abs=0.2)  # four of five confirmed among half of the rows
-    assert "confirmed where" in found.sentence
+    assert " expected (" in found.sentence
 
 
 def test_an_even_look_is_left_alone_in_most_worlds():

@@ -126,7 +126,7 @@ def test_a_belief_below_what_random_checks_prove_is_raised_and_only_then():
 
     assert [bound.is_too_low for bound in bounds] == [True, False]
     assert raised(rules, bounds)["high"].belief.value == pytest.approx(0.35)
-    assert "so it is too low" in bounds[0].sentence
+    assert "so the belief is too low" in bounds[0].sentence
     assert "does not contradict" in bounds[1].sentence
     assert raised(rules, bounds)["sure"].belief.value == 0.95
 

@@ -45,7 +45,7 @@ def test_strangers_are_listed_and_open_lines_counted():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,outcome\nann,passed\n", "has no column 'user'; it has 'name', 'outcome'"),
+        ("name,outcome\nann,passed\n", "has no column 'user'; its columns are 'name', 'outcome'"),
         ("user,verdict\nann,passed\n", "has no column 'outcome'"),
         (
             "user,outcome\nann,passed\n12,guilty\n",

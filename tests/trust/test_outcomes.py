@@ -149,8 +149,8 @@ def test_the_verdict_is_said_in_words():
     outcome = ["admit"] * 30 + ["pass"] * 170 + ["admit"] * 4 + ["pass"] * 196
     found = compare_arms(checks_of(user=range(400), arm=["a"] * 200 + ["b"] * 200, outcome=outcome), "a", "b")
 
-    assert "'a' against 'b': surrender ratio higher by 13.0 points" in found.sentence
-    assert "stopping as soon as p is small" in found.notes[0]
+    assert "'a' against 'b': surrender ratio is higher by 13.0 points" in found.sentence
+    assert "Stopping as soon as p is small" in found.notes[0]
     assert any("only 4 of these outcomes" in note for note in found.notes)
     assert len(found.notes) == 2
 

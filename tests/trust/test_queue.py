@@ -114,7 +114,7 @@ def test_the_hash_is_the_one_that_any_program_can_compute():
         (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[False]), "No user is left to check"),
         (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[True, True]), "is_open has 2 rows"),
         (lambda: assign_arms(["a"], ["m", "m"]), "names of the models must be distinct"),
-        (lambda: assign_arms(["a"], ["random"]), "none of them called 'random'"),
+        (lambda: assign_arms(["a"], ["random"]), "none may be 'random'"),
         (lambda: assign_arms([None], ["m"]), "Row 0 has no user"),
         (lambda: QueuePlan(budget=5, random_share=0.95), "random_share must be at most 0.9"),
     ],
