@@ -2,16 +2,22 @@
 
 import streamlit as st
 
-from pages.ui.data.folder import is_sampled, show_sample_note
+from pages.ui.data.registered_folder import is_sampled, show_sample_note
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
-from pages.ui.soft_labels.checks import show_checks
+from pages.ui.soft_labels.check_wizards import show_checks
+from pages.ui.soft_labels.draft_preview import (
+    show_changes,
+    show_headline,
+    show_preview,
+    show_saving,
+    warn_of_few_levels,
+)
 from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
-from pages.ui.soft_labels.preview import show_changes, show_headline, show_preview, show_saving, warn_of_few_levels
+from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
 from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
-from pages.ui.soft_labels.state import keep_in_address, open_editor, open_rule_set
 
 PARTS = ("Rules", "Analysis", "Why this S", "Audit", "From checks", "Versions and files")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, tree_gains
-from pages.ui.compare.choice import Choice
+from pages.ui.compare.compared_runs import Choice
 from pages.ui.compare.point import ChosenPoint, save_point
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme

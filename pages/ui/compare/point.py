@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.ui.compare.choice import Choice
+from pages.ui.compare.compared_runs import Choice
 from pages.ui.shared.shell import show_errors
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named

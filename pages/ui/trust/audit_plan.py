@@ -9,7 +9,7 @@ from pages.ui.shared.show import explain_words, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain
 from pages.ui.trust.audit_result import show_list, show_result, show_verdicts
 from pages.ui.trust.cached import audit_outlook, audit_population, draw_audit, expected_audit
-from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import outlook_chart
 from spu_core.engines.audit_results import audits_of, save_audit
 from spu_core.trust import TARGETS, AuditPlan

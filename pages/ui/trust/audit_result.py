@@ -9,7 +9,7 @@ from pages.ui.shared.cached import read_upload
 from pages.ui.shared.show import edit_table, edited_lines, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain
 from pages.ui.trust.cached import estimate_audit
-from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import audit_chart, strata_chart
 from spu_core.engines.audit_results import AuditResult, filled_list, keep_verdicts
 from spu_core.errors import SpuError

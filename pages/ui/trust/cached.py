@@ -10,7 +10,7 @@ import pandas as pd
 
 from pages.ui.compare.cached import compare_stored_runs
 from pages.ui.shared.cached import Keys, cache_result, load_table
-from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.engines.audit_results import AuditResult, audit_result, audits_of, truth_of
 from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
 from spu_core.engines.outcome_learning import what_changed as changed_between

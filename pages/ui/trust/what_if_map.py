@@ -8,7 +8,7 @@ from pages.ui.shared.show import explain_words, meaning, show_chart, theme
 from pages.ui.shared.text import figure, plain
 from pages.ui.soft_labels.cached import estimate_prior
 from pages.ui.trust.cached import implied_figures, newest_audit, true_figures
-from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import what_if_chart
 from spu_core.engines.audit_results import AuditResult
 from spu_core.metrics import Interval

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.compare.cached import run_band
-from pages.ui.compare.choice import Choice
+from pages.ui.compare.compared_runs import Choice
 from pages.ui.compare.point import ChosenPoint, apply_click
 from pages.ui.shared.show import (
     BadgeColor,

@@ -10,7 +10,7 @@ from pages.ui.shared.show import meaning, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.cached import estimate_prior
 from pages.ui.trust.cached import belief_bands, bias_map, newest_audit, true_figures
-from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import bias_chart, echo_chart, prior_chart, rule_influence_chart, sensitivity_chart
 from spu_core.engines import cancel, jobs_now, start_worker
 from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo

@@ -11,7 +11,7 @@ import streamlit as st
 from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import count, plain, share
 from pages.ui.trust.cached import dataset_names, disagreements, preview_queue, queue_population, queues, tables_to_flag
-from pages.ui.trust.model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.engines.export_files import file_stem
 from spu_core.engines.outcome_loop import QueueRequest, make_disagreement_queue, make_queue, queue_csv
 from spu_core.trust.outcomes.arms import detectable_difference
