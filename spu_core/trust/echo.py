@@ -114,7 +114,7 @@ def echo_check(
         If no rule column is a feature of the table.
     """
     candidate = Candidate(candidate) if isinstance(candidate, str) else candidate
-    kept, dropped = train_twins(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
+    kept, dropped = train_pair(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
     return EchoReport(
         candidate.name,
         len(table),
@@ -127,13 +127,13 @@ def echo_check(
     )
 
 
-def train_twins(
-    table: Table, soft_labels: SoftLabels, candidate: Candidate, config: TrainConfig | None = None, **watching: Any
+def train_pair(
+    table: Table, soft_labels: SoftLabels, candidate: Candidate, config: TrainConfig | None = None, **callbacks: Any
 ) -> tuple[Run, Run]:
     """The same candidate with the rule columns and without them, on the same folds."""
     refuse_without_rule_columns(table, soft_labels)
-    twins = [_with_columns(candidate, True), _with_columns(candidate, False)]
-    kept, dropped = cross_fit(table, soft_labels, twins, config, **watching)
+    pair = [_with_columns(candidate, True), _with_columns(candidate, False)]
+    kept, dropped = cross_fit(table, soft_labels, pair, config, **callbacks)
     for run in (kept, dropped):
         run.need_score()
     return kept, dropped

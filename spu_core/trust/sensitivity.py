@@ -84,7 +84,7 @@ def belief_sensitivity(
     """Evaluate stored scores with soft labels from shifted beliefs and wrong rules; no model is trained again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
-        raise TrainingError("No run has scores, so there is nothing to judge.")
+        raise TrainingError("No run has scores to evaluate; train at least one model first.")
     ranked = [_FoldRanks.of(run) for run in finished]
     aucs = []
     for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, wrong=wrong, seed=seed):
@@ -128,13 +128,13 @@ def rule_influence(
     """Shift, leave out and reverse each rule alone, and evaluate the stored scores again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
-        raise TrainingError("No run has scores, so there is nothing to judge.")
+        raise TrainingError("No run has scores to evaluate; train at least one model first.")
     if check_number(shift, "shift", TrainingError) <= 0:
         raise TrainingError(f"shift must be above 0, got {shift:g}.")
     matrix, combine = _rules_of(soft_labels)
     ranked, names = [_FoldRanks.of(run) for run in finished], [run.name for run in finished]
 
-    def judged(changed: RuleMatrix) -> np.ndarray:
+    def aucs_for(changed: RuleMatrix) -> np.ndarray:
         if should_stop is not None and should_stop():
             raise TrainingCancelled("The sensitivity check was cancelled.")
         labels = assign_soft_labels(changed, soft_labels.is_labeled, combine, floor=soft_labels.floor)
@@ -144,13 +144,13 @@ def rule_influence(
         """The best run; the present one if AUC_SPU is undefined because no belief is left."""
         return names[int((now if np.isnan(auc).any() else auc).argmax())]
 
-    now = judged(matrix)
+    now = aucs_for(matrix)
     lines = []
     for place, rule in enumerate(matrix.names):
         moves = np.zeros(matrix.n_rules)
         moves[place] = shift
-        line = _influence_line(rule, names, now, judged(_shifted(matrix, -moves)), judged(_shifted(matrix, moves)))
-        faults = {f"leads_{fault}": leader(judged(_with_fault(matrix, place, fault))) for fault in FAULTS}
+        line = _influence_line(rule, names, now, aucs_for(_shifted(matrix, -moves)), aucs_for(_shifted(matrix, moves)))
+        faults = {f"leads_{fault}": leader(aucs_for(_with_fault(matrix, place, fault))) for fault in FAULTS}
         lines.append({**line, **faults})
     table = pd.DataFrame(lines).sort_values("change", ascending=False, kind="stable", ignore_index=True)
     return RuleInfluence(table, names[int(now.argmax())], shift)

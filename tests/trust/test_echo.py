@@ -13,7 +13,7 @@ from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Candidate, TrainConfig
 from spu_core.trust import EchoReport, beyond_rules, echo_check
-from spu_core.trust.echo import train_twins
+from spu_core.trust.echo import train_pair
 
 CONFIG = TrainConfig(folds=3, threads=1)
 
@@ -65,7 +65,7 @@ def test_without_rule_columns_there_is_nothing_to_check():
 
 
 def test_beyond_equals_the_pair_count_within_levels_of_the_rules():
-    run, _ = train_twins(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
+    run, _ = train_pair(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
     evaluation, wins = run.evaluation, []
     for row in np.flatnonzero(evaluation.is_labeled):
         same = (

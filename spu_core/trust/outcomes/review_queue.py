@@ -92,9 +92,9 @@ def fill_queue(users: Any, scores: Mapping[str, Any], plan: QueuePlan, *, is_ope
     is_open = np.ones(users.size, dtype=bool) if is_open is None else np.asarray(is_open, dtype=bool)
     if is_open.size != users.size:
         raise TableError(f"is_open has {is_open.size} rows, but there are {users.size} users; each row needs both.")
-    luck = hash_shares(users, plan.seed, f"turn {plan.turn}")
+    random_order = hash_shares(users, plan.seed, f"turn {plan.turn}")
     wanted = _budgets(plan, list(checked))
-    parts = [_fill(arms == name, (users, checked, luck, is_open), (name, wanted[name])) for name in wanted]
+    parts = [_fill(arms == name, (users, checked, random_order, is_open), (name, wanted[name])) for name in wanted]
     rows = np.concatenate([rows for rows, _ in parts])
     if not rows.size:
         raise TableError("No user is left to check: all users are confirmed or were in an earlier queue.")
@@ -112,13 +112,13 @@ def _budgets(plan: QueuePlan, models: list[str]) -> dict[str, int]:
     return {**each, RANDOM: chance} if plan.random_share > 0 else each
 
 
-def _fill(mine: np.ndarray, parts: tuple[Any, ...], wanted: tuple[str, int]) -> tuple[np.ndarray, ArmPlan]:
-    users, scores, luck, is_open = parts
+def _fill(in_arm: np.ndarray, parts: tuple[Any, ...], wanted: tuple[str, int]) -> tuple[np.ndarray, ArmPlan]:
+    users, scores, random_order, is_open = parts
     name, budget = wanted
     # In the random arm the hash determines the order; it is equal for all rows of a user.
-    order_by = luck if name == RANDOM else scores[name]
-    rows = np.flatnonzero(mine & is_open)
-    rows = rows[np.lexsort((luck[rows], -order_by[rows]))]
+    order_by = random_order if name == RANDOM else scores[name]
+    rows = np.flatnonzero(in_arm & is_open)
+    rows = rows[np.lexsort((random_order[rows], -order_by[rows]))]
     rows = rows[~pd.Series(users[rows]).duplicated().to_numpy()]
     taken = rows[:budget]
     cut = float(order_by[taken].min()) if taken.size and name != RANDOM else float("nan")
