@@ -217,7 +217,7 @@ def _warnings(hits: int, n_labeled: int, fired: np.ndarray, low: float) -> tuple
         return ("The rule never fires, so no belief can be estimated.",)
     found = []
     if hits < FEW_HITS:
-        found.append(f"The rule fires on only {hits} labelled rows; the interval is wide.")
+        found.append(f"The rule fires on too few labelled rows ({hits}); the interval is wide.")
     if low > 1.0:
         found.append("The estimate is above 1: the prior is too high, or positives were not labelled at random.")
     return tuple(found)

@@ -127,7 +127,7 @@ def check_ratio_labels(
         _failures(counted, ratios, position), _admitted(log, position), combine=combine, floor=floor
     )
     findings = ratio_findings(ratios, counted, combine=combine, prior=prior)
-    return CheckRatioLabels(wanted, labels, ratios, findings + _strangers(log, position))
+    return CheckRatioLabels(wanted, labels, ratios, findings + _unlisted_users(log, position))
 
 
 def _positions(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -158,7 +158,7 @@ def _admitted(log: CheckLog, position: np.ndarray) -> np.ndarray:
     return admitted[position]
 
 
-def _strangers(log: CheckLog, position: np.ndarray) -> tuple[Finding, ...]:
+def _unlisted_users(log: CheckLog, position: np.ndarray) -> tuple[Finding, ...]:
     """A finding about users of the log who are not to be labelled. If none is, the names do not match."""
     known = np.unique(position[position >= 0]).size
     if known == log.users.size:

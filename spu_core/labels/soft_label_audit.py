@@ -111,13 +111,14 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
     if n_labeled < FEW_LABELED:
         yield _warning(
             "few_labels",
-            f"There are only {n_labeled} confirmed positives; figures that use them are very uncertain.",
+            f"There are too few confirmed positives ({n_labeled}); figures that use them are very uncertain.",
             "Confirm more positives, or use the confidence intervals of these figures.",
         )
     if figures["unsuspected_labeled"] >= MANY_UNSUSPECTED:
         yield _warning(
             "unsuspected_labeled",
-            f"No rule fires on {_percent(figures['unsuspected_labeled'])} of the confirmed positives.",
+            f"For {_percent(figures['unsuspected_labeled'])} of the confirmed positives no rule raises the soft label "
+            "above the floor.",
             "Look at these rows: a rule is missing, or the rules describe another kind of positive.",
         )
     if figures["labeled_rule_mean"] < figures["unlabeled_mean"]:
@@ -166,7 +167,8 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "mostly_floor",
             Severity.INFO,
-            f"{_percent(figures['share_at_floor'])} of the rows are not confirmed, and no rule fires on them.",
+            f"{_percent(figures['share_at_floor'])} of the rows are not confirmed, and no rule raises their soft "
+            "label above the floor.",
             "This is usual for rare positives; otherwise add rules that fire on more rows.",
         )
 

@@ -1,6 +1,6 @@
-"""The paper's assumptions, tested on audited rows by the chances with which they were drawn.
+"""Tests of the paper's assumptions on audited rows, weighted by the probabilities with which they were drawn.
 
-An unweighted test would be wrong here: rows were drawn by score and S, which are what the assumptions speak about.
+An unweighted test would be wrong, because rows were drawn by score and S, which the assumptions are about.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FEWEST_OF_A_CLASS = 5
 LINK_BANDS = 10
 LINK_POINTS = 1000
 SCORE = "the score"
-# Below this ε the link is monotone for all that audits of this size can see.
+# Audits of this size cannot detect a smaller deviation ε from a monotone link.
 ALMOST_MONOTONE = 0.005
-ILLUSTRATION = "An illustration: both sides were estimated, through the score alone."
+ILLUSTRATION = "This is an illustration only: both sides were estimated from the score."
 
 
 @dataclass(frozen=True, slots=True)
 class MeanGap:
-    """S_P − S_N with its interval, and the one-sided p-value against S_P ≤ S_N."""
+    """S_P − S_N with its confidence interval, and the one-sided p-value against S_P ≤ S_N."""
 
     positive_mean: float
     negative_mean: float
@@ -46,17 +46,17 @@ class MeanGap:
 
     @property
     def is_shown(self) -> bool:
-        """Whether the rows show Assumption 1; if not, they may only be too few."""
+        """Whether the rows confirm Assumption 1. If not, there may be too few rows."""
         return self.p_value < 1.0 - self.level
 
 
 @dataclass(frozen=True, eq=False)
 class AssumptionReport:
-    """What the verdicts say about each assumption; None where there are too few of a class to say anything.
+    """Test results for each assumption; None if there are too few verdicts of a class.
 
-    `dependence` has a line for each class and each of score and columns: the rank correlation with S within the class,
-    with its p-value (Holm's, over all lines). `link` and `bound` are an illustration: both sides are estimated, from
-    the score alone.
+    `dependence` has a line for each class and for the score and each column: the rank correlation with S within the
+    class, with its p-value (Holm's correction, over all lines). `link` and `bound` are an illustration: both sides are
+    estimated from the score.
     """
 
     separation: MeanGap | None
@@ -72,56 +72,57 @@ class AssumptionReport:
 
     @property
     def is_score_refuted(self) -> bool:
-        """The same for the score alone, which is what the implied true AUC needs."""
+        """Whether S depends on the score within a class; the implied true AUC assumes that it does not."""
         lines = self.dependence[self.dependence["with"] == SCORE]
         return bool((lines["holm"] < 1.0 - self.level).any())
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """One sentence per assumption."""
-        return (self._separation_words(), self._dependence_words(), self._link_words())
+        return (self._separation_sentence(), self._dependence_sentence(), self._link_sentence())
 
-    def _separation_words(self) -> str:
+    def _separation_sentence(self) -> str:
         if self.separation is None:
-            return f"Assumption 1: fewer than {FEWEST_OF_A_CLASS} verdicts of a class; nothing can be said."
+            return f"Assumption 1: not tested, because a class has fewer than {FEWEST_OF_A_CLASS} verdicts."
         bounds = f"{self.separation.level:.0%} bounds {self.separation.low:.3f} to {self.separation.high:.3f}"
         gap = f"S_P − S_N = {self.separation.estimate:.3f} ({bounds})"
         if self.separation.is_shown:
-            return f"Assumption 1 holds on these rows: {gap}. Soft labels point to the positives."
+            return f"Assumption 1 holds on these rows: {gap}. Positives have higher soft labels on average."
         return (
-            f"Assumption 1 is not shown: {gap}. Either the soft labels do not point to the positives, or rows are few."
+            f"Assumption 1 is not confirmed: {gap}. Either positives do not have higher soft labels, or there are too "
+            "few rows."
         )
 
-    def _dependence_words(self) -> str:
+    def _dependence_sentence(self) -> str:
         if self.dependence.empty:
-            return f"Assumption 2: fewer than {FEWEST_OF_A_CLASS} verdicts of a class; nothing can be said."
+            return f"Assumption 2: not tested, because a class has fewer than {FEWEST_OF_A_CLASS} verdicts."
         worst = self.dependence.sort_values("holm", kind="stable").iloc[0]
-        found = f"within true {worst['class']}s S goes with {worst['with']} (correlation {worst['correlation']:.2f})"
+        found = f"among true {worst['class']}s S depends on {worst['with']} (correlation {worst['correlation']:.2f})"
         if self.is_score_refuted:
-            return f"Assumption 2 is refuted for this score: {found}. The implied true AUC must not be believed."
+            return f"Assumption 2 is refuted for this score: {found}. Do not use the implied true AUC."
         if self.is_independence_refuted:
-            return f"Assumption 2 is refuted: {found}. It was not for the score itself; read implied figures with care."
+            return f"Assumption 2 is refuted: {found}. It is not refuted for the score; use implied figures with care."
         return (
-            "Assumption 2 is not refuted by these rows: within each class no dependence of S on the score or a column "
-            "was seen. That is no proof; few rows see only strong dependence."
+            "Assumption 2 is not refuted: within each class there is no clear dependence of S on the score or a "
+            "column. This is not a proof, because few rows show only a strong dependence."
         )
 
-    def _link_words(self) -> str:
+    def _link_sentence(self) -> str:
         if self.link is None or self.bound is None:
-            return "Assumptions 3 and 4: too few verdicts to follow E[S|X] against P(Y=1|X)."
+            return "Assumptions 3 and 4: too few verdicts to compare E[S|X] with P(Y=1|X)."
         rough = f"ε = {self.link.noise:.3f}, C_h = {self.link.slope:.3f}, M = {self.link.density:.1f}"
         lost = self.bound.auc_loss
-        loss = f"loses at most {lost:.3f} AUC" if lost < 0.5 else "may lose any amount of AUC (the bound says nothing)"
+        loss = f"loses at most {lost:.3f} AUC" if lost < 0.5 else "may lose any amount of AUC (the bound is too wide)"
         if self.link.noise < ALMOST_MONOTONE:
             return (
-                f"Assumption 3 agrees with these rows: E[S|score] rises with P(Y=1|score) ({rough}). By Theorem 4 "
+                f"Assumption 3 agrees with these rows: E[S|score] increases with P(Y=1|score) ({rough}). By Theorem 4 "
                 f"the best score by S {loss}. {ILLUSTRATION}"
             )
         return f"Assumption 4 with {rough}: by Theorem 4 the best score by S {loss}. {ILLUSTRATION}"
 
 
 def check_assumptions(estimate: AuditEstimate, columns: Mapping[str, Any] | None = None) -> AssumptionReport:
-    """Test what can be tested on the audited rows; `columns` are values of all rows of the population by name."""
+    """Test the assumptions on the audited rows; `columns` maps names to values of all rows of the population."""
     audited, level = estimate.audited, estimate.plan.level
     positives = float(audited.verdict.sum()) + float(audited.population.is_known.sum())
     negatives = float((1.0 - audited.verdict).sum())
@@ -138,7 +139,7 @@ def check_assumptions(estimate: AuditEstimate, columns: Mapping[str, Any] | None
 
 
 def _separation(audited: Audited, level: float) -> MeanGap:
-    """S_P − S_N with the error of the drawing; exact limits where a stratum expects few positives or negatives."""
+    """S_P − S_N with its sampling error; exact limits if few positives or negatives are expected in a stratum."""
     positive, negative = TARGETS["positive_mean"], TARGETS["negative_mean"]
     population = audited.population
     totals = stratum_totals(audited, population.soft_label, expectation(audited))
@@ -149,7 +150,7 @@ def _separation(audited: Audited, level: float) -> MeanGap:
     gap, reach = means[0] - means[1], z_quantile(level) * error
     p_value = float(ndtr(-gap / error)) if error > 0.0 else float(gap <= 0.0)
     low, high = gap - reach, gap + reach
-    # Half of the allowed error for each mean: where positives are few, exact limits are wider than the normal ones.
+    # Each mean gets half of the error probability. With few positives, exact limits are wider than normal limits.
     one, two = (figure_of(audited, key, level=0.5 + 0.5 * level) for key in ("positive_mean", "negative_mean"))
     if one.is_exact or two.is_exact:
         low, high = min(low, one.low - two.high), max(high, one.high - two.low)
@@ -160,19 +161,19 @@ def _separation(audited: Audited, level: float) -> MeanGap:
 def _dependence(audited: Audited, columns: Mapping[str, Any]) -> pd.DataFrame:
     population = audited.population
     tested: dict[str, Any] = {SCORE: population.score, **columns}
-    # Ranks among the rows that are looked at: a million others would be sorted for nothing.
-    looked_at = np.union1d(audited.place, np.flatnonzero(population.is_known))
+    # Only audited and known rows are ranked; sorting all rows would be slow.
+    used = np.union1d(audited.place, np.flatnonzero(population.is_known))
     lines = []
     for name, column in tested.items():
-        ranks = _ranks(pd.Series(column).iloc[looked_at])
+        ranks = _ranks(pd.Series(column).iloc[used])
         if ranks is None or np.ptp(ranks) == 0.0:
             continue
         values = np.zeros(population.size)
-        values[looked_at] = ranks
-        for word, share in (("positive", audited.verdict), ("negative", 1.0 - audited.verdict)):
-            found = _correlation(audited, values, share, word == "positive")
+        values[used] = ranks
+        for class_name, share in (("positive", audited.verdict), ("negative", 1.0 - audited.verdict)):
+            found = _correlation(audited, values, share, class_name == "positive")
             if found is not None:
-                lines.append({"class": word, "with": name, "correlation": found[0], "p_value": found[1]})
+                lines.append({"class": class_name, "with": name, "correlation": found[0], "p_value": found[1]})
     if not lines:
         return _empty()
     table = pd.DataFrame(lines)
@@ -185,15 +186,15 @@ def _correlation(
 ) -> tuple[float, float] | None:
     """Correlation of S with ranked values within a class, and the p-value of its covariance being zero.
 
-    Centring by estimated means changes the covariance only to second order, so its error is that of a total. The
-    assumption speaks of how S comes about, not of these rows alone: even if all were checked, their covariance would
-    not be exactly zero. So the spread over such sets of rows is added to that of the drawing.
+    Estimated means change the covariance only to second order, so its error is that of a total. The assumption is about
+    the process that generates S, not about these rows: even if all rows were checked, their covariance would not be
+    exactly zero. So the variance over possible sets of rows is added to that of the sampling.
     """
     population = audited.population
     known = population.is_known if with_known else np.zeros(population.size, dtype=bool)
     if float(share.sum()) + known.sum() < FEWEST_OF_A_CLASS:
         return None
-    # Without a second look at known rows, S = 1 of labelled rows is part of S as it is used.
+    # Labelled rows are included with S = 1, as S is used.
     place = np.concatenate([audited.place, np.flatnonzero(known)])
     mass = np.concatenate([audited.weight * share, np.ones(int(known.sum()))])
     soft = population.soft_label[place] - np.average(population.soft_label[place], weights=mass)
@@ -218,7 +219,7 @@ def _error_of_total(audited: Audited, values: np.ndarray) -> float:
 
 
 def _link(audited: Audited) -> MonotoneLink | None:
-    """h from E[S|score], seen on all rows, against P(Y=1|score), seen on the audited ones and made monotone."""
+    """Fit h to E[S|score] of all rows and P(Y=1|score) of the audited rows, made monotone."""
     from sklearn.isotonic import isotonic_regression
 
     population = audited.population
@@ -235,14 +236,14 @@ def _link(audited: Audited) -> MonotoneLink | None:
     soft = np.bincount(band, weights=population.soft_label, minlength=edges.size + 1) / np.maximum(size, 1)
     if np.ptp(truth) == 0.0:
         return None
-    # Between the middles of the bands both sides are drawn straight: steps would pile all rows on a few values.
+    # Both sides are interpolated between the middles of the bands; steps would put all rows on a few values.
     middle = (np.cumsum(size) - 0.5 * size) / population.size
     points = np.linspace(0.0, 1.0, LINK_POINTS)
     return estimate_monotone_link(np.interp(points, middle, soft), np.interp(points, middle, truth))
 
 
 def _ranks(values: Any) -> np.ndarray | None:
-    """Ranks of numbers; a column of words or levels by how often its level occurs; None where all are missing."""
+    """Ranks of numbers; texts and categories are ranked by their frequency. None if all values are missing."""
     column = pd.Series(values).reset_index(drop=True)
     if column.isna().all():
         return None
@@ -252,7 +253,7 @@ def _ranks(values: Any) -> np.ndarray | None:
 
 
 def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values that stay honest when the smallest of many is looked at.
+    """p-values with Holm's correction for multiple tests.
 
     >>> holm(np.array([0.01, 0.04, 0.5])).round(3).tolist()
     [0.03, 0.08, 0.5]

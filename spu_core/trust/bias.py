@@ -1,7 +1,8 @@
-"""Selection-bias map: where confirmed positives are over-represented among rows that the rules suspect alike.
+"""Selection-bias map: where confirmed positives are over- or under-represented among rows with equal rule scores.
 
-If positives were confirmed at random, rows of equal suspicion would be confirmed equally often everywhere. Where they
-are not, somebody looked more closely, and figures that rest on labels (known-positive AUC, BBE) speak about that part.
+If positives were confirmed at random, rows with equal rule scores would be confirmed equally often in every part of the
+table. If not, some parts were checked more often, and figures that use labels (known-positive AUC, BBE) describe mainly
+these parts.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ MOST_COLUMNS = 30
 
 @dataclass(frozen=True, eq=False)
 class BiasMap:
-    """A line of `cells` for each part of each column: how many confirmed positives were expected there and found.
+    """A line of `cells` for each part of each column: the expected and the found number of confirmed positives.
 
-    `ratio` is found / expected at equal suspicion, with an interval; `holm` its p-value after looking at all cells.
-    Cells with fewer than five expected have no ratio. `at_least` is the rule score from which a row is suspected.
+    `ratio` is found / expected at equal rule scores, with a confidence interval; `holm` is its p-value with Holm's
+    correction for all cells. Cells with fewer than five expected positives have no ratio. Only rows with a rule score
+    of at least `at_least` are used.
     """
 
     cells: pd.DataFrame
@@ -42,7 +44,7 @@ class BiasMap:
 
     @property
     def biased(self) -> pd.DataFrame:
-        """Cells that differ beyond chance, the strongest first."""
+        """Cells with a significant difference, the largest first."""
         found = self.cells[self.cells["holm"] < 1.0 - self.level]
         strength = np.log(found["ratio"].clip(lower=0.05)).abs()
         return found.loc[strength.sort_values(ascending=False).index]
@@ -52,18 +54,18 @@ class BiasMap:
         biased = self.biased
         if not self.cells["ratio"].notna().any():
             counts = f"{self.labeled:,} of {self.rows:,} suspected rows"
-            return f"Only {counts} are confirmed, too few to see where people look."
+            return f"Only {counts} are confirmed, too few to find a selection bias."
         if biased.empty:
             return (
-                f"Among {self.rows:,} suspected rows, confirmed positives are spread as evenly as chance allows; a "
-                "bias smaller than the intervals cannot be excluded."
+                f"No clear selection bias among {self.rows:,} suspected rows. A bias smaller than the confidence "
+                "intervals is possible."
             )
         worst = biased.iloc[0]
         many = "1 part of a column has" if len(biased) == 1 else f"{len(biased)} parts of columns have"
         return (
-            f"{many} more or fewer confirmed positives than rows of equal suspicion elsewhere. Strongest: "
-            f"{worst['column']} {worst['part']}, {worst['found']:,} confirmed where {worst['expected']:.0f} were "
-            f"expected ({worst['ratio']:.1f} times as many, {self.level:.0%} interval {worst['low']:.1f} to "
+            f"{many} more or fewer confirmed positives than other rows with equal rule scores. Largest difference: "
+            f"{worst['column']} {worst['part']}, {worst['found']:,} confirmed, {worst['expected']:.0f} expected "
+            f"({worst['ratio']:.1f} times as many, {self.level:.0%} confidence interval {worst['low']:.1f} to "
             f"{worst['high']:.1f})."
         )
 
@@ -73,8 +75,8 @@ def selection_bias(
 ) -> BiasMap:
     """Where are confirmed positives more or less frequent than the rules suggest?
 
-    In every part of every column that the rules do not read, confirmed positives are compared with the number expected
-    if rows of equal rule score (in fifths) had equal chances of being confirmed.
+    In every part of every column that the rules do not read, the number of confirmed positives is compared with the
+    number expected if rows with equal rule scores (in fifths) were confirmed with equal probability.
 
     Parameters
     ----------
@@ -98,10 +100,10 @@ def selection_bias(
     """
     rule_score, labeled = np.asarray(soft_labels.rule_score), np.asarray(soft_labels.is_labeled)
     if not labeled.any():
-        raise AssumptionError("No row is a confirmed positive, so there is no selection to look at.")
+        raise AssumptionError("No row is a confirmed positive, so a selection bias cannot be estimated.")
     fired = rule_score > soft_labels.floor
     if not fired.any():
-        raise AssumptionError("No rule suspects any row, so there is nothing to compare confirmed positives with.")
+        raise AssumptionError("No rule fires on any row, so confirmed positives cannot be compared with similar rows.")
     start = float(np.median(rule_score[fired])) if at_least is None else float(at_least)
     rows = np.flatnonzero(rule_score >= start)
     suspicion = _fifths(rule_score[rows])
@@ -123,7 +125,10 @@ def selection_bias(
 def _cell(
     name: str, part: str, member: np.ndarray, suspicion: np.ndarray, labeled: np.ndarray, level: float
 ) -> tuple[Any, ...]:
-    """Found against expected (Mantel–Haenszel over suspicion): given its margins, a fifth is a hypergeometric draw."""
+    """Found and expected confirmed positives (Mantel–Haenszel over fifths of the rule score).
+
+    Given its margins, the count in each fifth has a hypergeometric distribution.
+    """
     size = np.bincount(suspicion)
     confirmed = np.bincount(suspicion, weights=labeled, minlength=size.size)
     inside = np.bincount(suspicion, weights=member, minlength=size.size)
@@ -149,7 +154,7 @@ def _columns(table: Table, soft_labels: SoftLabels) -> list[str]:
 
 
 def _parts(values: pd.Series, kind: ColumnType) -> list[tuple[str, np.ndarray]]:
-    """Fifths of a number, the most frequent levels of anything else, and what is missing."""
+    """Fifths of a number column, the most frequent categories of other columns, and missing values."""
     missing = values.isna().to_numpy()
     found = _number_parts(values, missing) if kind is ColumnType.NUMBER else _level_parts(values, missing)
     return [*found, ("missing", missing)] if missing.any() else found

@@ -1,4 +1,4 @@
-"""Echo check: does a model find something of its own, or does it only repeat the rules?"""
+"""Echo check: does a model add information, or does it only repeat the rules?"""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from spu_core.tables import Table
 from spu_core.training import Candidate, Run, TrainConfig, TrainProgress, cross_fit
 from spu_core.training.evaluation import SHARED_TRAINING, folded_auc, share_of
 
-# A model that reproduces nine tenths of the ranking of the rules has little room for anything else.
+# A model is an echo only if it reproduces at least this share of the rules' ranking.
 ECHO_SHARE = 0.9
 RULE_LEVELS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class EchoReport:
-    """One candidate trained with and without the columns that rules read; figures only, so that it can be kept.
+    """Results of one candidate trained with and without the columns that rules read.
 
     `reproduced` is the share of the rule score's ranking that the scores repeat (1: all of it, 0: none), with the rule
-    columns and without. `beyond` is the known-positive AUC among unlabelled and labelled rows on which the rules say
-    the same: ½ means that the model adds nothing to the rules; None where too few rows can tell.
+    columns and without. `beyond` is the known-positive AUC among rows with equal rule scores: ½ means that the model
+    adds nothing to the rules; None means that there are too few rows.
     """
 
     name: str
@@ -41,13 +41,13 @@ class EchoReport:
 
     @property
     def is_echo(self) -> bool:
-        """Whether the scores repeat the rules and tell nothing where the rules are silent."""
+        """Whether the scores repeat the rules and add no information among rows with equal rule scores."""
         adds_nothing = self.beyond is None or self.beyond.low <= 0.5
         return self.reproduced.estimate >= ECHO_SHARE and adds_nothing
 
     @property
     def lost(self) -> float:
-        """AUC_SPU that goes when the rule columns go."""
+        """Loss of AUC_SPU without the rule columns."""
         return self.auc_spu.estimate - self.auc_spu_without.estimate
 
     @property
@@ -56,12 +56,12 @@ class EchoReport:
         share = f"{self.name!r} with the rule columns repeats {repeated}"
         without = f"{self.reproduced_without.estimate:.0%} without them; dropping them costs {self.lost:.3f} AUC_SPU"
         if self.is_echo:
-            return f"{share} ({without}) and adds nothing to it that confirmed positives bear out: it is an echo."
+            return f"{share} ({without}). Confirmed positives do not show that it adds anything: it is an echo."
         if self.beyond is None:
-            return f"{share} ({without}); too few confirmed positives to see whether it knows more than the rules."
-        words = "more than" if self.beyond.low > 0.5 else "no more than can be seen beyond"
-        figure = f"known-positive AUC {self.beyond.estimate:.3f} where the rules say the same"
-        return f"{share} ({without}); it knows {words} the rules ({figure})."
+            return f"{share} ({without}). There are too few confirmed positives to see whether it adds anything."
+        adds = "It adds information" if self.beyond.low > 0.5 else "It does not clearly add information"
+        figure = f"known-positive AUC {self.beyond.estimate:.3f} among rows with equal rule scores"
+        return f"{share} ({without}). {adds} to the rules ({figure})."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file or a catalogue."""
@@ -85,7 +85,7 @@ def echo_check(
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> EchoReport:
-    """Does a model find something of its own, or does it only repeat the rules?
+    """Check whether a model adds information, or only repeats the rules.
 
     The candidate is cross-fitted with and without the columns that the rules read, on the same folds.
 
@@ -100,9 +100,9 @@ def echo_check(
     config : TrainConfig, optional
         How to train. Default: `TrainConfig()`.
     on_progress : callable, optional
-        Called with a `TrainProgress` now and then.
+        Called regularly with a `TrainProgress`.
     should_stop : callable, optional
-        Asked now and then; True ends the check.
+        Called regularly; the check ends if it returns True.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def echo_check(
         If no rule column is a feature of the table.
     """
     candidate = Candidate(candidate) if isinstance(candidate, str) else candidate
-    kept, dropped = train_twins(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
+    kept, dropped = train_pair(table, soft_labels, candidate, config, on_progress=on_progress, should_stop=should_stop)
     return EchoReport(
         candidate.name,
         len(table),
@@ -127,25 +127,25 @@ def echo_check(
     )
 
 
-def train_twins(
-    table: Table, soft_labels: SoftLabels, candidate: Candidate, config: TrainConfig | None = None, **watching: Any
+def train_pair(
+    table: Table, soft_labels: SoftLabels, candidate: Candidate, config: TrainConfig | None = None, **callbacks: Any
 ) -> tuple[Run, Run]:
     """The same candidate with the rule columns and without them, on the same folds."""
     refuse_without_rule_columns(table, soft_labels)
-    twins = [_with_columns(candidate, True), _with_columns(candidate, False)]
-    kept, dropped = cross_fit(table, soft_labels, twins, config, **watching)
+    pair = [_with_columns(candidate, True), _with_columns(candidate, False)]
+    kept, dropped = cross_fit(table, soft_labels, pair, config, **callbacks)
     for run in (kept, dropped):
         run.need_score()
     return kept, dropped
 
 
 def beyond_rules(run: Run) -> Interval | None:
-    """Known-positive AUC among rows of equal rule score (of one bin, where there are many scores), within folds.
+    """Known-positive AUC among rows with equal rule scores (in one bin, if there are many scores), within folds.
 
-    None where no such set of rows has both a confirmed positive and another row.
+    None if no such set of rows has both a confirmed positive and another row.
     """
     evaluation, score = run.evaluation, run.need_score()
-    # Each fold has a model of its own, so rows are compared within a level of the rules and a fold.
+    # Each fold has its own model, so rows are compared only within a bin of the rule score and a fold.
     cell = _level_of(evaluation.rule_score) * (int(evaluation.fold.max()) + 2) + evaluation.fold + 1
     outranking, spread_of_rest = [], []
     for number in np.unique(cell[evaluation.judged & evaluation.is_labeled]):
@@ -162,10 +162,10 @@ def beyond_rules(run: Run) -> Interval | None:
 
 
 def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: float, folds: int) -> Interval:
-    """DeLong's two parts of the variance: that of the confirmed positives, and that of the rest beside them.
+    """Mean with an interval; the variance has DeLong's two parts, of the confirmed positives and of the other rows.
 
-    Whether the model knows anything beyond the rules is the very question, so the full factor for training rows that
-    the folds share stands.
+    The full correction for training rows that folds share is used, since under the null hypothesis the model adds
+    nothing to the rules.
     """
     count = outranking.size
     own = outranking.var(ddof=1) / count if count > 1 else np.nan
@@ -184,16 +184,16 @@ def _share_below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 def _auc_spu(run: Run) -> Interval:
     if run.metrics is None:
-        raise TrainingError(f"{run.name!r} has no AUC_SPU, so there is nothing to compare.")
+        raise TrainingError(f"{run.name!r} has no AUC_SPU, so it cannot be compared.")
     return run.metrics.auc_spu
 
 
 def _reproduced(run: Run) -> Interval:
-    """The rule score taken as the belief to be reached: share of its own ceiling."""
+    """Share of the ceiling that is reached if the rule score is taken as the soft label."""
     folded = folded_auc(run.evaluation.rule_score, run.need_score(), run.evaluation)
     share = None if folded is None else share_of(folded, run.evaluation.level)
     if share is None:
-        raise TrainingError("The rule score is the same in every row, so there is nothing that could be repeated.")
+        raise TrainingError("The rule score is the same in every row, so a model cannot repeat its ranking.")
     return share
 
 
@@ -211,11 +211,11 @@ def _with_columns(candidate: Candidate, kept: bool) -> Candidate:
 
 
 def refuse_without_rule_columns(table: Table, soft_labels: SoftLabels) -> None:
-    """An echo is possible only where rules read some feature columns, and worth a check only where they leave some."""
+    """Raise an error unless the rules read some feature columns, but not all of them."""
     read = set(soft_labels.rule_columns) & set(table.features)
     if not read:
-        raise TrainingError("The rules read no feature column, so no model can echo them; there is nothing to check.")
+        raise TrainingError("The rules read no feature column, so no model can repeat them; the check is not needed.")
     if read == set(table.features):
         raise TrainingError(
-            "The rules read every feature column, so nothing is left to learn from without them; add other columns."
+            "The rules read every feature column, so no column is left to train without them; add other columns."
         )

@@ -1,4 +1,4 @@
-"""The share of positives from every source at once: do scores of labelled rows, the rules and an audit agree?"""
+"""Comparison of all estimates of the share of positives: from scores, rules, an audit, and the truth."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pandas as pd
 from spu_core.theory import PriorEstimate
 from spu_core.trust.audit.estimate import AuditFigure
 
-# E[S] above the upper estimate by less than this factor is not worth an alarm.
+# E[S] may exceed the upper estimate by up to this factor without a warning.
 NEAR = 1.25
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One source of π. `prior` is None where only a range is known; `low` and `high` are None where there is none."""
+    """One estimate of π. `prior` is None if only a range is known; `low` and `high` are None if there is no range."""
 
     name: str
     prior: float | None
@@ -31,7 +31,7 @@ class Source:
 
 @dataclass(frozen=True)
 class PriorReport:
-    """All sources of π beside each other, and whether they agree."""
+    """All estimates of π, and whether they agree."""
 
     sources: tuple[Source, ...]
     agrees: bool
@@ -48,9 +48,9 @@ class PriorReport:
 def compare_priors(
     estimate: PriorEstimate, mean_soft_label: float, *, audit: AuditFigure | None = None, truth: float | None = None
 ) -> PriorReport:
-    """The ranges up to BBE and Elkan–Noto, E[S], and an audit or the truth where there is one.
+    """Compare the ranges of BBE and Elkan–Noto, E[S], and an audit or the truth if there is one.
 
-    Both methods give upper estimates, so a mean soft label below them is no sign that beliefs are too weak.
+    Both methods give upper estimates, so a mean soft label below them does not mean that beliefs are too low.
 
     >>> estimate = PriorEstimate(0.2, 0.18, 0.22, 0.15, 0.06, elkan_noto=0.19)
     >>> compare_priors(estimate, 0.1).agrees, compare_priors(estimate, 0.5).agrees
@@ -66,24 +66,24 @@ def compare_priors(
         sources.append(Source("Audit", audit.estimate, audit.low, audit.high, "checked by hand"))
     if truth is not None:
         sources.append(Source("Truth", truth, note="from the truth column"))
-    rules, is_inside = _rules_words(estimate, mean_soft_label)
-    checked, is_borne_out = _checked(sources)
+    rules, is_inside = _compare_with_rules(estimate, mean_soft_label)
+    checked, is_confirmed = _compare_with_audit(sources)
     warning = (estimate.warning,) if estimate.warning else ()
-    return PriorReport(tuple(sources), is_inside and is_borne_out, (estimate.sentence, rules, *checked, *warning))
+    return PriorReport(tuple(sources), is_inside and is_confirmed, (estimate.sentence, rules, *checked, *warning))
 
 
-def _rules_words(estimate: PriorEstimate, mean: float) -> tuple[str, bool]:
+def _compare_with_rules(estimate: PriorEstimate, mean: float) -> tuple[str, bool]:
     high = estimate.range[1]
     if mean > NEAR * high:
         return (
-            f"Your rules expect {mean:.1%} positives, more than the upper estimate. Either the beliefs are too strong, "
-            "or the confirmed cases are the easy ones and the estimate is too low. An audit can tell."
+            f"Your rules expect {mean:.1%} positives, more than the upper estimate. Either the beliefs are too high, "
+            "or the confirmed cases are the easy ones and the estimate is too low. An audit can show which."
         ), False
     return f"Your rules expect {mean:.1%} positives, which does not clearly contradict this range.", True
 
 
-def _checked(sources: list[Source]) -> tuple[tuple[str, ...], bool]:
-    """What was checked by hand, or is the truth, stands above what was concluded from scores; whether it agrees."""
+def _compare_with_audit(sources: list[Source]) -> tuple[tuple[str, ...], bool]:
+    """Compare the other estimates with the audit, or with the truth if there is no audit; whether they agree."""
     known = {source.name: source for source in sources}
     audit = known.get("Audit")
     if audit is None or audit.low is None or audit.high is None:
@@ -93,10 +93,10 @@ def _checked(sources: list[Source]) -> tuple[tuple[str, ...], bool]:
         for name in ("BBE", "Elkan–Noto", "E[S]")
         if name in known and not _overlap(known[name], audit)
     ]
-    bounds = f"The audit says {audit.prior:.1%} ({audit.low:.1%} to {audit.high:.1%})"
+    bounds = f"The audit estimates {audit.prior:.1%} ({audit.low:.1%} to {audit.high:.1%})"
     if outside:
-        return (f"{bounds}; outside of that: {', '.join(outside)}. Believe the audit.",), False
-    return (f"{bounds}, which contradicts none of them.",), True
+        return (f"{bounds}. Outside this interval: {', '.join(outside)}. Use the result of the audit.",), False
+    return (f"{bounds}, which agrees with the other estimates.",), True
 
 
 def _overlap(source: Source, audit: Source) -> bool:
@@ -109,4 +109,4 @@ def _against_truth(known: dict[str, Source]) -> tuple[tuple[str, ...], bool]:
     if truth is None or truth.prior is None or high is None or truth.prior <= high:
         return (), True
     cause = "Likely cause: the confirmed cases are not a random sample of all positives."
-    return (f"The truth column says {truth.prior:.1%}, more than the upper estimate of {high:.1%}. {cause}",), False
+    return (f"The true share is {truth.prior:.1%}, more than the upper estimate of {high:.1%}. {cause}",), False

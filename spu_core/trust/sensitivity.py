@@ -1,4 +1,4 @@
-"""Sensitivity: would another candidate win if the beliefs were a little different, or if a rule were wrong?"""
+"""Sensitivity: would another candidate be best if the beliefs were a little different, or if a rule were wrong?"""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from spu_core.training import Run, TrainingCancelled
 from spu_core.training.config import check_whole
 from spu_core.training.evaluation import fold_rows
 
-# In this share of the draws one rule is wrong altogether, which no shift of its belief can show.
+# In this share of the draws one rule is left out or reversed, which a shift of its belief cannot represent.
 WRONG = 0.2
 FAULTS = ("dropped", "reversed")
 
 
-# Rows times draws that are judged in a few seconds.
+# Rows times draws that are evaluated in a few seconds.
 _AFFORDABLE_WORK = 4_000_000
 
 
@@ -42,14 +42,14 @@ class Sensitivity:
 
     @property
     def stays_best(self) -> dict[str, float]:
-        """In what share of the draws each run is the best one; ties are shared."""
+        """Share of the draws in which each run is the best; a tie counts in equal parts."""
         best = self.auc == self.auc.max(axis=1, keepdims=True)
         share = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
         return dict(zip(self.names, share.tolist(), strict=True))
 
     @property
     def table(self) -> pd.DataFrame:
-        """Per run: share of draws it wins, and the band that holds 90 % of its AUC_SPU."""
+        """Per run: share of draws in which it is the best, and the range of 90 % of its AUC_SPU values."""
         low, middle, high = np.quantile(self.auc, [0.05, 0.5, 0.95], axis=0)
         columns = {"name": self.names, "stays_best": list(self.stays_best.values())}
         table = pd.DataFrame({**columns, "low": low, "median": middle, "high": high})
@@ -63,7 +63,7 @@ class Sensitivity:
 
 
 def affordable_draws(rows: int) -> int:
-    """How many draws of beliefs over this many rows take a few seconds, from 20 to 200.
+    """Number of draws that take a few seconds with this many rows, from 20 to 200.
 
     >>> affordable_draws(1_000), affordable_draws(100_000), affordable_draws(10_000_000)
     (200, 40, 20)
@@ -81,10 +81,10 @@ def belief_sensitivity(
     seed: int = 0,
     should_stop: Callable[[], bool] | None = None,
 ) -> Sensitivity:
-    """Judge stored scores by soft labels with shifted beliefs and wrong rules; nothing is trained again."""
+    """Evaluate stored scores with soft labels from shifted beliefs and wrong rules; no model is trained again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
-        raise TrainingError("No run has scores, so there is nothing to judge.")
+        raise TrainingError("No run has scores to evaluate; train at least one model first.")
     ranked = [_FoldRanks.of(run) for run in finished]
     aucs = []
     for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, wrong=wrong, seed=seed):
@@ -96,10 +96,11 @@ def belief_sensitivity(
 
 @dataclass(frozen=True, eq=False)
 class RuleInfluence:
-    """What one rule at a time does: shifted down and up by `shift` on the log-odds scale, left out, or reversed.
+    """Effect of one rule at a time: its belief shifted by `shift` on the log-odds scale, left out, or reversed.
 
-    `table` has a line per rule, the most influential first: the AUC_SPU of the leader at both ends, the largest change
-    of its lead over the runner-up, who leads at each end, and who leads if the rule is left out or reversed.
+    `table` has a line per rule, the most influential first: the AUC_SPU of the best run with the belief shifted down
+    and up, the largest change of AUC_SPU of any run, the best run after each shift, and the best run if the rule is
+    left out or reversed.
     """
 
     table: pd.DataFrame
@@ -109,49 +110,47 @@ class RuleInfluence:
     @property
     def sentence(self) -> str:
         if self.table.empty:
-            return "No rule fires with a belief that could be shifted."
+            return "There is no rule whose belief can be shifted."
         first = self.table.iloc[0]
         shifted = (self.table[["leads_down", "leads_up"]] != self.leader).any(axis=1)
         wrong = (self.table[["leads_dropped", "leads_reversed"]] != self.leader).any(axis=1)
-        most = (
-            f"Rule {first['rule']!r} matters most: shifting it moves the figures by up to {first['change']:.3f} AUC_SPU"
-        )
+        most = f"Rule {first['rule']!r} matters most: shifting it changes AUC_SPU by up to {first['change']:.3f}"
         if not (shifted | wrong).any():
-            return f"{most}; no single rule, shifted, left out or reversed, takes the lead from {self.leader!r}."
+            return f"{most}. {self.leader!r} stays best if any single rule is shifted, left out or reversed."
         how = "shifting" if shifted.any() else "leaving out or reversing"
         names = ", ".join(repr(name) for name in self.table["rule"][shifted if shifted.any() else wrong][:3])
-        return f"{most}; {how} {names} alone would take the lead from {self.leader!r}."
+        return f"{most}. {self.leader!r} is no longer best after {how} only {names}."
 
 
 def rule_influence(
     runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0, should_stop: Callable[[], bool] | None = None
 ) -> RuleInfluence:
-    """Which single rule matters most: each is shifted, left out and reversed alone, and the scores are judged anew."""
+    """Shift, leave out and reverse each rule alone, and evaluate the stored scores again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
-        raise TrainingError("No run has scores, so there is nothing to judge.")
+        raise TrainingError("No run has scores to evaluate; train at least one model first.")
     if check_number(shift, "shift", TrainingError) <= 0:
         raise TrainingError(f"shift must be above 0, got {shift:g}.")
     matrix, combine = _rules_of(soft_labels)
     ranked, names = [_FoldRanks.of(run) for run in finished], [run.name for run in finished]
 
-    def judged(changed: RuleMatrix) -> np.ndarray:
+    def aucs_for(changed: RuleMatrix) -> np.ndarray:
         if should_stop is not None and should_stop():
             raise TrainingCancelled("The sensitivity check was cancelled.")
         labels = assign_soft_labels(changed, soft_labels.is_labeled, combine, floor=soft_labels.floor)
         return np.array([ranks.auc_spu(labels.value) for ranks in ranked])
 
     def leader(auc: np.ndarray) -> str:
-        """Who leads; the present leader where nothing can be judged, because no belief is left."""
+        """The best run; the present one if AUC_SPU is undefined because no belief is left."""
         return names[int((now if np.isnan(auc).any() else auc).argmax())]
 
-    now = judged(matrix)
+    now = aucs_for(matrix)
     lines = []
     for place, rule in enumerate(matrix.names):
         moves = np.zeros(matrix.n_rules)
         moves[place] = shift
-        line = _influence_line(rule, names, now, judged(_shifted(matrix, -moves)), judged(_shifted(matrix, moves)))
-        faults = {f"leads_{fault}": leader(judged(_with_fault(matrix, place, fault))) for fault in FAULTS}
+        line = _influence_line(rule, names, now, aucs_for(_shifted(matrix, -moves)), aucs_for(_shifted(matrix, moves)))
+        faults = {f"leads_{fault}": leader(aucs_for(_with_fault(matrix, place, fault))) for fault in FAULTS}
         lines.append({**line, **faults})
     table = pd.DataFrame(lines).sort_values("change", ascending=False, kind="stable", ignore_index=True)
     return RuleInfluence(table, names[int(now.argmax())], shift)
@@ -175,7 +174,7 @@ def _influence_line(
 def shifted_labels(
     soft_labels: SoftLabels, *, draws: int, spread: float, wrong: float = WRONG, seed: int = 0
 ) -> Iterator[SoftLabels]:
-    """Soft labels under draws of the rules' beliefs: each rule moves as a whole, and now and then one is wrong."""
+    """Soft labels with randomly shifted beliefs: one shift per rule, and in some draws one rule is wrong."""
     check_whole(draws, "draws", 1)
     if check_number(spread, "spread", TrainingError) <= 0:
         raise TrainingError(f"spread must be above 0, got {spread:g}.")
@@ -188,7 +187,7 @@ def shifted_labels(
         if chance.random() < wrong:
             faulty = _with_fault(shifted, int(chance.integers(matrix.n_rules)), FAULTS[int(chance.integers(2))])
             changed = assign_soft_labels(faulty, soft_labels.is_labeled, combine, floor=soft_labels.floor)
-            # Without the only rule, and without labels, nothing would be left to judge by.
+            # If all soft labels became equal, AUC_SPU would be undefined.
             found = changed if np.ptp(changed.value) > 0.0 else found
         yield found
 
@@ -196,7 +195,7 @@ def shifted_labels(
 def _rules_of(soft_labels: SoftLabels) -> tuple[RuleMatrix, str]:
     if soft_labels.matrix is None or soft_labels.combine is None:
         raise TrainingError(
-            "These soft labels came ready-made, so there are no beliefs to shift; assign them from rules."
+            "These soft labels are ready-made values, so there are no beliefs to shift; create them from rules."
         )
     return soft_labels.matrix, soft_labels.combine
 
@@ -207,7 +206,7 @@ def _shifted(matrix: RuleMatrix, shift: np.ndarray) -> RuleMatrix:
 
 
 def _with_fault(matrix: RuleMatrix, place: int, fault: str) -> RuleMatrix:
-    """The same rules, but one of them is left out, or believes in the other rows by the same sum of beliefs."""
+    """The same rules, but one of them is left out or reversed (with the same sum of beliefs)."""
     fired, beliefs, believed = matrix.fired.copy(order="F"), list(matrix.beliefs), matrix.belief_of(place).sum()
     fired[:, place] = ~fired[:, place] if fault == "reversed" else False
     beliefs[place] = float(min(1.0, believed / max(1, int(fired[:, place].sum()))))
@@ -215,16 +214,16 @@ def _with_fault(matrix: RuleMatrix, place: int, fault: str) -> RuleMatrix:
 
 
 def _shift_belief(belief: float | np.ndarray, move: float) -> float | np.ndarray:
-    # The logit of 0 and 1 is infinite, and stays so: certainty and silence are not moved.
+    # The logits of 0 and 1 are infinite, so these beliefs do not change.
     moved = expit(logit(np.asarray(belief, dtype=np.float64)) + move)
     return moved if isinstance(belief, np.ndarray) else float(moved)
 
 
 @dataclass(frozen=True, eq=False)
 class _FoldRanks:
-    """Midranks of one run's scores within folds: with them AUC_SPU of any S is one sum.
+    """Midranks of one run's scores within folds, from which AUC_SPU of any S is one sum.
 
-    Σ_i w_i s_i R_i counts the mass that positives outrank, R_i = Σ_j w_j h_ij; the part among positives is S²/2.
+    Σ_i w_i s_i R_i with R_i = Σ_j w_j h_ij is the mass that positives outrank; the part among positives is S²/2.
     """
 
     rows: tuple[np.ndarray, ...]

@@ -1,7 +1,8 @@
-"""What AUC_SPU would say about the true AUC, if Theorem 2 held: a what-if over π and S_P, never an estimate.
+"""The true AUC that AUC_SPU would imply if Theorem 2 held: a what-if over π and S_P, not an estimate.
 
-Theorem 2 needs S independent of the score given the true class. Rules are functions of the columns, so soft labels made
-by rules usually break it: in one simulation the inverse gave 1.55 for a true AUC of .853. Only an audit can test it.
+Theorem 2 assumes that S is independent of the score given the true class. Rules are functions of the columns, so soft
+labels from rules usually violate it: in one simulation the implied value was 1.55 for a true AUC of .853. Only an audit
+can test the assumption.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ QUANTITIES = {"true_auc": "implied true AUC", "tpr": "implied TPR", "fpr": "impl
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A point of the map that comes from somewhere: an estimate of π with S_P where it is known, else π alone."""
+    """A known point of the map: an estimate of π, with S_P if it is known."""
 
     name: str
     prior: float
@@ -47,14 +48,14 @@ class Implied:
 
     @property
     def is_surely_refuted(self) -> bool:
-        """Whether it is impossible beyond the sampling error."""
+        """Whether an implied value is impossible even with the sampling error."""
         return any(each.low > 1.0 or each.high < 0.0 for each in (self.true_auc, self.tpr, self.fpr))
 
     @property
     def sentence(self) -> str:
-        """What must be believed for the conclusion, and the conclusion."""
+        """The assumptions and what they imply."""
         link = self.link
-        believed = (
+        assumed = (
             f"If {link.prior:.1%} of rows are positive, true positives have a mean soft label of "
             f"{link.positive_mean:.2f} and true negatives {link.negative_mean:.3f}, and if within each class S does "
             "not depend on the score"
@@ -62,19 +63,19 @@ class Implied:
         if self.is_refuted:
             named = (("true AUC", self.true_auc), ("TPR", self.tpr), ("FPR", self.fpr))
             wrong = [f"the {name} would be {each.estimate:.3f}" for name, each in named if not _is_share(each.estimate)]
-            sure = "" if self.is_surely_refuted else " (though sampling error alone could do that)"
-            return f"{believed}, then {' and '.join(wrong)}, which cannot be{sure}: assumption refuted."
+            sure = "" if self.is_surely_refuted else " (but this can be due to sampling error)"
+            return f"{assumed}, then {' and '.join(wrong)}, which is impossible{sure}: assumption refuted."
         auc = self.true_auc
-        interval = f"{auc.level:.0%} interval {auc.low:.3f} to {auc.high:.3f}, sampling error only"
-        return f"{believed}, then the true AUC is {auc.estimate:.3f} ({interval})."
+        interval = f"{auc.level:.0%} confidence interval {auc.low:.3f} to {auc.high:.3f}, sampling error only"
+        return f"{assumed}, then the true AUC is {auc.estimate:.3f} ({interval})."
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """AUC_SPU and the rates at the operating point of one run, with everything that they may imply.
+    """AUC_SPU and the rates at the operating point of one run, and the true figures that they would imply.
 
-    `rate_covariance` is that of (TPR_SPU, FPR_SPU); intervals carry over the sampling error of the SPU figures and
-    nothing else: not the doubt about π and S_P, and not the doubt about the assumption.
+    `rate_covariance` is that of (TPR_SPU, FPR_SPU). Confidence intervals cover the sampling error of the SPU figures
+    only, not wrong values of π and S_P or a wrong assumption.
     """
 
     mean: float
@@ -86,10 +87,10 @@ class WhatIf:
 
     @classmethod
     def of_run(cls, run: Run, threshold: float | None = None) -> WhatIf:
-        """From the judged rows of a run; without a threshold, where its review budget is spent."""
+        """From the evaluated rows of a run. Default threshold: the one that uses the review budget."""
         evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
         if run.metrics is None:
-            raise AssumptionError(f"Run {run.name!r} has no figures, so there is nothing to conclude from.")
+            raise AssumptionError(f"Run {run.name!r} has no metrics, so no true AUC can be derived.")
         soft_label, weight = evaluation.judged_soft_label, evaluation.judged_weight
         curve = roc_spu(soft_label, score, sample_weight=weight)
         point = curve.at_budget(evaluation.budget) if threshold is None else curve.at_threshold(threshold)
@@ -104,7 +105,7 @@ class WhatIf:
         return AdmissibleRegion(self.mean)
 
     def at(self, prior: float, positive_mean: float) -> Implied:
-        """What one choice implies; S_N follows from E[S] = πS_P + (1−π)S_N.
+        """The figures that one choice of π and S_P implies; S_N follows from E[S] = πS_P + (1−π)S_N.
 
         >>> what_if = WhatIf(0.2, Interval(0.7, 0.68, 0.72, 0.01), 0.5, 0.3, 0.05, ((1e-4, 0.0), (0.0, 1e-5)))
         >>> round(what_if.at(0.3, 0.5).true_auc.estimate, 3), what_if.at(0.3, 0.3).is_refuted
@@ -136,7 +137,7 @@ class WhatIf:
         return np.where(allowed, values, np.nan)
 
     def default(self, markers: tuple[Marker, ...] = ()) -> tuple[float, float]:
-        """Where to start: the best known marker, else π = E[S] with soft labels that are right on average."""
+        """Initial (π, S_P): the first marker with a possible S_P, else π of a marker or E[S] with a middle S_P."""
         for marker in markers:
             if marker.positive_mean is not None and self.region.contains(marker.prior, marker.positive_mean):
                 return marker.prior, marker.positive_mean
@@ -145,9 +146,10 @@ class WhatIf:
         return prior, 0.5 * (low + high)
 
     def moved(self, at: tuple[float, float], name: str, value: float) -> tuple[float, float]:
-        """(π, S_P) after one of the three numbers was moved: E[S] ties them, so another follows.
+        """(π, S_P) after one of π, S_P and S_N was changed. E[S] is fixed, so another of the three changes too.
 
-        Moving π keeps S_P where it can, moving S_P keeps π, moving S_N changes S_P; what E[S] does not allow is mended.
+        Changing π or S_P keeps the other one if E[S] allows it; changing S_N changes S_P. Values that E[S] does not
+        allow are moved into the allowed range.
 
         >>> what_if = WhatIf(0.2, Interval(0.7, 0.68, 0.72, 0.01), 0.5, 0.3, 0.05, ((1e-4, 0.0), (0.0, 1e-5)))
         >>> what_if.moved((0.3, 0.5), "prior", 0.8), what_if.moved((0.8, 0.25), "positive_mean", 0.5)
@@ -166,7 +168,7 @@ class WhatIf:
             return min(prior, self.mean / value), value
         value = min(value, 0.999 * self.mean)
         follows = (self.mean - (1.0 - prior) * value) / prior
-        # Where S_P would exceed 1, more rows must be positive.
+        # If S_P would exceed 1, π is increased.
         return (prior, follows) if follows <= 1.0 else ((self.mean - value) / (1.0 - value), 1.0)
 
     def _error(self, weights: tuple[float, float]) -> float:
@@ -174,7 +176,7 @@ class WhatIf:
 
 
 def _is_share(value: float) -> bool:
-    # Rounding must not refute an assumption.
+    # The tolerance prevents that rounding refutes an assumption.
     return -1e-9 <= value <= 1.0 + 1e-9
 
 
@@ -195,7 +197,7 @@ def _rate_covariance(
     weight: np.ndarray | None = None,
     groups: np.ndarray | None = None,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """From the influence of each row on both rates at a fixed threshold; rows of one group are added up first."""
+    """Covariance of both rates, from the influence of each row at a fixed threshold; groups are summed first."""
     weight = np.ones(soft_label.size) if weight is None else weight
     positive, negative = weight * soft_label, weight * (1.0 - soft_label)
     influence = np.stack(

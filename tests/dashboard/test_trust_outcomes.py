@@ -150,7 +150,7 @@ def test_ratios_are_shown_with_limits_a_test_and_where_they_come_from(workspace,
     assert not page.exception
     assert not page.error
     assert "random sample of the users" in words_of(page)
-    assert "stopping as soon as p is small" in words_of(page)
+    assert "Stopping as soon as p is small" in words_of(page)
     assert {"Surrender ratio, difference", "Pass ratio, difference"} <= {metric.label for metric in page.metric}
 
 
@@ -181,7 +181,7 @@ def test_a_dataset_that_came_from_outcomes_is_shown_with_the_models_before_it(wo
 def test_rules_that_read_no_feature_need_no_echo_check(workspace, address, open_app):
     page = open_app(PAGE, **{**address, "section": "echo"})
 
-    assert "no model can echo them" in words_of(page)
+    assert "no model can repeat them" in words_of(page)
     assert "trust_echo_go" not in {button.key for button in page.button}
 
 

@@ -219,7 +219,7 @@ def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, 
     filled = listed.assign(verdict=["yes" if truth[row] else "no" for row in listed["row"]], reviewer="ann")
     _upload(page, filled.assign(verdict=["guilty", *filled["verdict"][1:]]))
     tab.settle()
-    page.get_by_text("Line 2: the verdict 'guilty'").wait_for()
+    page.get_by_text("Line 2: unknown verdict 'guilty'").wait_for()
     _upload(page, filled)
     tab.settle()
     page.get_by_role("button", name="Save these verdicts").first.click()

@@ -63,22 +63,22 @@ def test_healthy_soft_labels_have_no_findings():
             0,
             {},
             "no_labels",
-            "No row is a confirmed positive, so nothing outside the rules can speak",
+            "No row is a confirmed positive, so the rules cannot be compared",
         ),
-        ([0.5, 0.2], 1, {}, "few_labels", "The number of confirmed positives is only 1;"),
+        ([0.5, 0.2], 1, {}, "few_labels", r"too few confirmed positives \(1\);"),
         (
             [0.0] * 25 + [0.4, 0.9],
             25,
             {},
             "unsuspected_labeled",
-            "100% of the confirmed positives are rows that no rule",
+            "For 100% of the confirmed positives no rule raises",
         ),
         (
             [0.1] * 25 + [0.4, 0.9],
             25,
             {},
             "labels_against_rules",
-            r"The rules believe less .* \(0.100 on average\) than",
+            r"mean rule score of confirmed positives \(0.100\) is lower",
         ),
         ([0.5, 0.501], 0, {}, "low_ceiling", "The ceiling of AUC_SPU is 0.501: even the best model"),
         ([0.0, 1.0], 0, {}, "never_between", "S is 0 or 1 in every row, so the soft labels are hard labels"),
@@ -91,7 +91,7 @@ def test_healthy_soft_labels_have_no_findings():
         ),
         ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
         ([0.0, 0.3, 0.6], 0, {}, "few_levels", "S has only 3 different values among unconfirmed rows"),
-        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are not confirmed, and no rule fires on them"),
+        ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are not confirmed, and no rule raises"),
         (
             [0.5, 0.9],
             0,
@@ -147,7 +147,7 @@ def test_a_mean_inside_the_range_of_the_prior_is_no_finding(prior, is_found):
 def test_nobody_is_told_to_change_beliefs_because_of_a_prior(score, prior):
     (found,) = [each for each in audit_of(score, prior=prior).findings if each.code == "mean_far_from_prior"]
 
-    assert "Check first where that share comes from" in found.advice
+    assert "Check where that share comes from" in found.advice
     assert not re.search("[Rr]aise|[Ll]ower", found.advice)
 
 

@@ -66,7 +66,7 @@ def test_where_the_labels_say_nothing_the_suggestion_says_so(fired, is_labeled, 
 def test_few_hits_are_mentioned():
     suggestion = suggest_belief(FIRED, flags(1_000, [0, 1], np.arange(500, 550)), prior=0.1)
 
-    assert suggestion.warnings == ("The rule fires on only 2 labelled rows; the interval is wide.",)
+    assert suggestion.warnings == ("The rule fires on too few labelled rows (2); the interval is wide.",)
     assert suggestion.low > 0
 
 

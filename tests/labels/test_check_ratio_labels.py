@@ -175,7 +175,7 @@ def test_checks_that_make_no_sense_get_a_clear_sentence(change, message):
         (LOG.rename(columns={"rule": "rules"}), {}, TableError, r"no column 'rule'.*Did you mean 'rules'"),
         (LOG.iloc[:0], {}, TableError, "checks is empty"),
         ({"user": [1], "rule": ["a", "b"], "outcome": ["pass"]}, {}, TableError, "different lengths"),
-        (LOG, {"random_rule": "rnd"}, AssumptionError, "No check comes from the random rule 'rnd'"),
+        (LOG, {"random_rule": "rnd"}, AssumptionError, "There is no check of the random rule 'rnd'"),
         (LOG, {"repeats": "last"}, SoftLabelError, "repeats must be one of 'every', 'first', got 'last'"),
         (LOG, {"combine": "max"}, SoftLabelError, "combine must be one of 'noisy_or'"),
         (LOG, {"prior": 1.5}, AssumptionError, "prior must lie strictly between 0 and 1, got 1.5"),

@@ -127,7 +127,7 @@ def test_check_rules_and_outcomes_may_be_numbers():
 def test_a_missing_random_rule_is_named_with_the_rule_that_needs_it():
     frame = pd.DataFrame({"by": ["aim"], "how": ["fail"]})
 
-    with pytest.raises(RuleError, match="Rule 'r' cannot be fitted: No check comes from the random rule 'R0'"):
+    with pytest.raises(RuleError, match="Rule 'r' cannot be fitted: There is no check of the random rule 'R0'"):
         beliefs_of(CheckRatio(rule_column="by", outcome_column="how", random_rule="R0"), frame)
 
 

@@ -125,7 +125,7 @@ def test_rule_names_may_be_numbers_and_missing_names_mean_no_check():
 
 
 def test_checks_without_the_random_rule_are_refused():
-    with pytest.raises(AssumptionError, match=r"No check comes from the random rule 'randon'.*Did you mean 'random'"):
+    with pytest.raises(AssumptionError, match=r"There is no check of the random rule 'randon'.*Did you mean 'random'"):
         fit_check_ratios(["random", "aim"], [0, 1], [0, 0], "randon")
 
 

@@ -158,10 +158,10 @@ def test_a_filled_list_is_read_with_any_spelling(plan):
     ("change", "words"),
     [
         (lambda f, p: f.drop(columns="verdict"), "no column 'verdict'"),
-        (lambda f, p: f.assign(verdict="guilty"), "Line 2: the verdict 'guilty' is none of positive"),
+        (lambda f, p: f.assign(verdict="guilty"), "Line 2: unknown verdict 'guilty'"),
         (lambda f, p: f.assign(row=999_999), "row 999999 was not drawn in this audit"),
-        (lambda f, p: f.assign(row="x"), "'x' is no row number"),
-        (lambda f, p: f.assign(row=p.rows[0], verdict=["yes", "no"]), "Line 3: 'reviewer' says negative about row"),
+        (lambda f, p: f.assign(row="x"), "'x' is not a row number"),
+        (lambda f, p: f.assign(row=p.rows[0], verdict=["yes", "no"]), "Line 3: 'reviewer' has two verdicts on row"),
         (lambda f, p: f.assign(audit="deadbeef"), "belongs to audit deadbeef, but this is audit"),
     ],
 )

@@ -37,7 +37,7 @@ def test_where_people_looked_more_closely_is_found():
     assert {"north", "south"} == set(found.biased["part"])
     north = found.cells[found.cells["part"] == "north"].iloc[0]
     assert north["ratio"] == pytest.approx(1.6, abs=0.2)  # four of five confirmed among half of the rows
-    assert "confirmed where" in found.sentence
+    assert " expected (" in found.sentence
 
 
 def test_an_even_look_is_left_alone_in_most_worlds():
@@ -53,7 +53,7 @@ def test_expected_numbers_add_up_to_those_found():
 
 def test_few_labels_say_nothing():
     found = selection_bias(*case(rate=0.001, bias=1.0))
-    assert "too few to see where people look" in found.sentence
+    assert "too few to find a selection bias" in found.sentence
 
 
 def test_missing_values_are_a_part_of_their_own():
@@ -66,5 +66,5 @@ def test_without_labels_or_rules_there_is_nothing_to_compare():
     with pytest.raises(AssumptionError, match="No row is a confirmed positive"):
         selection_bias(table, none)
     silent = assign_soft_labels(RuleMatrix.from_arrays(["r"], np.zeros((len(table), 1))), labels.is_labeled)
-    with pytest.raises(AssumptionError, match="No rule suspects any row"):
+    with pytest.raises(AssumptionError, match="No rule fires on any row"):
         selection_bias(table, silent)

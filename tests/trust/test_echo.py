@@ -13,7 +13,7 @@ from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Candidate, TrainConfig
 from spu_core.trust import EchoReport, beyond_rules, echo_check
-from spu_core.trust.echo import train_twins
+from spu_core.trust.echo import train_pair
 
 CONFIG = TrainConfig(folds=3, threads=1)
 
@@ -46,7 +46,7 @@ def test_a_model_that_knows_more_than_the_rules_is_not():
 
     assert not report.is_echo
     assert report.beyond.low > 0.5
-    assert "it knows more than the rules" in report.sentence
+    assert "It adds information to the rules" in report.sentence
 
 
 def test_the_rules_themselves_add_nothing_to_the_rules():
@@ -65,7 +65,7 @@ def test_without_rule_columns_there_is_nothing_to_check():
 
 
 def test_beyond_equals_the_pair_count_within_levels_of_the_rules():
-    run, _ = train_twins(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
+    run, _ = train_pair(*world(informed=True), Candidate("lightgbm", {"rounds": 10}), CONFIG)
     evaluation, wins = run.evaluation, []
     for row in np.flatnonzero(evaluation.is_labeled):
         same = (

@@ -126,7 +126,7 @@ def test_a_belief_below_what_random_checks_prove_is_raised_and_only_then():
 
     assert [bound.is_too_low for bound in bounds] == [True, False]
     assert raised(rules, bounds)["high"].belief.value == pytest.approx(0.35)
-    assert "so it is too low" in bounds[0].sentence
+    assert "so the belief is too low" in bounds[0].sentence
     assert "does not contradict" in bounds[1].sentence
     assert raised(rules, bounds)["sure"].belief.value == 0.95
 
@@ -135,7 +135,7 @@ def test_few_random_checks_prove_nothing():
     rules = RuleSet((Rule("high", 0.1, Compare("x", ">=", 30)),))
     [bound] = belief_bounds(rules, table_of(), np.arange(40), np.repeat([PASSED, FAILED], 20), np.ones(40, dtype=bool))
 
-    assert "too few to tell" in bound.sentence
+    assert "too few for an estimate" in bound.sentence
     assert belief_bounds(rules, table_of(), [1], [FAILED], np.array([False])) == ()
 
 
@@ -182,7 +182,7 @@ def test_young_rows_are_those_that_could_not_have_been_confirmed_yet():
     assert found.cut_off == 11
     assert found.is_young.tolist() == [False] * 5 + [True]
     assert found.known_share([1, 2, 3, 11]).tolist() == [0, *found.share[:2], 1]
-    assert "90% of the confirmations that come within 11 days are there after 11 days; 1 of 6" in found.sentence
+    assert "90% of the confirmations that arrive within 11 days have arrived after 11 days; 1 of 6" in found.sentence
 
 
 @pytest.mark.parametrize(

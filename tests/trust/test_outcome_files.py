@@ -45,11 +45,14 @@ def test_strangers_are_listed_and_open_lines_counted():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name,outcome\nann,passed\n", "has no column 'user'; it has 'name', 'outcome'"),
+        ("name,outcome\nann,passed\n", "has no column 'user'; its columns are 'name', 'outcome'"),
         ("user,verdict\nann,passed\n", "has no column 'outcome'"),
-        ("user,outcome\nann,passed\n12,guilty\n", "Line 3 has the outcome 'guilty', which is none of admitted, failed"),
-        ("user,outcome\nann,passed\nann,failed\n", "User 'ann' stands in lines 2 and 3"),
-        ("user,outcome,day\nann,passed,someday\n", "Line 2 has the day 'someday', which is no date"),
+        (
+            "user,outcome\nann,passed\n12,guilty\n",
+            "Line 3 has the unknown outcome 'guilty'; use one of admitted, failed",
+        ),
+        ("user,outcome\nann,passed\nann,failed\n", "User 'ann' is in lines 2 and 3"),
+        ("user,outcome,day\nann,passed,someday\n", "Line 2 has the day 'someday', which is not a date"),
     ],
 )
 def test_what_would_falsify_the_ratios_is_refused(text, message):

@@ -71,7 +71,7 @@ def test_nothing_found_is_not_nothing_there():
 
     assert (found.estimate, found.low) == (0.0, 0.0)
     assert found.high == pytest.approx(float(wilson_interval(0, 50)[1]))
-    assert found.warning == "No such outcome so far; a few more may change the picture."
+    assert found.warning == "No such outcome so far; the ratio can change a lot with a few more."
 
 
 def test_few_users_are_said():
@@ -82,7 +82,7 @@ def test_the_ratios_say_which_rows_they_come_from():
     model, chance = outcome_ratios(checks_of(user=[1, 2], arm=["random", "model"], outcome=["pass", "fail"]))[::1]
 
     assert model.arm == "model"
-    assert "ranked highest in its own random part" in model.comes_from
+    assert "ranked highest in its random part" in model.comes_from
     assert "random sample of the users" in chance.comes_from
     assert ratio_table((model, chance))["is_random"].tolist() == [False, True]
 
@@ -149,8 +149,8 @@ def test_the_verdict_is_said_in_words():
     outcome = ["admit"] * 30 + ["pass"] * 170 + ["admit"] * 4 + ["pass"] * 196
     found = compare_arms(checks_of(user=range(400), arm=["a"] * 200 + ["b"] * 200, outcome=outcome), "a", "b")
 
-    assert "'a' against 'b': surrender ratio higher by 13.0 points" in found.sentence
-    assert "stopping as soon as p is small" in found.notes[0]
+    assert "'a' against 'b': surrender ratio is higher by 13.0 points" in found.sentence
+    assert "Stopping as soon as p is small" in found.notes[0]
     assert any("only 4 of these outcomes" in note for note in found.notes)
     assert len(found.notes) == 2
 

@@ -19,7 +19,7 @@ def bbe(**changes):
     [
         (bbe(), 0.21, "Your rules expect 21.0% positives, which does not clearly contradict this range.", True),
         (bbe(), 0.05, "Your rules expect 5.0% positives, which does not clearly contradict this range.", True),
-        (bbe(), 0.4, "more than the upper estimate. Either the beliefs are too strong", False),
+        (bbe(), 0.4, "more than the upper estimate. Either the beliefs are too high", False),
         (bbe(warning="Only 3 labelled rows."), 0.2, "Only 3 labelled rows.", True),
     ],
 )
@@ -42,8 +42,8 @@ def test_an_audit_stands_above_the_others():
     figure = AuditFigure("prior", "π", 0.3, 0.25, 0.35, 0.01, 0.95, False)
     report = compare_priors(bbe(), 0.11, audit=figure, truth=0.3)
     assert (
-        "outside of that: BBE (5.0% to 22.0%), Elkan–Noto (5.0% to 20.0%), E[S] (11.0%). Believe the audit."
-        in report.sentences[-1]
+        "Outside this interval: BBE (5.0% to 22.0%), Elkan–Noto (5.0% to 20.0%), E[S] (11.0%). "
+        "Use the result of the audit." in report.sentences[-1]
     )
     assert not report.agrees
     assert report.of("Truth").prior == 0.3

@@ -111,10 +111,10 @@ def test_the_hash_is_the_one_that_any_program_can_compute():
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[False]), "Nobody is left to check"),
+        (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[False]), "No user is left to check"),
         (lambda: fill_queue(["a"], {"m": [0.1]}, QueuePlan(budget=1), is_open=[True, True]), "is_open has 2 rows"),
-        (lambda: assign_arms(["a"], ["m", "m"]), "The arms need distinct models"),
-        (lambda: assign_arms(["a"], ["random"]), "none of them called 'random'"),
+        (lambda: assign_arms(["a"], ["m", "m"]), "names of the models must be distinct"),
+        (lambda: assign_arms(["a"], ["random"]), "none may be 'random'"),
         (lambda: assign_arms([None], ["m"]), "Row 0 has no user"),
         (lambda: QueuePlan(budget=5, random_share=0.95), "random_share must be at most 0.9"),
     ],
@@ -149,14 +149,14 @@ def test_the_holdout_measures_a_score_by_random_checks_only():
     checks = Checks.read({"user": range(21), "arm": ["random"] * 20 + ["a"], "outcome": [*outcome, "pass"]})
     score = np.r_[np.full(5, 0.9), np.full(5, 0.5), np.full(10, 0.1)]
 
-    with pytest.raises(TableError, match="Only random checks speak for everybody"):
+    with pytest.raises(TableError, match="Only random checks represent all users"):
         measure_on_holdout(np.arange(21), checks, 2)
     with pytest.raises(TableError, match="score has 2 entries, but there are 20 checks"):
         measure_on_holdout([0.1, 0.2], checks.of("random"), 2)
     found = measure_on_holdout(score, checks.of("random"), 0.4)
     assert (found.flagged, found.surrender.estimate, found.pass_.estimate) == (10, 0.5, 0.0)
     assert (found.admission_auc.estimate, found.not_passed_auc.estimate) == (1.0, 1.0)
-    assert found.admission_auc.warning == "Only 5 checks of one kind; such intervals tend to be too short."
+    assert found.admission_auc.warning == "Only 5 checks of one kind; the interval may be too narrow."
     assert measure_on_holdout(score[:1], checks.of("random").only([0]), 0.95).surrender is None
 
 
@@ -193,7 +193,7 @@ def test_rows_of_which_the_rules_say_nothing_are_not_suspected_by_them():
     ("values", "message"),
     [
         (([0.1], [0.1, 0.2], "both"), "score has 1 rows, but rule_score has 2"),
-        (([0.1, 0.2], [0.1, 0.1], "both"), "The rules say the same of every row"),
+        (([0.1, 0.2], [0.1, 0.1], "both"), "The rule score is the same in every row"),
         (([0.1, 0.2], [0.1, 0.2], "up"), "side must be one of"),
     ],
 )

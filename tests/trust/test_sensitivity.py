@@ -82,7 +82,7 @@ def test_the_rules_alone_do_not_stay_best_where_a_rule_is_wrong(with_knower):
     assert stays[1.0] < 0.9
     assert stays[1.0] < stays[0.2] < 1.0
     sentence = belief_sensitivity(runs, soft_labels, draws=5).sentence
-    assert sentence.endswith("; in 20% of them one rule is left out or reversed.")
+    assert sentence.endswith(" In 20% of the draws one rule is left out or reversed.")
 
 
 def test_a_wrong_rule_is_left_out_or_believes_in_the_other_rows():
@@ -111,7 +111,7 @@ def test_who_would_lead_without_a_rule_and_with_it_reversed_is_told(with_knower)
     anew = {run.name: run.metrics.auc_spu.estimate for run in runs_on(runs, turned)}
 
     assert found.table.set_index("rule")["leads_reversed"]["far"] == max(anew, key=anew.get) != found.leader
-    assert "leaving out or reversing 'far'" in found.sentence
+    assert "leaving out or reversing only 'far'" in found.sentence
 
 
 def test_ties_are_shared():
@@ -141,7 +141,7 @@ def test_labels_and_silence_are_not_shifted(trained):
 def test_what_cannot_be_shifted_says_why(trained):
     _, soft_labels, runs = trained
     ready = SoftLabels.from_values(soft_labels.rule_score, soft_labels.is_labeled)
-    with pytest.raises(TrainingError, match="came ready-made"):
+    with pytest.raises(TrainingError, match="are ready-made values"):
         belief_sensitivity(runs, ready)
     with pytest.raises(TrainingError, match="spread must be above 0"):
         belief_sensitivity(runs, soft_labels, spread=0.0)
@@ -164,7 +164,7 @@ def test_each_rule_is_shifted_alone_and_the_most_influential_comes_first(trained
 def test_rules_that_cannot_be_shifted_are_said_so(trained):
     _, soft_labels, runs = trained
     ready_made = SoftLabels.from_values(soft_labels.value, soft_labels.is_labeled)
-    with pytest.raises(TrainingError, match="came ready-made"):
+    with pytest.raises(TrainingError, match="are ready-made values"):
         rule_influence(runs, ready_made)
     with pytest.raises(TrainingError, match="shift must be above 0, got 0"):
         rule_influence(runs, soft_labels, shift=0)

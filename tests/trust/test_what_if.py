@@ -82,7 +82,7 @@ def test_impossible_values_read_assumption_refuted():
     implied = WHAT_IF.at(0.3, 0.3)
     assert implied.is_refuted
     assert implied.is_surely_refuted
-    assert implied.sentence.endswith("which cannot be: assumption refuted.")
+    assert implied.sentence.endswith("which is impossible: assumption refuted.")
     assert "true AUC would be" in implied.sentence
 
 

@@ -1,1 +1,1 @@
-"""An audit: draw rows to check by hand, read the verdicts, and estimate the true figures from them."""
+"""Audits: draw rows to check by hand, read the verdicts, and estimate the true figures."""

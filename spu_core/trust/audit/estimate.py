@@ -1,4 +1,4 @@
-"""What the verdicts of an audit say: π, S_P, S_N, precision, recall and true AUC of the audited rows, with bounds."""
+"""Estimates from the verdicts of an audit: π, S_P, S_N, precision, recall and true AUC, with bounds."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from spu_core.trust.audit.verdicts import Agreement, Treatment, agree
 class AuditFigure:
     """One estimated figure with its bounds.
 
-    `is_exact` says that some strata expect fewer than five positives or negatives, so that the bounds are conservative
-    there. `standard_error` is that of the normal theory, for comparison only where `is_exact`.
+    If `is_exact`, fewer than five positives or negatives are expected in some strata, and the bounds there are exact
+    and conservative. `standard_error` is that of normal theory; if `is_exact`, it is only for comparison.
     """
 
     key: str
@@ -40,7 +40,7 @@ class AuditFigure:
 
 @dataclass(frozen=True, eq=False)
 class AuditEstimate:
-    """All figures of an audit, how they were made, and how many verdicts they rest on."""
+    """All figures of an audit, with the plan, the verdicts and the method."""
 
     plan: AuditPlan
     agreement: Agreement
@@ -76,7 +76,7 @@ class AuditEstimate:
 
     @property
     def sentence(self) -> str:
-        """What was found, in words that name the target of the plan first."""
+        """The estimate of the plan's target in a sentence."""
         lead = self.figures[self.plan.target]
         exact = " (exact limits where few positives were expected)" if lead.is_exact else ""
         return (
@@ -150,7 +150,7 @@ def figure_of(audited: Audited, key: str, *, level: float = 0.95, method: Method
 
 
 def relevant_strata(audited: Audited, target: Target) -> np.ndarray:
-    """Strata that a figure depends on: precision only on those of flagged rows."""
+    """Strata that a figure depends on; precision depends only on strata with flagged rows."""
     if not target.flagged_only:
         return audited.sizes > 0
     flagged = audited.population.is_flagged & (audited.stratum >= 0)
@@ -181,7 +181,7 @@ def _figure(audited: Audited, key: str, level: float, method: Method, thin: np.n
 
 
 def _widest(one: AuditFigure, other: AuditFigure) -> AuditFigure:
-    """The figure of both readings of split verdicts: bounds that hold both, the estimate between them."""
+    """One figure from two treatments of split verdicts: bounds that cover both, and the mean of the estimates."""
     if one == other:
         return one
     bounds = Bounds(min(one.low, other.low), max(one.high, other.high))
@@ -191,9 +191,9 @@ def _widest(one: AuditFigure, other: AuditFigure) -> AuditFigure:
 
 
 def _thin(lower: Audited, upper: Audited, method: Method) -> np.ndarray:
-    """Strata in which fewer than five positives, or negatives, are expected among the checks; not where all were seen.
+    """Strata with fewer than five expected positives or negatives among the checks, unless all rows were checked.
 
-    What is expected comes from the plan's beliefs fitted to the verdicts, and never exceeds twice what was found.
+    The expected number comes from the beliefs, fitted to the verdicts, and is at most twice the number found.
     """
     thin = np.zeros(lower.strata, dtype=bool)
     for audited in (lower, upper):

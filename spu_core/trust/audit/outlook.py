@@ -1,7 +1,7 @@
-"""What an audit will tell, before any row is checked: the expected interval for each number of checks.
+"""Expected confidence interval of an audit for each number of checks, before any row is checked.
 
-The figures hold if the beliefs of the plan are right. If they are not, the estimate of the audit is still valid (its
-drawing probabilities are known), but its interval can be wider or narrower than predicted.
+The figures are correct if the beliefs of the plan are right. Otherwise the estimate of the audit is still valid (the
+sampling probabilities are known), but its interval can be wider or narrower than predicted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What `checks` checks are expected to give: standard errors as planned and with rows drawn plainly at random."""
+    """Expected standard errors with `checks` checks: of the plan, and of simple random sampling."""
 
     checks: int
     standard_error: float
@@ -41,7 +41,7 @@ class Outlook:
 
     @property
     def gain(self) -> float:
-        """How many times as many checks plain random drawing would need for the same standard error."""
+        """How many times more checks simple random sampling needs for the same standard error."""
         return (self.simple_error / self.standard_error) ** 2 if self.standard_error > 0 else float("inf")
 
 
@@ -65,9 +65,9 @@ def outlook(population: Population, checks: int, target: str = "true_auc") -> Ou
 def expected_bounds(
     population: Population, checks: int, target: str = "true_auc", *, level: float = 0.95
 ) -> tuple[float, float]:
-    """The bounds to expect after so many checks: those of imagined audits, else those of normal theory.
+    """The expected bounds with `checks` checks: those of simulated audits, else those of normal theory.
 
-    Audits are imagined on a sample of the rows, which can hold only so many checks.
+    Audits are simulated on a sample of the rows. If it has fewer rows than checks, normal theory is used.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1) * 0.2, threshold=0.9)
@@ -86,9 +86,9 @@ def expected_bounds(
 
 
 def quick_outlook(population: Population, checks: int, target: str = "true_auc") -> tuple[Outlook, tuple[float, float]]:
-    """Expected standard errors and bounds of one audit, fast enough to follow a number that is being typed.
+    """Expected standard errors and bounds of one audit, fast enough for interactive use.
 
-    On a sample of ten times the checks the standard error differs by at most 5 %, so large tables are sampled.
+    Large tables are sampled: on a sample of ten times the checks the standard error differs by at most 5 %.
     """
     planned = population.sample(MOST_ROWS) if 10 * checks <= MOST_ROWS else population
     return outlook(planned, checks, target), expected_bounds(population, checks, target)
@@ -103,8 +103,8 @@ def outlook_table(
     draws: int = 9,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """A line for each number of checks: the bounds to expect (the median of `draws` imagined audits, exact limits where
-    positives are few), the normal half-width, that of plain random drawing, and the gain."""
+    """A line for each number of checks: the expected bounds (median of `draws` simulated audits), the half-width by
+    normal theory, that of simple random sampling, and the gain."""
     planned = population.sample(MOST_ROWS, seed)
     room = int(planned.is_open.sum())
     reach = z_quantile(level)
@@ -113,27 +113,28 @@ def outlook_table(
         if not FEWEST_CHECKS <= checks <= room:
             continue
         expected = outlook(planned, checks, target)
-        imagined = [
-            imagine(planned, plan_audit(planned, checks, target, level=level, seed=at), at) for at in range(draws)
+        simulated = [
+            simulate_audit(planned, plan_audit(planned, checks, target, level=level, seed=at), at)
+            for at in range(draws)
         ]
         lines.append(
             {
                 "checks": checks,
-                "estimate": float(np.median([figure.estimate for figure in imagined])),
-                "low": float(np.median([figure.low for figure in imagined])),
-                "high": float(np.median([figure.high for figure in imagined])),
-                "width": float(np.median([figure.high - figure.low for figure in imagined])),
+                "estimate": float(np.median([figure.estimate for figure in simulated])),
+                "low": float(np.median([figure.low for figure in simulated])),
+                "high": float(np.median([figure.high for figure in simulated])),
+                "width": float(np.median([figure.high - figure.low for figure in simulated])),
                 "half_width": reach * expected.standard_error,
                 "simple_half_width": reach * expected.simple_error,
                 "gain": expected.gain,
-                "is_exact": sum(figure.is_exact for figure in imagined) > draws / 2,
+                "is_exact": sum(figure.is_exact for figure in simulated) > draws / 2,
             }
         )
     return pd.DataFrame(lines)
 
 
-def imagine(population: Population, plan: AuditPlan, seed: int = 0) -> AuditFigure:
-    """The target as an audit would estimate it if verdicts came out as often positive as believed."""
+def simulate_audit(population: Population, plan: AuditPlan, seed: int = 0) -> AuditFigure:
+    """The target as an audit would estimate it, with random verdicts that follow the beliefs."""
     stratum = plan.strata.assign(population)
     place = np.searchsorted(population.row, np.sort(plan.rows))
     verdict = np.random.default_rng([seed, 7]).random(place.size) < population.belief[place]
@@ -142,11 +143,11 @@ def imagine(population: Population, plan: AuditPlan, seed: int = 0) -> AuditFigu
 
 
 def _simple_error(population: Population, checks: int, target: str) -> float:
-    """The standard error of counting rows drawn at random, without strata and without expectations."""
+    """The standard error of simple random sampling, without strata and beliefs."""
     rows = population.is_open
     influence, belief = planned_influence(population, target)[rows], population.belief[rows]
     if target_named(target).flagged_only:
-        # Plain drawing estimates a share among flagged rows by those that it happens to meet.
+        # Simple random sampling estimates a share among flagged rows only from the flagged rows in the sample.
         flagged = population.is_flagged[rows]
         belief, met = belief[flagged], checks * flagged.mean()
         known = population.is_flagged.sum() - belief.size

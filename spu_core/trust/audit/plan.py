@@ -1,8 +1,8 @@
-"""An audit plan: which n rows to check by hand, so that one figure becomes as precise as n checks allow.
+"""An audit plan: which n rows to check by hand, so that the estimate of one figure is as precise as possible.
 
-Rows are drawn by strata: bands of the score, cut at the threshold, each cut again by the soft label. The cuts share out
-√(p(1−p)), the uncertainty about the rows, in equal parts: a thousand rows that are almost surely negative need one
-stratum, a hundred uncertain ones need several.
+Rows are drawn by strata: bands of the score, with an edge at the threshold, and each band split by the soft label. The
+strata have about equal sums of √(p(1−p)), the uncertainty of a row. So a thousand rows that are almost certainly
+negative can be in one stratum, while a hundred uncertain rows are in several.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FEWEST_ROWS = 10
 
 @dataclass(frozen=True)
 class Strata:
-    """`score_edges` part the scores into bands (a row on an edge belongs below); `soft_edges` part each band by S."""
+    """`score_edges` split the scores into bands (edges belong to the lower band); `soft_edges` split each band by S."""
 
     score_edges: tuple[float, ...]
     soft_edges: tuple[tuple[float, ...], ...]
@@ -36,7 +36,7 @@ class Strata:
         return sum(len(edges) + 1 for edges in self.soft_edges)
 
     def assign(self, population: Population) -> np.ndarray:
-        """The stratum of each row, counted from low scores to high; −1 for rows that are known."""
+        """The stratum of each row, numbered from low to high scores; −1 for known rows."""
         band = np.searchsorted(self.score_edges, population.score, side="left")
         stratum = np.full(population.size, KNOWN)
         first = 0
@@ -48,7 +48,7 @@ class Strata:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each stratum holds, in words."""
+        """A description of each stratum."""
         scores, found = (-np.inf, *self.score_edges, np.inf), []
         for place, edges in enumerate(self.soft_edges):
             band = _range("score", scores[place], scores[place + 1])
@@ -58,7 +58,7 @@ class Strata:
 
 
 def make_strata(population: Population, most: int) -> Strata:
-    """At most about `most` strata of the rows that are not known.
+    """About `most` strata, or fewer, of the rows that are not known.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = Population.of(rng.random(500), rng.random(500).round(1), threshold=0.8)
@@ -77,7 +77,7 @@ def make_strata(population: Population, most: int) -> Strata:
 
 
 def _score_edges(score: np.ndarray, doubt: np.ndarray, threshold: float, bands: int) -> tuple[float, ...]:
-    """The threshold is always an edge where rows lie on both sides, so that flagged rows are a union of strata."""
+    """Edges of the score bands. The threshold is an edge if there are rows on both sides of it."""
     above = score > threshold
     if not above.any() or above.all():
         return _cuts(score, doubt, bands)
@@ -88,7 +88,7 @@ def _score_edges(score: np.ndarray, doubt: np.ndarray, threshold: float, bands: 
 
 
 def _cuts(values: np.ndarray, doubt: np.ndarray, parts: int) -> tuple[float, ...]:
-    """Edges that share out the doubt equally; fewer where values tie or a part would have hardly any rows."""
+    """Edges that split the uncertainty equally; fewer if values tie or a part would have too few rows."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(doubt[order])
     wanted = reached[-1] * np.arange(1, parts) / parts
@@ -118,11 +118,11 @@ FEWEST_CHECKS = 10
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """A drawn sample; equal rows, settings and seed give the equal plan.
+    """A drawn sample. Equal rows, settings and seed give the same plan.
 
-    `rows` are the drawn rows of the table in the (random) order in which to check them, `row_stratum` the stratum of
-    each; stratum h has `sizes[h]` rows, of which `drawn[h]` are drawn. `population` tells whether scores and soft
-    labels are still those that the plan was made for.
+    `rows` are the drawn rows of the table, in the random order in which to check them; `row_stratum` is the stratum of
+    each. Stratum h has `sizes[h]` rows, of which `drawn[h]` are drawn. `population` is a hash of the scores and soft
+    labels for which the plan was made.
     """
 
     target: str
@@ -143,20 +143,20 @@ class AuditPlan:
 
     @property
     def code(self) -> str:
-        """A short name that a review list carries, so that it cannot be returned to another audit."""
+        """A short code in the review list, so that it cannot be used for another audit."""
         return sha256(self.to_json().encode()).hexdigest()[:8]
 
     @property
     def inclusion(self) -> np.ndarray:
-        """The chance with which each drawn row was drawn."""
+        """The probability with which each drawn row was drawn."""
         chance = np.array(self.drawn) / np.maximum(np.array(self.sizes), 1)
         return chance[np.array(self.row_stratum, dtype=int)]
 
     def strata_of(self, population: Population) -> np.ndarray:
-        """The stratum of each row; refused where scores or soft labels are no longer those of the plan."""
+        """The stratum of each row; an error if scores or soft labels are not those of the plan."""
         if fingerprint(population) != self.population:
             raise AssumptionError(
-                "This audit was drawn by other scores, soft labels or labels than those at hand; "
+                "This audit was drawn with other scores, soft labels or labels; "
                 "open it with the run and the rules that it was made from."
             )
         return self.strata.assign(population)
@@ -166,17 +166,17 @@ class AuditPlan:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditPlan:
-        """A plan from untrusted JSON: anything but a whole plan is refused; nothing is run as code."""
+        """A plan from untrusted JSON. An incomplete plan is an error."""
         data = parse_json(text, what="The audit plan", error=AssumptionError)
         if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
-            raise AssumptionError(f'An audit plan is a JSON object that says "schema": {SCHEMA}.')
+            raise AssumptionError(f'An audit plan must be a JSON object with "schema": {SCHEMA}.')
         try:
             strata = data.pop("strata")
             read: dict[str, Any] = {name: tuple(data.pop(name)) for name in ("sizes", "drawn", "rows", "row_stratum")}
             edges = tuple(map(float, strata["score_edges"])), tuple(tuple(map(float, e)) for e in strata["soft_edges"])
             plan = cls(strata=Strata(*edges), **read, **data)
         except (KeyError, TypeError, ValueError) as problem:
-            raise AssumptionError(f"The audit plan is not whole: {type(problem).__name__} {problem}.") from None
+            raise AssumptionError(f"The audit plan is incomplete: {type(problem).__name__} {problem}.") from None
         plan._check()
         return plan
 
@@ -185,7 +185,7 @@ class AuditPlan:
         fits = len(self.sizes) == len(self.drawn) == self.strata.count and len(self.rows) == len(self.row_stratum)
         counted = whole and fits and np.bincount(self.row_stratum, minlength=self.strata.count).tolist()
         if not counted or tuple(counted) != self.drawn or len(set(self.rows)) != len(self.rows):
-            raise AssumptionError("The audit plan contradicts itself: its rows are not those that its strata count.")
+            raise AssumptionError("The audit plan is damaged: its rows do not match its strata.")
         target_named(self.target)
         check_share(self.level, "level")
 
@@ -244,7 +244,7 @@ def plan_audit(
     places = np.concatenate(
         [rng.choice(np.flatnonzero(stratum == h), count, replace=False) for h, count in enumerate(drawn)]
     )
-    # In random order a reviewer learns nothing from the place of a row, and tires evenly over the strata.
+    # In random order the position of a row tells the reviewer nothing, and fatigue affects all strata equally.
     places = rng.permutation(places)
     return AuditPlan(
         target=target_named(target).key,
@@ -262,7 +262,7 @@ def plan_audit(
 
 
 def choose_strata(population: Population, checks: int, target: str) -> Strata:
-    """As many strata as still leave five expected positives in each; where none do, a handful."""
+    """The largest number of strata with at least five expected positives in each, else about four."""
     for most in (MOST_STRATA, 9, 6):
         if most * 8 > checks:
             continue
@@ -272,21 +272,21 @@ def choose_strata(population: Population, checks: int, target: str) -> Strata:
         spread = spread_of(population, stratum, target)
         drawn = allocate(checks, sizes, spread)
         enough = expected_positives(population, stratum, drawn) >= ENOUGH_POSITIVES
-        # Strata without spread say nothing about the target: precision does not ask about rows that are not flagged.
+        # Strata without spread do not affect the target; precision, for example, depends only on flagged rows.
         if (enough | (spread == 0.0)).all():
             return strata
     return make_strata(population, 4)
 
 
 def allocate(checks: int, sizes: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Checks per stratum: a fifth by size, the rest by size × spread; at least two each, never more than there are.
+    """Checks per stratum: a fifth by size, the rest by size × spread; at least two each, at most all its rows.
 
     >>> allocate(100, np.array([900, 100]), np.array([0.1, 0.9])).tolist()
     [58, 42]
     """
     sizes = np.asarray(sizes)
     by_size = PROPORTIONAL_SHARE * checks * sizes / sizes.sum()
-    # A fifth by size is promised to every stratum, whatever the others need.
+    # Every stratum gets at least its part of the fifth by size.
     least = np.minimum(np.maximum(FEWEST_PER_STRATUM, np.floor(by_size + 1e-9).astype(int)), sizes)
     weight = sizes * np.asarray(spread)
     by_doubt = weight / weight.sum() if weight.sum() > 0 else sizes / sizes.sum()
@@ -303,7 +303,7 @@ def allocate(checks: int, sizes: np.ndarray, spread: np.ndarray) -> np.ndarray:
 
 
 def spread_of(population: Population, stratum: np.ndarray, target: str) -> np.ndarray:
-    """The expected standard deviation, within each stratum, of what a check adds to the target beyond expectation."""
+    """The expected standard deviation, within each stratum, of the influence of a check on the target."""
     influence = planned_influence(population, target)
     variance = influence**2 * population.belief * (1.0 - population.belief)
     rows = stratum >= 0
@@ -312,14 +312,14 @@ def spread_of(population: Population, stratum: np.ndarray, target: str) -> np.nd
 
 
 def planned_influence(population: Population, target: str) -> np.ndarray:
-    """The linear part of a target where every row is as positive as it is believed to be."""
+    """The influence of each row on a target, linearised at the beliefs."""
     figure = target_named(target)
     total = float((figure.column(population) * population.belief).sum())
     return figure.influence(population, total, float(population.belief.sum()))
 
 
 def expected_positives(population: Population, stratum: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """How many positives the checks of each stratum are expected to find; infinite where every row is checked."""
+    """The expected number of positives among the checks of each stratum; infinite if every row is checked."""
     rows = stratum >= 0
     count = np.bincount(stratum[rows], minlength=drawn.size)
     mean = np.bincount(stratum[rows], weights=population.belief[rows], minlength=drawn.size) / np.maximum(count, 1)
@@ -327,7 +327,7 @@ def expected_positives(population: Population, stratum: np.ndarray, drawn: np.nd
 
 
 def fingerprint(population: Population) -> str:
-    """What tells these scores, soft labels and known rows from others."""
+    """A hash of the scores, soft labels and known rows."""
     found = sha256()
     for part in (population.score, population.soft_label, population.is_known, population.row):
         found.update(np.ascontiguousarray(part).tobytes())
@@ -338,12 +338,12 @@ def _check_count(checks: Any, rows: int) -> int:
     if isinstance(checks, bool) or not isinstance(checks, int | np.integer) or checks < FEWEST_CHECKS:
         raise AssumptionError(f"An audit needs at least {FEWEST_CHECKS} checks, got {checks!r}.")
     if checks > rows:
-        raise AssumptionError(f"{checks:,} checks were asked for, but only {rows:,} rows are not known yet.")
+        raise AssumptionError(f"An audit of {checks:,} checks needs as many unknown rows, but there are only {rows:,}.")
     return int(checks)
 
 
 def _rounded(found: np.ndarray, total: int, least: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Whole numbers with the same sum: the largest remainders are rounded up."""
+    """Integers with the same sum; the largest remainders are rounded up."""
     whole = np.floor(found + 1e-9).astype(int)
     for place in np.argsort(whole - found, kind="stable"):
         if whole.sum() < total and whole[place] < most[place]:

@@ -1,4 +1,4 @@
-"""The rows that an audit is about: scored, with soft labels, some confirmed; the rest can be drawn."""
+"""The rows of an audit: with scores and soft labels; some are confirmed, the others can be drawn."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LEAST_BELIEF = 0.002
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """All rows of an audit. Every estimate is about exactly these rows, not about those that come next year.
+    """All rows of an audit. Every estimate is for exactly these rows, not for future rows.
 
-    Known positives are never drawn: their class is known, and they count in every estimate. `belief` is what the plan
-    expects of a row before anybody looks: half its own soft label, half the mean soft label of rows scored alike.
+    Known positives are never drawn, but count in every estimate. `belief` is the probability of being positive that the
+    plan assumes: the mean of the row's soft label and the mean soft label of rows with similar scores.
     """
 
     score: np.ndarray
@@ -37,7 +37,7 @@ class Population:
     def of(
         cls, score: Any, soft_label: Any, *, threshold: float, is_known: Any = None, row: Any = None, prior: Any = None
     ) -> Population:
-        """Check the arrays and add what the plan expects; with a `prior`, beliefs are moved until their mean is it.
+        """Check the arrays and compute the beliefs. With a `prior`, beliefs are shifted so that their mean equals it.
 
         >>> rows = Population.of([0.9, 0.4, 0.1], [1, 0.5, 0], threshold=0.5, is_known=[True, False, False])
         >>> rows.size, rows.is_flagged.tolist(), int(rows.is_open.sum())
@@ -48,16 +48,16 @@ class Population:
         count = soft_label.size
         known = np.zeros(count, bool) if is_known is None else check_flags(is_known, count, "is_known")
         if known.all():
-            raise AssumptionError("Every row is a confirmed positive already, so there is nothing to audit.")
+            raise AssumptionError("Every row is a confirmed positive, so an audit is not needed.")
         row = np.arange(count) if row is None else np.asarray(row)
         belief = _belief(score, soft_label, known, prior)
         return cls(score, soft_label, known, check_number(threshold, "threshold"), row, belief)
 
     @classmethod
     def of_run(cls, run: Run, threshold: float | None = None, *, prior: float | None = None) -> Population:
-        """The judged rows of a run with its out-of-fold scores; confirmed positives are known.
+        """The evaluated rows of a run with its out-of-fold scores; confirmed positives are known.
 
-        Without a threshold, the one that spends the review budget of the run is taken.
+        Default threshold: the one that uses the review budget of the run.
         """
         evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
         soft_label = evaluation.judged_soft_label
@@ -78,7 +78,7 @@ class Population:
 
     @cached_property
     def is_open(self) -> np.ndarray:
-        """Rows whose class nobody knows yet."""
+        """Rows whose class is unknown."""
         return ~self.is_known
 
     @cached_property
@@ -87,18 +87,18 @@ class Population:
 
     @cached_property
     def rank(self) -> np.ndarray:
-        """How many rows each row outranks, ties half: with it the true AUC is linear in the true classes."""
+        """Number of rows that each row outranks; ties count half. Σ rank·y gives the true AUC."""
         _, code, count = np.unique(self.score, return_inverse=True, return_counts=True)
         return (np.cumsum(count) - 0.5 * count)[code]
 
     def with_belief(self, belief: Any) -> Population:
-        """The same rows with other expectations, such as those of an earlier audit."""
+        """The same rows with other beliefs, for example those from an earlier audit."""
         given = check_soft_label(belief, "belief")
         check_score(given, self.size, "belief")
         return replace(self, belief=np.where(self.is_known, 1.0, given.clip(LEAST_BELIEF, 1.0 - LEAST_BELIEF)))
 
     def sample(self, most: int, seed: int = 0) -> Population:
-        """At most `most` of the rows at random: enough to plan by, where there are millions."""
+        """A random sample of at most `most` rows, which is enough for a plan."""
         if self.size <= most:
             return self
         rows = np.sort(np.random.default_rng(seed).choice(self.size, most, replace=False))
@@ -110,7 +110,7 @@ class Population:
 def _belief(score: np.ndarray, soft_label: np.ndarray, known: np.ndarray, prior: float | None) -> np.ndarray:
     edges = np.unique(np.quantile(score, np.linspace(0.0, 1.0, BANDS + 1)[1:-1]))
     band = np.searchsorted(edges, score, side="left")
-    # Known rows have S = 1 because somebody looked; what is expected of the others must not learn from that.
+    # Known rows have S = 1 because they were checked, so they must not influence the beliefs of the others.
     count = np.bincount(band, weights=~known, minlength=edges.size + 1)
     total = np.bincount(band, weights=soft_label * ~known, minlength=edges.size + 1)
     alike = np.divide(total, count, out=np.zeros_like(total), where=count > 0)[band]
@@ -121,13 +121,13 @@ def _belief(score: np.ndarray, soft_label: np.ndarray, known: np.ndarray, prior:
 
 
 def _moved_to(belief: np.ndarray, known: np.ndarray, prior: float) -> np.ndarray:
-    """Beliefs shifted on the log-odds scale, all by the same number, until their mean is the prior."""
+    """Beliefs shifted by one number on the log-odds scale, so that their mean is the prior."""
     wanted = prior * belief.size - known.sum()
     rest = logit(belief[~known])
     if not 0.0 < wanted < rest.size:
         raise AssumptionError(
-            f"prior {prior:g} asks for {prior * belief.size:,.0f} positives, but {int(known.sum()):,} of "
-            f"{belief.size:,} rows are known to be positive already."
+            f"prior {prior:g} means {prior * belief.size:,.0f} positives, but {int(known.sum()):,} of "
+            f"{belief.size:,} rows are known positives; choose another prior."
         )
     low, high = -30.0, 30.0
     for _ in range(60):
@@ -137,5 +137,5 @@ def _moved_to(belief: np.ndarray, known: np.ndarray, prior: float) -> np.ndarray
 
 
 def _finite(threshold: float, score: np.ndarray) -> float:
-    """A threshold that can be written down: it flags nothing at the highest score, everything below the lowest."""
+    """A finite threshold that flags the same rows: the highest score, or a number just below the lowest."""
     return float(np.clip(threshold, np.nextafter(score.min(), -np.inf), score.max()))

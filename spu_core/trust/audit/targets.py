@@ -1,7 +1,7 @@
-"""What an audit can measure: each figure is a function of two totals, P = Σy and T = Σzy, where y is the true class.
+"""Figures that an audit can estimate. Each is a function of two totals, P = Σy and T = Σzy; y is the true class.
 
-That holds even for the true AUC, (Σ r y − P²/2) / (P (N − P)), since the rank r of every row is known. So each figure
-has one linear part, whose spread decides how surely it can be measured and which rows are worth a look.
+This includes the true AUC, (Σ r y − P²/2) / (P (N − P)), since the rank r of every row is known. So each figure has a
+linear approximation, whose variance determines the precision of the estimate and which rows to check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Numbers = Any  # a float, or an array of them
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One figure: its name, what it means, the z of each row, its value, and its slopes in T and in P."""
+    """One figure: its name and description, the z of each row, its value, and its derivatives by T and P."""
 
     key: str
     title: str
@@ -32,12 +32,12 @@ class Target:
     flagged_only: bool = False
 
     def influence(self, population: Population, total: float, positives: float) -> np.ndarray:
-        """How much the figure moves when a row turns out positive, to first order."""
+        """The change of the figure, to first order, if a row is positive."""
         by_total, by_count = self.slopes(total, positives, population)
         return by_total * self.column(population) + by_count
 
     def of_truth(self, population: Population, truth: Any) -> float:
-        """The figure where every class is known.
+        """The figure if every class is known.
 
         >>> rows = Population.of([0.9, 0.4, 0.1], [1, 0.5, 0], threshold=0.5)
         >>> TARGETS["true_auc"].of_truth(rows, [1, 0, 0]), TARGETS["precision"].of_truth(rows, [1, 0, 0])
@@ -64,7 +64,7 @@ def _flagged_count(population: Population) -> float:
     count = float(population.is_flagged.sum())
     if count == 0.0:
         raise AssumptionError(
-            f"No row is scored above {population.threshold:g}, so there is no precision; lower the threshold."
+            f"No row has a score above {population.threshold:g}, so precision is undefined; lower the threshold."
         )
     return count
 
@@ -100,7 +100,7 @@ TARGETS = {
     "true_auc": Target(
         "true_auc",
         "True AUC",
-        "The chance that a true positive is scored above a true negative.",
+        "The probability that a true positive has a higher score than a true negative.",
         lambda population: population.rank,
         _auc,
         _auc_slopes,

@@ -1,9 +1,9 @@
-"""Totals of the true class from audited rows, and the bounds of figures that are made from them.
+"""Totals of the true class from audited rows, and bounds of figures that are functions of these totals.
 
 Totals are Horvitz–Thompson estimates by stratum, or model-assisted: Σzy = Σ z m over all rows plus
-Σ z (y − m) / probability over the audited rows. m is the expectation of the plan, fitted to the verdicts by one line
-(a + b·belief). A good m makes the estimate precise; a bad m does not make it biased. Bounds are normal where enough
-positives are expected, and exact in strata where they are few.
+Σ z (y − m) / probability over the audited rows. m is a linear function of the belief (a + b·belief), fitted to the
+verdicts. A good m makes the estimate precise; a bad m does not make it biased. Bounds are exact in strata with few
+expected positives, and normal in the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METHODS = ("assisted", "horvitz_thompson")
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """Rows with their verdicts: `place` in the population, `verdict` in [0, 1], the stratum of every row."""
+    """Audited rows: `place` is the index in the population, `verdict` in [0, 1]; `stratum` is that of every row."""
 
     population: Population
     stratum: np.ndarray
@@ -38,7 +38,7 @@ class Audited:
         if missing.size:
             names = ", ".join(f"{h + 1} ({self.checked[h]} of {self.sizes[h]:,} rows)" for h in missing)
             raise AssumptionError(
-                f"Too few verdicts in stratum {names}: each needs at least two before anything can be estimated. "
+                f"Too few verdicts in stratum {names}: an estimate needs at least two in each stratum. "
                 "Check more rows of the list."
             )
 
@@ -67,13 +67,13 @@ class Audited:
 
     @property
     def weight(self) -> np.ndarray:
-        """How many rows each audited row stands for: one over its chance to be drawn."""
+        """Number of rows that each audited row represents: one over its probability to be drawn."""
         return (self.sizes / np.maximum(self.checked, 1))[self.row_stratum]
 
 
 @dataclass(frozen=True, eq=False)
 class StratumTotals:
-    """Estimated T = Σzy and P = Σy of each stratum with their covariances, and what is known without any check."""
+    """Estimated T = Σzy and P = Σy of each stratum with their covariances, and T and P of the known rows."""
 
     total: np.ndarray
     positives: np.ndarray
@@ -96,7 +96,7 @@ class StratumTotals:
 
 
 def expectation(audited: Audited, method: Method = "assisted") -> np.ndarray:
-    """m of each row: 0 for Horvitz–Thompson, else the line a + b·belief fitted to the verdicts by their weights."""
+    """m of each row: 0 for Horvitz–Thompson, else a + b·belief, fitted to the verdicts with their weights."""
     population = audited.population
     if check_choice(method, METHODS, "method") == "horvitz_thompson":
         return np.zeros(population.size)
@@ -109,7 +109,7 @@ def expectation(audited: Audited, method: Method = "assisted") -> np.ndarray:
 
 
 def stratum_totals(audited: Audited, column: np.ndarray, expected: np.ndarray) -> StratumTotals:
-    """T and P of every stratum for the z in `column`."""
+    """T and P of every stratum; `column` holds z."""
     population, strata = audited.population, audited.strata
     rest = audited.verdict - expected[audited.place]
     parts = np.stack([column[audited.place] * rest, rest])
@@ -156,7 +156,7 @@ class Bounds:
 
 
 def audit_bounds(audited: Audited, totals: StratumTotals, target: Target, is_thin: np.ndarray, level: float) -> Bounds:
-    """Bounds at `level`; `is_thin` marks the strata that get exact limits."""
+    """Bounds at `level`; strata with `is_thin` get exact limits."""
     error = 1.0 - level
     both = is_thin.any() and (~is_thin & (audited.checked < audited.sizes)).any()
     share = 0.5 * error if both else error
@@ -171,7 +171,9 @@ def audit_bounds(audited: Audited, totals: StratumTotals, target: Target, is_thi
 
 
 def count_limits(found: float, checked: int, size: int, level: float) -> tuple[int, int]:
-    """Clopper–Pearson limits of the positives among `size` rows of which `checked` were seen; whole rows, outwards.
+    """Clopper–Pearson limits of the number of positives among `size` rows of which `checked` were checked.
+
+    The limits are rounded outwards to whole rows.
 
     >>> count_limits(0, 59, 1000, 0.9)
     (0, 50)
@@ -188,8 +190,8 @@ def count_limits(found: float, checked: int, size: int, level: float) -> tuple[i
 
 
 def _possible(audited: Audited, target: Target, thin: np.ndarray, level: float, sign: float) -> np.ndarray:
-    """(T, P) of the thin strata for every number of positives the limits allow, with T as large as it can be for that
-    number (`sign` 1) or as small (−1)."""
+    """(T, P) of the thin strata for every number of positives that the limits allow. T is the largest (`sign` 1) or
+    smallest (`sign` −1) possible one for that number."""
     column = target.column(audited.population)
     checked = np.zeros(audited.population.size, dtype=bool)
     checked[audited.place] = True
@@ -209,7 +211,7 @@ def _possible(audited: Audited, target: Target, thin: np.ndarray, level: float, 
         last = min(max(first, most - int(np.floor(verdict.sum()))), unseen.size)
         certain.append(np.array([unseen[:first].sum(), first]))
         optional.append(unseen[first:last])
-    # For a given number of positives T is largest where the largest z come first.
+    # For a given number of positives, T is largest if the rows with the largest z are positive.
     more = sign * np.sort(sign * np.concatenate(optional))[::-1]
     steps = np.stack([np.append(0.0, np.cumsum(more)), np.arange(more.size + 1)])
     if steps.shape[1] > MOST_STEPS:
@@ -221,10 +223,10 @@ def _possible(audited: Audited, target: Target, thin: np.ndarray, level: float, 
 def _limits(
     target: Target, audited: Audited, sums: np.ndarray, covariance: np.ndarray, reach: float
 ) -> tuple[float, float]:
-    """The lowest and the highest limit over all possible sums, each with the normal error of the other strata."""
+    """The lowest and highest limit over all possible sums, with the normal error of the other strata."""
     total, positives = sums
     size = audited.population.size
-    # A figure of no positives at all does not exist; the nearest that does stands for it.
+    # Without positives (or negatives) a figure is undefined, so their number is kept slightly above 0.
     positives = positives.clip(min(EDGE * size, 1.0), size - min(EDGE * size, 1.0))
     value = np.clip(target.value(total, positives, audited.population), EDGE, 1.0 - EDGE)
     by_total, by_count = target.slopes(total, positives, audited.population)
@@ -233,7 +235,7 @@ def _limits(
     )
     error, room = np.sqrt(np.maximum(variance, 0.0)), value * (1.0 - value)
     margin = reach * error / room
-    # So near to 0 or 1 the logit scale breaks down; the plain one does not.
+    # The logit scale is not reliable very close to 0 and 1, so the linear scale is used there.
     is_edge = error > 0.5 * room
     low = np.where(is_edge, value - reach * error, expit(logit(value) - margin))
     high = np.where(is_edge, value + reach * error, expit(logit(value) + margin))

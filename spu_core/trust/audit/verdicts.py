@@ -1,6 +1,6 @@
-"""The review list that reviewers get, and the verdicts that they return.
+"""The review list for reviewers, and the verdicts that they return.
 
-The list shows the drawn rows in random order, without score and soft label, which would influence the reviewer.
+The list has the drawn rows in random order, without score and soft label, which could influence the reviewer.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from spu_core.trust.audit.plan import AuditPlan
 
 Treatment = Literal["mean", "agreed", "worst_case"]
 TREATMENTS = {
-    "mean": "Where reviewers disagree or are unsure, a row counts as the share of them who found it positive (unsure: "
-    "half).",
-    "agreed": "Rows on which reviewers disagree or are unsure are left out, as if they had never been drawn; this is "
-    "right only if such rows are like the others of their stratum.",
-    "worst_case": "Rows on which reviewers disagree or are unsure count once as negative and once as positive; the "
-    "interval covers both.",
+    "mean": "If reviewers disagree or are unsure, a row counts as the share of reviewers who found it positive "
+    "(unsure: half).",
+    "agreed": "Rows on which reviewers disagree or are unsure are left out, as if they had not been drawn. This is "
+    "correct only if such rows are similar to the others of their stratum.",
+    "worst_case": "Rows on which reviewers disagree or are unsure count once as negative and once as positive. The "
+    "confidence interval covers both.",
 }
 _WORDS = {
     "positive": ("positive", "yes", "y", "true", "1", "1.0", "p"),
@@ -38,7 +38,7 @@ ANONYMOUS = "reviewer"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one reviewer found in one row: positive, negative or unsure."""
+    """The answer of one reviewer for one row: positive, negative or unsure."""
 
     row: int
     verdict: str
@@ -48,15 +48,17 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class VerdictFile:
-    """Verdicts of a list, and how many of its rows have none yet."""
+    """Verdicts of a review list, and the number of rows without a verdict."""
 
     verdicts: tuple[Verdict, ...]
     empty: int
 
 
 def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> VerdictFile:
-    """The verdicts of a filled review list; a word it does not know, a row of another audit or two opinions of the same
-    reviewer about one row are refused with their line.
+    """The verdicts of a completed review list.
+
+    An unknown verdict, a row of another audit, or two different verdicts of one reviewer on one row are errors; the
+    message names the line.
 
     >>> from spu_core.trust.audit.population import Population
     >>> from spu_core.trust.audit.plan import plan_audit
@@ -81,15 +83,15 @@ def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> VerdictFile:
         before = seen.setdefault((verdict.row, verdict.reviewer), verdict)
         if before.verdict != verdict.verdict:
             raise AssumptionError(
-                f"Line {line}: {verdict.reviewer!r} says {verdict.verdict} about row {verdict.row}, but "
-                f"{before.verdict} before; keep one of the two, or name the second reviewer."
+                f"Line {line}: {verdict.reviewer!r} has two verdicts on row {verdict.row}, {before.verdict} and "
+                f"{verdict.verdict}; keep one of them, or name the second reviewer."
             )
     return VerdictFile(tuple(seen.values()), empty)
 
 
 @dataclass(frozen=True, eq=False)
 class Agreement:
-    """One number per row after a treatment of disagreement; `low` and `high` differ in the worst case only."""
+    """One number per row after the treatment of disagreement; `low` and `high` differ only for "worst_case"."""
 
     row: np.ndarray
     low: np.ndarray
@@ -101,7 +103,7 @@ class Agreement:
 
     @property
     def sentence(self) -> str:
-        """How disagreement was treated, and how much of it there was."""
+        """The number of rows on which reviewers disagree, and how they are treated."""
         rows = f"{self.row.size:,} rows have verdicts"
         if self.twice:
             rows += f", {self.twice:,} of them by several reviewers, who agree on {self.agreed:,}"
@@ -111,7 +113,7 @@ class Agreement:
 
 
 def agree(verdicts: Iterable[Any], treatment: Treatment = "mean") -> Agreement:
-    """One number per row from anything with `row`, `verdict` and `reviewer`.
+    """One number per row, from objects with `row`, `verdict` and `reviewer`.
 
     >>> split = [Verdict(3, "positive", "ann"), Verdict(3, "negative", "bob"), Verdict(5, "negative", "ann")]
     >>> agree(split).low.tolist(), agree(split, "agreed").row.tolist(), agree(split, "worst_case").high.tolist()
@@ -145,17 +147,17 @@ def _verdict(line: int, values: dict[str, str], drawn: set[int]) -> Verdict:
     meaning = _MEANING.get(values["verdict"].lower())
     if meaning is None:
         raise AssumptionError(
-            f"Line {line}: the verdict {values['verdict']!r} is none of positive, negative, unsure (or yes, no, 1, 0); "
-            "leave it empty where nobody has looked yet."
+            f"Line {line}: unknown verdict {values['verdict']!r}; use positive, negative or unsure (or yes, no, 1, 0), "
+            "or leave it empty if the row has not been checked."
         )
     try:
         row = int(float(values["row"]))
     except ValueError:
-        raise AssumptionError(f"Line {line}: {values['row']!r} is no row number.") from None
+        raise AssumptionError(f"Line {line}: {values['row']!r} is not a row number.") from None
     if row not in drawn:
         raise AssumptionError(
-            f"Line {line}: row {row} was not drawn in this audit; only drawn rows have a known chance, so others "
-            "cannot be counted."
+            f"Line {line}: row {row} was not drawn in this audit. Only drawn rows can be used, because the probability "
+            "to be drawn must be known."
         )
     return Verdict(row, meaning, values["reviewer"] or ANONYMOUS, values["note"])
 
@@ -171,7 +173,7 @@ def _texts(values: pd.Series) -> list[str]:
 
 
 def _check_audit(frame: pd.DataFrame, columns: dict[str, Any], plan: AuditPlan) -> None:
-    """A list that names another audit was drawn with other chances."""
+    """Raise an error if the list belongs to another audit."""
     if "audit" not in columns:
         return
     for line, code in enumerate(_texts(frame[columns["audit"]]), start=2):
@@ -184,16 +186,16 @@ HIDDEN_ROLES = (Role.LABEL, Role.TRUTH, Role.SOFT_LABEL)
 
 
 def review_list(table: Table, plan: AuditPlan, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """One line per drawn row, to be filled in: verdict (positive, negative or unsure), reviewer, note.
+    """One line per drawn row, with empty columns for the verdict (positive, negative or unsure), reviewer and note.
 
-    `row` counts the rows of the table from 0; cells stand as they stood in the file. Strata have letters in random
-    order, so that they tell nothing. Without `columns`, all but label, truth and soft label are shown.
+    `row` is the row number in the table, from 0. Cells have the same text as in the file. Strata have letters in random
+    order, so that reviewers learn nothing from them. Default `columns`: all but label, truth and soft label.
     """
     rows = np.array(plan.rows)
     if rows.size and rows.max() >= len(table):
         raise AssumptionError(f"The audit drew row {rows.max()}, but {table.name!r} has only {len(table):,} rows.")
     shown = table.as_written(_shown(table, columns), rows)
-    # A column of the table with one of our names keeps its values under another name.
+    # A column of the table with the name of one of our columns is renamed.
     shown.columns = pd.Index([f"{name} (data)" if name in OWN_COLUMNS else name for name in shown.columns])
     letters = stratum_letters(plan)
     ours = pd.DataFrame(
@@ -208,7 +210,7 @@ def review_list(table: Table, plan: AuditPlan, columns: Sequence[str] | None = N
 
 
 def stratum_letters(plan: AuditPlan) -> tuple[str, ...]:
-    """The letter of each stratum, in an order that the seed decides."""
+    """The letter of each stratum, in an order that depends on the seed."""
     order = np.random.default_rng([plan.seed, 11]).permutation(len(plan.sizes))
     return tuple(chr(ord("A") + int(place)) for place in order)
 

@@ -1,1 +1,1 @@
-"""Check outcomes: review queues, the outcomes that come back, and what the next training learns from them."""
+"""Outcomes of checks: review queues, outcome files, ratios, and feedback into the data."""

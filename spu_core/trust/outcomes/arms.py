@@ -1,7 +1,7 @@
-"""Who is checked at random and who by which model, and how the arms compare.
+"""Assignment of users to arms (random or a model), and comparison of the arms.
 
-Users are split by a seeded hash, permanently. The holdout is a random part of the users from which no model chooses.
-Some of them are checked at random (the paper's rule R0); their outcomes represent all users.
+A seeded hash splits the users permanently. The holdout is a random part of the users from which no model chooses. Some
+of them are checked at random (the paper's rule R0); their outcomes represent all users.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FEWEST_FOR_AUC, FEW_FOR_AUC = 5, 40
 
 
 def hash_shares(users: Any, seed: int, purpose: str = "arm") -> np.ndarray:
-    """A number in [0, 1) for each user that depends on nothing but the seed, the purpose and the user's name.
+    """A number in [0, 1) for each user that depends only on the seed, the purpose and the user's name.
 
-    It is the first eight bytes of SHA-256 of "seed:purpose:user", so any program can compute it again.
+    It is computed from the first eight bytes of the SHA-256 of "seed:purpose:user", so any program can reproduce it.
 
     >>> hash_shares(["a", "b"], seed=0).round(3).tolist() == hash_shares(["a", "b"], seed=0).round(3).tolist()
     True
@@ -39,16 +39,16 @@ def hash_shares(users: Any, seed: int, purpose: str = "arm") -> np.ndarray:
     """
     codes, names = pd.factorize(np.asarray(users, dtype=object))
     if codes.size and codes.min() < 0:
-        raise TableError(f"Row {int(np.argmin(codes))} has no user; every row needs one to be put into an arm.")
+        raise TableError(f"Row {int(np.argmin(codes))} has no user; every row needs a user to be assigned to an arm.")
     first = [hashlib.sha256(f"{seed}:{purpose}:{name}".encode()).digest()[:8] for name in names]
     return np.array([int.from_bytes(each, "big") / 2**64 for each in first])[codes] if first else np.zeros(0)
 
 
 def assign_arms(users: Any, models: Sequence[str], *, random_share: float = 0.1, seed: int = 0) -> np.ndarray:
-    """The arm of each user: chance for `random_share` of them, the models in equal parts for the rest.
+    """The arm of each user: `random_share` of them are in the random arm, the models share the others equally.
 
-    With the same seed a user stays in the holdout for good, and in the arm of a model as long as the models are as
-    many and in the same order.
+    With the same seed, the users in the holdout never change. The users of a model's arm do not change as long as the
+    number and order of the models stay the same.
 
     >>> arms = assign_arms(range(10_000), ["new", "old"], random_share=0.1)
     >>> {name: round(float((arms == name).mean()), 2) for name in ("random", "new", "old")}
@@ -62,21 +62,20 @@ def assign_arms(users: Any, models: Sequence[str], *, random_share: float = 0.1,
 
 
 def check_random_share(value: float) -> float:
-    """A share of users for chance: none to nearly all."""
+    """The share of users in the random arm, from 0 to 0.9."""
     share = check_share(value, "random_share", TableError, closed=True)
     if share > MOST_SHARE:
-        raise TableError(
-            f"random_share must be at most {MOST_SHARE:g}, got {share:g}; models need users to choose from."
-        )
+        raise TableError(f"random_share must be at most {MOST_SHARE:g}, got {share:g}; the models need users too.")
     return share
 
 
 @dataclass(frozen=True, slots=True)
 class SplitBalance:
-    """Whether a split looks random: users per arm against what was meant, and how far their means differ.
+    """Whether a split looks random: users per arm, compared with the planned shares, and differences of the means.
 
-    `p_value` is that of the chi-square test of the counts (a tiny one means that users got lost or were added in one
-    arm). `largest_gap` is the largest difference of two arms' means, in standard deviations, and `of` what it concerns.
+    `p_value` is that of the chi-square test of the counts (a very small one means that users of one arm are missing or
+    were added). `largest_gap` is the largest difference between means of two arms, in standard deviations, and `of` the
+    name of that value.
     """
 
     users: Mapping[str, int]
@@ -94,35 +93,35 @@ class SplitBalance:
         shown = ", ".join(f"{name} {count:,}" for name, count in self.users.items())
         chance = p_value_text(self.p_value)
         if self.is_suspicious:
-            return f"The arms do not have the sizes that were meant ({shown}; {chance}): find out why."
-        return f"The arms have the sizes that were meant: {shown} users ({chance})."
+            return f"The arms do not have the planned sizes ({shown}; {chance}): find out why."
+        return f"The arms have the planned sizes: {shown} users ({chance})."
 
 
 def split_balance(arms: Any, expected: Mapping[str, float], values: Mapping[str, Any] | None = None) -> SplitBalance:
-    """Compare a split with the shares that were meant, and the arms with each other.
+    """Compare a split with the planned shares, and the arms with each other.
 
     >>> split_balance(["a"] * 60 + ["b"] * 40, {"a": 0.5, "b": 0.5}).sentence
-    'The arms have the sizes that were meant: a 60, b 40 users (p = 0.046).'
+    'The arms have the planned sizes: a 60, b 40 users (p = 0.046).'
     """
     arms = np.asarray(arms, dtype=object)
     counts = {name: int((arms == name).sum()) for name in expected}
     total = sum(counts.values())
     if not total or min(expected.values()) <= 0:
-        raise TableError("Every arm of a split needs a share above 0, and at least one user must be in one.")
-    meant = {name: share / sum(expected.values()) * total for name, share in expected.items()}
-    chi_square = sum((counts[name] - meant[name]) ** 2 / meant[name] for name in meant)
-    p_value = float(chdtrc(len(meant) - 1, chi_square)) if len(meant) > 1 else 1.0
+        raise TableError("Every arm needs a share above 0, and at least one user must be in an arm.")
+    planned = {name: share / sum(expected.values()) * total for name, share in expected.items()}
+    chi_square = sum((counts[name] - planned[name]) ** 2 / planned[name] for name in planned)
+    p_value = float(chdtrc(len(planned) - 1, chi_square)) if len(planned) > 1 else 1.0
     gap, of = _largest_gap(arms, list(expected), values or {})
     return SplitBalance(counts, dict(expected), p_value, gap, of)
 
 
 @dataclass(frozen=True, slots=True)
 class HoldoutReport:
-    """What random checks say of a score, without feedback bias.
+    """Evaluation of a score on random checks, without feedback bias.
 
-    `admission_auc` tells how well the score puts users who admitted above the others, `not_passed_auc` the same for
-    users who admitted, failed or skipped; None with fewer than five checks of one kind. `surrender` and `pass_` are the
-    ratios that checks of the users above the threshold would have had.
+    `admission_auc` is the AUC of the score for users who admitted against all others; `not_passed_auc` is that for
+    users who admitted, failed or skipped. Both are None with fewer than five checks of one kind. `surrender` and
+    `pass_` are the ratios of the users above the threshold.
     """
 
     checks: int
@@ -134,7 +133,7 @@ class HoldoutReport:
 
 
 def measure_on_holdout(score: Any, checks: Checks, threshold: float) -> HoldoutReport:
-    """Judge a score by the random checks alone; `score` has one entry per check.
+    """Evaluate a score on random checks; `score` has one entry per check.
 
     >>> outcome = ["admit"] * 5 + ["fail"] * 2 + ["pass"] * 8
     >>> chance = Checks.read({"user": range(15), "arm": ["random"] * 15, "outcome": outcome})
@@ -146,7 +145,7 @@ def measure_on_holdout(score: Any, checks: Checks, threshold: float) -> HoldoutR
     if score.shape != (len(checks),):
         raise TableError(f"score has {score.size} entries, but there are {len(checks)} checks; give one for each.")
     if not len(checks) or set(checks.arms) != {RANDOM}:
-        raise TableError("Only random checks speak for everybody; pass `checks.of('random')`.")
+        raise TableError("Only random checks represent all users; pass `checks.of('random')`.")
     above = score > threshold
     flagged = checks.only(above)
     return HoldoutReport(
@@ -163,7 +162,7 @@ def _auc(hits: np.ndarray, score: np.ndarray, user: np.ndarray) -> Interval | No
     fewest = int(min(hits.sum(), (~hits).sum()))
     if fewest < FEWEST_FOR_AUC:
         return None
-    few = f"Only {fewest} checks of one kind; such intervals tend to be too short." if fewest < FEW_FOR_AUC else None
+    few = f"Only {fewest} checks of one kind; the interval may be too narrow." if fewest < FEW_FOR_AUC else None
     return replace(known_positive_auc_interval(hits, score, groups=user), warning=few)
 
 
@@ -181,15 +180,15 @@ def _largest_gap(arms: np.ndarray, names: list[str], values: Mapping[str, Any]) 
 def _check_models(models: Sequence[str]) -> list[str]:
     names = [str(name) for name in models]
     if not names or len(set(names)) < len(names) or RANDOM in names:
-        raise TableError(f"The arms need distinct models, none of them called {RANDOM!r}; got {names}.")
+        raise TableError(f"The names of the models must be distinct, and none may be {RANDOM!r}; got {names}.")
     return names
 
 
 @dataclass(frozen=True, slots=True)
 class ArmComparison:
-    """The ratios of `first` minus those of `second`; positive `surrender` and negative `pass_` speak for `first`.
+    """The ratios of `first` minus those of `second`. `first` is better if `surrender` is positive and `pass_` negative.
 
-    `shared_users` were checked in both arms, which a split by user does not do.
+    `shared_users` is the number of users who were checked in both arms; it is 0 for a split by user.
     """
 
     first: str
@@ -200,32 +199,33 @@ class ArmComparison:
 
     @property
     def sentence(self) -> str:
-        """The verdict in words."""
-        found = [f"{name} ratio {_words(each)}" for name, each in (("surrender", self.surrender), ("pass", self.pass_))]
+        """The result in a sentence."""
+        ratios = (("surrender", self.surrender), ("pass", self.pass_))
+        found = [f"{name} ratio {_difference_text(each)}" for name, each in ratios]
         return f"{self.first!r} against {self.second!r}: {'; '.join(found)}."
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the p-values rest on."""
+        """Assumptions of the p-values, and warnings."""
         notes = [
-            "The test holds for a number of checks that was decided before looking; stopping as soon as p is small "
-            "finds differences that are not there."
+            "The test is valid if the number of checks was decided in advance. Stopping as soon as p is small finds "
+            "differences that do not exist."
         ]
         if self.shared_users:
             notes.append(
-                f"{self.shared_users:,} users were checked in both arms, so these are not two random parts of the "
-                "users; the test allows for it, but the arms may differ by more than their models."
+                f"{self.shared_users:,} users were checked in both arms, so the arms are not two random parts of the "
+                "users. The test takes this into account, but the arms may differ in more than their models."
             )
         notes += [each.warning for each in (self.surrender, self.pass_) if each.warning]
         return tuple(dict.fromkeys(notes))
 
 
 def compare_arms(checks: Checks, first: str, second: str, *, level: float = 0.95) -> ArmComparison:
-    """A two-sample test of two arms, with the checks of one user taken as dependent.
+    """A two-sample test of two arms; checks of one user are treated as dependent.
 
-    p comes from the score test: the difference over its standard error if both arms had the pooled ratio, with the
-    residuals of each user added up first. The limits of the difference join the limits of both ratios (MOVER); where
-    users appear in both arms they are those of the linearised difference.
+    p comes from the score test: the difference divided by its standard error under the pooled ratio, with the residuals
+    of each user summed first. The limits of the difference combine the limits of both ratios (MOVER). If users appear
+    in both arms, they are those of the linearised difference.
 
     >>> user, arm = range(400), ["new"] * 200 + ["old"] * 200
     >>> outcome = ["admit"] * 24 + ["pass"] * 176 + ["admit"] * 6 + ["pass"] * 194
@@ -246,7 +246,7 @@ def compare_arms(checks: Checks, first: str, second: str, *, level: float = 0.95
 
 
 def detectable_difference(ratio: float, checks: int, *, power: float = 0.8, level: float = 0.95) -> float:
-    """How much better a ratio must be to be found with this power when each of two arms has so many checks.
+    """The smallest difference from `ratio` that is detected with this power if each of two arms has `checks` checks.
 
     >>> round(detectable_difference(0.02, 1_000), 3)
     0.022
@@ -308,11 +308,11 @@ def _few(hits: np.ndarray, is_first: np.ndarray) -> str | None:
     least = min(int(hits[rows].sum()) for rows in (is_first, ~is_first))
     if least >= FEW_EVENTS:
         return None
-    return f"One arm has only {least} of these outcomes; read p as a rough guide below {FEW_EVENTS}."
+    return f"One arm has only {least} of these outcomes; below {FEW_EVENTS} the p-value is only approximate."
 
 
-def _words(found: Difference) -> str:
+def _difference_text(found: Difference) -> str:
     limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), {p_value_text(found.p_value)}"
     if not found.can_be_told_apart:
-        return f"cannot be told apart, difference {100 * found.estimate:+.1f} points {limits}"
-    return f"{'higher' if found.estimate > 0 else 'lower'} by {100 * abs(found.estimate):.1f} points {limits}"
+        return f"shows no clear difference: {100 * found.estimate:+.1f} points {limits}"
+    return f"is {'higher' if found.estimate > 0 else 'lower'} by {100 * abs(found.estimate):.1f} points {limits}"

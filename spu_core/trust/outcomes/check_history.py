@@ -1,4 +1,4 @@
-"""The history of checks inside a table: the columns that the rules of Appendix A read, and leaks in time."""
+"""The history of checks in a table: the columns that the rules of Appendix A read, and leaks from the future."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST_RULE, LAST_OUTCOME, COUNT, PASSES, CONFIRMED = (
 
 @dataclass(frozen=True, eq=False)
 class RowChecks:
-    """Finished checks of rows of one table, in the order they happened; `day` is NaT where it is unknown."""
+    """Finished checks of rows of one table, in chronological order; `day` is NaT if it is unknown."""
 
     row: np.ndarray
     arm: np.ndarray
@@ -40,7 +40,7 @@ class RowChecks:
 
 
 def check_belief(rules: RuleSet, kind: type) -> Any:
-    """The belief of this kind that the rules hold: that of an active rule if there is one, else of any."""
+    """The belief of this type: that of an active rule if there is one, else that of any rule, else None."""
     held = [rule for rule in rules if isinstance(rule.belief, kind)]
     chosen = next((rule for rule in held if rule.on), held[0] if held else None)
     return None if chosen is None else chosen.belief
@@ -48,7 +48,7 @@ def check_belief(rules: RuleSet, kind: type) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class HistoryColumns:
-    """Which columns hold the history of checks, and in which words."""
+    """Names of the columns that hold the history of checks, and of the outcomes in them."""
 
     rule: str
     outcome: str
@@ -77,14 +77,14 @@ class HistoryColumns:
 
 
 def with_history(table: Table, checks: RowChecks, places: HistoryColumns, *, use_holdout: bool) -> Table:
-    """The latest check of every row; the record of checks and passes of rows that are not held out."""
+    """Add the latest check of every row, and the record of checks and passes of rows outside the holdout."""
     names = np.where(checks.is_random, places.random, checks.arm)
-    words = np.array([places.outcome_names[code] for code in checks.outcome.tolist()], dtype=object)
+    outcomes = np.array([places.outcome_names[code] for code in checks.outcome.tolist()], dtype=object)
     counted = checks.only((checks.outcome != ADMITTED) & (use_holdout | ~checks.is_random))
     passed = counted.only(counted.outcome == PASSED)
     columns = {
         places.rule: _latest(table, places.rule, checks.row, names),
-        places.outcome: _latest(table, places.outcome, checks.row, words),
+        places.outcome: _latest(table, places.outcome, checks.row, outcomes),
         places.count: _added(table, places.count, counted.row),
         places.passes: _added(table, places.passes, passed.row),
     }
@@ -92,7 +92,7 @@ def with_history(table: Table, checks: RowChecks, places: HistoryColumns, *, use
 
 
 def with_labels(table: Table, checks: RowChecks, *, use_holdout: bool) -> tuple[Table, int, int]:
-    """The table with who admitted labelled; how many are new, and how many of the holdout were left out."""
+    """The table with labels for rows that admitted, the number of new labels, and the number left out (holdout)."""
     admitted = checks.only(checks.outcome == ADMITTED)
     rows = np.unique(admitted.row if use_holdout else admitted.row[~admitted.is_random])
     fresh = rows[~table.is_labeled[rows]]
@@ -110,7 +110,7 @@ def with_labels(table: Table, checks: RowChecks, *, use_holdout: bool) -> tuple[
 
 
 def with_columns(table: Table, columns: dict[str, pd.Series], role: Role) -> Table:
-    """The table with some columns added in this role, or filled anew in the role they had."""
+    """The table with columns added in this role; existing columns are replaced and keep their role."""
     frame = table.frame.assign(**columns)
     kinds = {
         name: ColumnType.CATEGORY if values.dtype == "str" else ColumnType.NUMBER for name, values in columns.items()
@@ -122,7 +122,7 @@ def with_columns(table: Table, columns: dict[str, pd.Series], role: Role) -> Tab
 def _latest(table: Table, column: str, rows: np.ndarray, values: np.ndarray) -> pd.Series:
     old = table.frame[column].astype(object) if column in table.frame else pd.Series(None, range(len(table)), object)
     changed = old.where(old.notna(), None).to_numpy(dtype=object, copy=True)
-    # Later entries overwrite earlier ones, and checks come in the order they happened.
+    # Checks are in chronological order, so the latest one overwrites the others.
     changed[rows] = values
     return pd.Series(changed, dtype="str")
 
@@ -136,19 +136,19 @@ def _added(table: Table, column: str, rows: np.ndarray) -> pd.Series:
 NO_DATES = Finding(
     "no_dates",
     Severity.INFO,
-    "The rows have no date, so nobody can tell whether a check came before or after the features of its row.",
-    "Give the column with the date of the features the role time.",
+    "The rows have no date, so it is unknown whether a check was before or after the features of its row.",
+    "Give the role time to the column with the date of the features.",
 )
 
 
 def history_leaks(
     table: Table, row: Any, day: Any, *, history: tuple[str, ...] = (), days_after: int = 0
 ) -> tuple[Finding, ...]:
-    """What the dates of checks say about a table: `row` is the row of each check, `day` when it happened.
+    """Findings about leaks from the future: `row` is the row of each check, `day` the day of the check.
 
-    `history` names the columns that sum up checks (how many, how they ended). Such a column that models may see is a
-    leak wherever a check is later than the features of its row: on the day of scoring nobody knows it yet. Features
-    from more than `days_after` days after a check may show what the check did to the user, who was warned or banned.
+    `history` names the columns that summarise checks (number, outcomes). Such a column is a leak if it is a feature and
+    a check is later than the features of its row, because it is not yet known at scoring time. Features from more than
+    `days_after` days after a check may show an effect of the check: the user was warned or banned.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"day": pd.to_datetime(["2026-03-01"] * 3), "checks": [1, 0, 2], "label": [0, 1, 0]})
@@ -182,10 +182,10 @@ def _history(table: Table, rows: np.ndarray, total: int, history: tuple[str, ...
     count = f"{rows.size:,} of {total:,} checks happened after the date of the features of their row"
     lines = tuple(int(row) + 1 for row in np.unique(rows)[:5])
     if not seen:
-        text = f"{count}. No column that sums up checks is a feature, so they count as outcomes only."
-        return Finding("history_after_features", Severity.INFO, text, "Keep such columns out of the features.")
+        text = f"{count}. No column that summarises checks is a feature, so they are used as outcomes only."
+        return Finding("history_after_features", Severity.INFO, text, "Do not use such columns as features.")
     names = ", ".join(map(repr, seen))
-    text = f"{count}, and {names} tells models about them: on the day of scoring nobody knows it yet."
+    text = f"{count}, but models use {names} as a feature. It is not yet known at scoring time."
     advice = f"Give {names} the role ignore; rules may still read it."
     return Finding("history_after_features", Severity.ERROR, text, advice, seen[0], lines)
 
@@ -193,10 +193,10 @@ def _history(table: Table, rows: np.ndarray, total: int, history: tuple[str, ...
 def _aftermath(rows: np.ndarray, total: int, days_after: int) -> Finding:
     later = f"more than {days_after} days after" if days_after else "after"
     text = (
-        f"The features of {rows.size:,} of {total:,} checked rows are from {later} their check, so they may show what "
-        "the check did: a warned or banned user behaves otherwise."
+        f"The features of {rows.size:,} of {total:,} checked rows are from {later} their check, so they may show an "
+        "effect of the check: a warned or banned user behaves differently."
     )
-    advice = "Take the features as they were before the check."
+    advice = "Use the features from before the check."
     return Finding(
         "features_after_check", Severity.WARNING, text, advice, None, tuple(int(r) + 1 for r in np.unique(rows)[:5])
     )
@@ -205,4 +205,4 @@ def _aftermath(rows: np.ndarray, total: int, days_after: int) -> Finding:
 def _not_dates(table: Table) -> Finding:
     column = table.column_with(Role.TIME)
     text = f"The time column {column!r} holds numbers, which cannot be compared with the days of checks."
-    return Finding("no_dates", Severity.INFO, text, "Bring the time of the rows as dates.", column)
+    return Finding("no_dates", Severity.INFO, text, "Convert the time of the rows to dates.", column)

@@ -1,6 +1,6 @@
-"""From outcomes back to data: confirmed positives, records of checks, and the rules that read them.
+"""Feedback of outcomes into the data: confirmed positives, records of checks, and the rules that read them.
 
-Nothing is changed in place: a new table and, where they change, new rules come out, with the figures before and after.
+The input is not changed. The result is a new table and, if needed, new rules, with the figures before and after.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ RULE_NAME = "Failed the latest check"
 
 @dataclass(frozen=True, kw_only=True)
 class FeedbackPlan:
-    """What is fed back: outcomes up to the day `until`, and positives of the random holdout only if it is given up.
+    """Which outcomes are used: those up to the day `until`; positives of the random holdout only with `use_holdout`.
 
-    `raise_beliefs` lifts the fixed beliefs of rules that random checks prove to be too low.
+    `raise_beliefs` raises fixed beliefs of rules if random checks show that they are too low.
     """
 
     until: str = ""
@@ -45,7 +45,7 @@ class FeedbackPlan:
 
 @dataclass(frozen=True, eq=False)
 class Feedback:
-    """A new table and its rules, with what they were made from."""
+    """A new table and its rules, with the data that they were made from."""
 
     before: Table
     table: Table
@@ -90,7 +90,7 @@ class Feedback:
         }
 
     def _labels_before(self) -> SoftLabels:
-        """S before; rows that no check had reached yet may lack the columns that the rules read."""
+        """S before the feedback. The old table may lack the check columns that the rules read."""
         try:
             return self.soft_labels(self.before, self.old_rules)
         except RuleError:
@@ -98,18 +98,18 @@ class Feedback:
 
     @staticmethod
     def soft_labels(table: Table, rules: RuleSet | None) -> SoftLabels:
-        """S of a table; without rules, that of the labels alone."""
+        """S of a table; without rules, from the labels alone."""
         if rules is None or not rules.active.rules:
             return SoftLabels.from_values(np.zeros(len(table)), table.is_labeled)
         return soft_labels_for(table, rules)
 
 
 def feed_back(table: Table, rules: RuleSet | None, checks: RowChecks, plan: FeedbackPlan | None = None) -> Feedback:
-    """Put outcomes into a table: labels of who admitted, the latest check and the record of who was checked.
+    """Add outcomes to a table: labels of users who admitted, and the latest check and record of checked users.
 
-    The columns are those that the rules of Appendix A read, or new ones with the role *ignore*: models must not see
-    them. Without such a rule one is added. Random checks count in the failure ratios of A.1; their positives are not
-    labelled, unless the plan gives the holdout up.
+    The columns are those that the rules of Appendix A read, or new ones with the role *ignore*, because models must not
+    use them. If there is no such rule, one is added. Random checks count in the failure ratios of A.1; their positives
+    are labelled only with `use_holdout`.
 
     >>> frame = pd.DataFrame({"user": list("abcdef"), "speed": [9, 8, 7, 1, 2, 3], "label": [1, 0, 0, 0, 0, 0]})
     >>> table = Table.from_frame(frame, roles={"user": "id", "label": "label"})
@@ -124,7 +124,7 @@ def feed_back(table: Table, rules: RuleSet | None, checks: RowChecks, plan: Feed
     plan = plan or FeedbackPlan()
     checks = _until(checks, plan.until)
     if not len(checks):
-        raise TableError("No outcome was recorded up to this day, so there is nothing to learn from yet.")
+        raise TableError("No outcome was recorded up to this day; choose a later day or record outcomes first.")
     places = HistoryColumns.of(rules)
     history = with_history(table, checks, places, use_holdout=plan.use_holdout)
     updated, confirmed, withheld = with_labels(history, checks, use_holdout=plan.use_holdout)
@@ -142,7 +142,7 @@ def _until(checks: RowChecks, until: str) -> RowChecks:
 
 
 def _with_rule(rules: RuleSet, table: Table, places: HistoryColumns) -> RuleSet:
-    """The rules with one that reads checks: A.1 where random checks tell what innocent users do, else A.2."""
+    """The rules with one that reads checks: A.1 if there are random checks, else A.2."""
     if check_belief(rules, CheckRatio) or check_belief(rules, CheckRecord):
         return rules
     failed = (places.outcome_names[FAILED],)
@@ -192,7 +192,7 @@ FEW_CHECKS = 20
 
 @dataclass(frozen=True, slots=True)
 class BeliefBound:
-    """At least `bound` of the rows of a rule are positive, by `checks` random checks; `belief` is the rule's own."""
+    """Lower bound on the share of positives among the rows of a rule, from `checks` random checks of them."""
 
     rule: str
     id: str
@@ -203,24 +203,25 @@ class BeliefBound:
 
     @property
     def is_too_low(self) -> bool:
-        """Whether even the lower limit of the bound lies above what the rule says."""
+        """Whether the lower limit of the bound lies above the belief of the rule."""
         return self.checks >= FEW_CHECKS and self.low > self.belief
 
     @property
     def sentence(self) -> str:
         if self.checks < FEW_CHECKS:
             return (
-                f"{self.rule!r} says {self.belief:.2f}; only {self.checks} random checks of its rows, too few to tell."
+                f"{self.rule!r} has a belief of {self.belief:.2f}; there are only {self.checks} random checks of its "
+                "rows, too few for an estimate."
             )
-        end = "so it is too low" if self.is_too_low else "which does not contradict it"
+        end = "so the belief is too low" if self.is_too_low else "which does not contradict the belief"
         return (
-            f"{self.rule!r} says {self.belief:.2f}; {self.checks} random checks of its rows prove at least "
-            f"{self.bound:.2f} (and surely {self.low:.2f}), {end}."
+            f"{self.rule!r} has a belief of {self.belief:.2f}; {self.checks} random checks of its rows give a lower "
+            f"bound of {self.bound:.2f} (confidence limit {self.low:.2f}), {end}."
         )
 
 
 def belief_bounds(rules: RuleSet, table: Table, row: Any, outcome: Any, is_random: Any) -> tuple[BeliefBound, ...]:
-    """The bound of each active rule with a fixed belief, from random checks alone; none where nothing was random.
+    """The bound of each active rule with a fixed belief, from random checks only.
 
     >>> import pandas as pd
     >>> from spu_core.rules import Compare, Rule
@@ -245,7 +246,7 @@ def belief_bounds(rules: RuleSet, table: Table, row: Any, outcome: Any, is_rando
 
 
 def raised(rules: RuleSet, bounds: tuple[BeliefBound, ...]) -> RuleSet:
-    """The rules with every belief that is proven to be too low lifted to what is proven."""
+    """The rules with every belief that is too low raised to its lower bound."""
     for bound in bounds:
         if bound.is_too_low:
             note = f"Raised from {bound.belief:.2f} by {bound.checks} random checks."
@@ -260,6 +261,6 @@ def _bound(rule: Any, outcome: np.ndarray, base: tuple[float, float]) -> BeliefB
         return BeliefBound(rule.name, rule.id, belief, 0, 0.0, 0.0)
     hits = float((outcome != PASSED).mean())
     least = float(wilson_interval((outcome != PASSED).sum(), checks)[0])
-    # MOVER: the lower limit of a difference, from the lower limit of one part and the upper one of the other.
+    # MOVER: the lower limit of a difference, from the lower limit of one part and the upper limit of the other.
     low = hits - base[0] - math.hypot(hits - least, base[1] - base[0])
     return BeliefBound(rule.name, rule.id, belief, checks, max(hits - base[0], 0.0), max(low, 0.0))

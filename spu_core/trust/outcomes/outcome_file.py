@@ -1,4 +1,4 @@
-"""Outcome files that reviewers send back: one line per user; unknown users and open checks are named."""
+"""Outcome files from reviewers: one line per user, matched with a review queue."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class OutcomeLine:
-    """What was found for one row of the queue; `day` is an ISO date or empty."""
+    """The outcome of one row of the queue; `day` is an ISO date or empty."""
 
     row: int
     user: str
@@ -29,7 +29,7 @@ class OutcomeLine:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeFile:
-    """Lines that fit the queue, users that are not in it, and how many lines have no outcome yet."""
+    """Outcomes of users in the queue, users that are not in it, and the number of lines without an outcome."""
 
     lines: tuple[OutcomeLine, ...]
     unknown: tuple[str, ...]
@@ -37,23 +37,23 @@ class OutcomeFile:
 
     @property
     def sentence(self) -> str:
-        """What was read, in words."""
-        counts = {word: sum(line.outcome == word for line in self.lines) for word in ("admitted", "failed", "passed")}
-        shown = ", ".join(f"{count:,} {word}" for word, count in counts.items())
-        words = f"{len(self.lines):,} outcomes ({shown})"
+        """A summary of the file in a sentence."""
+        counts = {name: sum(line.outcome == name for line in self.lines) for name in ("admitted", "failed", "passed")}
+        shown = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        text = f"{len(self.lines):,} outcomes ({shown})"
         if self.open:
-            words += f"; {self.open:,} lines have none yet"
+            text += f"; {self.open:,} lines have none yet"
         if self.unknown:
-            words += f"; {len(self.unknown):,} users are not in this queue: {_few(self.unknown)}"
-        return f"{words}."
+            text += f"; {len(self.unknown):,} users are not in this queue: {_few(self.unknown)}"
+        return f"{text}."
 
 
 def read_outcomes(frame: pd.DataFrame, rows: Mapping[str, int]) -> OutcomeFile:
-    """Match the lines of a file with a queue; `rows` leads from the name of each user in the queue to its row.
+    """Match the lines of a file with a queue; `rows` maps the name of each user in the queue to its row.
 
     The file needs the columns user (or id) and outcome (or result), and may have day (or date). Outcomes are admitted,
-    failed, skipped (the same as failed) and passed; a line without one is still open. A word that is none of them, a
-    day that is no date and a user with two lines are refused, since guessing would falsify the ratios.
+    failed, skipped (the same as failed) and passed; a line without an outcome is still open. An unknown outcome, an
+    invalid date and a user with two lines are errors, since guessing could falsify the ratios.
 
     >>> frame = pd.DataFrame({"user": ["a", "b", "x"], "outcome": ["Admit", None, "pass"]})
     >>> found = read_outcomes(frame, {"a": 4, "b": 9})
@@ -63,14 +63,14 @@ def read_outcomes(frame: pd.DataFrame, rows: Mapping[str, int]) -> OutcomeFile:
     user, outcome = _column(frame, USER_COLUMNS, "user"), _column(frame, OUTCOME_COLUMNS, "outcome")
     day = next((frame[name] for name in frame.columns if str(name).strip().lower() in DAY_COLUMNS), None)
     names = [_name(value, rows) for value in user]
-    words = [_word(value, line) for line, value in enumerate(outcome, 2)]
+    outcomes = [_outcome(value, line) for line, value in enumerate(outcome, 2)]
     _refuse_twice(names)
     days = [""] * len(names) if day is None else [_day(value, line) for line, value in enumerate(day, 2)]
-    known = [place for place, name in enumerate(names) if name in rows and words[place]]
+    known = [place for place, name in enumerate(names) if name in rows and outcomes[place]]
     return OutcomeFile(
-        tuple(OutcomeLine(rows[names[at]], names[at], words[at], days[at]) for at in known),
+        tuple(OutcomeLine(rows[names[at]], names[at], outcomes[at], days[at]) for at in known),
         tuple(name for name in names if name and name not in rows),
-        sum(name in rows and not word for name, word in zip(names, words, strict=True)),
+        sum(name in rows and not outcome for name, outcome in zip(names, outcomes, strict=True)),
     )
 
 
@@ -79,7 +79,7 @@ def _column(frame: pd.DataFrame, wanted: tuple[str, ...], what: str) -> pd.Serie
         if str(name).strip().lstrip("\ufeff").lower() in wanted:
             return frame[name]
     found = ", ".join(repr(str(name)) for name in frame.columns[:8])
-    raise TableError(f"The file of outcomes has no column {what!r}; it has {found}.")
+    raise TableError(f"The outcome file has no column {what!r}; its columns are {found}.")
 
 
 def _name(value: Any, rows: Mapping[str, int]) -> str:
@@ -92,14 +92,14 @@ def _name(value: Any, rows: Mapping[str, int]) -> str:
     return bare if text not in rows and bare in rows else text
 
 
-def _word(value: Any, line: int) -> str:
-    """The outcome in our own word; empty where there is none yet."""
+def _outcome(value: Any, line: int) -> str:
+    """The name of the outcome; empty if there is none yet."""
     if value is None or value != value or value is pd.NA or not str(value).strip():
         return ""
     word = str(value).strip().lower()
     if word not in OUTCOME_CODES:
         known = ", ".join(sorted({"admitted", "failed", "skipped", "passed"}))
-        raise TableError(f"Line {line} has the outcome {str(value)[:40]!r}, which is none of {known}.")
+        raise TableError(f"Line {line} has the unknown outcome {str(value)[:40]!r}; use one of {known}.")
     return OUTCOME_NAMES[OUTCOME_CODES[word]]
 
 
@@ -109,14 +109,16 @@ def _day(value: Any, line: int) -> str:
     try:
         return pd.Timestamp(value).date().isoformat()
     except (ValueError, TypeError):
-        raise TableError(f"Line {line} has the day {str(value)[:40]!r}, which is no date; write 2026-03-31.") from None
+        raise TableError(
+            f"Line {line} has the day {str(value)[:40]!r}, which is not a date; write it like 2026-03-31."
+        ) from None
 
 
 def _refuse_twice(names: list[str]) -> None:
     seen: dict[str, int] = {}
     for line, name in enumerate(names, 2):
         if name and name in seen:
-            raise TableError(f"User {name!r} stands in lines {seen[name]} and {line}; each user has one outcome.")
+            raise TableError(f"User {name!r} is in lines {seen[name]} and {line}; keep one line per user.")
         seen[name] = line
 
 

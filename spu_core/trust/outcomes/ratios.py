@@ -1,7 +1,8 @@
-"""Outcomes of checks: the ratios of each arm with intervals, over time, and how long outcomes take to arrive.
+"""Outcomes of checks: the ratios of each arm with confidence intervals, over time, and the delay of outcomes.
 
-One row is one check of one user. The arm says who asked for it: a model, a rule, or chance. The ratios are those of
-the paper's online evaluation: admitted, passed and failed (or skipped) checks, each divided by all checks of the arm.
+One row is one check of one user. The arm is what selected the user: a model, a rule, or chance (`random`). The ratios
+are those of the paper's online evaluation: admitted, passed and failed (or skipped) checks, each divided by all checks
+of the arm.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ FEW_USERS, FEW_EVENTS = 20, 5
 
 @dataclass(frozen=True, eq=False)
 class Checks:
-    """Finished checks: `user` counts the entries of `users`, `outcome` is 0 passed, 1 failed or skipped, 2 admitted.
+    """Finished checks. `user` is an index into `users`; `outcome` is 0 passed, 1 failed or skipped, 2 admitted.
 
-    `day` is when the check took place, `asked` when somebody asked for it (NaT where nobody noted it).
+    `day` is the day of the check, `asked` the day on which it was requested (NaT if unknown).
 
     >>> checks = Checks.read({"user": ["a", "b", "c"], "arm": ["new", "new", "random"],
     ...                       "outcome": ["admit", "skip", "pass"]})
@@ -47,7 +48,7 @@ class Checks:
     def read(cls, frame: Any) -> Checks:
         """Checks from a data frame or mapping with user, arm, outcome and, if known, day and asked."""
         if not isinstance(frame, pd.DataFrame | Mapping) or "arm" not in frame:
-            raise TableError("Checks need the columns user, arm and outcome; the day may be added.")
+            raise TableError("Checks need the columns user, arm and outcome; the column day is optional.")
         log = CheckLog.read({"rule" if name == "arm" else name: frame[name] for name in frame})
         days = {name: _days(frame[name], len(log)) if name in frame else _unknown(len(log)) for name in DATES}
         return cls(log.users, log.user, log.rule.astype(str), log.outcome, days["day"], days["asked"])
@@ -57,7 +58,7 @@ class Checks:
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The arms in order of name, chance last."""
+        """The arms in order of name; `random` is last."""
         return tuple(sorted(set(self.arm.tolist()), key=lambda name: (name == RANDOM, name)))
 
     @property
@@ -74,7 +75,7 @@ class Checks:
         return self.only(self.arm == arm)
 
     def log(self) -> dict[str, np.ndarray]:
-        """The same as a log of checks for `check_ratio_labels`: every arm is a rule that asked for checks.
+        """The checks as a log for `check_ratio_labels`, where every arm is a rule.
 
         >>> from spu_core.labels import check_ratio_labels
         >>> arm, outcome = ["new"] * 4 + ["random"] * 4, ["fail"] * 2 + ["pass"] * 5 + ["fail"]
@@ -82,8 +83,8 @@ class Checks:
         >>> check_ratio_labels(checks.log(), random_rule="random").ratios.value.tolist()
         [0.5, 0.0]
         """
-        words = {PASSED: "pass", FAILED: "fail", ADMITTED: "admit"}
-        outcome = np.array([words[code] for code in self.outcome.tolist()], dtype=object)
+        names = {PASSED: "pass", FAILED: "fail", ADMITTED: "admit"}
+        outcome = np.array([names[code] for code in self.outcome.tolist()], dtype=object)
         return {"user": self.users[self.user], "rule": self.arm, "outcome": outcome, "day": self.day}
 
     def to_frame(self) -> pd.DataFrame:
@@ -98,7 +99,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class ArmRatios:
-    """What the checks of one arm gave; the intervals take the checks of one user as dependent."""
+    """Counts and ratios of one arm. The confidence intervals treat checks of one user as dependent."""
 
     arm: str
     checks: int
@@ -112,19 +113,19 @@ class ArmRatios:
 
     @property
     def is_random(self) -> bool:
-        """Whether chance chose whom to check, so that the ratios speak of everybody."""
+        """Whether the users were chosen at random, so that the ratios hold for all users."""
         return self.arm == RANDOM
 
     @property
     def comes_from(self) -> str:
-        """Which rows the ratios speak of."""
+        """The users for whom the ratios hold."""
         if self.is_random:
-            return "a random sample of the users who were open to checks, so they hold for all of these"
-        return f"users whom {self.arm!r} ranked highest in its own random part of the users, so they hold for those"
+            return "a random sample of the users who could be checked, so the ratios hold for all of them"
+        return f"the users that {self.arm!r} ranked highest in its random part, so the ratios hold for such users"
 
 
 def outcome_ratios(checks: Checks, *, level: float = 0.95) -> tuple[ArmRatios, ...]:
-    """The ratios of each arm, chance last.
+    """The ratios of each arm; the random arm is last.
 
     >>> arm = ["new"] * 40 + ["random"] * 40
     >>> outcome = ["admit"] * 6 + ["fail"] * 20 + ["pass"] * 14 + ["admit"] + ["fail"] * 4 + ["pass"] * 35
@@ -137,7 +138,7 @@ def outcome_ratios(checks: Checks, *, level: float = 0.95) -> tuple[ArmRatios, .
 
 
 def ratio_table(ratios: tuple[ArmRatios, ...]) -> pd.DataFrame:
-    """The same as a table, one line per arm."""
+    """The ratios as a table, one line per arm."""
     lines = [
         {
             "arm": each.arm,
@@ -153,11 +154,11 @@ def ratio_table(ratios: tuple[ArmRatios, ...]) -> pd.DataFrame:
 
 
 def clustered_ratio(hits: Any, user: Any, level: float = 0.95) -> Interval:
-    """The share of checks that hit, with Wilson limits on the number of independent checks that it is worth.
+    """The share of checks with an outcome, with Wilson limits for the effective number of independent checks.
 
-    The linearised variance adds up the checks of each user first. The checks are worth n / (design effect) independent
-    ones, never more than they are, and fewer where there are few users (Korn and Graubard's factor). Where every check
-    ended alike, each user counts once.
+    The linearised variance sums the checks of each user first. The effective number of checks is n / (design effect),
+    at most n, and lower if there are few users (Korn and Graubard's factor). If all checks have the same outcome, each
+    user counts once.
 
     >>> one = clustered_ratio([1, 0, 0, 0] * 10, range(40))
     >>> same = clustered_ratio([1, 0, 0, 0] * 10, [0, 1, 2, 3] * 10)
@@ -167,9 +168,9 @@ def clustered_ratio(hits: Any, user: Any, level: float = 0.95) -> Interval:
     hits = np.asarray(hits, dtype=np.float64)
     codes, users = np.unique(np.asarray(user), return_inverse=True)[1], np.unique(np.asarray(user)).size
     share = float(hits.mean())
-    worth = _worth(hits - share, codes, users, share, level)
-    low, high = (float(limit) for limit in wilson_interval(share * worth, worth, level))
-    error = float(np.sqrt(share * (1.0 - share) / worth))
+    number = _effective_checks(hits - share, codes, users, share, level)
+    low, high = (float(limit) for limit in wilson_interval(share * number, number, level))
+    error = float(np.sqrt(share * (1.0 - share) / number))
     return Interval(share, min(low, share), max(high, share), error, level, _warning(hits, users))
 
 
@@ -184,24 +185,24 @@ def _ratios(checks: Checks, arm: str, level: float) -> ArmRatios:
     return ArmRatios(arm, len(checks), users, admitted, failed, passed, surrender, pass_, failure)
 
 
-def _worth(residual: np.ndarray, codes: np.ndarray, users: int, share: float, level: float) -> float:
-    """How many independent checks these are worth."""
+def _effective_checks(residual: np.ndarray, codes: np.ndarray, users: int, share: float, level: float) -> float:
+    """Effective number of independent checks."""
     if users < 2 or share in (0.0, 1.0):
         return float(users)
     sums = np.bincount(codes, residual, minlength=users)
     variance = users / (users - 1) * float(np.sum(sums**2)) / residual.size**2
-    worth = min(share * (1.0 - share) / variance, residual.size) if variance > 0 else float(users)
+    number = min(share * (1.0 - share) / variance, residual.size) if variance > 0 else float(users)
     # A variance estimated from few users is itself uncertain.
-    return max(worth * (z_quantile(level) / t_quantile(level, users - 1)) ** 2, 1.0)
+    return max(number * (z_quantile(level) / t_quantile(level, users - 1)) ** 2, 1.0)
 
 
 def _warning(hits: np.ndarray, users: int) -> str | None:
     if users < FEW_USERS:
-        return f"Only {users} users were checked; below {FEW_USERS} such intervals say little."
+        return f"Only {users} users were checked; below {FEW_USERS} the confidence intervals are not reliable."
     events = int(min(hits.sum(), hits.size - hits.sum()))
     if events < FEW_EVENTS:
         many = f"Only {events} such outcome{'s' * (events != 1)}" if events else "No such outcome"
-        return f"{many} so far; a few more may change the picture."
+        return f"{many} so far; the ratio can change a lot with a few more."
     return None
 
 
@@ -214,7 +215,7 @@ def _unknown(size: int) -> np.ndarray:
 
 
 def _days(values: Any, size: int) -> np.ndarray:
-    """Days as dates; numbers count days from an arbitrary first one."""
+    """Days as dates. Numbers are days after an arbitrary first day."""
     given = pd.Series(np.asarray(values))
     if given.size == size and pd.api.types.is_numeric_dtype(given):
         return np.datetime64("1970-01-01", "D") + given.to_numpy(dtype="timedelta64[D]")
@@ -228,7 +229,7 @@ PERIODS = {"day": "D", "week": "W", "month": "M"}
 
 
 def ratios_over_time(checks: Checks, *, every: str = "week") -> pd.DataFrame:
-    """Surrender and pass ratio of each arm in each period, with intervals; checks without a day are left out.
+    """Surrender and pass ratio of each arm in each period, with confidence intervals. Checks without a day are omitted.
 
     >>> checks = Checks.read({"user": [1, 2, 3], "arm": ["new"] * 3, "outcome": ["admit", "pass", "pass"],
     ...                       "day": ["2026-03-02", "2026-03-03", "2026-03-10"]})
@@ -252,10 +253,10 @@ def ratios_over_time(checks: Checks, *, every: str = "week") -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class LabelDelay:
-    """How long confirmations take: `share` of all that ever come (within `horizon` days) are there after `days`.
+    """Delay of confirmations: `share` of those that arrive within `horizon` days have arrived after `days`.
 
-    `age` is how old each row is on the day of looking; rows younger than `cut_off` days have had too little time: less
-    than `wanted` of their confirmations can be known.
+    `age` is the age of each row in days. Rows younger than `cut_off` days are too young: less than a share `wanted` of
+    their confirmations is expected to be known.
     """
 
     days: np.ndarray
@@ -267,21 +268,21 @@ class LabelDelay:
 
     @property
     def horizon(self) -> int:
-        """The longest delay that was seen, which bounds what can be said."""
+        """The longest observed delay; the estimate is limited to it."""
         return int(self.days[-1])
 
     @property
     def cut_off(self) -> int:
-        """The age from which on at least the wanted share of confirmations is expected to be known."""
+        """The age at which at least the wanted share of confirmations is expected to be known."""
         return int(self.days[np.argmax(self.share >= self.wanted)])
 
     @property
     def is_young(self) -> np.ndarray:
-        """Rows that have had too little time."""
+        """Rows younger than `cut_off`."""
         return self.age < self.cut_off
 
     def known_share(self, age: Any) -> np.ndarray:
-        """The share of its confirmations that a row of this age is expected to show already."""
+        """The share of confirmations that is expected to be known at this age."""
         place = np.searchsorted(self.days, np.asarray(age), side="right") - 1
         return np.where(place < 0, 0.0, self.share[np.maximum(place, 0)])
 
@@ -289,17 +290,17 @@ class LabelDelay:
     def sentence(self) -> str:
         young = int(self.is_young.sum())
         return (
-            f"{self.wanted:.0%} of the {self.what} that come within {self.horizon} days are there after "
-            f"{self.cut_off} days; {young:,} of {self.age.size:,} are younger than that."
+            f"{self.wanted:.0%} of the {self.what} that arrive within {self.horizon} days have arrived after "
+            f"{self.cut_off} days; {young:,} of {self.age.size:,} are younger."
         )
 
 
 def label_delay(start: Any, confirmed: Any, today: Any, *, wanted: float = 0.9) -> LabelDelay:
-    """How long after its own date a row is confirmed; `confirmed` is NaT for rows that are not (yet).
+    """Delay between the date of a row and its confirmation; `confirmed` is NaT for rows that are not confirmed (yet).
 
-    Only confirmed rows show a delay, and short delays are seen more easily than long ones: a row from yesterday can
-    only have been confirmed quickly. The estimate allows for that (the product of reversed hazards for right-truncated
-    delays): of the rows whose age would have allowed a delay of up to d days, which share needed at most d − 1?
+    Only confirmed rows have a known delay, and short delays are over-represented: a row from yesterday can only have
+    been confirmed quickly. The estimate corrects for this (product of reversed hazards for right-truncated delays): of
+    the rows whose age allows a delay of up to d days, it counts the share with at most d − 1 days.
 
     >>> start = np.array(["2026-01-01", "2026-01-01", "2026-01-09", "2026-01-10"], dtype="datetime64[D]")
     >>> done = np.array(["2026-01-02", "2026-01-06", "2026-01-10", "NaT"], dtype="datetime64[D]")
@@ -313,7 +314,7 @@ def label_delay(start: Any, confirmed: Any, today: Any, *, wanted: float = 0.9) 
     is_known = ~np.isnat(confirmed) & ~np.isnat(start)
     delay = (confirmed - start).astype(np.int64)[is_known]
     if not delay.size:
-        raise TableError("No row with a date was confirmed on a known day, so delays cannot be seen.")
+        raise TableError("No row with a date was confirmed on a known day, so delays cannot be estimated.")
     if delay.min() < 0 or (confirmed[is_known] > today).any():
         row = int(np.flatnonzero(is_known)[np.argmin(delay)])
         raise TableError(f"Row {row} was confirmed before its own date or after today ({today}); correct the dates.")
@@ -322,11 +323,11 @@ def label_delay(start: Any, confirmed: Any, today: Any, *, wanted: float = 0.9) 
 
 
 def _truncated_share(delay: np.ndarray, limit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P(delay ≤ d | delay ≤ the longest seen), where each delay could be seen only up to its own limit."""
+    """P(delay ≤ d | delay ≤ the longest observed), where each delay is observable only up to its own limit."""
     days = np.unique(delay)
     events = np.array([(delay == day).sum() for day in days])
     at_risk = np.array([((delay <= day) & (limit >= day)).sum() for day in days])
     factors = 1.0 - events / at_risk
-    # F(d) is the product over all later days of the chance not to have needed exactly that day.
+    # F(d) is the product, over all later days, of one minus the reversed hazard.
     later = np.append(np.cumprod(factors[::-1])[::-1][1:], 1.0)
     return days, later

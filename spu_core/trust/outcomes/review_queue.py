@@ -1,4 +1,4 @@
-"""Review queues: each model's top rows, users drawn at random, and rows where model and rules disagree."""
+"""Review queues: the top rows of each model, random users, and rows on which model and rules disagree."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from spu_core.trust.outcomes.ratios import RANDOM
 
 @dataclass(frozen=True, kw_only=True)
 class QueuePlan:
-    """How many users to check and how they are chosen; equal plans on equal rows choose the same users.
+    """How many users to check and how they are chosen. Equal plans on equal rows choose the same users.
 
-    `random_share` of the users, and of the checks, belongs to chance. `seed` splits the users, so it stays the same
-    from one round to the next; `turn` counts the rounds, so that chance draws anew.
+    `random_share` is the share of users, and of checks, in the random arm. `seed` determines the split of the users and
+    must stay the same in all rounds. `turn` is the number of the round; each round draws other random users.
 
     >>> QueuePlan(budget=0)
     Traceback (most recent call last):
@@ -40,7 +40,7 @@ class QueuePlan:
 
 @dataclass(frozen=True, slots=True)
 class ArmPlan:
-    """How one arm was filled: of `users` open to it, `checks` were taken, all with a score of at least `cut`."""
+    """How one arm was filled: `checks` of its `users` were chosen, all with a score of at least `cut`."""
 
     arm: str
     users: int
@@ -49,15 +49,15 @@ class ArmPlan:
 
     @property
     def chance(self) -> float:
-        """The share of its users that it checks: for chance, every user's probability to be checked."""
+        """Share of its users that are checked; in the random arm, the probability of each user to be checked."""
         return self.checks / self.users if self.users else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """Rows to check, arm by arm, the highest score first; `score` is the score of the arm's own model.
+    """Rows to check, arm by arm, highest scores first; `score` is the score of the arm's model.
 
-    Users drawn by chance carry the score of the first model, which had no say in drawing them.
+    Random users have the score of the first model, which was not used to choose them.
     """
 
     row: np.ndarray
@@ -74,10 +74,10 @@ class Queue:
 
 
 def fill_queue(users: Any, scores: Mapping[str, Any], plan: QueuePlan, *, is_open: Any = None) -> Queue:
-    """Choose whom to check: `scores` has one score per row for each model, `is_open` says which rows may be chosen.
+    """Choose users to check. `scores` has one score per row for each model; only rows with `is_open` may be chosen.
 
-    A user with several rows is checked for the best of them, once. Equal scores are put in order by the hash of the
-    user, not by their place in the file.
+    A user with several rows is checked once, for the row with the highest score. Equal scores are ordered by the hash
+    of the user, not by their position in the file.
 
     >>> score = np.arange(1_000) / 1_000
     >>> queue = fill_queue(range(1_000), {"model": score}, QueuePlan(budget=50))
@@ -92,19 +92,19 @@ def fill_queue(users: Any, scores: Mapping[str, Any], plan: QueuePlan, *, is_ope
     is_open = np.ones(users.size, dtype=bool) if is_open is None else np.asarray(is_open, dtype=bool)
     if is_open.size != users.size:
         raise TableError(f"is_open has {is_open.size} rows, but there are {users.size} users; each row needs both.")
-    luck = hash_shares(users, plan.seed, f"turn {plan.turn}")
+    random_order = hash_shares(users, plan.seed, f"turn {plan.turn}")
     wanted = _budgets(plan, list(checked))
-    parts = [_fill(arms == name, (users, checked, luck, is_open), (name, wanted[name])) for name in wanted]
+    parts = [_fill(arms == name, (users, checked, random_order, is_open), (name, wanted[name])) for name in wanted]
     rows = np.concatenate([rows for rows, _ in parts])
     if not rows.size:
-        raise TableError("Nobody is left to check: every user is confirmed or was in a queue before.")
+        raise TableError("No user is left to check: all users are confirmed or were in an earlier queue.")
     first = next(iter(checked))
     score = np.array([checked[first if arm == RANDOM else arm][row] for row, arm in zip(rows, arms[rows], strict=True)])
     return Queue(rows, users[rows], arms[rows].astype(str), score, tuple(plan for _, plan in parts))
 
 
 def _budgets(plan: QueuePlan, models: list[str]) -> dict[str, int]:
-    """Checks per arm: chance gets its share (at least one check), the models equal parts."""
+    """Checks per arm: the random arm gets its share (at least one check), the models get equal parts."""
     chance = round(plan.budget * plan.random_share)
     chance = max(chance, 1) if plan.random_share > 0 and plan.budget > len(models) else chance
     rest = plan.budget - chance
@@ -112,13 +112,13 @@ def _budgets(plan: QueuePlan, models: list[str]) -> dict[str, int]:
     return {**each, RANDOM: chance} if plan.random_share > 0 else each
 
 
-def _fill(mine: np.ndarray, parts: tuple[Any, ...], wanted: tuple[str, int]) -> tuple[np.ndarray, ArmPlan]:
-    users, scores, luck, is_open = parts
+def _fill(in_arm: np.ndarray, parts: tuple[Any, ...], wanted: tuple[str, int]) -> tuple[np.ndarray, ArmPlan]:
+    users, scores, random_order, is_open = parts
     name, budget = wanted
-    # By chance alone the hash decides, and decides the same for all rows of a user.
-    order_by = luck if name == RANDOM else scores[name]
-    rows = np.flatnonzero(mine & is_open)
-    rows = rows[np.lexsort((luck[rows], -order_by[rows]))]
+    # In the random arm the hash determines the order; it is equal for all rows of a user.
+    order_by = random_order if name == RANDOM else scores[name]
+    rows = np.flatnonzero(in_arm & is_open)
+    rows = rows[np.lexsort((random_order[rows], -order_by[rows]))]
     rows = rows[~pd.Series(users[rows]).duplicated().to_numpy()]
     taken = rows[:budget]
     cut = float(order_by[taken].min()) if taken.size and name != RANDOM else float("nan")
@@ -152,10 +152,10 @@ class Disagreement:
 def disagreement(
     score: Any, rule_score: Any, *, is_open: Any = None, budget: int = 50, side: str = BOTH
 ) -> Disagreement:
-    """The rows whose place by the model's score and by the rules' differs most.
+    """The rows whose rank by the model's score and by the rule score differs most.
 
-    Both are turned into percentiles first (rows with equal values share the middle), since their scales differ. With
-    `side="both"` each side gets half of the budget, where it has that many.
+    Both scores are converted to percentiles (midranks for ties), since their scales differ. With `side="both"` each
+    side gets half of the budget, if it has that many rows.
 
     >>> found = disagreement([0.9, 0.1, 0.5, 0.4], [0.0, 0.8, 0.5, 0.3], budget=2)
     >>> found.row.tolist(), found.side.tolist()
@@ -167,14 +167,14 @@ def disagreement(
     if side not in SIDES or budget < 1:
         raise TableError(f"side must be one of {sorted(SIDES)} and budget at least 1, got {side!r} and {budget}.")
     if np.ptp(rules) == 0:
-        raise TableError("The rules say the same of every row, so a model cannot disagree with them anywhere.")
+        raise TableError("The rule score is the same in every row, so model and rules cannot be compared.")
     by_model, by_rules = (
         100.0 * (pd.Series(values).rank().to_numpy() - 0.5) / values.size for values in (score, rules)
     )
     gap = (by_model - by_rules) / 100.0
     open_rows = np.arange(score.size) if is_open is None else np.flatnonzero(np.asarray(is_open, dtype=bool))
     above = open_rows[gap[open_rows] > 0]
-    # Rows of which the rules say nothing share a middle rank; being ranked below it is no suspicion of the rules.
+    # Rows with the lowest rule score share a midrank; a lower model rank does not mean that the rules suspect them.
     below = open_rows[(gap[open_rows] < 0) & (rules[open_rows] > rules.min())]
     ordered = [above[np.argsort(-gap[above], kind="stable")], below[np.argsort(gap[below], kind="stable")]]
     rows = _shared(ordered, budget, side)
