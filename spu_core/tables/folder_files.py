@@ -160,7 +160,7 @@ def reading(path: Path) -> Iterator[pq.ParquetFile]:
         told = str(error).replace(str(path), path.name)
         words = (told.splitlines() or [type(error).__name__])[0][:200].rstrip(".")
         raise TableError(
-            f"{path.name!r} in the folder is a damaged parquet file: {words}. Write it anew, or remove it."
+            f"{path.name!r} in the folder is a damaged parquet file: {words}. Write it again, or remove it."
         ) from error
 
 

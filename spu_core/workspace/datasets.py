@@ -159,7 +159,7 @@ class Datasets:
         return now
 
     def _offered(self, path: Path, folder: TableFolder) -> FolderOffer:
-        """The offer of a folder that lies below an allowed root with all its files."""
+        """The offer of a folder that is below an allowed root with all its files."""
         roots = self.roots
         offer = roots.find(path)
         roots.refuse_links(offer, (file.path for file in folder.files))

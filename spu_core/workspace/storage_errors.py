@@ -101,7 +101,7 @@ def forked(folder: Path) -> WorkspaceError:
 
 def newer_catalogue(folder: Path, found: int, known: int) -> NewerCatalogueError:
     return NewerCatalogueError(
-        f"The workspace {folder} has schema version {found}, this program knows up to {known}; "
+        f"The workspace {folder} has schema version {found}, this program supports up to {known}; "
         "nothing was changed. Update SPU Studio to open it."
     )
 

@@ -32,7 +32,7 @@ RANKING = (
 )
 HEADLINE_WIDTH = 145
 IN_USE = "A rule that is switched off is kept."
-SUSPECTED = "Rows whose soft label lies above the floor."
+SUSPECTED = "Rows whose soft label is above the floor."
 
 
 def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
