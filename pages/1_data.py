@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.ui.data.folder_view import folder_profile, register_folder, show_folder
+from pages.ui.data.registered_folder import folder_profile, register_folder, show_folder
 from pages.ui.data.table_view import edit_roles, show_profile, show_reading
 from pages.ui.data.upload import choose_dataset, choose_sample, show_readings, upload_file
 from pages.ui.shared.cached import load_profile, load_table

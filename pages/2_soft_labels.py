@@ -2,11 +2,12 @@
 
 import streamlit as st
 
-from pages.ui.data.folder_view import is_sampled, show_sample_note
+from pages.ui.data.registered_folder import is_sampled, show_sample_note
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
+from pages.ui.soft_labels.check_wizards import show_checks
 from pages.ui.soft_labels.draft_preview import (
     show_changes,
     show_headline,
@@ -15,9 +16,8 @@ from pages.ui.soft_labels.draft_preview import (
     warn_of_few_levels,
 )
 from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
-from pages.ui.soft_labels.labels_from_checks import show_checks
+from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
 from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
-from pages.ui.soft_labels.state import keep_in_address, open_editor, open_rule_set
 
 PARTS = ("Rules", "Analysis", "Explain a row", "Audit", "From checks", "Versions and files")
 

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui.compare.compared_runs import choose_runs
-from pages.ui.compare.comparison_figures import show_curves, show_headline, show_leaderboard, show_verdict
+from pages.ui.compare.comparison_view import show_curves, show_headline, show_leaderboard, show_verdict
 from pages.ui.compare.details import show_details
 from pages.ui.compare.point import choose_point, show_champion
 from pages.ui.shared.shell import open_page

@@ -1,11 +1,11 @@
 """How reliable the figures of a model are, and how to check them at low cost."""
 
 from pages.ui.shared.shell import open_page
-from pages.ui.trust.assumption_checks import show_echo_and_bias, show_prior, show_sensitivity
 from pages.ui.trust.audit_plan import show_audit
 from pages.ui.trust.evaluated_model import choose_by_address, choose_model
-from pages.ui.trust.outcomes import show_outcomes
-from pages.ui.trust.what_if_section import show_what_if
+from pages.ui.trust.outcome_steps import show_outcomes
+from pages.ui.trust.reliability import show_echo_and_bias, show_prior, show_sensitivity
+from pages.ui.trust.what_if_map import show_what_if
 
 SECTIONS = {
     "what-if": ("What if", show_what_if),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.export.export_choice import ExportChoice
+from pages.ui.export.model_choice import ExportChoice
 from pages.ui.shared.text import plain, sized
 from spu_core.engines.export_files import EXPORT_FORMS, file_stem, made_before, prepare, refusal
 from spu_core.errors import SpuError

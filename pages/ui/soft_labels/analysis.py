@@ -12,7 +12,7 @@ from pages.ui.shared.show import meaning, show_chart, show_findings, show_table,
 from pages.ui.shared.text import count, figure, plain, shares
 from pages.ui.soft_labels.cached import RuleAnalysis, estimate_prior, rule_analysis, soft_label_audit
 from pages.ui.soft_labels.draft_preview import estimate_key, estimated_prior, known_prior, prior_in_address
-from pages.ui.soft_labels.state import OpenRuleSet
+from pages.ui.soft_labels.editor_state import OpenRuleSet
 from spu_core.charts import coverage_chart, leave_one_out_chart, overlap_chart, rule_lift_chart, soft_label_chart
 from spu_core.errors import TableError
 from spu_core.tables import Role, Table

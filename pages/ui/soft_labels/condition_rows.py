@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from pages.ui.soft_labels.cached import column_choices
-from pages.ui.soft_labels.state import EditorState, OpenRuleSet
+from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.rules import OPERATORS, ColumnChoices, Kind, Rule
 from spu_core.rules.draft import DraftCondition, RuleDraft, draft_of, moment_of
 from spu_core.rules.operators import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT

@@ -6,13 +6,13 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.data.folder_view import is_sampled
+from pages.ui.data.registered_folder import is_sampled
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.show import meaning, show_chart, show_findings, theme
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
 from pages.ui.soft_labels.cached import rule_preview, rule_ranking, soft_label_audit
-from pages.ui.soft_labels.state import EditorState, OpenRuleSet
+from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.charts import soft_label_chart
 from spu_core.errors import SpuError
 from spu_core.labels import RuleLift, RulePreview, ranked

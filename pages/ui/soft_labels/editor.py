@@ -14,7 +14,7 @@ from pages.ui.shared.show import meaning, show_chart, theme
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.cached import column_choices
 from pages.ui.soft_labels.condition_rows import RowKeys, as_number, choose, edit_other_rows, read_row, start_values
-from pages.ui.soft_labels.state import EditorState, OpenRuleSet
+from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.rules import OPERATORS, ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
 from spu_core.rules.draft import (

@@ -12,7 +12,7 @@ from pages.ui.shared.shell import choose_in_address, confirm_deletion
 from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.condition_rows import editable
-from pages.ui.soft_labels.state import EditorState, OpenRuleSet
+from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.errors import SpuError
 from spu_core.labels import COMBINERS
 from spu_core.rules import Constant, ReadyMade, Rule, RuleSet

@@ -10,7 +10,7 @@ from pages.ui.shared.show import edit_table, edited_lines, meaning, show_table
 from pages.ui.shared.text import count, plain
 from pages.ui.trust.cached import queues, simulated_players
 from pages.ui.trust.evaluated_model import EvaluatedModel
-from pages.ui.trust.outcomes_queue import today
+from pages.ui.trust.outcome_queue import today
 from spu_core.engines.outcome_learning import simulated_csv, simulated_outcomes
 from spu_core.engines.outcome_loop import queue_table, read_outcome_file, record_outcomes
 from spu_core.trust.outcomes.outcome_file import OutcomeFile

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from pages.ui.export.scoring import score_new_file
+from pages.ui.export.score_files import score_new_file
 from pages.ui.shared.cached import cache_result, load_table
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import show_findings
