@@ -151,7 +151,9 @@ def test_user_text_is_never_run_as_code():
                 where = f"{path.relative_to(ROOT)}:{node.lineno}"
                 is_bare = isinstance(node.func, ast.Name)
                 assert not (is_bare and name in {"eval", "exec", "__import__"}), where
-                assert is_bare or not node.args or name not in {"query", "eval"}, where
+                made_by = getattr(getattr(node.func, "value", None), "func", None)
+                is_search = getattr(made_by, "id", None) == "cKDTree"  # neighbours of points, not a query in text
+                assert is_bare or is_search or not node.args or name not in {"query", "eval"}, where
                 assert not any(word.arg == "unsafe_allow_html" for word in node.keywords), where
 
 

@@ -92,7 +92,7 @@ def training_profile(run: Run) -> TrainingProfile:
 def profile_column(features: Features, place: int) -> ColumnSummary:
     """The summary of one encoded column."""
     step = max(1, len(features) // SAMPLE)
-    values = features.store.matrix[::step, place]
+    values = features.every(step)[:, place]
     present = values[~np.isnan(values)].astype(np.float64)
     column = features.columns[place]
     missing = 1.0 - present.size / max(values.size, 1)

@@ -301,7 +301,7 @@ def _try(scales: list[_Scale], rng: np.random.Generator) -> _Trial:
         rows = np.argpartition(scales[0].values, ends)[start : start + LARGEST_SLICE]
     place = np.column_stack([scale.ranks(rows) for scale in scales])
     asked = place[rng.permutation(len(place))[:QUERIES]]
-    distance = cKDTree(place).query(x=asked, k=FAR + 1)[0][:, 1:]
+    distance = cKDTree(place).query(asked, k=FAR + 1)[0][:, 1:]
     spread = distance[distance[:, MOST_COPIES - 1] > 0.0]
     if len(spread) < 0.5 * len(asked):
         return _Trial(scales, 0, 0.0, 0.0)
@@ -330,7 +330,7 @@ def _sets(trial: _Trial) -> np.ndarray:
     rows = np.column_stack([scale.ranks(slice(None)) for scale in trial.scales])
     gap = 2.0 * trial.gap
     reach = max(trial.radius / gap, 1e-9)
-    distance, neighbour = cKDTree(rows).query(x=rows, k=MOST_COPIES + 2, distance_upper_bound=reach)
+    distance, neighbour = cKDTree(rows).query(rows, k=MOST_COPIES + 2, distance_upper_bound=reach)
     copies = _copies(distance[:, 1:], gap, trial.radius)
     # A row is its own nearest neighbour, or one of several at distance 0.
     row, rank = np.nonzero(np.arange(MOST_COPIES + 2) <= np.where(copies, copies, -1)[:, None])

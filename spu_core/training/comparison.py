@@ -50,7 +50,7 @@ class Comparison:
     figures : dict of str to Figure
         Each figure of merit ("auc_spu", "known_positive_auc", …) with its values and paired differences.
     among_best : tuple of str
-        Models that cannot be excluded from having the highest AUC_SPU (95 %). The rules alone and an oracle do not count.
+        Models that cannot be excluded from having the highest AUC_SPU (95 %). Rules and oracle do not count.
     auc_spu : dict of str to Interval
         AUC_SPU of each run with intervals that hold for all models at once, so also for the best one.
     verdict : SoftLabelBenefit

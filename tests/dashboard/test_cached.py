@@ -7,6 +7,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from pages.ui.shared.cached import KEYS, load_table, parse_rules
 from pages.ui.shared.steps import DONE, STALE, marks_of
@@ -126,3 +127,24 @@ def test_rule_sets_are_parsed_once_however_often_a_page_runs(open_app, monkeypat
 
     assert len(parsed) == len(set(parsed)) == 4
     assert parse_rules(fits.text).names == ("parsed once",)
+
+
+def test_an_error_while_a_key_is_made_is_shown_as_it_is():
+    def page():
+        from pages.ui.shared.cached import cache_result
+        from pages.ui.shared.shell import show_errors
+        from spu_core.errors import WorkspaceError
+
+        def refuse(value):
+            raise WorkspaceError(f"The catalogue cannot be read: {value}.")
+
+        @cache_result(1, keys={complex: refuse})
+        def size(value: complex) -> float:
+            return abs(value)
+
+        with show_errors("Data"):
+            size(1j)
+
+    app = AppTest.from_function(page).run(timeout=600)
+
+    assert [box.value for box in app.error] == ["The catalogue cannot be read\\: 1j\\."]

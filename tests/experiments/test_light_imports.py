@@ -25,7 +25,7 @@ def loaded_by(statement: str) -> list[str]:
         "from spu_core.experiments import EXPERIMENTS, stored_result; stored_result('table1').to_text()",
         "from spu_core.experiments import stored_result; from spu_core.experiments.figures import figures_of;"
         "[figure.of(stored_result('theorems')) for figure in figures_of(stored_result('theorems')).values()]",
-        "import pages.ui.paper_claims, pages.ui.paper_figures, pages.ui.paper_rerun, pages.ui.paper_tables",
+        "import pages.ui.paper.results, pages.ui.paper.rerun",
         "from typer.testing import CliRunner; from spu_core.cli import app;"
         "assert CliRunner().invoke(app, ['paper', 'table3']).exit_code == 0",
     ],

@@ -13,7 +13,7 @@ from spu_core.tables import Table
 SOURCES = sorted(Path(spu_core.__file__).parent.rglob("*.py"))
 # Each of these runs its text: as Python, as a pandas expression, or as whatever a pickle asks for.
 RUNS_TEXT = {"eval", "exec", "compile", "query", "__import__", "system", "popen"}
-HARMLESS = {("re", "compile")}
+HARMLESS = {("re", "compile"), ("cKDTree", "query")}
 
 INJECTIONS = [
     "__import__('os').system('touch owned')",
@@ -36,7 +36,8 @@ def calls_that_run_text(tree):
             continue
         owner, name = None, getattr(node.func, "id", None)
         if isinstance(node.func, ast.Attribute):
-            name, owner = node.func.attr, getattr(node.func.value, "id", None)
+            made_by = getattr(node.func.value, "func", node.func.value)  # `cKDTree(points).query(…)` has an owner too
+            name, owner = node.func.attr, getattr(made_by, "id", None)
         texts = [*node.args[:1], *(keyword.value for keyword in node.keywords)]
         # Without any argument there is no text to run: `network.eval()` switches a mode.
         if name in RUNS_TEXT and (owner, name) not in HARMLESS and not all(isinstance(t, ast.Constant) for t in texts):

@@ -107,10 +107,13 @@ def show_errors(title: str) -> Iterator[None]:
     """Show errors instead of raising them; parts of a page that run on their own, such as fragments, need it too."""
     try:
         yield
-    except SpuError as error:
-        st.error(plain(error), icon=":material/error:")
     except Exception as problem:
-        report_failure(problem, title)
+        # Streamlit wraps an error that occurs while the key of a cached call is made.
+        known = next((each for each in (problem, problem.__cause__) if isinstance(each, SpuError)), None)
+        if known is None:
+            report_failure(problem, title)
+        else:
+            st.error(plain(known), icon=":material/error:")
 
 
 def report_failure(problem: BaseException, title: str = "outside of a page") -> bool:

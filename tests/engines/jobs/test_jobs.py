@@ -42,7 +42,7 @@ def test_a_log_that_cannot_be_written_keeps_no_sentence_back(workspace, monkeypa
     def fail(path, error):
         raise problem
 
-    monkeypatch.setattr("spu_core.engines.perform._log", fail)
+    monkeypatch.setattr("spu_core.engines.processes._log", fail)
     with pytest.raises(RuntimeError, match="as told"):
         run_here(workspace, job({"do": "fail"}))
 
@@ -50,20 +50,20 @@ def test_a_log_that_cannot_be_written_keeps_no_sentence_back(workspace, monkeypa
 
 
 def test_a_job_without_memory_gives_up_what_it_holds_before_it_says_so(workspace, monkeypatch):
-    from spu_core.engines.jobs.self_test import self_test
+    from spu_core.engines.jobs import self_test
 
     class Large:
         pass
 
     held, left = [], []
 
-    def use_up(task, step):
+    def use_up(context, step):
         large = Large()
         held.append(weakref.ref(large))
         raise MemoryError
 
     monkeypatch.setitem(self_test.STEPS, "allocate", use_up)
-    monkeypatch.setattr("spu_core.engines.perform._log", lambda path, error: left.append(held[0]()))
+    monkeypatch.setattr("spu_core.engines.processes._log", lambda path, error: left.append(held[0]()))
     with pytest.raises(MemoryError):
         run_here(workspace, job({"do": "allocate"}))
 
