@@ -45,7 +45,15 @@ from spu_core.tables.reading.reading_report import Finding
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.repeats import RepeatedRows, repeats_in_parts
 from spu_core.tables.roles import Role, check_positive_values, check_role_changes, check_roles, parse_roles
-from spu_core.tables.table import Table, column_bits, copy_finding, holder_of, kind_of_values, settled, vacated
+from spu_core.tables.table import (
+    Table,
+    column_bits,
+    copy_finding,
+    holder_of,
+    kind_of_values,
+    positive_values_of,
+    replaced_columns,
+)
 
 SAMPLE_ROWS = 200_000
 # Repeated rows are searched in a sample of this size before all rows are numbered.
@@ -305,14 +313,16 @@ def is_folder(source: Any) -> bool:
     return isinstance(source, str | os.PathLike) and os.path.isdir(source)
 
 
-def settled_values(folder: TableFolder, given: tuple[Any, ...] | None = None) -> TableFolder:
+def with_positive_values_set(folder: TableFolder, given: tuple[Any, ...] | None = None) -> TableFolder:
     """The folder with its positive values, given or guessed, in the form of the columns."""
     label, truth = folder.column_with(Role.LABEL), folder.column_with(Role.TRUTH)
     positive = folder.positive_values if given is None else given
     return replace(
         folder,
-        positive_values=() if label is None else settled(folder.stand_ins[label], positive, Role.LABEL),
-        truth_values=() if truth is None else settled(folder.stand_ins[truth], folder.truth_values, Role.TRUTH),
+        positive_values=() if label is None else positive_values_of(folder.stand_ins[label], positive, Role.LABEL),
+        truth_values=()
+        if truth is None
+        else positive_values_of(folder.stand_ins[truth], folder.truth_values, Role.TRUTH),
     )
 
 
@@ -320,7 +330,7 @@ def with_roles(folder: TableFolder, changes: Mapping[str, Role | str]) -> TableF
     """The same folder with some roles changed; a role that only one column can have moves."""
     parsed = parse_roles(changes, list(folder.column_names))
     check_role_changes(folder.roles, parsed)
-    roles = {**folder.roles, **vacated(folder.roles, parsed), **parsed}
+    roles = {**folder.roles, **replaced_columns(folder.roles, parsed), **parsed}
     check_roles(roles, folder.stand_ins)  # type: ignore[arg-type]
     same_label = folder.column_with(Role.LABEL) == holder_of(roles, Role.LABEL)
     same_truth = folder.column_with(Role.TRUTH) == holder_of(roles, Role.TRUTH)
@@ -330,7 +340,7 @@ def with_roles(folder: TableFolder, changes: Mapping[str, Role | str]) -> TableF
         positive_values=folder.positive_values if same_label else (),
         truth_values=folder.truth_values if same_truth else (),
     )
-    return without_copies(settled_values(changed), parsed)
+    return without_copies(with_positive_values_set(changed), parsed)
 
 
 def without_copies(folder: TableFolder, given: Mapping[str, Role] = MappingProxyType({})) -> TableFolder:

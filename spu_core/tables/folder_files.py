@@ -95,9 +95,11 @@ def list_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
         raise TableError(
             f"{folder.absolute().name!r} holds no .parquet file; convert a text file with `spu convert` first."
         )
-    strange = next((each for each in kept if os.fsencode(each) != str(each).encode("utf-8", "replace")), None)
-    if strange is not None:
-        raise TableError(f"{str(strange.relative_to(folder))!r} in the folder has a name that is not UTF-8; rename it.")
+    not_utf8 = next((each for each in kept if os.fsencode(each) != str(each).encode("utf-8", "replace")), None)
+    if not_utf8 is not None:
+        raise TableError(
+            f"{str(not_utf8.relative_to(folder))!r} in the folder has a name that is not UTF-8; rename it."
+        )
     return kept
 
 
@@ -121,14 +123,14 @@ def open_files(paths: Sequence[Path]) -> tuple[tuple[FolderFile, ...], dict[str,
         which, have = ("only parquet file", "has") if len(files) == 1 else (f"{len(files)} parquet files", "have")
         raise TableError(f"The {which} in {home!r} {have} no rows.")
     # A file without rows often has arbitrary types, so only its column names are used.
-    telling = [(file, schema) for file, schema in zip(files, schemas, strict=True) if file.rows]
+    with_rows = [(file, schema) for file, schema in zip(files, schemas, strict=True) if file.rows]
     types: dict[str, pa.DataType] = {}
     homes: dict[str, str] = {}
-    for file, schema in telling:
+    for file, schema in with_rows:
         for field in schema:
             types[field.name] = _joined(field.name, types.get(field.name), _plain(field.type), homes, file.name)
             homes.setdefault(field.name, file.name)
-    findings = [*_left_out(types), *_absent(types, telling)]
+    findings = [*_left_out(types), *_absent(types, with_rows)]
     usable = {name: kind for name, kind in types.items() if not _is_unusable(kind)}
     if not usable:
         raise TableError(f"The files in {home!r} have no column of numbers, dates or text.")
@@ -157,10 +159,10 @@ def reading(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path, read_dictionary=texts, pre_buffer=False) as file:
             yield file
     except (pa.ArrowException, OSError, OverflowError) as error:
-        told = str(error).replace(str(path), path.name)
-        words = (told.splitlines() or [type(error).__name__])[0][:200].rstrip(".")
+        message = str(error).replace(str(path), path.name)
+        words = (message.splitlines() or [type(error).__name__])[0][:200].rstrip(".")
         raise TableError(
-            f"{path.name!r} in the folder is a damaged parquet file: {words}. Write it anew, or remove it."
+            f"{path.name!r} in the folder is a damaged parquet file: {words}. Write it again, or remove it."
         ) from error
 
 
@@ -231,12 +233,12 @@ def _left_out(types: dict[str, pa.DataType]) -> list[Finding]:
     ]
 
 
-def _absent(types: dict[str, pa.DataType], telling: list[tuple[FolderFile, pa.Schema]]) -> list[Finding]:
+def _absent(types: dict[str, pa.DataType], with_rows: list[tuple[FolderFile, pa.Schema]]) -> list[Finding]:
     found = []
     for name in types:
-        lacking = [file.name for file, schema in telling if name not in schema.names]
+        lacking = [file.name for file, schema in with_rows if name not in schema.names]
         if lacking:
-            text = f"Column {name!r} is absent from {len(lacking)} of {len(telling)} files (first: {lacking[0]!r})."
+            text = f"Column {name!r} is absent from {len(lacking)} of {len(with_rows)} files (first: {lacking[0]!r})."
             found.append(
                 Finding("absent_column", Severity.WARNING, text, "Its rows there count as missing values.", name)
             )

@@ -160,12 +160,12 @@ def _leak(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) 
     if splits_like(values, answer):
         return Leak(name, column, "copy", 1.0)
     filled = values.notna().to_numpy(dtype=bool)
-    if not filled.all() and _is_telling(filled, answer):
+    if not filled.all() and _is_exclusive(filled, answer):
         return Leak(name, column, "filled", float(answer[filled].sum() / answer.sum()))
     if not _is_ordered(values, kind):
-        telling = _telling_value(values, answer)
-        if telling > 0.0:
-            return Leak(name, column, "value", telling)
+        exclusive = _exclusive_value_share(values, answer)
+        if exclusive > 0.0:
+            return Leak(name, column, "value", exclusive)
     auc = single_column_auc(values, kind, answer)
     if auc >= SUSPICIOUS_AUC:
         return Leak(name, column, "ranking", auc)
@@ -226,18 +226,18 @@ def _is_rare(flag: np.ndarray) -> bool:
     return bool(wilson_interval(int(flag.sum()), flag.size)[1] <= HARDLY_ANY)
 
 
-def _telling_value(values: pd.Series, answer: np.ndarray) -> float:
+def _exclusive_value_share(values: pd.Series, answer: np.ndarray) -> float:
     """The share of positives that have a value which hardly any other row has; 0 when there is none."""
     codes, levels = pd.factorize(values)
     present = codes >= 0
     counts = np.bincount(codes[present], minlength=len(levels))
     positives = np.bincount(codes[present & answer], minlength=len(levels))
-    telling = (positives >= SUSPICIOUS_PURITY * counts) & (positives >= FEWEST_POSITIVES)
-    best = positives[telling].max() / answer.sum() if telling.any() else 0.0
+    exclusive = (positives >= SUSPICIOUS_PURITY * counts) & (positives >= FEWEST_POSITIVES)
+    best = positives[exclusive].max() / answer.sum() if exclusive.any() else 0.0
     return float(best) if best >= SUSPICIOUS_REACH else 0.0
 
 
-def _is_telling(flag: np.ndarray, answer: np.ndarray) -> bool:
+def _is_exclusive(flag: np.ndarray, answer: np.ndarray) -> bool:
     hits = int((flag & answer).sum())
     return hits >= max(FEWEST_POSITIVES, SUSPICIOUS_REACH * answer.sum()) and hits >= SUSPICIOUS_PURITY * flag.sum()
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from spu_core.errors import TableError
 from spu_core.tables.column_facts import ColumnFacts, as_series
-from spu_core.tables.folder import FolderColumn, TableFolder, settled_values, without_copies
+from spu_core.tables.folder import FolderColumn, TableFolder, with_positive_values_set, without_copies
 from spu_core.tables.folder_files import FolderFile, batches_of, list_files, open_files
 from spu_core.tables.reading.blocks import longest_cell
 from spu_core.tables.reading.reading_report import Finding, ReadLimits
@@ -83,7 +83,7 @@ def open_folder(
         stand_ins=MappingProxyType(stand_ins),
     )
     chosen = None if positive_values is None else tuple(positive_values)
-    return without_copies(settled_values(folder, chosen), given)
+    return without_copies(with_positive_values_set(folder, chosen), given)
 
 
 def survey(files: Iterable[FolderFile], types: dict[str, pa.DataType], limits: ReadLimits) -> dict[str, ColumnFacts]:

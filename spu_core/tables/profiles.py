@@ -176,7 +176,7 @@ def _profile_column(table: TableLike, name: str) -> ColumnProfile:
 
 
 def as_numbers(values: pd.Series) -> np.ndarray | None:
-    """Numbers and dates on one scale; None for levels, flags and text."""
+    """Numbers and dates on one scale; None for categories, flags and text."""
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return stamps(values)
     if pd.api.types.is_bool_dtype(values.dtype) or not pd.api.types.is_numeric_dtype(values.dtype):
@@ -201,7 +201,7 @@ def _levels(values: pd.Series, labeled: np.ndarray) -> tuple[tuple[Level, ...], 
 
 
 def top_levels(names: list[str], counts: np.ndarray, hits: np.ndarray, rows: int) -> tuple[Level, ...]:
-    """The most frequent levels, from the rows and labelled rows of each."""
+    """The most frequent categories, from the rows and labelled rows of each."""
     # Equally frequent categories are in alphabetical order, so that the result does not depend on the order of rows.
     by_name = len(names) <= 5_000
     order = np.lexsort((np.array(names, dtype=str), -counts)) if by_name else np.argsort(-counts, kind="stable")

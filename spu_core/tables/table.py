@@ -220,7 +220,7 @@ class Table:
         """
         parsed = parse_roles(changes, list(self.frame.columns))
         check_role_changes(self.roles, parsed)
-        roles = {**self.roles, **vacated(self.roles, parsed), **parsed}
+        roles = {**self.roles, **replaced_columns(self.roles, parsed), **parsed}
         same_label = self.column_with(Role.LABEL) == holder_of(roles, Role.LABEL)
         same_truth = self.column_with(Role.TRUTH) == holder_of(roles, Role.TRUTH)
         changed = replace(
@@ -305,10 +305,12 @@ class Table:
 
     def _settle_values(self, attribute: str, role: Role) -> None:
         column, given = self.column_with(role), getattr(self, attribute)
-        object.__setattr__(self, attribute, () if column is None else settled(self.frame[column], given, role))
+        object.__setattr__(
+            self, attribute, () if column is None else positive_values_of(self.frame[column], given, role)
+        )
 
 
-def settled(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
+def positive_values_of(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
     """The positive values of a label or truth column: the given ones in its form, else good guesses."""
     if not (isinstance(given, tuple) and given == ()):
         return check_positive_values(given, values)
@@ -328,7 +330,7 @@ def copy_finding(name: str, answer: str) -> Finding:
     return Finding("copy_ignored", Severity.WARNING, text, "Nothing needs to be done.", name)
 
 
-def vacated(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
+def replaced_columns(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
     """The columns that lose a single role because another column gets it."""
     moving = {role for role in changes.values() if role in SINGLE_ROLES}
     return {name: Role.IGNORE for name, held in before.items() if held in moving}
@@ -403,7 +405,7 @@ def _parse(note: bytes, shown: str) -> dict[str, Any]:
     if len(note) > _LARGEST_NOTE:
         raise TableError(f"{shown!r}: the note stored with the table has {len(note):,} bytes; it is refused.")
     try:
-        parsed = json.loads(note, object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        parsed = json.loads(note, object_pairs_hook=_refuse_duplicate_fields, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
     expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings", "written"}
@@ -463,7 +465,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     keys = [key for key, _ in pairs]
     if len(set(keys)) < len(keys):
         raise ValueError("a field is given twice")

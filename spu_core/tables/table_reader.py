@@ -43,7 +43,7 @@ def read_table(
     Parameters
     ----------
     source : path, bytes or binary file object
-        What to read; a file object is read from where it stands.
+        What to read; a file object is read from its current position.
     name : str, optional
         Name of the table; the name of the file by default.
     dialect : Dialect, optional
@@ -51,7 +51,7 @@ def read_table(
     limits : ReadLimits, optional
         Sizes beyond which the file is refused.
     types : mapping of column to type, or "text", optional
-        Types that replace what the values suggest. "text" returns every cell as it stands in the file: nothing is
+        Types that replace what the values suggest. "text" returns every cell unchanged: nothing is
         missing, trimmed or converted.
     scratch : Scratch, optional
         Folder in which the columns of a text file are kept while it streams in, for files larger than memory.

@@ -115,7 +115,7 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
     if not read_only:
         return _configured(f"file:{quote(str(path))}")
     try:
-        return _configured(f"file:{quote(str(path))}{_frozen(path)}")
+        return _configured(f"file:{quote(str(path))}{_read_only_options(path)}")
     except sqlite3.OperationalError as problem:
         if problem.sqlite_errorcode in _NO_SPACE:
             return _copy_in_memory(path)
@@ -157,7 +157,7 @@ def connect_to_look(path: Path) -> sqlite3.Connection:
     return connect(path, read_only=not os.access(path.parent, os.W_OK))
 
 
-def _frozen(path: Path) -> str:
+def _read_only_options(path: Path) -> str:
     """How to open a catalogue in a folder that is not writable.
 
     While another process has it open, there is a -shm, and locks and the -wal must be respected. Without a -shm,
@@ -222,9 +222,9 @@ def _version_of(connection: sqlite3.Connection, folder: Path) -> int:
 
 def _refuse_other_objects(found: set[tuple[str, str, str]], version: int, folder: Path) -> None:
     expected = schema.expected_objects(version)
-    strange = sorted(f"{kind} {name[:40]!r}" for kind, name, _ in found ^ expected)
-    if strange:
-        raise storage_errors.foreign_catalogue(folder, f"{', '.join(dict.fromkeys(strange))} is not what we create")
+    unexpected = sorted(f"{kind} {name[:40]!r}" for kind, name, _ in found ^ expected)
+    if unexpected:
+        raise storage_errors.foreign_catalogue(folder, f"{', '.join(dict.fromkeys(unexpected))} is not what we create")
 
 
 def _upgrade(connection: sqlite3.Connection, folder: Path, disk: Disk) -> None:

@@ -48,10 +48,10 @@ class Datasets:
         described = _described(table)
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
-            known = _same(rows, table.fingerprint, name)
+            known = _same_dataset(rows, table.fingerprint, name)
             if known is None:
                 return self._insert(rows, table, {"name": name, "file": stored[0].id, **described})
-            _bring_rows(rows, known, stored[0].id)
+            _move_rows_to_file(rows, known, stored[0].id)
             return known
 
         draft = FileDraft("dataset", table.to_parquet, address=table.fingerprint)
@@ -69,8 +69,8 @@ class Datasets:
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
             values = {"name": name, "file": stored[0].id, **described}
-            known = _same(rows, folder.fingerprint, name)
-            if known is not None and not _lies_in_folder(rows, known):
+            known = _same_dataset(rows, folder.fingerprint, name)
+            if known is not None and not _is_in_folder(rows, known):
                 discard_unreferenced(rows)  # the sample
                 return known
             if known is not None:
@@ -159,7 +159,7 @@ class Datasets:
         return now
 
     def _offered(self, path: Path, folder: TableFolder) -> FolderOffer:
-        """The offer of a folder that lies below an allowed root with all its files."""
+        """The offer of a folder that is below an allowed root with all its files."""
         roots = self.roots
         offer = roots.find(path)
         roots.refuse_links(offer, (file.path for file in folder.files))
@@ -214,16 +214,16 @@ def _described(table: Table | TableFolder) -> dict[str, str]:
     }
 
 
-def _same(rows: sqlite3.Connection, fingerprint: str, name: str) -> str | None:
+def _same_dataset(rows: sqlite3.Connection, fingerprint: str, name: str) -> str | None:
     found = rows.execute("SELECT id FROM datasets WHERE fingerprint = ? AND name = ?", (fingerprint, name)).fetchone()
     return None if found is None else found["id"]
 
 
-def _lies_in_folder(rows: sqlite3.Connection, token: str) -> bool:
+def _is_in_folder(rows: sqlite3.Connection, token: str) -> bool:
     return rows.execute("SELECT 1 FROM folders WHERE dataset = ?", (token,)).fetchone() is not None
 
 
-def _bring_rows(rows: sqlite3.Connection, token: str, file: str) -> None:
+def _move_rows_to_file(rows: sqlite3.Connection, token: str, file: str) -> None:
     """Give a dataset that was in a folder its rows in a file of the workspace; leave other datasets unchanged."""
     if rows.execute("DELETE FROM folders WHERE dataset = ?", (token,)).rowcount:
         rows.execute("UPDATE datasets SET file = ?, version = version + 1 WHERE id = ?", (file, token))

@@ -159,10 +159,10 @@ class Jobs:
     def remove_leftovers(self) -> None:
         """Remove free locks, and logs of finished or deleted jobs; logs of failed jobs are kept."""
         rows = self.catalogue.rows("SELECT id FROM jobs WHERE status != 'finished'")
-        telling = {row["id"] for row in rows}
+        unfinished = {row["id"] for row in rows}
         with storage_errors.in_words(self.catalogue.folder):
             for path in (self.catalogue.folder / "logs").glob("*.log"):
-                if path.stem not in telling and not self.is_alive(path.stem):
+                if path.stem not in unfinished and not self.is_alive(path.stem):
                     path.unlink(missing_ok=True)
             for path in (self.catalogue.folder / "locks").glob("*.lock"):
                 remove_if_free(path)

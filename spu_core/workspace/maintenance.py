@@ -98,7 +98,7 @@ def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckRep
         found = catalogue_problems(home.folder)
     if found:
         return CheckReport(home.folder, 0, tuple(found), repaired)
-    with closing(_opened_to_look(home)) as workspace:
+    with closing(_open_read_only(home)) as workspace:
         problems = (*_file_problems(workspace), *_rule_problems(workspace), *_unlisted_problems(workspace))
         return CheckReport(home.folder, len(_files(workspace)), problems, repaired)
 
@@ -137,7 +137,7 @@ def _refuse_if_newer(folder: Path) -> None:
         return  # it cannot be read at all, which the check reports
 
 
-def _opened_to_look(home: Home) -> Workspace:
+def _open_read_only(home: Home) -> Workspace:
     """Open without creating or removing anything; also works for a workspace that cannot be written."""
     try:
         return Workspace.join(home, ".")

@@ -122,9 +122,9 @@ class Runs:
                 _fingerprint(rows, draft.dataset),
                 _existing_rule_set(rows, draft),
                 draft.rule_set_version,
-                _still_there(rows, "candidates", draft.candidate_id),
+                _existing_id(rows, "candidates", draft.candidate_id),
                 to_json(draft.candidate, "candidate"),
-                _still_there(rows, "jobs", draft.job),
+                _existing_id(rows, "jobs", draft.job),
                 stored[0].id,
                 stored[1].id if len(stored) > 1 else None,
                 to_json(draft.config, "config"),
@@ -153,6 +153,6 @@ def _existing_rule_set(rows: sqlite3.Connection, draft: RunDraft) -> str | None:
     return draft.rule_set
 
 
-def _still_there(rows: sqlite3.Connection, table: str, token: str | None) -> str | None:
+def _existing_id(rows: sqlite3.Connection, table: str, token: str | None) -> str | None:
     """The id, or None if the candidate or job was deleted during training; the run is stored either way."""
     return token if rows.execute(f"SELECT 1 FROM {table} WHERE id = ?", (token,)).fetchone() else None

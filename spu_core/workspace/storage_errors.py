@@ -38,9 +38,9 @@ def in_words(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _of_sqlite(folder, error) from error
+        raise _sqlite_error(folder, error) from error
     except OSError as error:
-        raise _of_disk(folder, error) from error
+        raise _disk_error(folder, error) from error
     except UnicodeDecodeError as error:
         raise damaged_catalogue(folder, "its texts cannot be read") from error
     except UnicodeEncodeError as error:
@@ -101,7 +101,7 @@ def forked(folder: Path) -> WorkspaceError:
 
 def newer_catalogue(folder: Path, found: int, known: int) -> NewerCatalogueError:
     return NewerCatalogueError(
-        f"The workspace {folder} has schema version {found}, this program knows up to {known}; "
+        f"The workspace {folder} has schema version {found}, this program supports up to {known}; "
         "nothing was changed. Update SPU Studio to open it."
     )
 
@@ -113,7 +113,7 @@ def stale_edit(kind: str, name: str, edited: int, saved: int) -> StaleEditError:
     )
 
 
-def _of_disk(folder: Path, error: OSError) -> WorkspaceError:
+def _disk_error(folder: Path, error: OSError) -> WorkspaceError:
     if error.errno in _FULL:
         return _full(folder)
     if error.errno in _NOT_ALLOWED:
@@ -124,7 +124,7 @@ def _of_disk(folder: Path, error: OSError) -> WorkspaceError:
     )
 
 
-def _of_sqlite(folder: Path, error: sqlite3.Error) -> WorkspaceError:
+def _sqlite_error(folder: Path, error: sqlite3.Error) -> WorkspaceError:
     extended = getattr(error, "sqlite_errorcode", None) or 0
     code = extended & 0xFF  # the low byte is the primary code
     if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:

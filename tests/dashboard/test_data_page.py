@@ -60,7 +60,7 @@ def test_a_messy_file_says_how_it_was_read_and_what_was_left_out(data_page):
     assert plain("messy.csv: text, cp1252, separator semicolon, decimal comma; 41 rows read, 2 rejected") in told
     warned = " ".join(warning.value for warning in data_page.warning)
     assert "has 1 field where 5 are expected" in warned
-    assert plain("The header names 'Größe' more than once") in warned
+    assert plain("The header contains 'Größe' more than once") in warned
     assert plain("Column 'leer' has no value in any row.") in warned
     # The missing label is said once, beside the roles.
     assert ["label" in info.value for info in data_page.info].count(True) == 1

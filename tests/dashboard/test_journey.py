@@ -27,7 +27,7 @@ def test_a_newcomer_gets_from_the_start_page_to_an_exported_model_by_what_is_off
     tab.page.get_by_text("Do my soft labels help?").wait_for()
     tab.settle()
     tab.page.locator(".st-key-compare_choose button").click()
-    tab.page.get_by_role("button", name="Keep ").wait_for()
+    tab.page.get_by_role("button", name="Save this threshold").wait_for()
     tab.page.locator("section[data-testid=stSidebar]").get_by_role("link", name="Export").click()
     tab.settle()
     tab.page.get_by_role("button", name="Prepare").first.click()

@@ -123,7 +123,7 @@ def test_an_interrupted_training_shows_its_sentence_and_log_and_starts_again(ope
         plan = TrainPlan(TrainConfig(), (Candidate("rule_score"),)).to_json()
         workspace.jobs.add("f" * 24, "train", "1 candidate", {"dataset": sample["dataset"], "plan": plan}, {})
         workspace.jobs.begin("f" * 24)
-        workspace.jobs.end(Attempt("f" * 24, 1), JobStatus.INTERRUPTED, "The worker died without a word.")
+        workspace.jobs.end(Attempt("f" * 24, 1), JobStatus.INTERRUPTED, "The worker process ended unexpectedly.")
         workspace.jobs.log_path("f" * 24).write_text("killed by the kernel")
     page = open_app(PAGE, **sample)
 

@@ -240,7 +240,7 @@ def _enter_by_hand(tab) -> None:
     tab.settle()
     type_into(page, "trust_editor", line=2, column=2, text="ask again")
     type_into(page, "trust_editor", line=2, column=1, text="unsure")
-    page.get_by_role("button", name="Keep 1 verdict").click()
+    page.get_by_role("button", name="Save 1 verdict").click()
     page.get_by_text("have a verdict by bob").wait_for()
     tab.settle()
     page.get_by_role("tab", name="Upload").click()

@@ -133,7 +133,7 @@ def test_a_file_that_changes_after_opening_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda path: None, "^'f' is no folder"),
+        (lambda path: None, "^'f' is not a folder"),
         (lambda path: path.mkdir(), "^'f' holds no .parquet file"),
         (lambda path: write_folder(FRAME.iloc[:0], path, []), "^The only parquet file in 'f' has no rows"),
         (lambda path: write_folder(FRAME.iloc[:0], path, [0]), "^The 2 parquet files in 'f' have no rows"),

@@ -87,7 +87,7 @@ def test_a_damaged_note_is_refused_in_words(tmp_path, damage):
     note = json.loads(survey_to_json(folder))
     damage(note)
 
-    with pytest.raises(TableError, match="What was kept of the folder 'f' is damaged"):
+    with pytest.raises(TableError, match="The stored description of the folder 'f' is damaged"):
         folder_from_survey(json.dumps(note), folder.path, name="f", roles=folder.roles)
 
 

@@ -51,7 +51,7 @@ def test_progress_is_told_and_a_folder_is_whole_or_absent(tmp_path):
     convert_table(path, tmp_path / "folder", on_progress=said.append)
 
     assert said[-1] == 1.0
-    with pytest.raises(TableError, match=r"^'folder' exists already; name a folder that does not"):
+    with pytest.raises(TableError, match=r"^'folder' exists already; give the name of a new folder"):
         convert_table(path, tmp_path / "folder")
     with pytest.raises(TableError, match="is empty"):
         convert_table(b"", tmp_path / "other")

@@ -90,7 +90,9 @@ def test_positive_values_can_be_named_in_any_form() -> None:
 
 
 def test_a_label_without_a_plain_meaning_asks_for_it() -> None:
-    with pytest.raises(TableError, match=r"cannot have the role 'label' without positive values.*Name the values"):
+    with pytest.raises(
+        TableError, match=r"cannot have the role 'label' without positive values.*Give the positive values"
+    ):
         Table.from_frame(pd.DataFrame({"x": [1, 2, 3], "status": ["a", "b", "c"]}), roles={"status": "label"})
 
 

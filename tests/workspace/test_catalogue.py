@@ -47,7 +47,9 @@ def test_a_newer_workspace_is_refused_and_not_one_byte_is_changed(tmp_path):
     alter(folder, "PRAGMA user_version = 99")
     before = everything_in(folder)
 
-    with pytest.raises(WorkspaceError, match=r"has schema version 99, this program knows up to .; nothing was changed"):
+    with pytest.raises(
+        WorkspaceError, match=r"has schema version 99, this program supports up to .; nothing was changed"
+    ):
         Workspace.open(folder)
     with pytest.raises(WorkspaceError, match="Update SPU Studio"):
         check(folder, repair=True)

@@ -74,7 +74,7 @@ def choose_point(choice: Choice) -> ChosenPoint:
 
 
 def apply_click(choice: Choice, chart: go.Figure) -> None:
-    """Save the threshold of a clicked point for the run whose curve it lies on."""
+    """Save the threshold of a clicked point for the run of that curve."""
     state: Any = st.session_state.get("compare_roc")
     points = state["selection"]["points"] if state else []
     for point in points:

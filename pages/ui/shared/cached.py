@@ -56,7 +56,7 @@ def cache_result(
 
 @cache_result(8, "Loading the table …")
 def load_table(workspace: Workspace, dataset: DatasetRecord) -> Table:
-    """The rows of a dataset to explore, with its current roles: a sample where it lies in a folder."""
+    """The rows of a dataset to explore, with its current roles: a sample if they are in a folder."""
     return workspace.datasets.explore(dataset.id)
 
 

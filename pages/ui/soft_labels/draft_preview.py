@@ -32,7 +32,7 @@ RANKING = (
 )
 HEADLINE_WIDTH = 145
 IN_USE = "A rule that is switched off is kept."
-SUSPECTED = "Rows whose soft label lies above the floor."
+SUSPECTED = "Rows whose soft label is above the floor."
 
 
 def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
@@ -56,8 +56,8 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
     """The distribution of soft labels, with the unsaved rule included."""
     with st.container(border=True, height="stretch"):
         title, mark = st.columns([3, 2], vertical_alignment="center")
-        whose = "the sample" if is_sample else "all rows"
-        title.subheader(f"Soft labels of {whose}", anchor=False, help=meaning("soft label"))
+        rows_name = "the sample" if is_sample else "all rows"
+        title.subheader(f"Soft labels of {rows_name}", anchor=False, help=meaning("soft label"))
         if is_drafted:
             mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
         # On a linear scale a few suspected rows among thousands of others are invisible.

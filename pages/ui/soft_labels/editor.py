@@ -130,8 +130,8 @@ def _counted_rows(opened: OpenRuleSet, choices: ColumnChoices) -> str:
     """Which rows the bars count, where the page uses a sample."""
     if opened.dataset.folder is None:
         return ""
-    whose = "all" if choices.rows == opened.dataset.n_rows else "the sample's"
-    return f" Bars: {whose} {count(choices.rows)} rows."
+    rows_name = "all" if choices.rows == opened.dataset.n_rows else "the sample's"
+    return f" Bars: {rows_name} {count(choices.rows)} rows."
 
 
 def apply_brush(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:

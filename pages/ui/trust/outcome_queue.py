@@ -25,13 +25,13 @@ SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the
 def show_flag(model: EvaluatedModel) -> None:
     """Ask for the budget, show which users would be checked, make the queue, and offer it as CSV."""
     with st.container(border=True):
-        _ask_top(model)
+        _ask_highest_scores(model)
     with st.container(border=True):
         _ask_disagreement(model)
     _show_queues(model)
 
 
-def _ask_top(model: EvaluatedModel) -> None:
+def _ask_highest_scores(model: EvaluatedModel) -> None:
     st.subheader("Flag the highest scores", anchor=False)
     asks, says = st.columns([2, 3], gap="medium")
     with asks:

@@ -38,7 +38,7 @@ class Scan:
 def scan_rows(plan: TextPlan, header_text: str) -> Scan:
     """Count lines, and search the rows for the header and, where the parser converts whole numbers, for codes."""
     plan.stream.seek(plan.start)
-    ends, again = _LineEnds(), _Again(header_text.encode().strip(b"\r\n"))
+    ends, again = _LineEnds(), _HeaderSearch(header_text.encode().strip(b"\r\n"))
     codes = CodeCells(plan.dialect.separator or ",", plan.dialect.quote or "")
     looks = any(map(pa.types.is_integer, plan.shortcuts.values()))
     quote, quoted = (plan.dialect.quote or "").encode(), False
@@ -82,10 +82,10 @@ class _LineEnds:
         return tail.decode("utf-8", errors="replace")
 
 
-class _Again:
+class _HeaderSearch:
     """Whether the header is repeated in pieces of the file.
 
-    >>> again = _Again(b"a,b")
+    >>> again = _HeaderSearch(b"a,b")
     >>> again.look_at(b"1,2\\na,"); again.look_at(b"b\\n")
     >>> again.found
     True
