@@ -109,6 +109,7 @@ def test_rules_are_duplicated_moved_removed_switched_edited_and_taken_back(share
     assert names() == ("Rich", "Older")
     tab.page.locator("[class*=st-key-soft_][class*=_0_on] label").first.click()
     tab.page.wait_for_selector("text=1 of 2")
+    tab.settle()
     assert not saved_rules(query, shared_server.home)["rich"].on
 
     do(tab, 1, "Edit")
