@@ -107,7 +107,7 @@ def _show_rank(page: Page, is_champion: bool, has_champion: bool) -> None:
     if is_champion:
         st.badge("Champion", icon=":material/trophy:", color="green")
         return
-    words = "Not the champion" if has_champion else "No champion chosen yet"
+    words = "Not the chosen model" if has_champion else "No model chosen yet"
     st.badge(words, icon=":material/info:", color="orange" if has_champion else "gray")
     link_to(step_named("Compare"), "Choose on Compare", page.query)
 
