@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 import subprocess
@@ -28,6 +29,7 @@ ALLOWED = {
     "LICENSE",
     "CHANGELOG.md",
     "docs",
+    "CITATION.cff",
 }
 
 
@@ -100,3 +102,22 @@ def test_the_server_listens_on_this_computer_only_and_asks_nothing():
     assert config["server"]["address"] == "127.0.0.1"
     assert config["server"]["showEmailPrompt"] is False
     assert config["browser"]["gatherUsageStats"] is False
+
+
+def test_a_release_is_refused_where_tag_version_citation_and_changelog_differ(tmp_path):
+    spec = importlib.util.spec_from_file_location("check_release", ROOT / ".ci" / "check_release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    check_release = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(check_release)
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')
+    (tmp_path / "CITATION.cff").write_text("cff-version: 1.2.0\nversion: 1.2.0\n")
+    (tmp_path / "CHANGELOG.md").write_text("## [Unreleased]\n\n## [1.1.0] - 2026-01-01\n")
+
+    assert check_release.problems("v1.2.0", tmp_path) == [
+        "The newest release in CHANGELOG.md says 1.1.0, but pyproject.toml says 1.2.0."
+    ]
+    assert len(check_release.problems("v1.3.0", tmp_path)) == 2
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == spu_core.__version__

@@ -118,15 +118,15 @@ def test_a_proxy_that_brings_others_to_a_server_without_login_is_refused(monkeyp
 @pytest.mark.xdist_group("processes")
 def test_a_server_that_others_could_open_does_not_start(tmp_path):
     (tmp_path / "secrets.toml").write_text(BROKEN["one quote too many"][0])
-    environments = (
-        {"STREAMLIT_SERVER_ADDRESS": "192.0.2.7"},
-        {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml")},
-        {"SPU_REQUIRE_LOGIN": "1"},
+    cases: tuple[tuple[list[str], dict[str, str]], ...] = (
+        (["--host", "192.0.2.7"], {}),
+        ([], {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml")}),
+        ([], {"SPU_REQUIRE_LOGIN": "1"}),
     )
     command = [sys.executable, "-m", "spu_core", "app", "--no-browser", "--port", str(free_address()[1])]
     started = [
-        subprocess.Popen(command, cwd=ROOT, env={**os.environ, **each}, stderr=subprocess.PIPE, text=True)
-        for each in environments
+        subprocess.Popen([*command, *options], cwd=ROOT, env={**os.environ, **each}, stderr=subprocess.PIPE, text=True)
+        for options, each in cases
     ]
 
     sentences = ("listens on 192.0.2.7", "secrets file cannot be read", "SPU_REQUIRE_LOGIN is set")
