@@ -13,12 +13,14 @@ import psutil
 from spu_core.engines.processes import perform
 from spu_core.engines.processes.os_processes import (
     adopt_orphans,
+    give_way,
     kill_descendants,
     limit_memory,
     limit_processor_time,
 )
 from spu_core.workspace import Attempt, Home, Workspace
 
+# How far a worker gives way to the server, from 0 to 19; SPU_WORKER_NICENESS changes it.
 NICENESS = 10
 
 
@@ -28,7 +30,7 @@ def main(arguments: list[str]) -> None:
     adopt_orphans()
     _end_with_supervisor(int(pipe))
     faulthandler.enable()  # a crash in native code writes its Python stack to the log
-    os.nice(NICENESS)
+    give_way(int(os.environ.get("SPU_WORKER_NICENESS", NICENESS)))
     attempt = Attempt(job, int(number))
     with Workspace.join(Home.at(home), place) as workspace:
         limits = workspace.jobs.get(job).limits
