@@ -48,11 +48,11 @@ def test_calibration_compares_mean_score_and_mean_soft_label_in_groups_of_equal_
 
 
 def test_the_gap_of_calibration_counts_rows_and_takes_the_groups_that_were_asked_for():
-    soft_label, score = [0.0, 0.0, 0.0, 1.0], [0.2, 0.2, 0.2, 0.9]
+    soft_label, score = [0.0, 1.0, 1.0, 1.0], [0.2, 0.3, 0.3, 0.9]
 
-    # Tied rows share a group: three rows are off by .2 and one by .1.
-    assert calibration_gap(soft_label, score, bins=2) == pytest.approx((3 * 0.2 + 0.1) / 4)
-    assert calibration_gap(soft_label, score, bins=1) == pytest.approx(1.5 / 4 - 1.0 / 4)
+    # The lower group is one row that is off by .2, the upper one three rows that are off by .5 on average.
+    assert calibration_gap(soft_label, score, bins=2) == pytest.approx((0.2 + 3 * 0.5) / 4)
+    assert calibration_gap(soft_label, score, bins=1) == pytest.approx(0.75 - 0.425)
 
 
 def test_one_group_of_calibration_holds_all_rows_and_none_is_refused():
