@@ -20,6 +20,8 @@ from typing import Any
 
 import psutil
 
+# How far workers give way to the server, from 0 to 19; SPU_WORKER_NICENESS changes it.
+NICENESS = 10
 # A process that survives this many SIGKILLs hangs in the kernel, where no signal reaches it.
 _ROUNDS = 25
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -87,13 +89,13 @@ def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.0
     return True
 
 
-def give_way(niceness: int) -> None:
-    """Lower the priority of this process and of all that it starts.
+def give_way() -> None:
+    """Lower the priority of this process and of all that it starts, so that the server answers meanwhile.
 
     Linux may share the processor among sessions first (autogroup), and our workers have sessions of their own. Between
     sessions `nice` alone changes nothing, so the whole session gets the same niceness.
     """
-    own = os.nice(niceness)
+    own = os.nice(int(os.environ.get("SPU_WORKER_NICENESS", NICENESS)))
     wait_until(lambda: _set_session_niceness(own), seconds=2.0, pause=0.11)
 
 

@@ -20,9 +20,6 @@ from spu_core.engines.processes.os_processes import (
 )
 from spu_core.workspace import Attempt, Home, Workspace
 
-# How far a worker gives way to the server, from 0 to 19; SPU_WORKER_NICENESS changes it.
-NICENESS = 10
-
 
 def main(arguments: list[str]) -> None:
     """Run the job that the supervisor names: home, workspace, job, attempt, and the pipe to the supervisor."""
@@ -30,7 +27,7 @@ def main(arguments: list[str]) -> None:
     adopt_orphans()
     _end_with_supervisor(int(pipe))
     faulthandler.enable()  # a crash in native code writes its Python stack to the log
-    give_way(int(os.environ.get("SPU_WORKER_NICENESS", NICENESS)))
+    give_way()
     attempt = Attempt(job, int(number))
     with Workspace.join(Home.at(home), place) as workspace:
         limits = workspace.jobs.get(job).limits
