@@ -105,10 +105,10 @@ def test_where_all_rows_are_checked_the_correlation_is_that_of_the_ranks_and_the
 
 
 def test_the_p_value_of_the_gap_is_that_of_its_standard_error():
-    gap = audited(4).separation
+    clear, none = audited(4).separation, audited(2, useless=True).separation
 
-    assert 0 < gap.standard_error < gap.estimate
-    assert gap.p_value == pytest.approx(norm.sf(gap.estimate / gap.standard_error))
+    assert clear.p_value < 1e-6 < 0.01 < none.p_value
+    assert none.p_value == pytest.approx(norm.sf(none.estimate / none.standard_error))
 
 
 def test_positives_that_were_known_before_count_among_those_of_their_class():
