@@ -59,7 +59,7 @@ def define(code: str, module, monkeypatch) -> None:
 
 
 def open_page(page: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
     for key, value in query.items():
         app.query_params[key] = value
     return app.switch_page(page).run()
@@ -250,7 +250,7 @@ def test_a_kind_of_job_works_on_a_page_and_is_in_the_documentation(count_rows):
         {page}
         """
     ).format(dataset=dataset, page=textwrap.indent(count_rows, "    "))
-    page = AppTest.from_string(script, default_timeout=30).run()
+    page = AppTest.from_string(script, default_timeout=600).run()
     page.button[0].click().run()
 
     assert not page.exception

@@ -71,6 +71,34 @@ def test_answers_carry_headers_against_other_sites_and_metrics_are_closed(shared
         urllib.request.urlopen(f"{shared_server.url}/_stcore/metrics")
 
 
+LOADED_AND_FROZEN = """
+import asyncio, gc, sys
+from pages.ui import serve
+
+async def check():
+    async with serve.prepared(serve.app):
+        assert "pages.ui.train.training" in sys.modules
+        frozen = gc.get_freeze_count()
+        assert frozen > 0.9 * (frozen + len(gc.get_objects()))
+        gc.collect()
+        assert gc.get_freeze_count() == frozen, "nothing was loaded"
+        assert "xmlrpc.server" not in sys.modules
+        import xmlrpc.server
+        gc.collect(0)
+        assert gc.get_freeze_count() == frozen, "garbage was looked for in the youngest objects only"
+        gc.collect()
+        assert gc.get_freeze_count() > frozen
+
+asyncio.run(check())
+"""
+
+
+def test_pages_are_loaded_before_the_first_visit_and_left_out_of_the_garbage_collection_after_each_run():
+    ended = subprocess.run([sys.executable, "-c", LOADED_AND_FROZEN], cwd=ROOT, capture_output=True, text=True)
+
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypatch):
     built = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", str(ROOT), "--no-deps", "--quiet", "-w", str(tmp_path / "wheel")],

@@ -42,6 +42,9 @@ def test_one_huge_tie_and_a_perfect_order_are_answered():
     with ExternalScores(bucket_rows=10) as tied:
         tied.add(np.linspace(0, 1, 100), np.zeros(100))
         assert tied.auc() == pytest.approx(0.5)
+    with ExternalScores() as signed:
+        signed.add([0.0, 1.0, 0.0, 1.0], [0.0, -0.0, -0.0, 0.0])
+        assert signed.auc() == 0.5
     with ExternalScores(bucket_rows=10) as perfect:
         perfect.add(np.repeat([0.0, 1.0], 50), np.arange(100.0))
         expected = auc_spu_interval(np.repeat([0.0, 1.0], 50), np.arange(100.0))
