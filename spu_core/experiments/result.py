@@ -11,8 +11,8 @@ from typing import Any, Literal, NoReturn, get_args
 
 import pandas as pd
 
+from spu_core.codec import parse_json
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.rules.strict_json import parse_json
 
 Cell = str | float | int | None
 Verdict = Literal["holds", "holds partly", "does not hold", "not shown"]

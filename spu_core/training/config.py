@@ -12,8 +12,8 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 from spu_core.checks import check_choice, check_share
+from spu_core.codec import parse_json
 from spu_core.errors import TrainingError, nearest_hint
-from spu_core.rules.strict_json import parse_json
 
 RULE_COLUMNS = ("by method", "dropped", "kept")
 STOP_ON = ("soft_log_loss", "auc_spu")
