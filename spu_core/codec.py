@@ -196,8 +196,7 @@ def decode(
     reader = Reader(what, error, **options)
     if schema is not None:
         data = reader.without_version(data, *schema)
-    found: Value = reader.read(kind, data)
-    return found
+    return reader.read(kind, data)
 
 
 class Reader:

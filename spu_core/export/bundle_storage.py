@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spu_core.codec import decode, encode
 from spu_core.errors import BundleError
 from spu_core.export.archive import (
     BundleLimits,
@@ -24,9 +25,6 @@ from spu_core.export.bundle_parts import (
     ModelDetails,
     RunFacts,
     check_rows,
-    plain,
-    tuning_from_dict,
-    tuning_to_dict,
 )
 from spu_core.export.drift import TrainingProfile
 from spu_core.export.manifest import (
@@ -43,7 +41,7 @@ from spu_core.export.model_checks import check_native, check_parts
 from spu_core.export.trial import try_in_child
 from spu_core.models import FittedEncoder, model_from_state
 from spu_core.rules import FittedRules
-from spu_core.training import Candidate, FittedCandidate, Run
+from spu_core.training import Candidate, FittedCandidate, Run, TuningReport
 
 _MODEL_FIELDS: dict[str, type | tuple[type, ...]] = {
     "description": dict,
@@ -190,13 +188,13 @@ def _members(bundle: Bundle) -> dict[str, bytes]:
     row_entries, row_members = pack_blobs(bundle.rows, "rows")
     parts = {
         "run": bundle.facts.to_dict(),
-        "candidate": plain(fitted.candidate.to_dict()),
+        "candidate": fitted.candidate.to_dict(),
         "model": {
-            "description": _exact(description),
+            "description": encode(description, "The description of the model", BundleError, exact=True),
             "blobs": model_entries,
-            "settings": plain(fitted.settings),
+            "settings": encode(fitted.settings),
             "rule_columns": list(fitted.rule_columns),
-            "tuning": None if fitted.tuning is None else tuning_to_dict(fitted.tuning),
+            "tuning": encode(fitted.tuning),
         },
         "soft_labels": None,
         "flag": bundle.point.to_dict(),
@@ -226,8 +224,7 @@ def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> di
     with reading("record of the run"):
         found["candidate"] = Candidate.from_dict(manifest["candidate"])
         found["facts"] = RunFacts.from_dict(manifest["run"])
-        tuning = manifest["model"]["tuning"]
-        found["tuning"] = None if tuning is None else tuning_from_dict(tuning)
+        found["tuning"] = decode(TuningReport | None, manifest["model"]["tuning"], "tuning")
     with reading("operating point"):
         found["point"] = FlagPoint.from_dict(manifest["flag"])
     with reading("passport"):
@@ -254,19 +251,3 @@ def _check_model_part(part: Mapping[str, Any], members: Mapping[str, bytes]) -> 
     with reading("model"):
         unpack_blobs(part["blobs"], members)
         check_native(part, members)
-
-
-def _exact(value: Any) -> Any:
-    """The description of a model as JSON values; JSON has no numbers that are not finite, so they are refused."""
-    found = plain(value)
-    if _has_lost(value, found):
-        raise BundleError("The model's description holds a number that is not finite, so it cannot be written.")
-    return found
-
-
-def _has_lost(before: Any, after: Any) -> bool:
-    if isinstance(before, Mapping):
-        return any(_has_lost(inner, after[str(name)]) for name, inner in before.items())
-    if isinstance(before, list | tuple):
-        return any(_has_lost(one, two) for one, two in zip(before, after, strict=True))
-    return before is not None and after is None

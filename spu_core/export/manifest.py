@@ -6,7 +6,6 @@ part is checked strictly, and an error names the part. There is no pickle.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
@@ -14,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from spu_core.codec import dump_json, parse_json
 from spu_core.errors import BundleError, SpuError
 from spu_core.export.archive import MANIFEST, digest
-from spu_core.rules import parse_json
 
 FORMAT = "spu-studio bundle"
 SCHEMA_VERSION = 3
@@ -55,7 +54,7 @@ def open_manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
 def to_json(value: Any) -> bytes:
     """Stable, readable JSON; numbers come back bit for bit."""
     try:
-        return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()
+        return dump_json(value, indent=1, sort_keys=True).encode()
     except (TypeError, ValueError) as problem:
         raise BundleError(f"The run cannot be written as a bundle: {problem}.") from problem
 
@@ -178,7 +177,7 @@ def reading(part: str) -> Iterator[None]:
 
 def read_json(data: bytes, part: str) -> dict[str, Any]:
     """The object in a JSON member, read strictly."""
-    found = parse_json(data, what=f"The bundle's {part}", error=BundleError, max_bytes=MAX_JSON_BYTES)
+    found = parse_json(data, f"The bundle's {part}", BundleError, MAX_JSON_BYTES)
     if not isinstance(found, dict):
         raise BundleError(f"The bundle's {part} must be an object with named fields, got {type(found).__name__}.")
     return found

@@ -155,8 +155,7 @@ def _check_switch(on: Any, name: str) -> bool:
 
 
 def _check_text(value: Any, place: str) -> str:
-    text: str = Reader(place, RuleError, max_text=MAX_TEXT).read(str, value)
-    return text
+    return Reader(place, RuleError, max_text=MAX_TEXT).read(str, value)
 
 
 _JOINS = {AllOf.word: AllOf, AnyOf.word: AnyOf}
@@ -192,8 +191,7 @@ def _read_condition(reader: Reader, data: Any, place: str) -> Condition:
     if word == "not":
         return Not(_read_condition(reader, fields[word], inside))
     parts = reader.read(tuple[Condition, ...], fields[word], inside)
-    joined: Condition = reader.make(place, _JOINS[word], parts)
-    return joined
+    return reader.make(place, _JOINS[word], parts)
 
 
 def _read_compare(reader: Reader, fields: Mapping[str, Any], place: str) -> Compare:
@@ -202,15 +200,13 @@ def _read_compare(reader: Reader, fields: Mapping[str, Any], place: str) -> Comp
         operator = operator_of(sign, reader.at(place, "operator"))
         if operator.shape.is_required and fields.get("value") is None:
             reader.refuse(place, "lacks the field 'value'")
-    compare: Compare = reader.fields(Compare, fields, place)
-    return compare
+    return reader.fields(Compare, fields, place)
 
 
 def _read_belief(reader: Reader, data: Any, place: str) -> Belief:
     """A belief; a single number is a constant one."""
     if isinstance(data, int | float) and not isinstance(data, bool):
-        belief: Belief = reader.make(place, Constant, data)
-        return belief
+        return reader.make(place, Constant, data)
     return _read_tagged(reader, data, place)
 
 

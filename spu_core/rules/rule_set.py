@@ -334,8 +334,7 @@ def _rule_set_as_data(rules: RuleSet) -> dict[str, Any]:
 
 
 def _read_rule_set(reader: Reader, data: Any, place: str) -> RuleSet:
-    rules: RuleSet = reader.fields(RuleSet, reader.without_version(data, *SCHEMA, place), place)
-    return rules
+    return reader.fields(RuleSet, reader.without_version(data, *SCHEMA, place), place)
 
 
 def _check_distinct(what: str, values: list[str]) -> None:
