@@ -351,11 +351,13 @@ def _read_union(reader: Reader, kind: Any, data: Any, place: str) -> Any:
     if data is None and type(None) in kinds:
         return None
     others = [each for each in kinds if each is not type(None)]
-    for each in others[:-1]:
+    for each in others if len(others) > 1 else ():
         try:
             return reader.read(each, data, place)
         except SpuError:
             continue
+    if len(others) > 1 and all(each in _WORDS for each in others):
+        reader.refuse(place, f"must be {' or '.join(_WORDS[each] for each in others)}, got {describe(data)}")
     return reader.read(others[-1], data, place)
 
 
@@ -384,6 +386,7 @@ def _read_mapping(reader: Reader, kind: Any, data: Any, place: str) -> dict[str,
     return {name: reader.read(inner, part, reader.at(place, name)) for name, part in found.items()}
 
 
+_WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number"}
 _READERS: Mapping[Any, Callable[[Reader, Any, Any, str], Any]] = {
     Any: _read_any,
     object: _read_any,

@@ -13,7 +13,7 @@ import pandas as pd
 from spu_core.codec import decode, encode, parse_json
 from spu_core.errors import SpuError, WorkspaceError
 
-Cell = str | float | int | None
+Cell = str | float | None
 Verdict = Literal["holds", "holds partly", "does not hold", "not shown"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)
 
