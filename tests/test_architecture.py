@@ -21,6 +21,7 @@ ENGINE = ROOT / "spu_core"
 PIPELINE = [
     "errors",
     "checks",
+    "codec",
     "versions",
     "metrics",
     "theory",

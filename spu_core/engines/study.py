@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
 
+from spu_core.codec import Hook, decode, dump_json, encode, parse_json
 from spu_core.errors import TrainingError
 from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
-from spu_core.rules import FittedRules, RuleSet, parse_json
+from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import Role, Table, TableFolder
 from spu_core.training import (
     Executor,
@@ -30,8 +31,7 @@ from spu_core.training import (
     with_refined,
 )
 
-SCHEMA = 1
-_FIELDS = {"schema", "plan", "rules", "roles", "positive_values", "truth_values", "fingerprint", "refine"}
+SCHEMA = ("schema", 1)
 OnProgress = Callable[[TrainProgress], None]
 AnyTable = TypeVar("AnyTable", Table, TableFolder, Table | TableFolder)
 
@@ -124,39 +124,19 @@ class Study:
 
     def to_json(self) -> str:
         """The study as JSON text; equal studies give equal text."""
-        data = {
-            "schema": SCHEMA,
+        stored = {
             "plan": json.loads(self.plan.to_json()),
             "rules": None if self.rules is None else json.loads(self.rules.to_json()),
-            "roles": dict(self.roles),
-            "positive_values": list(self.positive_values),
-            "truth_values": list(self.truth_values),
-            "fingerprint": self.fingerprint,
-            "refine": self.refine,
         }
-        return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return dump_json({**dict([SCHEMA]), **encode(own | stored)}, indent=2)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Study:
         """A study from untrusted JSON. Unknown and duplicate fields are refused; nothing is run as code."""
-        data = parse_json(text, what="The study", error=TrainingError)
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise TrainingError(f'A study is a JSON object that says "schema": {SCHEMA}; this version reads no other.')
-        unknown = sorted(set(data) - _FIELDS)
-        if unknown or not isinstance(data.get("plan"), dict):
-            raise TrainingError(
-                f"The study has the unknown field {unknown[0]!r}." if unknown else "The study lacks a plan."
-            )
-        rules = data.get("rules")
-        return cls(
-            plan=TrainPlan.from_json(json.dumps(data["plan"])),
-            rules=None if rules is None else RuleSet.from_json(json.dumps(rules)),
-            roles=_typed(data, "roles", dict),
-            positive_values=tuple(_typed(data, "positive_values", list)),
-            truth_values=tuple(_typed(data, "truth_values", list)),
-            fingerprint=_typed(data, "fingerprint", str),
-            refine=bool(data.get("refine", True)),
-        )
+        what = "The study"
+        data = parse_json(text, what, TrainingError)
+        return decode(cls, data, what, TrainingError, schema=SCHEMA, hooks=_STORED)
 
     def _refined(
         self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
@@ -183,8 +163,8 @@ def _details(table: Table | TableFolder) -> ModelDetails:
     return ModelDetails(id_column=table.column_with(Role.ID), data_name=table.name)
 
 
-def _typed(data: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = data.get(name, kind())
-    if not isinstance(value, kind):
-        raise TrainingError(f"The field {name!r} of the study must be a {kind.__name__}, got {type(value).__name__}.")
-    return value
+# Parts of a study that have a format of their own.
+_STORED: dict[type, Hook] = {
+    TrainPlan: lambda reader, data, place: TrainPlan.from_json(json.dumps(data)),
+    RuleSet: lambda reader, data, place: RuleSet.from_json(json.dumps(data)),
+}

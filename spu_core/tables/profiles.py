@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from spu_core.codec import Hook, Reader, decode, dump_json, encode
 from spu_core.errors import TableError
 from spu_core.tables.leakage import FEWEST_POSITIVES, LabeledRows, TableLike, find_leaks
 from spu_core.tables.reading.reading_report import Finding, Severity
@@ -413,13 +414,8 @@ def profile_to_json(profile: TableProfile) -> str:
     >>> profile_from_json(profile_to_json(profile)).column("age").quantiles[0.5]
     2.0
     """
-    written = {
-        "rows": profile.rows,
-        "labeled": profile.labeled,
-        "columns": [_written_column(column) for column in profile.columns],
-        "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in profile.findings],
-    }
-    return json.dumps(written, ensure_ascii=False)
+    columns = [_written_column(column) for column in profile.columns]
+    return dump_json({**encode(replace(profile, columns=())), "columns": columns})
 
 
 def profile_from_json(text: str) -> TableProfile:
@@ -427,54 +423,29 @@ def profile_from_json(text: str) -> TableProfile:
 
     >>> profile_from_json("{}")
     Traceback (most recent call last):
-    spu_core.errors.TableError: The stored profile is damaged ('rows'); make the profile again.
+    spu_core.errors.TableError: The stored profile is damaged (it lacks the field 'rows'.); make the profile again.
     """
     try:
-        note = json.loads(text)
-        return TableProfile(
-            rows=int(note["rows"]),
-            labeled=int(note["labeled"]),
-            columns=tuple(_column(item) for item in note["columns"]),
-            findings=tuple(_finding(item) for item in note["findings"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return decode(TableProfile, json.loads(text), "it", TableError, hooks=_STORED)
+    except (ValueError, RecursionError) as error:
         raise TableError(f"The stored profile is damaged ({error}); make the profile again.") from error
 
 
 def _written_column(column: ColumnProfile) -> dict[str, Any]:
-    plain = {item.name: getattr(column, item.name) for item in fields(column)}
+    """Quantiles as pairs and a histogram as three lists; the rest by name."""
     histogram = column.histogram
-    return {
-        **plain,
-        "type": column.type.value,
-        "role": column.role.value,
-        "quantiles": [[float(level), float(value)] for level, value in column.quantiles.items()],
-        "top_levels": [asdict(level) for level in column.top_levels],
-        "histogram": None if histogram is None else [histogram.edge.tolist(), *_counts(histogram)],
-    }
+    bins = None if histogram is None else encode([histogram.edge, histogram.count, histogram.labeled])
+    plain = encode(replace(column, quantiles={}, histogram=None))
+    return {**plain, "quantiles": encode(list(column.quantiles.items())), "histogram": bins}
 
 
-def _counts(histogram: Histogram) -> list[list[int]]:
-    return [histogram.count.tolist(), histogram.labeled.tolist()]
+def _read_quantiles(reader: Reader, data: Any, place: str) -> dict[float, float]:
+    return dict(reader.read(tuple[tuple[float, float], ...], data, place))
 
 
-def _column(note: dict[str, Any]) -> ColumnProfile:
-    bins = note["histogram"]
-    return ColumnProfile(
-        **{
-            **note,
-            "type": ColumnType(note["type"]),
-            "role": Role(note["role"]),
-            "quantiles": {float(level): float(value) for level, value in note["quantiles"]},
-            "top_levels": tuple(Level(**level) for level in note["top_levels"]),
-            "histogram": None if bins is None else Histogram(np.array(bins[0], float), *map(_whole, bins[1:])),
-        }
-    )
+def _read_histogram(reader: Reader, data: Any, place: str) -> Histogram:
+    edge, *counts = reader.read(tuple[tuple[float, ...], tuple[int, ...], tuple[int, ...]], data, place)
+    return Histogram(np.array(edge, dtype=np.float64), *(np.array(count, dtype=np.int64) for count in counts))
 
 
-def _whole(counts: list[int]) -> np.ndarray:
-    return np.array(counts, dtype=np.int64)
-
-
-def _finding(note: dict[str, Any]) -> Finding:
-    return Finding(**{**note, "severity": Severity(note["severity"]), "lines": tuple(note["lines"])})
+_STORED: dict[Any, Hook] = {dict[float, float]: _read_quantiles, Histogram: _read_histogram}

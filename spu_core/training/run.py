@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.codec import encode
 from spu_core.errors import TrainingError
 from spu_core.models import FittedEncoder, LabelSelection, Model
 from spu_core.training.candidate import Candidate
@@ -206,13 +207,5 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """What a catalogue keeps beside the scores: plain values only."""
-        return {
-            "name": self.name,
-            "candidate": self.candidate.to_dict(),
-            "config": self.config.to_dict(),
-            "metrics": None if self.metrics is None else self.metrics.to_dict(),
-            "error": self.error,
-            "seconds": self.seconds,
-            "rounds": list(self.rounds),
-            "is_cut": self.is_cut,
-        }
+        kept = ("name", "candidate", "config", "metrics", "error", "seconds", "rounds", "is_cut")
+        return encode({name: getattr(self, name) for name in kept})

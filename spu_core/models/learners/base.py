@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from spu_core.checks import check_sample_weight
+from spu_core.codec import encode
 from spu_core.errors import SoftLabelError, TrainingError, nearest_hint
 from spu_core.models.encoder import Encoder
 from spu_core.models.features import Features
@@ -103,7 +104,7 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
 
     def describe(self) -> dict[str, Any]:
         """Kind and settings as plain values: the part of a state that every learner has."""
-        return {"kind": self.key, "settings": {s.name: _plain(getattr(self, s.name)) for s in self.settings}}
+        return {"kind": self.key, "settings": encode({s.name: getattr(self, s.name) for s in self.settings})}
 
     def to_state(self) -> State:
         raise NotImplementedError
@@ -209,7 +210,3 @@ def _ravel(y: np.ndarray) -> np.ndarray:
 
     warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4)
     return y.ravel()
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value
