@@ -11,7 +11,7 @@ from typing import Any
 from spu_core.checks import check_choice, check_number
 from spu_core.errors import TrainingError
 from spu_core.models import METHODS, Method, Need, method
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training.config import TrainConfig, check_whole, from_fields, read_object, to_fields, write_json
 
 OBJECTIVES = ("auc_spu", "known_positive_auc")
@@ -215,7 +215,7 @@ _LACKING = {
 }
 
 
-def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str | None:
+def why_not(key: str, table: Table, *, has_beliefs: bool) -> str | None:
     """Why a method cannot be trained on this table; None where it can.
 
     `has_beliefs` says whether rules, or a column of soft labels, say anything about the unlabelled rows.
