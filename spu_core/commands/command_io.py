@@ -20,7 +20,7 @@ from spu_core.engines.export_files import ExportWords, StoredModel
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle, to_csv
 from spu_core.export.archive import write_file
-from spu_core.tables import Table, TableFolder, open_folder, read_table
+from spu_core.tables import Table, open_folder, read_table
 from spu_core.workspace import RunRecord, Workspace
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
@@ -50,7 +50,7 @@ def read_input(source: str) -> Table:
     return read_table(Path(source))
 
 
-def open_input(source: str) -> Table | TableFolder:
+def open_input(source: str) -> Table:
     """A table from a file or standard input, or a table over a folder of parquet files."""
     return open_folder(source) if source != STANDARD and Path(source).is_dir() else read_input(source)
 

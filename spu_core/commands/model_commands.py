@@ -34,7 +34,7 @@ from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, TrainProgress, compare_runs
 
 EngineName = Annotated[
@@ -203,18 +203,18 @@ def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, 
         return score_folder_on(cluster, data, source, target, scoring)
 
 
-def _show_memory_plan(engine: Engine, table: Table | TableFolder, study: Study) -> None:
+def _show_memory_plan(engine: Engine, table: Table, study: Study) -> None:
     """Print the memory plan to standard error before the training, unless a table trains in memory and fits."""
     here = plan_memory(
         len(table),
         len(table.features),
         study.plan.candidates,
         study.plan.config,
-        from_files=isinstance(table, TableFolder),
+        from_files=not table.in_memory,
         refine=study.refine,
     )
     plan = plan_memory_on(engine, here)
-    is_plain = engine.name == "here" and isinstance(table, Table)
+    is_plain = engine.name == "here" and table.in_memory
     if not is_plain or not plan.fits:
         typer.echo(plan.words, file=sys.stderr)
     if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):

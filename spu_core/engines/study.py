@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from spu_core.errors import TrainingError
 from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
 from spu_core.training import (
     Executor,
     FoldAssignment,
@@ -33,7 +33,6 @@ from spu_core.training import (
 
 SCHEMA = ("schema", 1)
 OnProgress = Callable[[TrainProgress], None]
-AnyTable = TypeVar("AnyTable", Table, TableFolder, Table | TableFolder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ class Study:
         object.__setattr__(self, "truth_values", tuple(self.truth_values))
 
     @classmethod
-    def of(cls, table: Table | TableFolder, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
+    def of(cls, table: Table, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
         """The study of a table with its current roles."""
         return cls(
             plan=plan,
@@ -76,7 +75,7 @@ class Study:
             refine=refine,
         )
 
-    def prepare(self, table: AnyTable) -> AnyTable:
+    def prepare(self, table: Table) -> Table:
         """The table with the roles of the study; other columns keep their roles."""
         prepared = table.with_roles(self.roles) if self.roles else table
         if self.positive_values and prepared.column_with(Role.LABEL) is not None:
@@ -87,7 +86,7 @@ class Study:
 
     def run(
         self,
-        table: Table | TableFolder,
+        table: Table,
         on_progress: OnProgress | None = None,
         *,
         on_refit: OnProgress | None = None,
@@ -98,7 +97,7 @@ class Study:
 
         Parameters
         ----------
-        table : Table or TableFolder
+        table : Table
             The rows, with the roles of the study (`prepare`).
         on_progress, on_refit : callable, optional
             Called with the progress of the cross-fitting, and of the refit on all rows that each bundle needs.
@@ -138,15 +137,13 @@ class Study:
         data = parse_json(text, what, TrainingError)
         return decode(cls, data, what, TrainingError, schema=SCHEMA, hooks=_STORED)
 
-    def _refined(
-        self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
-    ) -> SoftLabels | None:
+    def _refined(self, table: Table, soft_labels: SoftLabels, on_progress: OnProgress | None) -> SoftLabels | None:
         if not self.refine or not table.is_labeled.any():
             return None
         return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
 
 
-def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | None) -> SoftLabels:
+def soft_labels_of(table: Table, rules: FittedRules | RuleSet | None) -> SoftLabels:
     """Soft labels by rules; without rules, those of the soft-label column, else of the labels alone."""
     if rules is not None:
         return soft_labels_for(table, rules)
@@ -159,7 +156,7 @@ def _label_rules(fitted: FittedRules | None) -> LabelRules | None:
     return None if fitted is None else LabelRules(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
 
 
-def _details(table: Table | TableFolder) -> ModelDetails:
+def _details(table: Table) -> ModelDetails:
     return ModelDetails(id_column=table.column_with(Role.ID), data_name=table.name)
 
 

@@ -21,11 +21,10 @@ from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_e
 from spu_core.rules.columns import Columns, Kind, column_of
 from spu_core.rules.combine import COMBINERS
 from spu_core.rules.conditions import holds
-from spu_core.rules.folder_fit import FolderColumns, freeze_on_folder, outline_of
 from spu_core.rules.frozen_beliefs import FrozenBelief, read_frozen
 from spu_core.rules.matrix import RuleMatrix
 from spu_core.rules.rule import RULE_FORMAT, Rule, rule_as_data
-from spu_core.tables import Finding, Table, TableFolder
+from spu_core.tables import Finding, Table
 
 SCHEMA = ("schema_version", 1)
 MAX_RULES = 500
@@ -147,14 +146,12 @@ class RuleSet:
         """
         return replace(self, combine=combine, floor=floor)
 
-    def check(self, table: Table | TableFolder) -> tuple[Finding, ...]:
+    def check(self, table: Table) -> tuple[Finding, ...]:
         """Problems of the active rules with a table, as findings: unknown columns, wrong types, unknown categories."""
-        return check_rules(self.active, outline_of(table) if isinstance(table, TableFolder) else table)
+        return check_rules(self.active, table)
 
-    def fit(self, table: Table | TableFolder) -> FittedRules:
+    def fit(self, table: Table) -> FittedRules:
         """Fit the active rules: store the numbers that they learn from a table (quantiles, ratios, priors)."""
-        if isinstance(table, TableFolder):
-            return _fit_on_folder(self.active, table)
         return fit_rules(self.active, table)
 
     def to_json(self) -> str:
@@ -236,6 +233,14 @@ class FittedRules:
         ids = tuple(rule.id for rule in self.rules)
         return RuleMatrix(self.rules.names, ids, fired, tuple(beliefs), self.columns)
 
+    def apply_to_part(self, frame: pd.DataFrame) -> RuleMatrix:
+        """The same for some rows of a table; an error names the first of them, unless it is the first of all."""
+        try:
+            return self.apply(frame)
+        except RuleError as problem:
+            start = frame.index[0] if len(frame) else 0
+            raise RuleError(f"In the part that starts at row {start:,}: {problem}" if start else str(problem)) from None
+
     def to_json(self) -> str:
         """The fitted rules as JSON text; numbers are stored exactly."""
         data = {
@@ -274,25 +279,21 @@ def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
         raise RuleError(f"fit needs a Table (Table.from_frame(frame)), got {type(table).__name__}.")
     refuse_errors(check_rules(rules, table))
     kinds = kinds_of(rules, table)
-    columns = Columns(table.frame, kinds)
-    fitted = FittedRules(rules, kinds, tuple(freeze_rule(rule, columns) for rule in rules))
+    beliefs = tuple(freeze_rule(rule, columns) for rule, columns in _with_columns(rules, table, kinds))
+    fitted = FittedRules(rules, kinds, beliefs)
     # Some errors (beliefs out of range, invalid records) show only when rules are applied; find them here.
-    fitted.apply(table.frame)
+    for frame in table.frames(fitted.columns) if fitted.columns else ():
+        fitted.apply_to_part(frame)
     return fitted
 
 
-def _fit_on_folder(rules: RuleSet, folder: TableFolder) -> FittedRules:
-    """Fit the given rules to all rows of a folder."""
-    outline = outline_of(folder)
-    refuse_errors(check_rules(rules, outline))
-    columns = FolderColumns(folder, kinds_of(rules, outline))
-    fitted = FittedRules(rules, columns.kinds, tuple(freeze_on_folder(rule, columns) for rule in rules))
-    for part in columns.parts(fitted.columns):
-        try:
-            fitted.apply(part.frame)
-        except RuleError as problem:
-            raise RuleError(f"In the part that starts at row {part.frame.index[0]:,}: {problem}") from None
-    return fitted
+def _with_columns(rules: RuleSet, table: Table, kinds: Mapping[str, Kind]) -> Iterator[tuple[Rule, Columns]]:
+    """Each rule with the whole columns that its belief learns from; from files, only those of one rule at a time."""
+    columns = Columns(table.outline, kinds)
+    for rule in rules:
+        if not table.in_memory:
+            columns = Columns(pd.DataFrame({name: table.values(name) for name in rule.belief.learns_from}), kinds)
+        yield rule, columns
 
 
 def freeze_rule(rule: Rule, columns: Columns) -> FrozenBelief:

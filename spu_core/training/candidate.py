@@ -12,7 +12,7 @@ from spu_core.checks import check_choice, check_number
 from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import TrainingError
 from spu_core.models import METHODS, Method, Need, method
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training.config import TrainConfig, check_whole
 
 OBJECTIVES = ("auc_spu", "known_positive_auc")
@@ -206,7 +206,7 @@ _LACKING = {
 }
 
 
-def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str | None:
+def why_not(key: str, table: Table, *, has_beliefs: bool) -> str | None:
     """Why a method cannot be trained on this table; None where it can.
 
     `has_beliefs` says whether rules, or a column of soft labels, say anything about the unlabelled rows.

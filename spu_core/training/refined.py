@@ -9,7 +9,7 @@ import numpy as np
 
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.fitting import CandidateFitter
@@ -19,7 +19,7 @@ from spu_core.training.run import Run
 
 
 def refine_soft_labels(
-    table: Table | TableFolder,
+    table: Table,
     soft_labels: SoftLabels,
     config: TrainConfig | None = None,
     *,

@@ -133,7 +133,7 @@ def test_a_damaged_folder_of_the_workspace_is_said_with_the_way_out(open_app, ro
     (root / "sales.csv").write_text(mixed_frame(ROWS).to_csv(index=False))
     with Workspace.open() as workspace:
         job = run_here(workspace, Job(kind="register", parameters={"folder": str(root / "sales.csv")}))
-        [file] = workspace.datasets.folder(job.result["dataset"]).files
+        [file] = workspace.datasets.folder(job.result["dataset"]).store.files
     file.path.write_bytes(b"cut")
     page = open_app("pages/1_data.py", dataset=job.result["dataset"])
 

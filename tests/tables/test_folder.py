@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import TableError
-from spu_core.tables import ColumnType, ReadLimits, Role, TablePart, open_folder, read_table
+from spu_core.tables import ColumnType, ReadLimits, Role, open_folder, read_table
 from tests.tables.folders import mixed_frame, write_folder, write_whole
 
 FRAME = mixed_frame(120)
@@ -159,7 +159,7 @@ def test_a_sample_is_a_table_with_the_same_roles_and_the_same_rows_each_time(tmp
 
     sample = folder.sample(40, seed=1)
 
-    assert isinstance(sample, TablePart)
+    assert sample.in_memory
     assert len(sample) == 40
     assert dict(sample.roles) == dict(folder.roles)
     assert sample.frame["user_id"].is_monotonic_increasing
@@ -181,7 +181,7 @@ def test_roles_of_a_folder_keep_the_laws_of_a_table(tmp_path):
     with pytest.raises(TableError, match="has no value 7"):
         folder.with_positive_values(7)
     with pytest.raises(TableError, match="Did you mean 'city'"):
-        folder.column("citty")
+        folder.values("citty")
 
 
 def test_a_copy_of_the_label_is_found_over_all_files(tmp_path):

@@ -23,7 +23,7 @@ from spu_core.engines.executors.dask_cluster import (
 from spu_core.engines.executors.dask_spread import DaskSpreadExecutor, refused_when_spread, soft_labels_on
 from spu_core.engines.executors.dask_tasks import DaskTaskExecutor, score_folder_on
 from spu_core.errors import EngineError
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training import Executor, LocalExecutor
 
 __all__ = [
@@ -90,10 +90,10 @@ def engine_words() -> dict[str, str]:
 
 
 @contextmanager
-def open_executor(engine: Engine, table: Table | TableFolder) -> Iterator[Executor]:
+def open_executor(engine: Engine, table: Table) -> Iterator[Executor]:
     """The executor for training this table on this engine; workers that it starts end with the context."""
     if engine.name == "here":
         yield LocalExecutor()
         return
     with open_cluster(engine.scheduler) as cluster:
-        yield DaskSpreadExecutor(cluster) if isinstance(table, TableFolder) else DaskTaskExecutor(cluster)
+        yield DaskTaskExecutor(cluster) if table.in_memory else DaskSpreadExecutor(cluster)

@@ -17,7 +17,7 @@ from spu_core.engines.jobs import JobContext
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.export import Bundle, load_bundle, save_bundle
 from spu_core.rules import RuleSet
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
 from spu_core.training import Candidate, EvaluationData, FoldAssignment, Run, TrainPlan, TrainProgress, make_split
 from spu_core.training.rows import group_codes
 from spu_core.workspace import JobRecord, JobStatus, RuleSetVersion, RunDraft, RunRecord, Workspace
@@ -45,9 +45,7 @@ def train(context: JobContext) -> dict[str, Any]:
     return _run(context, study, table, version)
 
 
-def _run(
-    context: JobContext, study: Study, table: Table | TableFolder, version: RuleSetVersion | None
-) -> dict[str, Any]:
+def _run(context: JobContext, study: Study, table: Table, version: RuleSetVersion | None) -> dict[str, Any]:
     report = _Report(context, study.refine and bool(table.is_labeled.any()), _stored_before(context))
     left = tuple(candidate for candidate in study.plan.candidates if candidate.name not in report.stored)
     if left:
@@ -141,16 +139,14 @@ def _rule_set_version(context: JobContext) -> RuleSetVersion | None:
     return None if token is None else context.workspace.rule_sets.get(token, context.parameters.get("rule_set_version"))
 
 
-def earlier_split(
-    workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study
-) -> FoldAssignment | None:
+def earlier_split(workspace: Workspace, dataset: str, table: Table, study: Study) -> FoldAssignment | None:
     """The split of the newest run of this dataset with the same split settings; None if there is none.
 
     Folds are stratified by soft labels, so another rule set would get other folds; paired comparisons need the same
     ones. A split with other groups or other latest rows is not used, since related rows would leak. The folds of a
     folder depend on a hash only, so they are the same anyway.
     """
-    if isinstance(table, TableFolder):
+    if not table.in_memory:
         return None
     config = study.plan.config
     for record in workspace.runs.list(dataset):
