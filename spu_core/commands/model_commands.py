@@ -28,7 +28,7 @@ from spu_core.commands.command_io import (
 )
 from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
 from spu_core.engines.study import Study
-from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
+from spu_core.engines.training_cost import plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.bundle_parts import FLAG_BY
@@ -112,6 +112,10 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
     engine: EngineName = None,
     scheduler: Scheduler = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that do the fits; by default as many as processors and memory allow."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train all candidates of a study; the same study on the same rows gives the same scores as the dashboard."""
@@ -125,7 +129,8 @@ def train(
     bundles: list[Path] = []
     runs: list[Run] = []
     errors: dict[str, str | None] = {}
-    with progress_bar(as_json, "training") as show, open_executor(where, table) as executor:
+    processes = study.processes(table, jobs)
+    with progress_bar(as_json, "training") as show, open_executor(where, table, processes) as executor:
 
         def report(progress: TrainProgress) -> None:
             show(progress.share, f"{progress.candidate}, {progress.step}")
@@ -205,14 +210,7 @@ def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, 
 
 def _show_memory_plan(engine: Engine, table: Table | TableFolder, study: Study) -> None:
     """Print the memory plan to standard error before the training, unless a table trains in memory and fits."""
-    here = plan_memory(
-        len(table),
-        len(table.features),
-        study.plan.candidates,
-        study.plan.config,
-        from_files=isinstance(table, TableFolder),
-        refine=study.refine,
-    )
+    here = study.memory_plan(table)
     plan = plan_memory_on(engine, here)
     is_plain = engine.name == "here" and isinstance(table, Table)
     if not is_plain or not plan.fits:

@@ -32,7 +32,6 @@ _FITS = {"elkan_noto": "folds", "weighted_elkan_noto": "folds", "two_stage": "fo
 _BAGS = ("bagging_pu", "soft_bagging")
 _FUSED_FITS = 17
 BYTES_PER_CELL = 8
-SMALL_CELLS = 1_000_000
 # Python with its numeric libraries, without a table.
 BASE_BYTES = 260_000_000
 # The part of the free memory that a training may use; the rest is for other programs.
@@ -99,17 +98,6 @@ def estimate_training(
     return TrainEstimate(starting + refining + sum(seconds.values()), seconds, memory)
 
 
-def advised_threads(rows: int, columns: int) -> int:
-    """One thread for small tables, where threads mostly wait for each other; two for larger ones.
-
-    On a busy machine of two cores, fused took fifty times longer with two threads than with one on 569 rows.
-
-    >>> advised_threads(569, 31), advised_threads(100_000, 30)
-    (1, 2)
-    """
-    return 1 if rows * columns < SMALL_CELLS else 2
-
-
 @dataclass(frozen=True)
 class MemoryPlan:
     """The memory that a training needs in one process: in memory, and from files. `from_files` says which is used."""
@@ -126,6 +114,16 @@ class MemoryPlan:
         """Whether the training fits into the free memory."""
         needed = self.from_files_bytes if self.from_files else self.in_memory_bytes
         return needed <= USABLE * self.free_bytes
+
+    def processes(self, most: int) -> int:
+        """How many processes fit into the free memory, at most `most`. The encoded rows are shared, a fit is not.
+
+        >>> MemoryPlan(5_000_000, 30, False, 4.9e9, 1.3e9, 16e9).processes(8)
+        2
+        """
+        needed = self.from_files_bytes if self.from_files else self.in_memory_bytes
+        more = (USABLE * self.free_bytes - needed) / max(needed - BASE_BYTES, 1.0)
+        return max(1, min(most, 1 + int(more)))
 
     @property
     def words(self) -> str:
