@@ -90,7 +90,7 @@ def test_a_study_gives_the_same_runs_and_refits(world, quick):
 
     for (one, alone), (other, bundle) in zip(study.run(table), together, strict=True):
         assert one.metrics.to_dict() == other.metrics.to_dict()
-        assert one.metrics.refined is not None or one.name == "fused"
+        assert one.metrics.refined_auc_spu is not None or one.name == "fused"
         kept = [
             np.asarray(each.fitted.model.score_rows(one.data.rows.features, one.data.rows.rule_score))
             for each in (alone, bundle)

@@ -20,6 +20,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 JOBS: dict[str, str] = {
     "echo": "spu_core.engines.jobs.echo:echo",
     "experiment": "spu_core.experiments.catalog:run_experiment",
+    "features": "spu_core.engines.jobs.features:features",
     "read": "spu_core.engines.jobs.read:read",
     "register": "spu_core.engines.jobs.register:register",
     "score": "spu_core.engines.jobs.score:score",
@@ -80,13 +81,17 @@ class Job:
 
 
 class JobContext:
-    """What a job function gets: the workspace, the parameters, and `progress` to report with."""
+    """What a job function gets: the workspace, the parameters, its limits, and `progress` to report with.
+
+    `is_worker` says whether the job has a process of its own.
+    """
 
     def __init__(self, workspace: Workspace, job: JobRecord, attempt: Attempt) -> None:
         self.workspace = workspace
         self.job = job.id
         self.parameters = job.parameters
         self.threads, self.memory = int(job.limits["threads"]), job.limits.get("memory")
+        self.is_worker = bool(job.worker.get("detached"))
         self._attempt = attempt
         self._last = float("-inf")
         self._message = ""

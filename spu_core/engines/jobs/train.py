@@ -54,7 +54,8 @@ def _run(
     if left:
         rest = replace(study, plan=replace(study.plan, candidates=left))
         split = earlier_split(context.workspace, context.parameters["dataset"], table, rest)
-        processes = rest.processes(table, context.parameters.get("processes"), context.memory)
+        wanted = context.parameters.get("processes") or (None if context.is_worker else 1)
+        processes = rest.processes(table, wanted, context.memory)
         with open_executor(_engine(context), table, processes) as executor:
             for run, bundle in rest.run(table, report, on_refit=report.refitting, split=split, executor=executor):
                 report.finished(run, None if bundle is None else _keep(context, run, bundle, version))
