@@ -51,7 +51,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class Selected:
-    """One seed: all columns and the noise among them, the true AUC of all columns, the choice of each figure, and how each figure orders its sets."""
+    """One seed: all columns, the noise among them, their true AUC, the choice of each figure, and its order of sets."""
 
     columns: int
     noise: int
