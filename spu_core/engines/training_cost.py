@@ -57,7 +57,7 @@ _ADVICE = "use fewer rows or columns, or a cluster (`--engine dask`)."
 
 @dataclass(frozen=True)
 class TrainEstimate:
-    """Seconds of the whole training, seconds by candidate, and peak memory in bytes."""
+    """Seconds of the whole training, processor seconds by candidate, and peak memory in bytes."""
 
     seconds: float
     by_candidate: dict[str, float]
@@ -80,9 +80,17 @@ class TrainEstimate:
 
 
 def estimate_training(
-    rows: int, columns: int, candidates: Sequence[Candidate], config: TrainConfig, *, refine: bool = True
+    rows: int,
+    columns: int,
+    candidates: Sequence[Candidate],
+    config: TrainConfig,
+    *,
+    refine: bool = True,
+    processes: int = 1,
 ) -> TrainEstimate:
     """A rough estimate of time and memory for training these candidates on a table of this size.
+
+    Time is that of so many processes, memory that of one.
 
     >>> small = estimate_training(1_000, 20, [Candidate("lightgbm")], TrainConfig())
     >>> large = estimate_training(1_000_000, 20, [Candidate("lightgbm")], TrainConfig())
@@ -95,7 +103,7 @@ def estimate_training(
     # The frame, its encoded matrix, the bins of the trees, and one training part.
     memory = BASE_BYTES + 3.2 * BYTES_PER_CELL * cells * 1e6 + 200.0 * rows
     starting = 3.0
-    return TrainEstimate(starting + refining + sum(seconds.values()), seconds, memory)
+    return TrainEstimate(starting + (refining + sum(seconds.values())) / processes, seconds, memory)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""A three-layer neural network on soft labels, in plain NumPy, equal to the bit for equal seeds."""
+"""A three-layer neural network on soft labels, in plain NumPy, equal to the bit for equal seeds.
+
+docs/architecture.md says why it is not scikit-learn's `MLPClassifier`.
+"""
 
 from __future__ import annotations
 
