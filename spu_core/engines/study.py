@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from spu_core.codec import Hook, decode, dump_json, encode, parse_json
+from spu_core.engines.training_cost import MemoryPlan, plan_memory
 from spu_core.errors import TrainingError
 from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
@@ -27,9 +28,8 @@ from spu_core.training import (
     TrainPlan,
     TrainProgress,
     iter_cross_fit,
-    refine_soft_labels,
-    with_refined,
 )
+from spu_core.training.fit_pool import can_fork, usable_processes
 
 SCHEMA = ("schema", 1)
 OnProgress = Callable[[TrainProgress], None]
@@ -109,17 +109,43 @@ class Study:
         executor = executor or LocalExecutor()
         fitted = None if self.rules is None else self.rules.fit(table)
         soft_labels = soft_labels_of(table, None) if fitted is None else executor.label(table, fitted)
-        refined = self._refined(table, soft_labels, on_progress) if executor.holds_rows else None
-        candidates, config = self.plan.candidates, self.plan.config
         for run in iter_cross_fit(
-            table, soft_labels, candidates, config, split=split, on_progress=on_progress, executor=executor
+            table,
+            soft_labels,
+            self.plan.candidates,
+            self.plan.config,
+            split=split,
+            on_progress=on_progress,
+            executor=executor,
+            refine=self.refine and bool(table.is_labeled.any()),
         ):
             if run.error is not None:
                 yield run, None
                 continue
-            judged = run if refined is None else with_refined([run], refined)[0]
-            refit = executor.refit(judged, on_refit)
-            yield judged, Bundle.of(judged, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
+            refit = executor.refit(run, on_refit)
+            yield run, Bundle.of(run, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
+
+    def memory_plan(self, table: Table) -> MemoryPlan:
+        """The memory that the training of this table needs in one process."""
+        return plan_memory(
+            len(table),
+            len(table.features),
+            self.plan.candidates,
+            self.plan.config,
+            from_files=not table.in_memory,
+            refine=self.refine,
+        )
+
+    def processes(self, table: Table, wanted: int | None = None, memory: int | None = None) -> int:
+        """How many processes do the fits: `wanted`, by default one per processor, as far as free memory allows.
+
+        `memory` limits the memory of all processes together.
+        """
+        if not can_fork():
+            return 1
+        plan = self.memory_plan(table)
+        free = plan.free_bytes if memory is None else min(plan.free_bytes, memory)
+        return replace(plan, free_bytes=free).processes(wanted or usable_processes(self.plan.config.threads))
 
     def to_json(self) -> str:
         """The study as JSON text; equal studies give equal text."""
@@ -136,11 +162,6 @@ class Study:
         what = "The study"
         data = parse_json(text, what, TrainingError)
         return decode(cls, data, what, TrainingError, schema=SCHEMA, hooks=_STORED)
-
-    def _refined(self, table: Table, soft_labels: SoftLabels, on_progress: OnProgress | None) -> SoftLabels | None:
-        if not self.refine or not table.is_labeled.any():
-            return None
-        return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
 
 
 def soft_labels_of(table: Table, rules: FittedRules | RuleSet | None) -> SoftLabels:

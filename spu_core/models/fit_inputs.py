@@ -176,6 +176,20 @@ class FitMonitor:
             return False
         return iteration in (1, iterations) or iteration % max(1, iterations // self.training_losses) == 0
 
+    def recorded(self) -> tuple[FitMonitor, list[Progress]]:
+        """A monitor that does the same, and the list to which it adds each report with a training loss."""
+        losses: list[Progress] = []
+        tell = self.on_progress
+        if tell is None or not self.training_losses:
+            return self, losses
+
+        def record(progress: Progress) -> None:
+            if progress.training_loss is not None:
+                losses.append(progress)
+            tell(progress)
+
+        return replace(self, on_progress=record), losses
+
     def report(
         self, iteration: int, iterations: int, loss: float | None = None, training_loss: float | None = None
     ) -> None:

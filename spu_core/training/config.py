@@ -55,8 +55,8 @@ class TrainConfig:
         When to stop growing a model; by default models grow in full.
     rule_columns : {"by method", "dropped", "kept"}
         Whether models learn from the columns that rules read. "by method": soft-label methods do not, baselines do.
-    threads : int, default 2
-        Processor threads of a fit.
+    threads : int, default 1
+        Processor threads of a fit. Several processes (`n_jobs`) use a machine better.
     review_budget : float or int, default 0.02
         How many rows can be reviewed: a share of them (float) or a count (int).
     level : float, default 0.95
@@ -90,7 +90,7 @@ class TrainConfig:
     time_column: str | None = None
     early_stopping: EarlyStopping | None = None
     rule_columns: str = "by method"
-    threads: int = 2
+    threads: int = 1
     review_budget: float = 0.02
     level: float = 0.95
     rules_chose_checks: bool = False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,9 @@ from spu_core.models import FittedEncoder, LabelSelection, Model
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.evaluation import EvaluationData
-from spu_core.training.fitting import CandidateFitter
+from spu_core.training.fitting import CandidateFitter, Fit, fit_all_rows
 from spu_core.training.judging import RunMetrics, judge
-from spu_core.training.progress import ProgressRange, Reporter, TrainProgress
+from spu_core.training.progress import Reporter, TrainProgress
 from spu_core.training.rows import PreparedData
 from spu_core.training.tuning import TuningReport
 
@@ -66,7 +65,7 @@ class Run:
     error : str or None
         Why the training failed, in one sentence.
     seconds : float
-        How long the training took.
+        How long the fits of all folds took together.
     learning_curve : tuple of tuples
         The held-out losses of each fold that stopped early.
     rounds : tuple of int
@@ -188,16 +187,15 @@ class Run:
             If `should_stop` returned True.
         """
         self.need_score()
+        reporter = Reporter([self.name], 1, on_progress, should_stop)
+        fitter = CandidateFitter(self.candidate, self.config, reporter)
+        return self.with_fit(*fit_all_rows(fitter, self.need_data().rows_for(self.candidate), self.rounds))
+
+    def with_fit(self, fit: Fit, tuning: TuningReport | None) -> FittedCandidate:
+        """The candidate with this fit on all rows."""
         data = self.need_data()
-        rows = data.rows_for(self.candidate)
-        fitter = CandidateFitter(self.candidate, self.config, Reporter([self.name], 1, on_progress, should_stop))
-        fitter, report, span = fitter.tuned(rows, ProgressRange())
-        if fitter.stopping is not None and self.rounds:
-            # median_low is a number of rounds that some fold has kept.
-            fitter = fitter.with_changes({"rounds": median_low(self.rounds)})
-        fit = fitter.fit_without_stopping(rows, span, "refitting")
         columns = data.rows.rule_columns
-        return FittedCandidate(self.candidate, data.encoder, fit.model, fit.settings, columns, report)
+        return FittedCandidate(self.candidate, data.encoder, fit.model, fit.settings, columns, tuning)
 
     def need_data(self) -> PreparedData:
         """The rows that the run was trained on; a run that was read from storage has none."""

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pages.ui.train import training
-from spu_core.engines import Job
+from pages.ui.train import features, training
+from spu_core.engines import Job, run_here
 from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, TrainConfig, TrainPlan
@@ -68,6 +68,32 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
         "The rules alone",
     ]
     assert job.parameters["rule_set_version"] == 1
+
+
+def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, sample, monkeypatch):
+    jobs: list[Job] = []
+    monkeypatch.setattr(features, "start_worker", lambda workspace, job: jobs.append(job))
+    page = open_app(PAGE, **sample)
+    page.selectbox(key="features_candidate").set_value("Soft labels, LightGBM").run()
+    page.selectbox(key="features_metric").set_value("known_positive_auc").run()
+    page.button(key="features_start").click().run()
+    assert not page.exception
+
+    [job] = jobs
+    assert job.parameters["metric"] == "known_positive_auc"
+    assert job.parameters["candidate"]["method"] == "lightgbm"
+    with Workspace.open() as workspace:
+        quick = {**job.parameters["candidate"], "settings": {"rounds": 2}}
+        config = {**job.parameters["config"], "folds": 2}
+        table = workspace.datasets.load(sample["dataset"])
+        rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
+        parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
+        done = run_here(workspace, Job(kind="features", parameters=parameters))
+    monkeypatch.setattr(features, "latest_features", lambda workspace, job: done)
+    page.run()
+    assert not page.exception
+    assert "columns" in text_of(page)
+    assert "chosen on the rows that it is measured on" in text_of(page)
 
 
 def test_candidates_without_what_they_need_say_why(open_app):

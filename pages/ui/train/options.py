@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.ui.shared.show import meaning
 from spu_core.engines.executors import engine_words
-from spu_core.engines.training_cost import advised_threads
 from spu_core.tables import Role, Table
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
 from spu_core.training.config import RULE_COLUMNS
@@ -97,8 +96,7 @@ def _judging(table: Table) -> TrainConfig:
     seed = st.number_input(
         "Seed", 0, 2**31 - 1, 0, key="train_seed", persist_state="session", help="Equal seeds give equal results."
     )
-    threads = advised_threads(len(table), len(table.features))
-    return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100, threads=threads)
+    return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100)
 
 
 def _columns(table: Table) -> tuple[str, ...]:

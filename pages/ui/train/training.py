@@ -17,6 +17,7 @@ from spu_core.engines.jobs.train import CandidateState, TrainingView, training_j
 from spu_core.engines.stored_runs import summary_table
 from spu_core.engines.training_cost import estimate_training, plan_memory, plan_memory_on, refused_on
 from spu_core.tables import Role, Table
+from spu_core.training.fit_pool import usable_processes
 from spu_core.workspace import JobStatus, RunRecord
 
 # The share of latest rows, in %, that the button sets.
@@ -112,7 +113,9 @@ def _show_cost(table: Table, options: TrainOptions) -> None:
         st.markdown(":material/info: Choose at least one candidate.")
         return
     size = (len(table), len(table.features) - len(options.left_out), options.candidates, options.config)
-    estimate, from_files = estimate_training(*size, refine=options.refine), not table.in_memory
+    processes = usable_processes(options.config.threads)
+    estimate = estimate_training(*size, refine=options.refine, processes=processes)
+    from_files = not table.in_memory
     # The line below shows how much memory a folder needs.
     words = estimate.time_words if from_files else estimate.words
     st.markdown(

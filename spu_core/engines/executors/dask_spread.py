@@ -84,7 +84,6 @@ class DaskSpreadExecutor:
     """Spreads a folder over a Dask cluster: workers label and hold the rows, and fit each booster together."""
 
     cluster: Cluster
-    holds_rows = False
 
     def label(self, table: Table, rules: FittedRules) -> SoftLabels:
         """The soft labels of all rows, computed on the workers."""
@@ -95,6 +94,10 @@ class DaskSpreadExecutor:
     ) -> PreparedData:
         """Encode the rows on the workers, and make the folds here."""
         return prepare_rows(_in_files(table), soft_labels, config, split, encode=self._encode)
+
+    def refine(self, data: PreparedData, config: TrainConfig, reporter: Reporter) -> None:
+        """The fused method reads all rows at once, which no worker holds."""
+        return
 
     def fits(self, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         """Fit one fold after the other, each on all workers."""

@@ -32,8 +32,9 @@ _SPLIT_SETTINGS = ("folds", "seed", "hold_out", "out_of_time", "group_column", "
 def train(context: JobContext) -> dict[str, Any]:
     """`{"dataset": id, "rule_set": id, "rule_set_version": 3, "plan": "…JSON…", "refine": true}` → ids of the runs.
 
-    `"left_out": ["name"]` names columns that models must not see; `"engine": "dask"` and `"scheduler": "tcp://…"` run
-    the fits on a cluster. A job that is started again keeps the runs that it has stored.
+    `"left_out": ["name"]` names columns that models must not see; `"processes": 2` limits the processes that do the
+    fits; `"engine": "dask"` and `"scheduler": "tcp://…"` run them on a cluster. A job that is started again keeps the
+    runs that it has stored.
     """
     parameters = context.parameters
     table = context.workspace.datasets.open(context.need("dataset"))
@@ -51,7 +52,9 @@ def _run(context: JobContext, study: Study, table: Table, version: RuleSetVersio
     if left:
         rest = replace(study, plan=replace(study.plan, candidates=left))
         split = earlier_split(context.workspace, context.parameters["dataset"], table, rest)
-        with open_executor(_engine(context), table) as executor:
+        wanted = context.parameters.get("processes") or (None if context.is_worker else 1)
+        processes = rest.processes(table, wanted, context.memory)
+        with open_executor(_engine(context), table, processes) as executor:
             for run, bundle in rest.run(table, report, on_refit=report.refitting, split=split, executor=executor):
                 report.finished(run, None if bundle is None else _keep(context, run, bundle, version))
     return report.result()
@@ -122,6 +125,8 @@ class _Report:
         return {"runs": list(self.stored.values()), "errors": list(self.errors), "losses": thinned(self.losses)}
 
     def _tell(self, progress: TrainProgress, message: str) -> None:
+        if not self.context.is_due(message):
+            return
         detail = {**asdict(progress), **self.result(), "finished": list(self.stored)}
         self.context.progress(self._share(progress), message, detail)
 

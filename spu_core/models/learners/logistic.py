@@ -56,6 +56,9 @@ class SoftLogistic(SoftLearner):
     def _score(self, features: Features) -> np.ndarray:
         return expit(self.margin(features))
 
+    def size_in_memory(self) -> int:
+        return int(self.coef_.nbytes)
+
     def to_state(self) -> State:
         """Plain arrays: coefficients and the linear view."""
         blobs: dict[str, Blob] = {"coef": self.coef_, **self.view_.to_state()}

@@ -118,6 +118,9 @@ class SoftXGBoost(SoftLearner):
         self.booster_ = xgb.Booster({"nthread": self.threads}, model_file=bytearray(raw))
         self.raw_ = bytes(raw)
 
+    def size_in_memory(self) -> int:
+        return len(self.raw_)
+
     def to_state(self) -> State:
         """XGBoost's own binary JSON."""
         description = {**self.describe(), "rounds": self.rounds_, "active": self.active_.tolist()}

@@ -2,7 +2,8 @@
 
 - Elkan and Noto: labels are a random share c of the positives, so P(positive | x) = P(labelled | x) / c.
 - Bagging (Mordelet and Vert): labelled rows against many random parts of the unlabelled rows, averaged.
-- nnPU (Kiryo and others): a network under a risk that needs the class prior and cannot fall below zero.
+- nnPU (Kiryo and others; Su and others for rare positives): a network under a risk that needs the class prior, gives
+  both classes the same weight, and cannot fall below zero.
 - SAR-EM (Bekker, Robberechts and Davis): labels depend on known columns; class and labelling propensity are learnt in
   turns.
 """
@@ -199,7 +200,8 @@ PU = (
         key="nnpu",
         title="nnPU",
         group="baseline",
-        words="A neural network under the non-negative PU risk (Kiryo and others); needs the class prior.",
+        words="A neural network under the non-negative PU risk (Kiryo and others), with equal weight for both classes; "
+        "needs the class prior.",
         needs=(Need.LABELS, Need.PRIOR),
         keeps_rule_columns=True,
         learners=("nnpu_net",),
