@@ -98,7 +98,7 @@ def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, s
 
 def test_candidates_without_what_they_need_say_why(open_app):
     with Workspace.open() as workspace:
-        dataset = workspace.datasets.save(load_sample("breast_cancer"))
+        dataset = workspace.datasets.save(load_sample("breast_cancer", truth=True))
     page = open_app(PAGE, dataset=dataset.id)
 
     assert not page.exception

@@ -81,9 +81,9 @@ def test_at_most_seven_functions_of_ours_lie_between_cross_fit_and_the_library(w
     [
         (
             {"table": pd.DataFrame({"a": [1.0]})},
-            r"table must be a Table or TableFolder, got DataFrame; use Table.from_f",
+            r"table must be a Table, got DataFrame; use Table.from_f",
         ),
-        ({"table": np.zeros((3, 2))}, "table must be a Table or TableFolder, got ndarray"),
+        ({"table": np.zeros((3, 2))}, "table must be a Table, got ndarray"),
         (
             {"soft_labels": np.zeros(3)},
             r"soft labels must be SoftLabels, got ndarray; use soft_labels_for\(table, rules\)",

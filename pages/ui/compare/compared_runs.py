@@ -14,7 +14,7 @@ from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
 from spu_core.engines.stored_runs import comparable_runs, names_apart
 from spu_core.metrics import RocSpu
-from spu_core.training import Comparison, Run, suggested_model
+from spu_core.training import Comparison, Recommendation, Run, recommend
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
 
 MOST_RUNS = 12
@@ -39,10 +39,14 @@ class Choice:
         return self.page.workspace, self.dataset, self.run(name), self.ids[name], self.rules
 
     @property
+    def recommendation(self) -> Recommendation:
+        return recommend(self.comparison, origin=self.dataset.origin)
+
+    @property
     def drawn(self) -> dict[str, RocSpu]:
-        """The curves in the order of drawing: the suggested model first, so that colours stay the same."""
-        first, curves = suggested_model(self.comparison).name, self.views.curves
-        return {first: curves[first], **{name: curve for name, curve in curves.items() if name != first}}
+        """The curves in the order of drawing: the recommended model first, so that colours stay the same."""
+        curves = self.views.curves
+        return {name: curves[name] for name in self.recommendation.order if name in curves}
 
     @property
     def names(self) -> list[str]:

@@ -17,20 +17,17 @@ from pages.ui.shared.show import (
     show_table,
     theme,
 )
-from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
 from spu_core.charts import roc_chart
 from spu_core.errors import AssumptionError
 from spu_core.theory import ScarLink
-from spu_core.training import SoftLabelBenefit, best_model
-from spu_core.training.figures import QUESTION
 
 ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
 ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
     "yes": ("Yes", "green", ":material/thumb_up:"),
     "no": ("No", "red", ":material/thumb_down:"),
-    "no difference seen": ("No clear difference", "orange", ":material/balance:"),
-    "unknown": ("Not known", "gray", ":material/help:"),
+    "no clear difference": ("No clear difference", "orange", ":material/balance:"),
+    "cannot tell": ("Cannot tell", "gray", ":material/help:"),
 }
 WORDS = (
     "The AUC_SPU of a model that knows the true class, if soft labels did not depend on the columns within a class. A "
@@ -40,17 +37,18 @@ WORDS = (
 
 def show_headline(choice: Choice) -> None:
     """The best AUC_SPU, the ceiling, the share reached and the mean soft label."""
-    best, views = best_model(choice.comparison), choice.views
-    assert best.metrics is not None
+    found, views = choice.recommendation, choice.views
+    name = found.model or found.order[0]
+    metrics = choice.run(name).metrics
+    assert metrics is not None
     if choice.comparison.headline is not None:
         st.error(plain(choice.comparison.headline), icon=":material/trending_down:")
-    metrics = best.metrics
     cards = st.columns(4, gap="small")
     show_figure(
         cards[0],
-        "AUC_SPU, highest" if best.name in choice.comparison.below_chance else "AUC_SPU, best model",
+        "AUC_SPU" if found.model is None else "AUC_SPU, recommended model",
         figure(metrics.auc_spu.estimate),
-        plain(_short(best.name)),
+        plain(_short(name)),
         about="AUC_SPU",
     )
     show_figure(cards[1], "Ceiling", figure(metrics.ceiling), "set by your soft labels", about="ceiling")
@@ -72,21 +70,22 @@ def show_headline(choice: Choice) -> None:
 
 
 def show_verdict(choice: Choice) -> None:
-    """Whether soft labels help: the answer, and its evidence in an expander."""
-    verdict = choice.comparison.verdict
-    words, color, icon = ANSWERS[verdict.answer]
+    """Which model to use, whether the rules help, and the reasons in an expander."""
+    found = choice.recommendation
+    words, color, icon = ANSWERS[found.help_of_rules]
     with st.container(border=True, key="compare_verdict"):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader(QUESTION, anchor=False, width="content")
+            st.subheader(plain(f"Recommended: {found.model or 'no model'}"), anchor=False, width="content")
+            st.badge(found.confidence.capitalize(), color="gray")
+        st.markdown(plain(found.sentence))
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown("**Do my rules help?**", width="content")
             st.badge(words, icon=icon, color=color)
-        st.markdown(plain(_without_answer(verdict)))
-        more = (*verdict.evidence, *verdict.caveats, *choice.comparison.disagreements)
-        if more:
-            with st.expander("Evidence, caveats, and where the figures disagree", icon=":material/fact_check:"):
-                for sentence in more:
-                    st.markdown(f"- {plain(sentence)}")
-        if verdict.answer == "unknown" and verdict.pair is None:
-            link_to(step_named("Train"), "Train candidates", choice.page.query)
+        st.markdown(plain(found.help_sentence))
+        more = (*found.reasons, *found.warnings, found.next_step.sentence, *choice.comparison.disagreements)
+        with st.expander("Evidence, caveats, and where the figures disagree", icon=":material/fact_check:"):
+            for sentence in more:
+                st.markdown(f"- {plain(sentence)}")
 
 
 def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
@@ -154,21 +153,13 @@ def show_leaderboard(choice: Choice) -> None:
         column_config=config,
         placeholder="–",
     )
-    best = choice.comparison.among_best
+    best = choice.recommendation.among_best
     if len(best) > 1:
-        st.caption(f"{len(best)} models may be the best by AUC_SPU: {plain(', '.join(best))}.")
+        st.caption(f"{len(best)} models may be the best: {plain(', '.join(best))}.")
     st.caption(":material/info: These figures describe the models of the folds, not the exported model.")
     for run in choice.comparison.runs:
         if run.error is not None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")
-
-
-def _without_answer(verdict: SoftLabelBenefit) -> str:
-    """The sentence without its first word, which the badge shows."""
-    sentence = verdict.sentence
-    for start in ("Yes: ", "No: "):
-        sentence = sentence.removeprefix(start)
-    return sentence[:1].upper() + sentence[1:]
 
 
 def _short(name: str) -> str:

@@ -66,18 +66,15 @@ def _figures(choice: Choice, chosen: ChosenPoint) -> None:
     board = choice.comparison.leaderboard
     own = {run.name: run.metrics.auc_spu for run in choice.comparison.runs if run.metrics is not None}
     intervals = {name: choice.comparison.auc_spu.get(name, interval) for name, interval in own.items()}
-    ceiling = choice.comparison.best.metrics.ceiling if choice.comparison.best.metrics else None
+    ceiling = next((run.metrics.ceiling for run in choice.comparison.runs if run.metrics is not None), None)
     show_chart(leaderboard_chart(intervals, ceiling=ceiling, theme=theme()), key="compare_intervals")
     present = [name for name in COLUMNS if board[name].notna().any()]
     config = {name: st.column_config.NumberColumn(COLUMNS[name], format="%.3f") for name in present}
     config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"))
-    config["among_best"] = st.column_config.CheckboxColumn(
-        "May be the best", help="Models that may have the highest AUC_SPU, at 95% confidence."
-    )
     config["name"] = st.column_config.TextColumn("Model", pinned=True)
     config["refined_note"] = st.column_config.TextColumn("About refined S", help=meaning("refined S"))
     notes = ["refined_note"] if board["refined_note"].notna().any() else []
-    shown = in_percent(board, "share_of_ceiling")[["name", "among_best", *present, *notes]]
+    shown = in_percent(board, "share_of_ceiling")[["name", *present, *notes]]
     show_table(shown, hide_index=True, column_config=config, key="compare_all", placeholder="–")
     for sentence in (*choice.comparison.disagreements, *choice.comparison.notes):
         st.caption(f":material/info: {plain(sentence)}")

@@ -18,7 +18,7 @@ from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import clicked_threshold
 from spu_core.metrics import OperatingPoint, RocSpu
-from spu_core.training import ReviewPoint, finite_point, review_point, suggested_model
+from spu_core.training import ReviewPoint, finite_point, review_point
 from spu_core.workspace import Threshold
 
 SOFT_SUM_WORDS = (
@@ -129,11 +129,11 @@ def _ask_run(choice: Choice) -> str:
 
 
 def _first_run(choice: Choice) -> str:
-    """The champion if it is among these runs, else the suggested model."""
+    """The champion if it is among these runs, else the recommended model."""
     champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
     token = champion.run if champion is not None else None
-    suggested = suggested_model(choice.comparison).name
-    return next((name for name in choice.names if choice.ids[name] == token), suggested)
+    found = choice.recommendation
+    return next((name for name in choice.names if choice.ids[name] == token), found.model or found.order[0])
 
 
 def _current(choice: Choice, name: str, curve: RocSpu) -> float:
