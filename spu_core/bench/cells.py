@@ -16,7 +16,7 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from spu_core.bench.table_spec import TableSpec
-from spu_core.labels import SoftLabels, assign_soft_labels
+from spu_core.labels import assign_soft_labels
 from spu_core.models import Encoder, Features, TrainingRows
 from spu_core.tables import Table
 
@@ -38,8 +38,8 @@ LABELLINGS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] =
 class Cell:
     """Training rows with labels and soft labels, test rows with their class.
 
-    `X` and `X_test` hold the columns as they are, `rows` and `test` the encoded ones. `truth` is for the oracle and for
-    out-of-fold figures only.
+    `X` and `X_test` hold the columns as they are, `rows` and `test` the encoded ones; `fired` says which rule (column)
+    fires on which row. `truth` is for the oracle and for out-of-fold figures only.
     """
 
     table: str
@@ -51,6 +51,8 @@ class Cell:
     rows: TrainingRows
     test: Features
     rule_score_test: np.ndarray
+    fired: np.ndarray
+    fired_test: np.ndarray
     truth: np.ndarray
     truth_test: np.ndarray
 
@@ -74,28 +76,34 @@ def make_cell(spec: TableSpec, data: tuple[pd.DataFrame, np.ndarray], labelling:
     rng = np.random.default_rng([seed, crc32(f"{spec.name}/{labelling}".encode())])
     X, X_test = (frame.iloc[rows].reset_index(drop=True) for rows in (train, test))
     is_labeled = draw_labels(truth[train], X[spec.labelled_by].to_numpy(dtype=float), labelling, rng)
-    soft, soft_test, columns = _soft_labels(spec, rule_set, X, X_test, is_labeled)
-    encoder = Encoder().fit(X)
+    encoder, rules = Encoder().fit(X), spec.rules[rule_set]
+    seen = X[list(rules.columns)]
+    fitted = rules.fit(Table.from_frame(seen.assign(labeled__=is_labeled.astype(int)), roles={"labeled__": "label"}))
+    matrix, matrix_test = fitted.apply(seen), fitted.apply(X_test[list(rules.columns)])
+    soft = assign_soft_labels(matrix, is_labeled, rules.combine)
+    soft_test = assign_soft_labels(matrix_test, np.zeros(len(X_test), dtype=bool), rules.combine)
     rows = TrainingRows(
         features=encoder.transform(X),
         soft_label=soft.value,
         is_labeled=is_labeled,
         rule_score=soft.rule_score,
         truth=truth[train],
-        rule_columns=columns,
+        rule_columns=tuple(rules.columns),
     )
     return Cell(
-        spec.name,
-        labelling,
-        rule_set,
-        seed,
-        X,
-        X_test,
-        rows,
-        encoder.transform(X_test),
-        soft_test.rule_score,
-        truth[train],
-        truth[test],
+        table=spec.name,
+        labelling=labelling,
+        rule_set=rule_set,
+        seed=seed,
+        X=X,
+        X_test=X_test,
+        rows=rows,
+        test=encoder.transform(X_test),
+        rule_score_test=soft_test.rule_score,
+        fired=matrix.fired,
+        fired_test=matrix_test.fired,
+        truth=truth[train],
+        truth_test=truth[test],
     )
 
 
@@ -120,16 +128,3 @@ def draw_labels(truth: np.ndarray, column: np.ndarray, labelling: str, rng: np.r
     is_labeled = np.zeros(truth.size, dtype=bool)
     is_labeled[np.argsort(reach, kind="stable")[:wanted]] = True
     return is_labeled
-
-
-def _soft_labels(
-    spec: TableSpec, rule_set: str, X: pd.DataFrame, X_test: pd.DataFrame, is_labeled: np.ndarray
-) -> tuple[SoftLabels, SoftLabels, tuple[str, ...]]:
-    rules = spec.rules[rule_set]
-    columns = list(rules.columns)
-    table = Table.from_frame(X[columns].assign(labeled__=is_labeled.astype(int)), roles={"labeled__": "label"})
-    fitted = rules.fit(table)
-    nobody = np.zeros(len(X_test), dtype=bool)
-    soft = assign_soft_labels(fitted.apply(X[columns]), is_labeled, rules.combine)
-    soft_test = assign_soft_labels(fitted.apply(X_test[columns]), nobody, rules.combine)
-    return soft, soft_test, tuple(columns)
