@@ -35,6 +35,7 @@ PIPELINE = [
     "workspace",
     "engines",
     "experiments",
+    "bench",
     "commands",
     "cli",
 ]

@@ -3,8 +3,8 @@
 An adapter takes a `Cell` and returns one score per test row; ten lines are enough for a method of your own:
 
     def forest(cell: Cell) -> np.ndarray:
-        model = RandomForestClassifier(500).fit(numbers(cell.rows.features), cell.is_labeled)
-        return model.predict_proba(numbers(cell.test))[:, 1]
+        train, test = numbers(cell)
+        return RandomForestClassifier(500).fit(train, cell.is_labeled).predict_proba(test)[:, 1]
 
     run_bench(plan, [*bench_adapters(), Adapter("forest", forest)])
 
@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from spu_core.bench.cells import Cell
 from spu_core.models import METHODS, Features, Model, Need, SoftLightGBM, TrainingRows
@@ -87,9 +88,10 @@ def of_registry(candidate: Candidate) -> Adapter:
     )
 
 
-def numbers(features: Features) -> np.ndarray:
-    """Encoded rows without missing values: numbers by their ranks, categories as one column per level."""
-    return features.linear_view().transform_rows(features)
+def numbers(cell: Cell) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows without missing values: numbers by their ranks, categories as one column per level."""
+    view = cell.rows.features.linear_view()
+    return view.transform_rows(cell.rows.features), view.transform_rows(cell.test)
 
 
 def pulearn_bagging(cell: Cell) -> np.ndarray:
@@ -99,25 +101,23 @@ def pulearn_bagging(cell: Cell) -> np.ndarray:
     bag = int(min(max(cell.is_labeled.sum(), 10), (~cell.is_labeled).sum()))
     tree = DecisionTreeClassifier(random_state=cell.seed)
     model = BaggingPuClassifier(tree, n_estimators=100, max_samples=bag, random_state=cell.seed, oob_score=False)
-    model.fit(numbers(cell.rows.features), cell.is_labeled.astype(int))
-    return model.predict_proba(numbers(cell.test))[:, 1]
+    train, test = numbers(cell)
+    return model.fit(train, cell.is_labeled.astype(int)).predict_proba(test)[:, 1]
 
 
 def catboost(cell: Cell) -> np.ndarray:
     from catboost import CatBoostClassifier
 
     places = np.flatnonzero(cell.rows.features.is_category).tolist()
-    model = CatBoostClassifier(iterations=300, thread_count=1, random_seed=cell.seed, verbose=False, cat_features=places)
+    settings: dict[str, Any] = {"iterations": 300, "thread_count": 1, "random_seed": cell.seed, "verbose": False}
+    model = CatBoostClassifier(cat_features=places, allow_writing_files=False, **settings)
     model.fit(_for_catboost(cell.rows.features), cell.is_labeled.astype(int))
     return model.predict_proba(_for_catboost(cell.test))[:, 1]
 
 
-def _for_catboost(features: Features) -> Any:
-    import pandas as pd
-
-    frame = pd.DataFrame(features.matrix)
-    places = np.flatnonzero(features.is_category)
-    return frame.astype({place: "int64" for place in places} if not frame[places].isna().any(axis=None) else "str")
+def _for_catboost(features: Features) -> pd.DataFrame:
+    """CatBoost wants categories as text."""
+    return pd.DataFrame(features.matrix).astype(dict.fromkeys(np.flatnonzero(features.is_category), "str"))
 
 
 def snorkel_label_model(cell: Cell) -> np.ndarray:
@@ -139,7 +139,7 @@ OUTSIDE = (
 
 
 def bench_adapters() -> list[Adapter]:
-    """All methods of the registry but the one for images, fused without rules, a linear baseline, and the outside ones."""
+    """The registry without the method for images, fused without rules, a linear baseline, and the outside methods."""
     registry = [Candidate(key) for key in METHODS if key != "cnn"]
     more = [
         Candidate("fused", without_rules=True),

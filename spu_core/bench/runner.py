@@ -29,6 +29,7 @@ from spu_core.models.fit_inputs import inner_folds
 from spu_core.training import SHORTLIST, Candidate
 from spu_core.training.evaluation import EvaluationData, folded_interval
 
+STORED = Path(__file__).parent / "results" / "development.parquet"
 FOLDS = 3
 CROSS_FITTED = (*(Candidate(key) for key in SHORTLIST), Candidate("fused", without_rules=True))
 FIGURES = ("auc", "average_precision", "precision_at_1", "precision_at_5")
@@ -99,9 +100,7 @@ def run_bench(
             run_draw(plan, spec, labelling, seed, ready, fetch)
     else:
         _run_in_processes(plan, draws, ready, workers, on_progress)
-    return [
-        f"{each.name} was skipped: install {each.needs} to run it." for each in chosen if not each.is_installed
-    ]
+    return [f"{each.name} was skipped: install {each.needs} to run it." for each in chosen if not each.is_installed]
 
 
 def _run_in_processes(
@@ -116,7 +115,9 @@ def _run_in_processes(
         raise SpuError("Methods of your own run in one process; use workers=1.")
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         jobs = {
-            pool.submit(_draw_by_name, plan, spec.name, labelling, seed, names): f"{spec.name}, {labelling}, seed {seed}"
+            pool.submit(
+                _draw_by_name, plan, spec.name, labelling, seed, names
+            ): f"{spec.name}, {labelling}, seed {seed}"
             for seed, spec, labelling in draws
         }
         for done, job in enumerate(as_completed(jobs), start=1):
@@ -284,6 +285,13 @@ def _store_scores(path: Path, scores: dict[str, np.ndarray]) -> None:
     part = path.with_suffix(".part.npz")
     np.savez_compressed(part, **{**known, **scores})
     part.replace(path)
+
+
+def forget_methods(output: Path, names: Sequence[str]) -> None:
+    """Drop the results of these methods, so that the next run computes them again."""
+    for path in sorted((output / "cells").glob("*.parquet")) if names else ():
+        known = pd.read_parquet(path)
+        _store_table(path, known[~known["method"].isin(names)])
 
 
 def read_results(output: Path) -> pd.DataFrame:
