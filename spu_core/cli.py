@@ -17,6 +17,7 @@ import typer
 
 from spu_core import __version__
 from spu_core.commands import (
+    bench_command,
     data_commands,
     export_commands,
     model_commands,
@@ -117,6 +118,7 @@ export_commands.add_to(app)
 paper_command.add_to(app)
 outcome_commands.add_to(app)
 trust_commands.add_to(app)
+app.add_typer(bench_command.commands, name="bench")
 app.add_typer(workspace_commands.commands, name="workspace")
 
 

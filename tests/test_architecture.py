@@ -36,6 +36,7 @@ PIPELINE = [
     "workspace",
     "engines",
     "experiments",
+    "bench",
     "commands",
     "cli",
 ]

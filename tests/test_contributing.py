@@ -204,7 +204,7 @@ def test_a_method_is_offered_by_the_page_and_is_in_the_documentation(above_media
     assert "above_median" in [each.method for each in TrainPlan.from_json(job.parameters["plan"]).candidates]
     row = "| `above_median` | Takes rows whose soft label is above the median for positives. | soft labels | dropped |"
     assert row in doc_tables.methods()
-    assert "### `above_median`: Above the median" in doc_tables.parts()["methods.md"]["settings"]
+    assert "### `above_median`: Above the median" in doc_tables.parts()["settings.md"]["settings"]
 
 
 @pytest.fixture

@@ -173,6 +173,20 @@ def test_bagging_averages_its_bags(case):
     assert model.score_rows(rows.features) == pytest.approx(by_hand)
 
 
+@pytest.mark.parametrize("labels", [1, 2, 3])
+def test_bagging_with_a_handful_of_labels_is_no_constant(labels):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"x": rng.normal(size=300), "y": rng.normal(size=300)})
+    is_labeled = np.zeros(300, dtype=bool)
+    is_labeled[np.argsort(X["x"])[-20 : -20 + labels]] = True
+
+    model = SoftLabelClassifier("bagging_pu", threads=1, bags=10).fit(X, is_labeled.astype(int))
+
+    score = model.predict_proba(X)[:, 1]
+    assert np.unique(score).size > 10
+    assert np.corrcoef(score, X["x"])[0, 1] > 0.3
+
+
 def test_soft_bagging_learns_something_from_bags_of_twenty_rows():
     """LightGBM with 20 rows per leaf returns a constant on such bags; the leaf size adapts."""
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ from spu_core.models.methods.pu import hidden_positive, label_frequency
 from spu_core.models.model import ComposedModel, LabelSelection, Model, State, need_rule_score, pack
 from spu_core.models.settings import THREADS, Setting
 
+INGREDIENTS = ("label trees", "label linear", "rule trees", "rule linear", "rule score")
 # Prior mean of the weight of each ingredient (label trees, label linear, rule trees, rule linear, rule score) and its
 # precision. `trust_rules` raises both for the three that come from rules.
 PRIOR_WEIGHT = np.array([0.5, 0.5, 0.2, 0.2, 0.2])
@@ -64,6 +65,11 @@ class FusedModel(ComposedModel):
     @property
     def uses_rules(self) -> bool:
         return self.center.size == PRIOR_WEIGHT.size
+
+    @property
+    def stack_weights(self) -> dict[str, float]:
+        """The weight of each ingredient in the stack, all standardised; 0 means that it is switched off."""
+        return dict(zip(INGREDIENTS, self.weight[1:].tolist(), strict=False))
 
     def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
         columns = [

@@ -32,9 +32,11 @@ BAG_RATIO = Setting(
     high=100.0,
     log=True,
     tunable=True,
-    help="Unlabelled rows per labelled one in a bag.",
+    help="Unlabelled rows per labelled one in a bag; a bag has at least 20.",
 )
 SMALL_BAGS = (("rounds", 60), ("num_leaves", 8))
+# Boosted trees keep at least 3 rows in a leaf: a bag of 2 labelled and 2 other rows could not be split at all.
+FEWEST_IN_BAG = 20
 
 
 def scaled_by_label_frequency(rows: TrainingRows, fitter: LearnerFitter) -> Model:
@@ -90,9 +92,13 @@ def average_of_bags(rows: TrainingRows, target: np.ndarray, fitter: LearnerFitte
 
 
 def bag_counts(rows: TrainingRows, fitter: LearnerFitter) -> Iterator[np.ndarray]:
-    """How often each row is in each bag: labelled rows once, unlabelled ones as a bootstrap draws them."""
+    """How often each row is in each bag: labelled rows once, unlabelled ones as a bootstrap draws them.
+
+    A bag has `bag_ratio` unlabelled rows per labelled one, but at least 20 (or all that there are).
+    """
     labeled, unlabeled = np.flatnonzero(rows.is_labeled), np.flatnonzero(~rows.is_labeled)
-    size = int(np.clip(round(fitter.options["bag_ratio"] * labeled.size), 1, unlabeled.size))
+    wanted = round(fitter.options["bag_ratio"] * labeled.size)
+    size = int(np.clip(max(wanted, FEWEST_IN_BAG), 1, unlabeled.size))
     rng = np.random.default_rng(fitter.seed)
     for _ in range(fitter.options["bags"]):
         times = rows.is_labeled.astype(np.float64)
