@@ -37,7 +37,7 @@ class _Record:
 
     @classmethod
     def from_row(cls, row: sqlite3.Row) -> Self:
-        return cls(**{name: read(row[name]) for name, read in _readers(cls).items()})
+        return cls(**{name: read(row[name]) for name, read in _readers(cls).items()})  # type: ignore[arg-type]
 
 
 @cache
