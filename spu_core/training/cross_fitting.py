@@ -230,6 +230,7 @@ def cross_fit(
     Traceback (most recent call last):
     spu_core.errors.TrainingError: The table must be a Table or TableFolder, got DataFrame; use Table.from_frame(frame).
     """
+    _check_arguments(table, soft_labels, config, split)
     runs: list[Run] = []
     with _executor(n_jobs, config) as executor:
         try:

@@ -228,7 +228,8 @@ class ColumnSets:
         self.split: FoldAssignment = make_split(table, soft_labels, config)
         self.refined = self._refined()
         self._aucs: dict[frozenset[str], dict[str, FoldedAuc]] = {}
-        self._steps = 1 + len(self.columns) + len(ladder(len(self.columns)))
+        # The first set of the path is one of those with a single change.
+        self._steps = len(self.columns) + len(ladder(len(self.columns)))
 
     def selection(self, metric: str, direction: str, margin: float) -> FeatureSelection:
         """The selection by one metric; sets that were fitted before are not fitted again."""
