@@ -35,7 +35,8 @@ METRICS = {
     "known_positive_auc": "known-positive AUC",
     "refined_auc_spu": "AUC_SPU on refined soft labels",
 }
-DIRECTIONS = ("drop", "add")
+# Direction → what `single` shows.
+DIRECTIONS = {"drop": "Each column left out", "add": "Each column alone"}
 MOST_COLUMNS = 200
 # Sizes that the path visits: all of few columns, else so many, closer together where there are few columns left.
 MOST_STEPS = 12
