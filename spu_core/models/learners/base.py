@@ -84,7 +84,7 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
             self.classes_ = np.array([0, 1])
         memo, key = features.store.fits, self._fit_key(features, target, weight, monitor)
         if (known := memo.find(key)) is not None:
-            vars(self).update(known.learnt)
+            self.__dict__.update(known.learnt)
             monitor.repeat(known.losses)
             return self
         monitor, losses = monitor.recorded()
