@@ -84,8 +84,9 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "classes_"):
             self.classes_ = np.array([0, 1])
         memo, key = features.store.fits, self._fit_key(features, target, weight, monitor)
-        if (known := memo.find(key, monitor)) is not None:
-            vars(self).update(known)
+        if (known := memo.find(key)) is not None:
+            self.__dict__.update(known.learnt)
+            monitor.repeat(known.losses)
             return self
         monitor, losses = monitor.recorded()
         self._learn(features, target, weight, monitor)
