@@ -66,6 +66,7 @@ def fit_candidate(candidate: Candidate, rows: TrainingRows, seed: int) -> Model:
     if candidate.without_rules:
         labels = rows.is_labeled
         rows = replace(rows, soft_label=labels.astype(np.float64), rule_score=np.zeros(labels.size))
+    rows.features.store.fits.known.clear()  # every method pays for its own fits
     names = {setting.name for setting in candidate.entry.settings(candidate.settings.get("learner"))}
     common: Mapping[str, Any] = {"seed": seed, "threads": 1}
     return candidate.entry.fit(rows, {**{k: v for k, v in common.items() if k in names}, **candidate.settings})

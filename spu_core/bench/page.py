@@ -33,6 +33,7 @@ HEADS = {
     "regret": "regret",
     "clear_losses": "clear losses",
     "cost": "CPU / labeled_vs_rest",
+    "cells": "cells",
 }
 
 
@@ -124,7 +125,7 @@ def _yardsticks(results: pd.DataFrame) -> str:
 def _number(value: object, name: str) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "–"
-    if name == "clear_losses":
+    if name in ("clear_losses", "cells"):
         return f"{int(float(str(value)))}"
     return f"{float(str(value)):.{1 if name in ('rank', 'cost') else 3}f}"
 

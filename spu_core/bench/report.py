@@ -29,6 +29,10 @@ YARDSTICKS = {
     "refined_auc_spu": "AUC_SPU on refined S",
 }
 CLEAR = 0.01
+ORIGINS = {"chance": ("even", "scarce"), "other": ("biased",), "unknown": ("even", "scarce", "biased")}
+MANY_LABELS = 100
+# Where results hold no cell with many labels.
+UNKNOWN_MISS = 0.03
 LABEL_STEPS = {"<=15": (0, 15), "16-50": (16, 50), "51-150": (51, 150), ">150": (151, np.inf)}
 
 
@@ -179,22 +183,28 @@ def mean_ranks(results: pd.DataFrame) -> tuple[pd.Series, float]:
 
 
 def record(results: pd.DataFrame, source: str) -> dict[str, Any]:
-    """What other parts read: each method against fused, and how far differences of yardsticks miss the true ones.
+    """What the recommendation reads (`training/record.py`): each method against fused, and how far yardsticks miss.
 
-    `mean` is the mean over cells of the true AUC minus that of fused, `sd_cells` its standard deviation over cells,
-    `sd_tables` that of the means of tables. `sd_error` is the standard deviation of (difference of two candidates in
-    the yardstick minus difference in true AUC), over pairs of candidates of a cell in the order of their names.
+    `methods`: true AUC on test rows minus that of fused; `mean` and `sd` are over cells, `sd_tables` is the standard
+    deviation of the means of tables. `other` stands for a method that was not measured. `yardstick`: (difference to
+    fused in known-positive AUC) minus (difference in true AUC), out of fold, in cells with at least 100 labels, where
+    little of it is noise of the labels; "chance" is from cells with labels drawn at random, "other" from biased ones.
+    `yardsticks`: the same for all figures, pairs of candidates and cells, with rank correlation and regret.
     """
     means = cell_means(results)
     gaps = {name: (means[name] - means[DEFAULT]).dropna() for name in means if name not in (DEFAULT, "oracle")}
+    methods = {name: _gap_record(gap) for name, gap in gaps.items()}
     chosen = dict(zip(YARDSTICKS, yardstick_table(results).to_dict("records"), strict=False))
     return {
         "schema": 1,
+        "source": source,
+        "default": DEFAULT,
         "cells": len(means),
         "tables": int(results["table"].nunique()),
         "seeds": int(results["seed"].nunique()),
-        "made_from": source,
-        "methods": {name: _gap_record(gap) for name, gap in gaps.items()},
+        "methods": methods,
+        "other": _unmeasured(pd.concat(gaps)),
+        "yardstick": {name: _misses(results, labellings) for name, labellings in ORIGINS.items()},
         "yardsticks": {
             name: {**_errors(results, name), "spearman": chosen[name]["spearman"], "regret": chosen[name]["regret"]}
             for name in YARDSTICKS
@@ -214,11 +224,32 @@ def _gap_record(gap: pd.Series) -> dict[str, Any]:
     }
     tables = gap.groupby(level="table").mean()
     spread = {"sd_tables": float(tables.std(ddof=1)) if tables.size > 1 else None}
-    return {"cells": len(gap), "tables": len(tables), **_mean_and_sd(gap), **spread, **by}
+    return {**_mean_and_sd(gap), **spread, "cells": len(gap), "tables": len(tables), **by}
 
 
-def _mean_and_sd(values: pd.Series) -> dict[str, float | None]:
-    return {"mean": float(values.mean()), "sd_cells": float(values.std(ddof=1)) if len(values) > 1 else None}
+def _unmeasured(gaps: pd.Series) -> dict[str, float]:
+    """Mean of all methods; the standard deviation includes how methods differ."""
+    return {"mean": float(gaps.mean()), "sd": float(gaps.std(ddof=1))}
+
+
+def _mean_and_sd(values: pd.Series) -> dict[str, float]:
+    """The standard deviation of one value is unknown; its size takes its place."""
+    return {
+        "mean": float(values.mean()),
+        "sd": float(values.std(ddof=1)) if len(values) > 1 else abs(float(values.iloc[0])),
+    }
+
+
+def _misses(results: pd.DataFrame, labellings: tuple[str, ...]) -> dict[str, Any]:
+    judged = _judged(results).query("labels >= @MANY_LABELS and labelling in @labellings")
+    misses = judged.set_index([*CELL, "seed", "method"]).eval("cv_known_positive_auc - cv_true_auc").unstack()
+    gaps = (
+        misses.drop(columns=DEFAULT).sub(misses[DEFAULT], axis=0).stack()
+        if DEFAULT in misses
+        else pd.Series(dtype=float)
+    )
+    found = _mean_and_sd(gaps) if len(gaps) else {"mean": 0.0, "sd": UNKNOWN_MISS}
+    return {**found, "pairs": len(gaps)}
 
 
 def _errors(results: pd.DataFrame, yardstick: str) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.codec import parse_json
 from spu_core.errors import TableError
 from spu_core.rules import Compare, Rule, RuleSet
-from spu_core.rules.strict_json import parse_json
 
 RULE_SETS = ("strong", "weak", "wrong")
 DEVELOPMENT = Path(__file__).parent / "tables"
@@ -46,7 +46,7 @@ class TableSpec:
     @classmethod
     def from_file(cls, path: Path) -> TableSpec:
         """The spec in a JSON file; what is missing or unknown is named."""
-        found = parse_json(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_text(encoding="utf-8"), path.name, TableError)
         known = {field.name for field in fields(cls)} - {"name"}
         needed = {"title", "target", "positive", "labelled_by", "rules"}
         if not isinstance(found, dict) or not needed <= set(found) <= known:

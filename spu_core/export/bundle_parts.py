@@ -14,7 +14,6 @@ from spu_core.codec import decode, encode
 from spu_core.errors import BundleError
 from spu_core.labels import COMBINERS, SoftLabels, assign_soft_labels
 from spu_core.metrics import roc_spu
-from spu_core.models import LabelSelection
 from spu_core.rules import FittedRules, RuleMatrix
 from spu_core.tables import Role, Table
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, TuningReport
@@ -201,7 +200,7 @@ _INTERVAL = {"estimate", "low", "high", "standard_error", "level", "warning"}
 class RunFacts:
     """The record of a run: configuration, metrics, notes and library versions.
 
-    `rows` and `labeled` count the training rows.
+    `rows` and `labeled` count the training rows. `selections` is what earlier versions recorded about selected labels.
     """
 
     name: str
@@ -211,7 +210,7 @@ class RunFacts:
     rounds: tuple[int, ...]
     learning_curve: tuple[tuple[float | None, ...], ...]
     tunings: tuple[TuningReport, ...]
-    selections: tuple[LabelSelection, ...]
+    selections: tuple[Mapping[str, Any], ...]
     trained_on_refined: bool
     labels_note: str | None
     data_notes: tuple[str, ...]
@@ -231,7 +230,7 @@ class RunFacts:
             rounds=run.rounds,
             learning_curve=tuple(map(tuple, encode(run.learning_curve))),
             tunings=run.tunings,
-            selections=run.selections,
+            selections=(),
             trained_on_refined=run.trained_on_refined,
             labels_note=evaluation.labels_note,
             data_notes=evaluation.data_notes,
@@ -281,7 +280,6 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
         ),
         rounds=facts.rounds,
         tunings=facts.tunings,
-        selections=facts.selections,
         trained_on_refined=facts.trained_on_refined,
     )
     return run.judged_by(evaluation)

@@ -365,7 +365,6 @@ def _judged(run: Run, fits: list[FoldFit]) -> Run:
         learning_curve=tuple(fit.losses for fit in fits if fit.losses),
         rounds=tuple(fit.rounds for fit in fits if fit.rounds is not None),
         tunings=tuple(fit.tuning for fit in fits if fit.tuning is not None),
-        selections=tuple(fit.selection for fit in fits if fit.selection is not None),
         seconds=sum(fit.seconds for fit in fits),
     )
     return run.judged_by(run.evaluation)

@@ -12,7 +12,7 @@ import numpy as np
 
 from spu_core.errors import SoftLabelError, TrainingError
 from spu_core.metrics import auc_spu_score, soft_log_loss
-from spu_core.models import LabelSelection, Model, StopRule, TrainingRows
+from spu_core.models import Model, StopRule, TrainingRows
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.folds import Fold, assign_folds, strata_of
@@ -44,7 +44,6 @@ class FoldFit:
     rounds: int | None = None
     losses: tuple[float, ...] = ()
     tuning: TuningReport | None = None
-    selection: LabelSelection | None = None
     seconds: float = 0.0
 
 
@@ -118,7 +117,7 @@ def fit_fold(fitter: CandidateFitter, rows: TrainingRows, span: ProgressRange, f
     fit = fitter.fit(training, left)
     score = score_in_blocks(fit.model, rows.take(fold.score), lambda: reporter.report(span.high, "scoring"))
     seconds = time.monotonic() - started
-    return FoldFit(score, fit.model.rounds_, fit.losses, tuning, fit.model.selection, seconds)
+    return FoldFit(score, fit.model.rounds_, fit.losses, tuning, seconds)
 
 
 def fit_all_rows(

@@ -12,7 +12,7 @@ import pandas as pd
 
 from spu_core.codec import encode
 from spu_core.errors import TrainingError
-from spu_core.models import FittedEncoder, LabelSelection, Model
+from spu_core.models import FittedEncoder, Model
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.evaluation import EvaluationData
@@ -72,8 +72,6 @@ class Run:
         The number of rounds that each fold kept.
     tunings : tuple of TuningReport
         How each fold was tuned.
-    selections : tuple of LabelSelection
-        For fused, what each fold found about the choice of labelled rows.
     trained_on_refined : bool
         Whether it learnt from refined soft labels.
     data : PreparedData or None
@@ -91,7 +89,6 @@ class Run:
     learning_curve: tuple[tuple[float, ...], ...] = ()
     rounds: tuple[int, ...] = ()
     tunings: tuple[TuningReport, ...] = ()
-    selections: tuple[LabelSelection, ...] = ()
     trained_on_refined: bool = False
     data: PreparedData | None = field(default=None, repr=False)
 
@@ -111,21 +108,6 @@ class Run:
         if self.config.early_stopping is None or entry.stops_early(learner):
             return None
         return f"{entry.why_not_stopped(learner)} It was trained in full."
-
-    @property
-    def selection_note(self) -> str | None:
-        """A warning where, in most folds, fused found that the labels look selected; None for all other methods."""
-        seen = [selection for selection in self.selections if selection.share > 0]
-        if 2 * len(seen) <= len(self.selections):
-            return None
-        labels = sum(selection.label_auc for selection in seen) / len(seen)
-        rules = sum(selection.rule_auc for selection in seen) / len(seen)
-        return (
-            "Confirmed cases may not be typical: they differ from the rest in ways that the rules do not explain "
-            f"(known-positive AUC {labels:.2f} for scores learnt from the labels, {rules:.2f} for scores learnt from "
-            "the rules), so the rules were given more weight. Known-positive AUC favours models that repeat such a "
-            "selection; check some rows at random to find out."
-        )
 
     @property
     def is_built_from_refined(self) -> bool:

@@ -200,7 +200,7 @@ def test_the_report_the_record_and_the_page_come_from_the_same_results(results, 
     found, means = json.loads(recorded.read_text()), cell_means(pd.read_parquet(stored))
     gap = means["labeled_vs_rest"] - means["fused"]
     assert found["methods"]["labeled_vs_rest"]["mean"] == pytest.approx(gap.mean(), abs=1e-4)
-    assert found["methods"]["labeled_vs_rest"]["sd_cells"] == pytest.approx(gap.std(), abs=1e-4)
+    assert found["methods"]["labeled_vs_rest"]["sd"] == pytest.approx(gap.std(), abs=1e-4)
     assert found["yardsticks"]["auc_spu"]["pairs"] == 4 * 6  # four cells with seeds, four candidates that are models
 
 

@@ -17,7 +17,7 @@ from spu_core.codec import decode, dump_json, encode
 from spu_core.errors import BundleError
 from spu_core.export import FlagPoint, ModelDetails, bundle_bytes, load_bundle, save_bundle
 from spu_core.export.bundle_parts import RunFacts, row_parts, run_from
-from spu_core.models import METHODS, LabelSelection
+from spu_core.models import METHODS
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
 from spu_core.training.tuning import TuningReport
@@ -280,10 +280,10 @@ def test_a_workspace_stores_a_run_as_a_bundle_and_reads_it_without_a_trial(tmp_p
     np.testing.assert_array_equal(again.predict(found.table.frame), found.expected(found.table.frame))
 
 
-def test_signs_of_selected_labels_are_remembered_and_old_bundles_have_none():
-    run = replace(example("lightgbm").bundle.run, selections=(LabelSelection(0.93, 0.74, labels=40),))
-    facts = RunFacts.of(run)
+def test_signs_of_selected_labels_that_earlier_versions_recorded_are_kept():
+    facts = RunFacts.of(example("lightgbm").bundle.run).to_dict()
+    recorded = {**facts, "selections": [{"label_auc": 0.93, "rule_auc": 0.74, "labels": 40}]}
 
-    assert RunFacts.from_dict(facts.to_dict()) == facts
-    before = {name: value for name, value in facts.to_dict().items() if name != "selections"}
-    assert RunFacts.from_dict(before).selections == ()
+    assert RunFacts.from_dict(recorded).to_dict() == recorded
+    before = {name: value for name, value in facts.items() if name != "selections"}
+    assert RunFacts.from_dict(before).to_dict() == facts

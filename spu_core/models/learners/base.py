@@ -23,7 +23,7 @@ from spu_core.models.encoder import Encoder
 from spu_core.models.features import Features
 from spu_core.models.fit_inputs import FitMonitor
 from spu_core.models.fit_memo import KnownFit
-from spu_core.models.model import Blob, LabelSelection, Model, State
+from spu_core.models.model import Blob, Model, State
 from spu_core.models.settings import Setting
 
 
@@ -46,7 +46,6 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
     stops_early: ClassVar[bool] = False
 
     parts: ClassVar[tuple[Model, ...]] = ()
-    selection: ClassVar[LabelSelection | None] = None
     refined_soft_label: ClassVar[np.ndarray | None] = None
     rounds_ = None  # type: int | None
 

@@ -45,8 +45,6 @@ def test_scores_and_figures_are_those_of_this_process(cluster, work):
     for remote, local in zip(there, here, strict=True):
         np.testing.assert_array_equal(remote.score, local.score)
         assert remote.metrics.auc_spu == local.metrics.auc_spu
-        assert remote.selections == local.selections
-    assert len(there[-1].selections) == CONFIG.folds, "fused did not say whether labels were selected"
 
 
 def test_a_candidate_that_fails_is_a_row_with_an_error(cluster, work):
