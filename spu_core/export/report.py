@@ -65,7 +65,7 @@ def _candidates(comparison: Comparison, finished: list[Run]) -> tuple[Block, ...
     notes = [note for note in comparison.notes if note not in headline]
     words = Bullets((str(comparison.verdict), *comparison.disagreements, *notes))
     figures = (
-        leaderboard_chart(intervals, ceiling=ceiling),
+        leaderboard_chart({"AUC_SPU": intervals}, ceiling=ceiling),
         share_of_ceiling_chart(shares),
     )
     return (*headline, *map(_chart, figures), leaderboard_grid(comparison), words)
