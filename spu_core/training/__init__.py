@@ -12,6 +12,7 @@ from spu_core.training.figures import SoftLabelBenefit
 from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
 from spu_core.training.progress import TrainingCancelled, TrainProgress
+from spu_core.training.recommendation import ORIGINS, NextStep, Recommendation, recommend
 from spu_core.training.refined import refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
@@ -36,6 +37,7 @@ from spu_core.training.views import (
 )
 
 __all__ = [
+    "ORIGINS",
     "SHORTLIST",
     "Candidate",
     "Comparison",
@@ -45,6 +47,8 @@ __all__ = [
     "FittedCandidate",
     "FoldAssignment",
     "LocalExecutor",
+    "NextStep",
+    "Recommendation",
     "ReviewPoint",
     "Run",
     "RunMetrics",
@@ -68,6 +72,7 @@ __all__ = [
     "methods_by_group",
     "perfect_link",
     "permutation_importance",
+    "recommend",
     "refine_soft_labels",
     "review_point",
     "run_band",

@@ -213,7 +213,7 @@ def _twins(figure: Figure, runs: Sequence[Run]) -> tuple[str, ...]:
     sentences = []
     for run in runs:
         for twin in runs:
-            if _is_twin(run, twin) and (pair := figure.pair(run.name, twin.name)) is not None:
+            if is_twin(run, twin) and (pair := figure.pair(run.name, twin.name)) is not None:
                 sign = 1.0 if pair.first == run.name else -1.0
                 clear = "clear" if pair.can_be_told_apart else "no clear difference"
                 change = sign * pair.difference.estimate
@@ -224,7 +224,7 @@ def _twins(figure: Figure, runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _is_twin(run: Run, twin: Run) -> bool:
+def is_twin(run: Run, twin: Run) -> bool:
     one, other = run.candidate, twin.candidate
     same = one.method == other.method and dict(one.settings) == dict(other.settings)
     return same and not one.without_rules and other.without_rules
@@ -250,7 +250,7 @@ def _caveats(key: str, runs: Sequence[Run], pair: PairedDifference) -> tuple[str
         )
     methods = {run.name: run.candidate for run in runs}
     winner = methods[pair.first]
-    has_twin = any(_is_twin(run, twin) for run in runs for twin in runs if run.name == pair.first)
+    has_twin = any(is_twin(run, twin) for run in runs for twin in runs if run.name == pair.first)
     if winner.method == "fused" and not winner.without_rules and not has_twin:
         caveats.append("'fused' learns from labels too; train it once more without rules to see what the rules add.")
     return tuple(caveats)

@@ -131,6 +131,15 @@ class _JointErrors:
         return max(1.0, largest / t_quantile(level, self.degrees))
 
 
+def joint_covariance(aucs: Sequence[FoldedAuc]) -> tuple[np.ndarray, float]:
+    """Covariance of the errors of several figures on the same rows, and their degrees of freedom.
+
+    It allows for training rows that folds share, as the paired tests do.
+    """
+    errors = _JointErrors.of(aucs)
+    return errors.covariance * errors.factor**2, errors.degrees
+
+
 def _is_measurable(aucs: Mapping[str, FoldedAuc]) -> bool:
     """Whether there is more than one positive and one negative (or group with them) to see a spread."""
     return all(min(folded.effective_numbers) > 1.0 for folded in aucs.values())
