@@ -24,11 +24,13 @@ from spu_core.metrics import Interval, RocBand, RocSpu
 from spu_core.theory import ScarLink
 from spu_core.training import (
     Comparison,
+    Recommendation,
     Run,
     ceiling_curve,
     gain_importance,
     mean_soft_label,
     perfect_link,
+    recommend,
     run_curve,
     segment_intervals,
     segment_table,
@@ -81,6 +83,18 @@ def compare_stored_runs(
     """Runs compared by the same soft labels; `runs` are pairs of id and displayed name."""
     named = [replace(load_run(workspace, token), name=name) for token, name in runs]
     return compare_on(named, judging_soft_labels(workspace, dataset, rules))
+
+
+@cache_result(16, "Comparing the runs …")
+def recommendation_of(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    origin: str,
+) -> Recommendation:
+    """Which of the same runs to use; `origin` says how the confirmed cases were found."""
+    return recommend(compare_stored_runs(workspace, dataset, runs, rules), origin=origin)
 
 
 @cache_result(8, "Drawing the curves …")
