@@ -24,6 +24,7 @@ from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle, to_csv
 from spu_core.export.archive import write_file
 from spu_core.tables import Table, TableFolder, open_folder, read_table
+from spu_core.training import ORIGINS
 from spu_core.workspace import RunRecord, Workspace
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
@@ -152,6 +153,14 @@ RunNames = Annotated[
     list[str],
     typer.Argument(metavar="RUN...", help="Bundles (.spu) of one table, or ids of runs in the workspace."),
 ]
+OriginName = Annotated[
+    str | None,
+    typer.Option(
+        "--origin",
+        help=f"How the confirmed cases were found: {', '.join(ORIGINS)}; stored runs know it.",
+        autocompletion=lambda: list(ORIGINS),
+    ),
+]
 FEWEST_LETTERS = 4
 
 
@@ -168,6 +177,15 @@ def bundles_of(names: Sequence[str], folder: Path | None) -> list[Bundle]:
         with Workspace.open(folder) as workspace:
             found |= {name: stored_model(workspace, name).bundle for name in stored}
     return [found[name] for name in names]
+
+
+def origin_of(names: Sequence[str], folder: Path | None, origin: str | None) -> str:
+    """The given origin of the confirmed cases, else the one that is stored with the dataset of the first stored run."""
+    stored = [name for name in names if not is_file(name)]
+    if origin is not None or not stored:
+        return origin or "unknown"
+    with Workspace.open(folder) as workspace:
+        return workspace.datasets.get(find_run(workspace, stored[0]).dataset).origin
 
 
 @contextmanager

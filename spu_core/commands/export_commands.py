@@ -17,11 +17,14 @@ from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
+    OriginName,
     RunName,
     RunNames,
     bundles_of,
     is_file,
     opened_model,
+    origin_of,
+    plain,
     print_result,
     read_input,
     write_output,
@@ -39,7 +42,7 @@ from spu_core.export import (
     write_folder,
 )
 from spu_core.export.report import report_html
-from spu_core.training import best_model, compare_runs
+from spu_core.training import compare_runs, recommend
 
 REPORT = "report.html"
 # The form for the ending of the output, if none is given.
@@ -106,18 +109,20 @@ def report(
         str, typer.Option("--output", "-o", help="An .html file; - for standard output.")
     ] = "report.html",
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Comparison report",
+    origin: OriginName = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML file with the charts of a comparison, to be mailed and opened offline."""
     bundles = bundles_of(runs, workspace)
     comparison = compare_runs([bundle.run for bundle in bundles])
-    best = next(bundle for bundle in bundles if bundle.name == best_model(comparison).name)
-    data = report_html(comparison, best, title=title).encode()
+    origin = origin_of(runs, workspace, origin)
+    found = recommend(comparison, origin=origin)
+    chosen = next((bundle for bundle in bundles if bundle.name == found.model), None)
+    data = report_html(comparison, chosen, title=title, origin=origin).encode()
     write_output(data, output)
-    winner = None if best.name in comparison.below_chance else best.name
-    value = {"output": output, "bytes": len(data), "best": winner, "verdict": comparison.verdict.sentence}
-    print_result(value, output, as_json, beside=output)
+    value = {"output": output, "bytes": len(data), "recommendation": plain(found)}
+    print_result(value, f"{output}\n{found.sentence}", as_json, beside=output)
 
 
 def track(

@@ -14,11 +14,13 @@ from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
+    OriginName,
     RunName,
     RunNames,
     bundles_of,
     check_table_name,
     open_input,
+    origin_of,
     plain,
     print_result,
     progress_bar,
@@ -35,7 +37,19 @@ from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
 from spu_core.tables import Table, TableFolder
-from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, TrainProgress, compare_runs
+from spu_core.training import (
+    SHORTLIST,
+    Candidate,
+    Comparison,
+    Recommendation,
+    Run,
+    TrainConfig,
+    TrainPlan,
+    TrainProgress,
+    compare_runs,
+    recommend,
+    with_twins,
+)
 
 EngineName = Annotated[
     str | None,
@@ -51,7 +65,6 @@ Scheduler = Annotated[
         help="Address of a Dask scheduler, tcp://host:port; without it, --engine dask starts workers on this computer.",
     ),
 ]
-DEFAULT_METHODS = ("fused", "lightgbm", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
 
 
 def add_to(app: typer.Typer) -> None:
@@ -93,8 +106,9 @@ def plan(
     table = open_input(file)
     if role:
         table = table.with_roles(dict(_pair(entry) for entry in role))
-    candidates = tuple(Candidate(key) for key in method or DEFAULT_METHODS)
     chosen = None if rules is None else RuleSet.from_json(read_text(rules))
+    candidates = tuple(Candidate(key) for key in method or SHORTLIST)
+    candidates = candidates if chosen is None else with_twins(candidates)
     config = TrainConfig(folds=folds, seed=seed, out_of_time=out_of_time)
     study = Study.of(table, chosen, TrainPlan(config, candidates))
     write_output(study.to_json().encode(), output)
@@ -112,6 +126,7 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
     engine: EngineName = None,
     scheduler: Scheduler = None,
+    origin: OriginName = None,
     as_json: AsJson = False,
 ) -> None:
     """Train all candidates of a study; the same study on the same rows gives the same scores as the dashboard."""
@@ -138,20 +153,23 @@ def train(
                 target = output / f"{len(runs):02d}-{run.candidate.method}.spu"
                 bundles.append(save_bundle(_with_fingerprint(bundle, table.fingerprint), target))
     comparison = compare_runs(runs) if runs else None
+    found = None if comparison is None else recommend(comparison, origin=origin or "unknown")
     changed = bool(study.fingerprint) and study.fingerprint != table.fingerprint
     value = {
         "bundles": [str(path) for path in bundles],
         "errors": errors,
         "rows_differ": changed,
-        "comparison": None if comparison is None else _summary(comparison),
+        "comparison": None if comparison is None or found is None else _summary(comparison, found),
     }
-    print_result(value, "\n".join(_train_words(bundles, errors, changed, comparison)), as_json)
+    words = [] if comparison is None or found is None else ["", *_comparison_words(comparison, found)]
+    print_result(value, "\n".join([*_train_words(bundles, errors, changed), *words]), as_json)
 
 
-def compare(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
-    """Compare trained runs on the soft labels that they share: leaderboard, differences, recommendation."""
+def compare(runs: RunNames, origin: OriginName = None, workspace: Folder = None, as_json: AsJson = False) -> None:
+    """Compare trained runs on the soft labels that they share: recommendation, leaderboard, differences."""
     comparison = compare_runs([bundle.run for bundle in bundles_of(runs, workspace)])
-    print_result(_summary(comparison), "\n".join(_comparison_words(comparison)), as_json)
+    found = recommend(comparison, origin=origin_of(runs, workspace, origin))
+    print_result(_summary(comparison, found), "\n".join(_comparison_words(comparison, found)), as_json)
 
 
 def score(
@@ -237,36 +255,30 @@ def _pair(entry: str) -> tuple[str, str]:
     return column, role
 
 
-def _summary(comparison: Comparison) -> dict[str, object]:
+def _summary(comparison: Comparison, found: Recommendation) -> dict[str, object]:
     return {
+        "recommendation": plain(found),
         "headline": comparison.headline,
-        "leaderboard": plain(comparison.leaderboard),
-        "among_best": list(comparison.among_best),
+        "leaderboard": plain(found.ranked(comparison.leaderboard)),
         "pairs": plain(comparison.pairs_table),
-        "verdict": comparison.verdict.sentence,
         "disagreements": list(comparison.disagreements),
         "notes": list(comparison.notes),
     }
 
 
-def _comparison_words(comparison: Comparison) -> list[str]:
+def _comparison_words(comparison: Comparison, found: Recommendation) -> list[str]:
     shown = ["name", "auc_spu", "auc_spu_low", "auc_spu_high", "share_of_ceiling", "known_positive_auc", "true_auc"]
-    table = comparison.leaderboard
-    columns = [name for name in shown if name in table.columns]
-    lines = [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
-    if comparison.headline is not None:
-        lines = [comparison.headline, "", *lines]
-    if len(comparison.among_best) > 1:
-        lines.append(f"May be the best by AUC_SPU (95 %): {', '.join(comparison.among_best)}")
-    notes = [note for note in comparison.notes if note != comparison.headline]
-    return [*lines, comparison.verdict.sentence, *comparison.disagreements, *notes]
+    table = found.ranked(comparison.leaderboard)
+    columns = [name for name in shown if table[name].notna().any()]
+    lines = [f"Recommended: {found.model or 'no model'} ({found.confidence})", *found.sentences, ""]
+    lines += [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
+    notes = [note for note in comparison.notes if note not in found.sentences]
+    return [*lines, *comparison.disagreements, *notes]
 
 
-def _train_words(
-    bundles: list[Path], errors: dict[str, str | None], changed: bool, comparison: Comparison | None
-) -> list[str]:
+def _train_words(bundles: list[Path], errors: dict[str, str | None], changed: bool) -> list[str]:
     lines = [f"{path}" for path in bundles]
     lines += [f"{name} failed: {error}" for name, error in errors.items()]
     if changed:
         lines.append("These are not the rows that the study was made for: their fingerprints differ.")
-    return lines if comparison is None else [*lines, "", *_comparison_words(comparison)]
+    return lines

@@ -21,6 +21,7 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.engines.stored_runs import (
+    MOST_COMPARED,
     column_values,
     compare_on,
     folds_and_rules,
@@ -41,7 +42,6 @@ from spu_core.training import Comparison, make_split
 from spu_core.workspace import ExportRecord, RuleSetVersion, RunRecord, Workspace
 from spu_core.workspace.records import clean_name
 
-MOST_COMPARED = 12
 # An exported ONNX model is compared with the native one on at most this many rows.
 PROVEN_ROWS = 100_000
 NO_RULES = "This run was trained without rules."
@@ -141,6 +141,11 @@ class StoredModel:
     def comparison(self) -> Comparison:
         """These runs compared on the soft labels of this one."""
         return compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+
+    @cached_property
+    def origin(self) -> str:
+        """How the confirmed cases of the dataset were found."""
+        return self.workspace.datasets.get(self.record.dataset).origin
 
     def study(self) -> Study:
         """The study with which `spu train` trains this candidate again on the same table."""
@@ -255,16 +260,16 @@ def _scores_parquet(model: StoredModel) -> ExportedFile:
 
 
 def _card_md(model: StoredModel) -> ExportedFile:
-    return ExportedFile(model_card(model.shared_bundle, model.comparison).encode())
+    return ExportedFile(model_card(model.shared_bundle, model.comparison, origin=model.origin).encode())
 
 
 def _card_html(model: StoredModel) -> ExportedFile:
-    return ExportedFile(model_card_html(model.shared_bundle, model.comparison).encode())
+    return ExportedFile(model_card_html(model.shared_bundle, model.comparison, origin=model.origin).encode())
 
 
 def _report(model: StoredModel) -> ExportedFile:
     title = f"Comparison report: {model.table.name}"
-    return ExportedFile(report_html(model.comparison, model.shared_bundle, title=title).encode())
+    return ExportedFile(report_html(model.comparison, model.shared_bundle, title=title, origin=model.origin).encode())
 
 
 def _rules(model: StoredModel) -> ExportedFile:
@@ -348,6 +353,6 @@ def _key(model: StoredModel, form: str) -> str:
         "points": [[point.threshold, point.flagged_share] for point in points],
         "roles": dict(model.table.roles),
         "words": asdict(model.words),
-        "compared": model.compared if EXPORT_FORMS[form].compares else (),
+        "compared": (*model.compared, model.origin) if EXPORT_FORMS[form].compares else (),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()

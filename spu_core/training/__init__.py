@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, why_not
+from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, why_not, with_twins
 from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
 from spu_core.training.evaluation import EvaluationData
-from spu_core.training.figures import SoftLabelBenefit
 from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
 from spu_core.training.progress import TrainingCancelled, TrainProgress
@@ -19,7 +18,6 @@ from spu_core.training.run import FittedCandidate, Run
 from spu_core.training.tuning import TuningReport
 from spu_core.training.views import (
     ReviewPoint,
-    best_model,
     ceiling_curve,
     finite_point,
     mean_soft_label,
@@ -33,7 +31,6 @@ from spu_core.training.views import (
     segment_values,
     sketch,
     soft_sum,
-    suggested_model,
 )
 
 __all__ = [
@@ -52,14 +49,12 @@ __all__ = [
     "ReviewPoint",
     "Run",
     "RunMetrics",
-    "SoftLabelBenefit",
     "TrainConfig",
     "TrainPlan",
     "TrainProgress",
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
-    "best_model",
     "ceiling_curve",
     "compare_runs",
     "cross_fit",
@@ -85,7 +80,7 @@ __all__ = [
     "shap_values",
     "sketch",
     "soft_sum",
-    "suggested_model",
     "why_not",
     "with_refined",
+    "with_twins",
 ]

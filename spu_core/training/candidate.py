@@ -207,6 +207,23 @@ def _check_ranges(ranges: Any) -> dict[str, tuple[float, float]]:
 # The recommended default, the paper's method, and baselines to compare both with.
 SHORTLIST = ("fused", "lightgbm", "labeled_vs_rest", "elkan_noto", "rule_score")
 
+
+def with_twins(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, and after each `fused` the same without rules, which shows what the rules add.
+
+    >>> [candidate.name for candidate in with_twins([Candidate("fused"), Candidate("lightgbm")])]
+    ['fused', 'fused without rules', 'lightgbm']
+    """
+    listed = list(candidates)
+    blind = [(each.method, dict(each.settings)) for each in listed if each.without_rules]
+    found = []
+    for each in listed:
+        found.append(each)
+        if each.method == "fused" and not each.without_rules and ("fused", dict(each.settings)) not in blind:
+            found.append(replace(each, name=f"{each.name} without rules", without_rules=True))
+    return tuple(found)
+
+
 _LACKING = {
     Need.LABELS: "It learns from confirmed positives, and this table has none: choose the label column on the data.",
     Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: define rules first.",

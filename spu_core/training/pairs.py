@@ -1,4 +1,4 @@
-"""Comparing candidates: paired differences with Holm's correction, and statements about the best of several.
+"""Comparing candidates: paired differences with Holm's correction, and errors of several at once.
 
 The difference of two equally good candidates is noise, whatever signal both have found, so its standard error always
 has the full factor for shared training rows (`evaluation.SHARED_TRAINING`). Tests concern these fitted models and take
@@ -68,20 +68,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in corrected]
 
 
-def among_best(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[str, ...]:
-    """The candidates that cannot be excluded from being the best one, best first.
-
-    The truly best candidate is among them with probability `level`: a candidate is left out only where another one
-    leads it by more than chance would let any of the others lead (one-sided max-T test).
-    """
-    ranked = sorted(aucs, key=lambda name: -aucs[name].value)
-    if len(ranked) < 2 or not _is_measurable(aucs):
-        return tuple(ranked)
-    errors = _JointErrors.of([aucs[name] for name in ranked])
-    value = np.array([aucs[name].value for name in ranked])
-    return tuple(name for at, name in enumerate(ranked) if not errors.exclude(at, value, level))
-
-
 def simultaneous_intervals(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> dict[str, Interval]:
     """AUC intervals that hold for all candidates at once, and so for whichever of them is chosen (max-T)."""
     if len(aucs) < 2 or not _is_measurable(aucs):
@@ -109,17 +95,6 @@ class _JointErrors:
         normal = rng.standard_normal((DRAWS, len(aucs))) @ (vectors * np.sqrt(values.clip(0.0))).T
         draws = normal / np.sqrt(rng.chisquare(degrees, (DRAWS, 1)) / degrees)
         return cls(covariance, degrees, draws, shared_factor(aucs[0]))
-
-    def exclude(self, at: int, value: np.ndarray, level: float) -> bool:
-        """Whether some figure leads that at `at` by more than chance would allow."""
-        variance = np.diag(self.covariance)
-        error = np.sqrt((variance + variance[at] - 2.0 * self.covariance[at]).clip(0.0))
-        other = error > 0.0
-        if not other.any():
-            return False
-        lead = (self.draws[:, other] - self.draws[:, [at]]) / error[other]
-        most = float(np.quantile(lead.max(axis=1), level))
-        return bool((value[other] - value[at] > most * self.factor * error[other]).any())
 
     def widening(self, level: float) -> float:
         """How much wider than a single interval one must be to hold for all figures at once."""

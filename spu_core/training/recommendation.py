@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
@@ -99,6 +100,16 @@ class Recommendation:
 
     def __str__(self) -> str:
         return self.sentence
+
+    def ranked(self, leaderboard: pd.DataFrame) -> pd.DataFrame:
+        """A leaderboard (`Comparison.leaderboard`) in the order of the recommendation."""
+        return leaderboard.set_index("name").loc[list(self.order)].reset_index()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of it in words, for reports: the recommendation, reasons, help of the rules, warnings, next step."""
+        reasons = [reason for reason in self.reasons if reason not in self.sentence]
+        return (self.sentence, *reasons, self.help_sentence, *self.warnings, self.next_step.sentence)
 
 
 def recommend(

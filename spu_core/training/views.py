@@ -20,7 +20,6 @@ from spu_core.metrics import (
     roc_spu_ceiling,
 )
 from spu_core.theory import ScarLink
-from spu_core.training.comparison import NOT_MODELS, Comparison
 from spu_core.training.evaluation import folded_interval
 from spu_core.training.run import Run
 
@@ -42,25 +41,6 @@ class ReviewPoint:
     def mean_soft_label(self) -> float:
         """Mean S of the flagged rows; NaN where none is flagged."""
         return self.soft_sum / self.point.flagged if self.point.flagged else float("nan")
-
-
-def best_model(comparison: Comparison) -> Run:
-    """The model with the highest AUC_SPU among those that are not worse than chance.
-
-    The rules alone are best on the S that they made, and an oracle has seen the truth: neither is a model to use, so
-    they come last. Where all models are worse than chance, `comparison.headline` says so.
-    """
-    models = [run for run in comparison.runs if run.metrics is not None and run.candidate.method not in NOT_MODELS]
-    fit = [run for run in models if run.name not in comparison.below_chance]
-    return next(iter(fit or models), comparison.best)
-
-
-def suggested_model(comparison: Comparison) -> Run:
-    """The model to look at first: the better one of `comparison.verdict`, else the one with the highest AUC_SPU."""
-    pair = comparison.verdict.pair
-    names = [] if pair is None or pair.first in comparison.below_chance else [pair.first]
-    found = (run for run in comparison.runs if run.name in names and run.candidate.method not in NOT_MODELS)
-    return next(found, best_model(comparison))
 
 
 def run_curve(run: Run) -> RocSpu:

@@ -81,6 +81,7 @@ class DatasetRecord(_Record):
     """A stored table; two datasets with the same fingerprint share one file.
 
     `folder` is the path of a table that stays in a folder of the server; `file` then holds a sample of its rows.
+    `origin` says how the confirmed cases were found, in a word of `spu_core.training.ORIGINS`.
     """
 
     JSON: ClassVar[frozenset[str]] = frozenset({"roles", "positive_values", "truth_values"})
@@ -97,6 +98,7 @@ class DatasetRecord(_Record):
     version: int
     made: datetime
     folder: str | None = None
+    origin: str = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from spu_core.engines import stored_runs as engine
 from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
@@ -104,6 +105,12 @@ def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
         columns = load_folder(workspace, dataset).stand_ins  # a sample may lack a rare value
     label = table.column_with(Role.LABEL)
     return [] if label is None else columns[label].dropna().unique()[:200].tolist()
+
+
+@cache_result(32, "Comparing the runs …")
+def recommended_run(workspace: Workspace, records: tuple[RunRecord, ...], origin: str) -> RunRecord:
+    """The recommended run of a dataset; `origin` says how its confirmed cases were found."""
+    return engine.recommended_run(workspace, records, origin)
 
 
 @cache_result(8, "Reading the file …")

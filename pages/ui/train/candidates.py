@@ -13,7 +13,7 @@ from pages.ui.shared.show import BadgeColor
 from pages.ui.shared.text import plain
 from spu_core.models import METHODS, Method, Setting
 from spu_core.tables import Table, TableFolder
-from spu_core.training import SHORTLIST, Candidate, methods_by_group, why_not
+from spu_core.training import SHORTLIST, Candidate, methods_by_group, why_not, with_twins
 
 GROUPS = {
     "ours": ("Labels and rules together", "Methods of SPU Studio."),
@@ -85,13 +85,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, ha
         st.caption(f":material/block: {plain(reason)}")
         return
     if entry.key == "fused" and has_beliefs:
-        st.checkbox(
-            "Also without rules",
-            value=True,
-            key="train_twin",
-            persist_state="session",
-            help="Training the same method with and without your rules shows how much the rules help.",
-        )
+        st.caption(":material/difference: Also trained without rules, to see whether your rules help.")
     # A popover, because an expander would stretch the neighbouring cards.
     settings = st.popover(
         "Settings", icon=":material/tune:", type="tertiary", key=f"train_open_{entry.key}", on_change="rerun"
@@ -153,9 +147,7 @@ def _chosen(key: str, reason: str | None, has_beliefs: bool) -> list[Candidate]:
     draft = _drafts(key)
     settings, name = draft.get("settings", {}), draft.get("name", "").strip() or METHODS[key].title
     chosen = [Candidate(key, settings, name)]
-    if key == "fused" and has_beliefs and st.session_state.get("train_twin", True):
-        chosen.append(Candidate(key, settings, f"{name} without rules", without_rules=True))
-    return chosen
+    return list(with_twins(chosen)) if has_beliefs else chosen
 
 
 def _drafts(key: str) -> dict[str, Any]:
