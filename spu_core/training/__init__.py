@@ -18,7 +18,9 @@ from spu_core.training.run import FittedCandidate, Run
 from spu_core.training.tuning import TuningReport
 from spu_core.training.views import (
     ReviewPoint,
+    auc_figures,
     ceiling_curve,
+    component_weights,
     finite_point,
     mean_soft_label,
     perfect_link,
@@ -55,8 +57,10 @@ __all__ = [
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
+    "auc_figures",
     "ceiling_curve",
     "compare_runs",
+    "component_weights",
     "cross_fit",
     "estimate_class_prior",
     "finite_point",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,11 +20,20 @@ from spu_core.metrics import (
     roc_spu_band,
     roc_spu_ceiling,
 )
+from spu_core.models.methods import FusedModel
 from spu_core.theory import ScarLink
+from spu_core.training.comparison import Comparison
 from spu_core.training.evaluation import folded_interval
-from spu_core.training.run import Run
+from spu_core.training.run import FittedCandidate, Run
 
 MOST_SEGMENTS = 12
+COMPONENTS = (
+    "Learnt from confirmed cases, trees",
+    "Learnt from confirmed cases, linear",
+    "Learnt from the rules, trees",
+    "Learnt from the rules, linear",
+    "The rules themselves",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,29 @@ class ReviewPoint:
     def mean_soft_label(self) -> float:
         """Mean S of the flagged rows; NaN where none is flagged."""
         return self.soft_sum / self.point.flagged if self.point.flagged else float("nan")
+
+
+def auc_figures(comparison: Comparison, order: Sequence[str]) -> dict[str, dict[str, Interval]]:
+    """The AUCs of each run in a given order, by the words for the reader: AUC_SPU, on confirmed cases, and true AUC."""
+    metrics = {run.name: run.metrics for run in comparison.runs if run.metrics is not None}
+    known = {name: metrics[name] for name in order if name in metrics}
+    found: dict[str, dict[str, Interval | None]] = {
+        "AUC_SPU": {name: comparison.auc_spu.get(name, each.auc_spu) for name, each in known.items()},
+        "AUC on confirmed cases": {name: each.known_positive_auc for name, each in known.items()},
+        "true AUC": {name: each.true_auc for name, each in known.items()},
+    }
+    return {
+        title: {name: interval for name, interval in values.items() if interval is not None}
+        for title, values in found.items()
+    }
+
+
+def component_weights(fitted: FittedCandidate) -> pd.DataFrame | None:
+    """The weight of each component in the stack of a fused model; None for other methods."""
+    if not isinstance(fitted.model, FusedModel):
+        return None
+    weight = fitted.model.weight[1:]
+    return pd.DataFrame({"component": COMPONENTS[: weight.size], "weight": weight})
 
 
 def run_curve(run: Run) -> RocSpu:

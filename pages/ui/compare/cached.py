@@ -26,7 +26,9 @@ from spu_core.training import (
     Comparison,
     Recommendation,
     Run,
+    auc_figures,
     ceiling_curve,
+    component_weights,
     gain_importance,
     mean_soft_label,
     perfect_link,
@@ -45,11 +47,12 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 @dataclass(frozen=True, eq=False)
 class RunViews:
-    """What the charts of a comparison need: whole curves, thinned curves to draw, and the ceiling."""
+    """What the charts of a comparison need: whole curves, thinned curves to draw, the ceiling, and AUCs by name."""
 
     whole: dict[str, RocSpu]
     curves: dict[str, RocSpu]
     ceiling: RocSpu
+    figures: dict[str, dict[str, Interval]]
     soft_sum: float
     mean_soft_label: float
     perfect: ScarLink | None
@@ -99,9 +102,13 @@ def recommendation_of(
 
 @cache_result(8, "Drawing the curves …")
 def run_views(
-    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    order: tuple[str, ...],
 ) -> RunViews:
-    """The curves of the same runs."""
+    """The curves and figures of the same runs, in the order of the recommendation."""
     compared = compare_stored_runs(workspace, dataset, runs, rules)
     scored = [run for run in compared.runs if run.score is not None]
     whole = {run.name: run_curve(run) for run in scored}
@@ -109,6 +116,7 @@ def run_views(
         whole=whole,
         curves={name: sketch(curve) for name, curve in whole.items()},
         ceiling=sketch(ceiling_curve(scored[0])),
+        figures=auc_figures(compared, order),
         soft_sum=soft_sum(scored[0]),
         mean_soft_label=mean_soft_label(scored[0]),
         perfect=perfect_link(scored[0]),
@@ -153,6 +161,12 @@ def tree_gains(workspace: Workspace, token: str) -> pd.DataFrame | None:
         return gain_importance(stored_bundle(workspace, token).fitted)
     except TrainingError:
         return None
+
+
+@cache_result(32)
+def stack_weights(workspace: Workspace, token: str) -> pd.DataFrame | None:
+    """The weights of the components of a fused run; None for other methods."""
+    return component_weights(stored_bundle(workspace, token).fitted)
 
 
 @cache_result(16, "Training one fold again, then shuffling …")

@@ -12,12 +12,10 @@ from pages.ui.shared.shell import Page, confirm_deletion
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
-from spu_core.engines.stored_runs import comparable_runs, names_apart
+from spu_core.engines.stored_runs import MOST_COMPARED, comparable_runs, names_apart
 from spu_core.training import Comparison, Recommendation, Run
 from spu_core.training.comparison import NOT_MODELS
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord, Workspace
-
-MOST_RUNS = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +76,13 @@ def choose_runs(page: Page) -> Choice:
         st.stop()
     named = tuple(_names(compared).items())
     content = (page.workspace, dataset, named, rules)
+    found = recommendation_of(*content, dataset.origin)
     return Choice(
         page=page,
         dataset=dataset,
         comparison=compare_stored_runs(*content),
-        recommendation=recommendation_of(*content, getattr(dataset, "origin", "unknown")),
-        views=run_views(*content),
+        recommendation=found,
+        views=run_views(*content, found.order),
         ids={name: token for token, name in named},
         rules=rules,
         champion=page.workspace.thresholds.champion(dataset.id),
@@ -123,7 +122,7 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     known = [record.id for record in records]
     labels = _labels(records)
     wanted = [token for token in st.query_params.get("runs", "").split(",") if token in known]
-    default = wanted or comparable_runs(records, MOST_RUNS)
+    default = wanted or comparable_runs(records, MOST_COMPARED)
     key = f"compare_runs_{page.dataset.id if page.dataset else ''}"
     # A run may have been deleted meanwhile, here or in another tab.
     st.session_state[key] = [token for token in st.session_state.get(key, default) if token in known]
@@ -131,7 +130,7 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
         "Runs",
         known,
         format_func=labels.__getitem__,
-        max_selections=MOST_RUNS,
+        max_selections=MOST_COMPARED,
         key=key,
         help="Only runs on the same folds can be compared; trainings with equal folds and seed share them.",
     )

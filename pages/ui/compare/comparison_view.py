@@ -87,7 +87,8 @@ def show_leaderboard(choice: Choice) -> None:
         "true_auc": ("True AUC", "AUC against the truth, where it is known."),
     }
     config = {
-        name: st.column_config.NumberColumn(title, format="%.3f", help=words) for name, (title, words) in numbers.items()
+        name: st.column_config.NumberColumn(title, format="%.3f", help=words)
+        for name, (title, words) in numbers.items()
     }
     config["name"] = st.column_config.TextColumn("Model", pinned=True)
     config["share_of_ceiling"] = share_column("Of the ceiling", meaning("share of ceiling"))
@@ -99,7 +100,9 @@ def show_leaderboard(choice: Choice) -> None:
         column_config=config,
         placeholder="–",
     )
-    st.caption("In the order of the recommendation. The figures describe the models of the folds, not the exported one.")
+    st.caption(
+        "In the order of the recommendation. The figures describe the models of the folds, not the exported one."
+    )
     for run in choice.comparison.runs:
         if run.error is not None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, tree_gains
+from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, stack_weights, tree_gains
 from pages.ui.compare.compared_runs import Choice
 from pages.ui.compare.point import ChosenPoint, try_point
 from pages.ui.shared.cached import load_table
@@ -159,7 +159,7 @@ def _features(choice: Choice, chosen: ChosenPoint) -> None:
     if effects is None:
         effects = shuffle_columns(*choice.judged(chosen.name))
     show_chart(feature_effect_chart(effects.head(MOST_FEATURES), theme=theme()), key="compare_features")
-    weights = component_weights_of(choice.page.workspace, chosen.id)
+    weights = stack_weights(choice.page.workspace, chosen.id)
     if weights is not None:
         st.markdown("**Weights of the components**")
         st.caption("Fused adds these scores. Your rules have the weight that the confirmed cases give them.")

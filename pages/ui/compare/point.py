@@ -127,8 +127,12 @@ def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
     elif is_used and len(stored) > 1:
         st.markdown(f":green-badge[In use] Flags {_words(stored[0])}. Before: {_words(stored[1])}.")
     with st.container(horizontal=True, vertical_alignment="center"):
-        kind = "primary" if is_used and is_draft else "secondary"
-        if st.button(plain(words), key="compare_choose", type=kind, disabled=is_used and not is_draft):
+        if st.button(
+            plain(words),
+            key="compare_choose",
+            type="primary" if is_used and is_draft else "secondary",
+            disabled=is_used and not is_draft,
+        ):
             use_model(choice, chosen.name, point)
             st.rerun()
         if is_draft:

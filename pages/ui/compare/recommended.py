@@ -90,17 +90,23 @@ def _show_actions(choice: Choice) -> None:
     is_used = found.model is not None and choice.champion_name == found.model
     with st.container(gap="small", key="compare_actions"):
         if found.model is not None and not is_used:
-            if st.button("Use this model", type="primary", width="stretch", key="compare_use"):
-                use_model(choice, found.model, first_point(choice, found.model).point)
-                st.rerun()
+            _offer_model(choice, found.model)
         if is_used or found.next_step.action != "export":
             _show_next_step(choice, found.next_step, is_first=is_used or found.model is None)
         st.caption(words_in_use(choice))
 
 
+def _offer_model(choice: Choice, name: str) -> None:
+    if st.button("Use this model", type="primary", width="stretch", key="compare_use"):
+        use_model(choice, name, first_point(choice, name).point)
+        st.rerun()
+
+
 def _show_next_step(choice: Choice, step: NextStep, *, is_first: bool) -> None:
     page, section, words, icon = STEPS[step.action]
     label = words.format(rows=count(step.rows or 0))
-    kind = "primary" if is_first else "secondary"
-    if st.button(label, icon=icon, type=kind, width="stretch", help=plain(step.sentence), key="compare_next"):
+    words = plain(step.sentence)
+    if st.button(
+        label, icon=icon, type="primary" if is_first else "secondary", width="stretch", help=words, key="compare_next"
+    ):
         st.switch_page(step_named(page).file, query_params={**choice.page.query, **section})
