@@ -45,6 +45,7 @@ from .tables import read_table as read_table
 from .tables.samples import load_sample as load_sample
 from .tables.samples import load_sample_rules as load_sample_rules
 from .tables.samples import sample_names as sample_names
+from .tables.samples import sample_truth as sample_truth
 from .theory import ScarLink as ScarLink
 from .theory import estimate_prior as estimate_prior
 from .theory import noisy_monotone_bound as noisy_monotone_bound

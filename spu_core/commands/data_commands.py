@@ -48,6 +48,7 @@ def sample(
         str | None, typer.Argument(help="Name of a sample; without one, all are listed.", autocompletion=_samples)
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to put its files into.")] = Path("."),
+    truth: Annotated[bool, typer.Option("--truth", help="Also copy the true class of each row.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the samples, or copy one with its rules into a folder."""
@@ -56,7 +57,7 @@ def sample(
         print_result(listed, "\n".join(f"{key:<28}{words}" for key, words in listed.items()), as_json)
         return
     output.mkdir(parents=True, exist_ok=True)
-    written = [shutil.copy(path, output) for path in sample_files(name)]
+    written = [shutil.copy(path, output) for path in sample_files(name, truth=truth)]
     print_result([str(path) for path in written], "\n".join(map(str, written)), as_json)
 
 

@@ -74,7 +74,7 @@ def run_named(name, home=None, dataset=None):
 
 
 def new_rows(rows=60, **changes):
-    frame = load_sample("breast_cancer").frame.head(rows).assign(**changes)
+    frame = load_sample("breast_cancer", truth=True).frame.head(rows).assign(**changes)
     return frame.to_csv(index=False).encode()
 
 

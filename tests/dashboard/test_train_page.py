@@ -72,7 +72,7 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
 
 def test_candidates_without_what_they_need_say_why(open_app):
     with Workspace.open() as workspace:
-        dataset = workspace.datasets.save(load_sample("breast_cancer"))
+        dataset = workspace.datasets.save(load_sample("breast_cancer", truth=True))
     page = open_app(PAGE, dataset=dataset.id)
 
     assert not page.exception

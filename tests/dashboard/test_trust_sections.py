@@ -14,7 +14,7 @@ from spu_core.engines import cancel, start_worker, wait_for
 from spu_core.engines.audit_results import save_audit
 from spu_core.engines.jobs.echo import echo_job, echo_result
 from spu_core.engines.stored_runs import compare_on, soft_labels_by, stored_runs
-from spu_core.tables.samples import load_sample
+from spu_core.tables.samples import sample_truth
 from spu_core.trust import AuditPlan, Population, plan_audit
 from spu_core.workspace import Workspace
 from tests.dashboard.grid import type_into
@@ -63,7 +63,7 @@ def open_section(section, **address):
 
 
 def verdicts_by_truth(plan: AuditPlan, reviewer: str = "ann") -> list[tuple[int, str, str, str]]:
-    truth = load_sample("breast_cancer").truth
+    truth = sample_truth("breast_cancer")
     return [(row, reviewer, "positive" if truth[row] else "negative", "") for row in plan.rows]
 
 
@@ -215,7 +215,7 @@ def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, 
     assert (entered.row, entered.reviewer, entered.verdict) == (listed["row"][2], "bob", "unsure")
     assert entered.note == "ask again"
 
-    truth = load_sample("breast_cancer").truth
+    truth = sample_truth("breast_cancer")
     filled = listed.assign(verdict=["yes" if truth[row] else "no" for row in listed["row"]], reviewer="ann")
     _upload(page, filled.assign(verdict=["guilty", *filled["verdict"][1:]]))
     tab.settle()

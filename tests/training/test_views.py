@@ -148,7 +148,7 @@ def test_segments_are_quarters_of_numbers_and_levels_of_the_rest(run):
 
 
 def test_a_table_allows_some_of_the_shortlist_and_says_why_not_the_others():
-    table = load_sample("breast_cancer")
+    table = load_sample("breast_cancer", truth=True)
 
     assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=True)] == []
     assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=False)] == ["lightgbm", "rule_score"]

@@ -22,7 +22,7 @@ def workspace(tmp_path):
 
 
 def training(workspace, *candidates, **parameters):
-    dataset = workspace.datasets.save(load_sample("breast_cancer"))
+    dataset = workspace.datasets.save(load_sample("breast_cancer", truth=True))
     rules = workspace.rule_sets.create("cancer", load_sample_rules("breast_cancer"))
     plan = TrainPlan(TrainConfig(folds=3), candidates)
     parameters = {
@@ -48,7 +48,7 @@ def test_runs_are_kept_as_bundles_with_their_lineage(workspace):
 
 def test_a_stored_run_scores_like_the_same_training_in_this_process(workspace):
     done = run_here(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), refine=False))
-    table = load_sample("breast_cancer")
+    table = load_sample("breast_cancer", truth=True)
     fitted = RuleSet.from_json(load_sample_rules("breast_cancer")).fit(table)
     [run] = cross_fit(
         table, soft_labels_of(table, fitted), [Candidate("lightgbm", {"rounds": 20})], TrainConfig(folds=3)
@@ -61,7 +61,7 @@ def test_a_stored_run_scores_like_the_same_training_in_this_process(workspace):
 
 
 def test_a_failing_candidate_is_a_row_and_the_others_go_on(workspace):
-    table = load_sample("breast_cancer").with_roles({"malignant": "ignore"})
+    table = load_sample("breast_cancer", truth=True).with_roles({"malignant": "ignore"})
     dataset = workspace.datasets.save(table, "no truth")
     plan = TrainPlan(TrainConfig(folds=3), (Candidate("oracle"), Candidate("labeled_vs_rest")))
     done = run_here(workspace, Job(kind="train", parameters={"dataset": dataset.id, "plan": plan.to_json()}))
@@ -87,7 +87,7 @@ def test_parameters_that_name_nothing_are_refused_in_words(workspace):
 
 
 def test_a_study_goes_through_json_and_refuses_what_it_does_not_know():
-    table = load_sample("breast_cancer")
+    table = load_sample("breast_cancer", truth=True)
     rules = RuleSet.from_json(load_sample_rules("breast_cancer"))
     study = Study.of(table, rules, TrainPlan(TrainConfig(folds=3), (Candidate("logistic"),)))
 
