@@ -23,13 +23,13 @@ with open_page("Compare", PROMISE) as page:
     show_warnings(choice)
     top, bottom = st.container(), st.container()
     with bottom:
-        board, panel = st.columns([7, 5], gap="small")
+        board, panel = st.columns([3, 2], gap="small")
         with board, st.container(border=True, height="stretch"):
             show_leaderboard(choice)
         with panel, st.container(border=True, height="stretch"):
             chosen = choose_point(choice)
     with top:
-        curves, figures = st.columns([7, 5], gap="small")
+        curves, figures = st.columns([3, 2], gap="small")
         with curves, st.container(border=True, height="stretch"):
             show_curves(choice, chosen)
         with figures, st.container(border=True, height="stretch"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
 
 PAIR_LABEL = 26
 DOT_HEIGHT = 10
-SYMBOLS = ("circle-open", "circle", "diamond")
+SYMBOLS = ("circle", "circle", "diamond")
 
 
 def leaderboard_chart(
@@ -59,7 +59,9 @@ def leaderboard_chart(
     colors |= dict.fromkeys(references, theme.unsure)
     for place, (title, found) in enumerate(shown.items()):
         shift = 0.2 * (place - (len(shown) - 1) / 2)
-        _add_dots(figure, (title, found), names, shift, SYMBOLS[place % len(SYMBOLS)], colors)
+        lines = {name: at + shift for at, name in enumerate(names) if name in found}
+        fill = {"color": theme.background} if place == 0 else {}
+        _add_dots(figure, (title, found), lines, colors, {"symbol": SYMBOLS[place % len(SYMBOLS)], **fill})
     name_axis(figure, [f"<b>{wrapped(name)}</b>" if name == selected else wrapped(name) for name in names], theme)
     figure.update_xaxes(tickformat=".2f", fixedrange=True, nticks=6, showgrid=True)
     bottom = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": 0, "yref": "container", "yanchor": "bottom"}
@@ -72,24 +74,23 @@ def leaderboard_chart(
 def _add_dots(
     figure: go.Figure,
     named: tuple[str, Mapping[str, Interval]],
-    names: Sequence[str],
-    shift: float,
-    symbol: str,
+    lines: Mapping[str, float],
     colors: Mapping[str, str],
+    marker: Mapping[str, str],
 ) -> None:
     """The dots of one figure; those of one colour are one trace, since all whiskers of a trace have one colour."""
     title, found = named
-    for at, color in enumerate(dict.fromkeys(colors[name] for name in names if name in found)):
-        drawn = [name for name in names if name in found and colors[name] == color]
+    for at, color in enumerate(dict.fromkeys(colors[name] for name in lines)):
+        drawn = [name for name in lines if colors[name] == color]
         intervals = [found[name] for name in drawn]
         figure.add_scatter(
             x=[each.estimate for each in intervals],
-            y=[names.index(name) + shift for name in drawn],
+            y=[lines[name] for name in drawn],
             mode="markers",
             name=title,
             legendgroup=title,
             showlegend=at == 0,
-            marker={"size": 10, "color": color, "symbol": symbol, "line": {"width": 2, "color": color}},
+            marker={"size": 10, "color": color, "line": {"width": 2, "color": color}, **marker},
             error_x={
                 "type": "data",
                 "symmetric": False,

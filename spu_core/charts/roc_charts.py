@@ -336,7 +336,7 @@ def _add_operating_point(figure: go.Figure, point: OperatingPoint, view: RocView
             x=view.on_axis(point.fpr),
             y=point.tpr,
             ax=26,
-            ay=16,
+            ay=16 if point.tpr > 0.15 * view.top else -3,
             xanchor="left",
             arrowhead=0,
             arrowwidth=0.9,

@@ -17,14 +17,15 @@ from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
 from spu_core.training.tuning import TuningReport
 from spu_core.training.views import (
+    ReviewCurve,
     ReviewPoint,
     auc_figures,
     ceiling_curve,
     component_weights,
-    finite_point,
+    hindsight,
     mean_soft_label,
     perfect_link,
-    review_point,
+    review_curve,
     run_band,
     run_calibration,
     run_curve,
@@ -32,7 +33,7 @@ from spu_core.training.views import (
     segment_table,
     segment_values,
     sketch,
-    soft_sum,
+    true_aucs,
 )
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "LocalExecutor",
     "NextStep",
     "Recommendation",
+    "ReviewCurve",
     "ReviewPoint",
     "Run",
     "RunMetrics",
@@ -63,8 +65,8 @@ __all__ = [
     "component_weights",
     "cross_fit",
     "estimate_class_prior",
-    "finite_point",
     "gain_importance",
+    "hindsight",
     "iter_cross_fit",
     "make_split",
     "mean_soft_label",
@@ -73,7 +75,7 @@ __all__ = [
     "permutation_importance",
     "recommend",
     "refine_soft_labels",
-    "review_point",
+    "review_curve",
     "run_band",
     "run_calibration",
     "run_curve",
@@ -83,7 +85,7 @@ __all__ = [
     "segment_values",
     "shap_values",
     "sketch",
-    "soft_sum",
+    "true_aucs",
     "why_not",
     "with_refined",
     "with_twins",

@@ -190,7 +190,7 @@ def test_figures_of_a_candidate_share_its_line_in_the_given_order():
     one, other = Interval(0.8, 0.75, 0.83, 0.02), Interval(0.7, 0.6, 0.8, 0.05)
     figures = {"AUC_SPU": {"b": one, "a": other, "rules": one}, "true AUC": {"a": one}}
     figure = charts.leaderboard_chart(figures, selected="a", references=["rules"])
-    places = {(t.name, t.marker.color): [round(y) for y in t.y] for t in figure.data}
+    places = {(t.name, t.marker.line.color): [round(y) for y in t.y] for t in figure.data}
 
     assert list(figure.layout.yaxis.ticktext) == ["b", "<b>a</b>", "rules"]
     assert places == {

@@ -21,10 +21,12 @@ from spu_core.engines.stored_runs import (
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval, RocBand, RocSpu
+from spu_core.tables.samples import sample_of, sample_truth
 from spu_core.theory import ScarLink
 from spu_core.training import (
     Comparison,
     Recommendation,
+    ReviewCurve,
     Run,
     auc_figures,
     ceiling_curve,
@@ -33,12 +35,12 @@ from spu_core.training import (
     mean_soft_label,
     perfect_link,
     recommend,
-    run_curve,
+    review_curve,
     segment_intervals,
     segment_table,
     segment_values,
     sketch,
-    soft_sum,
+    true_aucs,
 )
 from spu_core.training import run_band as band_of_run
 from spu_core.training import run_calibration as calibration_of_run
@@ -47,13 +49,12 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 @dataclass(frozen=True, eq=False)
 class RunViews:
-    """What the charts of a comparison need: whole curves, thinned curves to draw, the ceiling, and AUCs by name."""
+    """What the charts of a comparison need: reviews, thinned curves to draw, the ceiling, and AUCs by their titles."""
 
-    whole: dict[str, RocSpu]
+    reviews: dict[str, ReviewCurve]
     curves: dict[str, RocSpu]
     ceiling: RocSpu
     figures: dict[str, dict[str, Interval]]
-    soft_sum: float
     mean_soft_label: float
     perfect: ScarLink | None
 
@@ -111,16 +112,33 @@ def run_views(
     """The curves and figures of the same runs, in the order of the recommendation."""
     compared = compare_stored_runs(workspace, dataset, runs, rules)
     scored = [run for run in compared.runs if run.score is not None]
-    whole = {run.name: run_curve(run) for run in scored}
+    reviews = {run.name: review_curve(run) for run in scored}
     return RunViews(
-        whole=whole,
-        curves={name: sketch(curve) for name, curve in whole.items()},
+        reviews=reviews,
+        curves={name: sketch(review.curve) for name, review in reviews.items()},
         ceiling=sketch(ceiling_curve(scored[0])),
         figures=auc_figures(compared, order),
-        soft_sum=soft_sum(scored[0]),
         mean_soft_label=mean_soft_label(scored[0]),
         perfect=perfect_link(scored[0]),
     )
+
+
+@cache_result(32)
+def sample_name(workspace: Workspace, dataset: DatasetRecord) -> str | None:
+    """The sample that a dataset is; None for other data."""
+    return sample_of(load_all_rows(workspace, dataset))
+
+
+@cache_result(8, "Revealing the truth …")
+def revealed_aucs(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    sample: str,
+) -> dict[str, Interval]:
+    """True AUC of the same runs by the truth of a sample."""
+    return true_aucs(compare_stored_runs(workspace, dataset, runs, rules).runs, sample_truth(sample))
 
 
 @cache_result(32)

@@ -7,12 +7,21 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from pages.ui.compare.cached import RunViews, compare_stored_runs, recommendation_of, run_views
+from pages.ui.compare.cached import (
+    RunViews,
+    compare_stored_runs,
+    recommendation_of,
+    revealed_aucs,
+    run_views,
+    sample_name,
+)
 from pages.ui.shared.shell import Page, confirm_deletion
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
 from spu_core.engines.stored_runs import MOST_COMPARED, comparable_runs, names_apart
+from spu_core.metrics import Interval
+from spu_core.tables import Role
 from spu_core.training import Comparison, Recommendation, Run
 from spu_core.training.comparison import NOT_MODELS
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord, Workspace
@@ -22,8 +31,9 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Thresho
 class Choice:
     """The compared runs, evaluated by the same soft labels, with the data for their charts.
 
-    `champion` is the operating point by which the model in use was chosen; `names` are the runs with scores and
-    `references` those of them that are no models to use, both in the order of the recommendation.
+    `champion` is the operating point by which the model in use was chosen. `sample` is the name of the sample that the
+    dataset is, and `truth` its true AUCs once they were revealed; the recommendation does not use them. `names` are the
+    runs with scores and `references` those of them that are no models to use, both in the order of the recommendation.
     """
 
     page: Page
@@ -34,6 +44,8 @@ class Choice:
     ids: Mapping[str, str]
     rules: RuleSetVersion | None
     champion: ThresholdRecord | None
+    sample: str | None
+    truth: Mapping[str, Interval] | None
 
     def run(self, name: str) -> Run:
         return next(run for run in self.comparison.runs if run.name == name)
@@ -49,6 +61,18 @@ class Choice:
     @property
     def references(self) -> list[str]:
         return [name for name in self.names if self.run(name).candidate.method in NOT_MODELS]
+
+    @property
+    def models(self) -> list[str]:
+        """The runs that can be recommended."""
+        return [name for name in self.names if name not in self.references]
+
+    @property
+    def figures(self) -> dict[str, dict[str, Interval]]:
+        """The AUCs of each run by their titles, in the order of the recommendation."""
+        if self.truth is None:
+            return self.views.figures
+        return {**self.views.figures, "true AUC": {name: self.truth[name] for name in self.names if name in self.truth}}
 
     @property
     def champion_name(self) -> str | None:
@@ -77,6 +101,9 @@ def choose_runs(page: Page) -> Choice:
     named = tuple(_names(compared).items())
     content = (page.workspace, dataset, named, rules)
     found = recommendation_of(*content, dataset.origin)
+    has_truth = Role.TRUTH in dataset.roles.values()
+    sample = None if has_truth else sample_name(page.workspace, dataset)
+    is_asked = st.session_state.get("compare_reveal", False)
     return Choice(
         page=page,
         dataset=dataset,
@@ -86,6 +113,8 @@ def choose_runs(page: Page) -> Choice:
         ids={name: token for token, name in named},
         rules=rules,
         champion=page.workspace.thresholds.champion(dataset.id),
+        sample=sample,
+        truth=None if sample is None or not is_asked else revealed_aucs(*content, sample),
     )
 
 

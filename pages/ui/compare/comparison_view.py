@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.compare.cached import run_band
 from pages.ui.compare.compared_runs import Choice
 from pages.ui.compare.point import ChosenPoint, apply_click
-from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
+from pages.ui.shared.show import in_percent, meaning, show_chart, show_table, theme
 from pages.ui.shared.text import plain
 from spu_core.charts import leaderboard_chart, roc_chart
 from spu_core.errors import AssumptionError
@@ -18,28 +18,25 @@ PERFECT = (
     "The AUC_SPU of a model that knows the true class, if soft labels did not depend on the columns within a class. A "
     "model can exceed it where that assumption fails."
 )
-CONFIRMED = "AUC on confirmed cases"
 
 
 def show_curves(choice: Choice, chosen: ChosenPoint) -> None:
     """ROC_SPU of all runs against the ceiling; a click on a curve tries that operating point."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.subheader("ROC_SPU against the ceiling", anchor=False, width="content")
-        with st.container(horizontal=True, width="content", vertical_alignment="center"):
+        with st.popover("Zoom", icon=":material/tune:", type="tertiary", key="compare_shown"):
             zoom = st.segmented_control(
-                "Zoom",
+                "Part of the chart",
                 list(ZOOMS),
                 default="full",
                 required=True,
                 format_func=ZOOMS.__getitem__,
                 key="compare_zoom",
-                label_visibility="collapsed",
             )
-            with st.popover("", icon=":material/tune:", help="What the chart shows", key="compare_shown"):
-                banded = st.toggle(
-                    "Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once."
-                )
-                perfect = choose_perfect(choice)
+            banded = st.toggle(
+                "Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once."
+            )
+            perfect = choose_perfect(choice)
     band = run_band(*choice.judged(chosen.name)) if banded else None
     chart = roc_chart(
         {name: choice.views.curves[name] for name in choice.names},
@@ -62,7 +59,7 @@ def show_figures(choice: Choice, chosen: ChosenPoint) -> None:
     """AUC_SPU, AUC on confirmed cases and, where it is known, true AUC of each run on one scale."""
     st.subheader("How good is each model?", anchor=False)
     chart = leaderboard_chart(
-        choice.views.figures,
+        choice.figures,
         ceiling=choice.views.ceiling.auc,
         selected=chosen.name,
         references=choice.references,
@@ -79,11 +76,13 @@ def show_leaderboard(choice: Choice) -> None:
     """The most important figures; the details show all of them."""
     st.subheader("Leaderboard", anchor=False)
     board = choice.recommendation.ranked(in_percent(choice.comparison.leaderboard, "share_of_ceiling"))
+    if choice.truth is not None:
+        board["true_auc"] = board["name"].map({name: found.estimate for name, found in choice.truth.items()})
     board.loc[board["name"].isin(choice.references), "name"] += " (reference)"
     known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]
     numbers = {
         "auc_spu": ("AUC_SPU", meaning("AUC_SPU")),
-        "known_positive_auc": (CONFIRMED, meaning("known-positive AUC")),
+        "known_positive_auc": ("On confirmed cases", meaning("known-positive AUC")),
         "true_auc": ("True AUC", "AUC against the truth, where it is known."),
     }
     config = {
@@ -91,7 +90,9 @@ def show_leaderboard(choice: Choice) -> None:
         for name, (title, words) in numbers.items()
     }
     config["name"] = st.column_config.TextColumn("Model", pinned=True)
-    config["share_of_ceiling"] = share_column("Of the ceiling", meaning("share of ceiling"))
+    config["share_of_ceiling"] = st.column_config.NumberColumn(
+        "Of ceiling", format="%.0f%%", help=meaning("share of ceiling")
+    )
     show_table(
         board[["name", *known, "auc_spu", "share_of_ceiling"]],
         hide_index=True,

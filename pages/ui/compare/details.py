@@ -91,7 +91,7 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
     loss = miss.number_input(
         "Loss of one missed positive", 0.0, value=10.0, key="compare_loss", persist_state="session"
     )
-    costs = ReviewCosts(review=each, miss=loss, positives=choice.views.soft_sum)
+    costs = ReviewCosts(review=each, miss=loss, positives=chosen.review.soft_total)
     curve = choice.views.curves[chosen.name]
     chart = cost_chart(curve, costs, operating_point=chosen.review.point, theme=theme())
     show_chart(chart, key="compare_costs")
@@ -99,10 +99,10 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
         "Missed positives are estimated by the sum of soft labels, so the costs are right if soft labels are right "
         "on average."
     )
-    best = costs.cheapest(chosen.curve)
+    best = costs.cheapest(chosen.curve.curve)
     words = f"Try the cheapest point: flag {share(best.flagged_share)} of rows"
     if st.button(words, icon=":material/savings:", key="compare_cheapest"):
-        try_point(choice, chosen.name, best)
+        try_point(choice, chosen.name, chosen.curve.at_threshold(best.threshold))
         st.rerun()
 
 

@@ -15,15 +15,14 @@ from pages.ui.compare.compared_runs import Choice
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import clicked_threshold
-from spu_core.metrics import OperatingPoint, RocSpu
-from spu_core.training import ReviewPoint, finite_point, review_point
+from spu_core.training import ReviewCurve, ReviewPoint
 from spu_core.workspace import Threshold, ThresholdRecord
 
 DRAFTS = "compare_drafts"  # id of a run → the threshold that is being tried
-SOFT_SUM_WORDS = (
-    "The sum of soft labels of the flagged rows. It equals the expected number of positives only if your soft labels "
-    "are right on average, which an audit or a known share of positives can test."
+CONFIRMED_WORDS = (
+    "Each case was scored by a model that had not seen it. It holds for hidden cases like the confirmed ones."
 )
+EXPECTED_WORDS = "Right if your soft labels are right on average."
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +31,7 @@ class ChosenPoint:
 
     name: str
     id: str
-    curve: RocSpu
+    curve: ReviewCurve
     review: ReviewPoint
 
 
@@ -40,9 +39,9 @@ def choose_point(choice: Choice) -> ChosenPoint:
     """A threshold slider and a number of rows that move together, what they find, and a button that uses them."""
     st.subheader("Operating point", anchor=False, help=meaning("threshold"))
     name = _ask_run(choice)
-    curve, token = choice.views.whole[name], choice.ids[name]
+    curve, token = choice.views.reviews[name], choice.ids[name]
     review = first_point(choice, name)
-    low, high = float(curve.score[-1]), float(curve.score[0])
+    low, high = float(curve.curve.score[-1]), float(curve.curve.score[0])
     st.session_state["compare_threshold"] = min(max(review.point.threshold, low), high)
     st.session_state["compare_rows"] = int(review.point.flagged)
     slider, rows = st.columns([3, 2], gap="medium")
@@ -60,10 +59,10 @@ def choose_point(choice: Choice) -> ChosenPoint:
     rows.number_input(
         "Rows to review",
         0,
-        int(curve.flagged[-1]),
+        int(curve.curve.flagged[-1]),
         key="compare_rows",
         help="Your review budget: the highest scores first. Rows with equal scores are flagged together.",
-        on_change=lambda: try_point(choice, name, curve.at_budget(int(st.session_state["compare_rows"]))),
+        on_change=lambda: try_point(choice, name, curve.at_rows(int(st.session_state["compare_rows"]))),
     )
     chosen = ChosenPoint(name, token, curve, review)
     _show_meaning(chosen)
@@ -73,11 +72,10 @@ def choose_point(choice: Choice) -> ChosenPoint:
 
 def first_point(choice: Choice, name: str) -> ReviewPoint:
     """The point that is being tried, else the stored one, else the one that uses the review budget."""
-    curve, token = choice.views.whole[name], choice.ids[name]
+    curve, token = choice.views.reviews[name], choice.ids[name]
     stored = choice.page.workspace.thresholds.list(token)
     threshold = st.session_state.get(DRAFTS, {}).get(token, stored[0].threshold if stored else None)
-    point = _within_budget(choice, name, curve) if threshold is None else curve.at_threshold(threshold)
-    return review_point(choice.views.soft_sum, finite_point(curve, point))
+    return curve.at_budget() if threshold is None else curve.at_threshold(threshold)
 
 
 def apply_click(choice: Choice, chart: go.Figure) -> None:
@@ -89,21 +87,20 @@ def apply_click(choice: Choice, chart: go.Figure) -> None:
         name = _clicked_run(choice, chart, point)
         if threshold is not None and name is not None:
             st.session_state["compare_run"] = name
-            try_point(choice, name, choice.views.whole[name].at_threshold(threshold))
+            try_point(choice, name, choice.views.reviews[name].at_threshold(threshold))
 
 
-def try_point(choice: Choice, name: str, point: OperatingPoint) -> None:
+def try_point(choice: Choice, name: str, review: ReviewPoint) -> None:
     """Make a point the draft of a run."""
-    found = finite_point(choice.views.whole[name], point)
-    st.session_state.setdefault(DRAFTS, {})[choice.ids[name]] = found.threshold
+    st.session_state.setdefault(DRAFTS, {})[choice.ids[name]] = review.point.threshold
 
 
-def use_model(choice: Choice, name: str, point: OperatingPoint) -> None:
+def use_model(choice: Choice, name: str, review: ReviewPoint) -> None:
     """Store a run as the model in use, with its operating point, which is no draft any longer."""
+    point = review.point
     threshold = Threshold(f"{share(point.flagged_share)} flagged", point.threshold, min(point.flagged_share, 1.0))
     choice.page.workspace.thresholds.save_champion(choice.ids[name], threshold, {"by": "the analyst"})
     st.session_state.get(DRAFTS, {}).pop(choice.ids[name], None)
-    st.session_state["compare_used"] = choice.ids[name]
 
 
 def words_in_use(choice: Choice) -> str:
@@ -133,7 +130,7 @@ def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
             type="primary" if is_used and is_draft else "secondary",
             disabled=is_used and not is_draft,
         ):
-            use_model(choice, chosen.name, point)
+            use_model(choice, chosen.name, chosen.review)
             st.rerun()
         if is_draft:
             st.button("Discard", key="compare_discard", type="tertiary", on_click=_discard, args=(chosen.id,))
@@ -148,10 +145,6 @@ def _ask_run(choice: Choice) -> str:
     return st.selectbox("Model", names, key="compare_run", label_visibility="collapsed")
 
 
-def _within_budget(choice: Choice, name: str, curve: RocSpu) -> OperatingPoint:
-    return curve.at_budget(choice.run(name).config.review_budget)
-
-
 def _discard(token: str) -> None:
     st.session_state[DRAFTS].pop(token, None)
 
@@ -161,15 +154,14 @@ def _words(stored: ThresholdRecord) -> str:
 
 
 def _show_meaning(chosen: ChosenPoint) -> None:
-    point = chosen.review.point
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        for title, value, words in (
-            ("Flagged", share(point.flagged_share), f"{count(point.flagged)} rows."),
-            ("TPR_SPU", share(point.tpr), meaning("TPR_SPU")),
-            ("FPR_SPU", share(point.fpr), meaning("FPR_SPU")),
-            ("ΣS flagged", count(chosen.review.soft_sum), SOFT_SUM_WORDS),
-        ):
-            st.metric(title, value, help=words, width="content")
+    """What the review finds, by confirmed cases and by soft labels, with what each assumes."""
+    review, point = chosen.review, chosen.review.point
+    st.markdown(f"**{plain(review.sentence)}**", help=CONFIRMED_WORDS)
+    expected = f"{count(review.soft_sum)} of {count(review.soft_total)} expected cases"
+    rates = f"TPR_SPU {share(point.tpr)}, FPR_SPU {share(point.fpr)}"
+    st.markdown(plain(f"By your soft labels: {expected}. {rates}."), help=f"{EXPECTED_WORDS} {meaning('TPR_SPU')}")
+    if review.tie_sentence is not None:
+        st.caption(f":material/warning: {plain(review.tie_sentence)}")
 
 
 def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.compare.compared_runs import Choice
-from pages.ui.compare.point import first_point, use_model, words_in_use
+from pages.ui.compare.point import CONFIRMED_WORDS, first_point, use_model, words_in_use
 from pages.ui.shared.show import BadgeColor, meaning
 from pages.ui.shared.steps import step_named
 from pages.ui.shared.text import count, figure, plain, share
-from spu_core.training import NextStep
+from spu_core.training import NextStep, hindsight
 
 CONFIDENCE: dict[str, tuple[str, BadgeColor, str]] = {
     "clear": ("Clearly the best", "green", ":material/check_circle:"),
@@ -41,15 +41,20 @@ def show_card(choice: Choice) -> None:
 
 
 def show_warnings(choice: Choice) -> None:
-    """What speaks against the recommendation: models below chance, and figures that disagree."""
+    """What speaks against the recommendation, its reasons, and for a sample whether it was right."""
     found = choice.recommendation
     for sentence in found.warnings:
         st.info(plain(sentence), icon=":material/compare_arrows:")
-    more = [sentence for sentence in found.reasons if sentence not in found.sentence]
-    if more:
-        with st.expander("Why this model?", icon=":material/lightbulb:"):
-            for sentence in (*more, found.next_step.sentence):
-                st.markdown(f"- {plain(sentence)}")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        with st.popover("Why this model?", icon=":material/lightbulb:", type="tertiary"):
+            for sentence in found.sentences:
+                if sentence not in found.warnings:
+                    st.markdown(f"- {plain(sentence)}")
+        if choice.sample is not None and found.model is not None:
+            st.toggle("Were we right? Reveal the truth of this sample", key="compare_reveal")
+    if choice.truth is not None and found.model is not None:
+        truth = {name: choice.truth[name] for name in choice.models}
+        st.success(plain(hindsight(found.model, truth)), icon=":material/visibility:")
 
 
 def _show_answer(choice: Choice) -> None:
@@ -67,13 +72,19 @@ def _show_answer(choice: Choice) -> None:
 def _show_numbers(choice: Choice, name: str) -> None:
     metrics = choice.run(name).metrics
     assert metrics is not None
-    point, reached = first_point(choice, name), metrics.share_of_ceiling
+    review, reached = first_point(choice, name), metrics.share_of_ceiling
     with st.container(horizontal=True, gap="medium"):
-        st.metric(
-            f"Review the top {share(point.point.flagged_share)}",
-            f"{count(point.soft_sum)} of {count(point.total)}",
-            width="content",
-        )
+        if review.recall is not None:
+            low, high = review.recall
+            st.metric(
+                f"Review the top {share(review.point.flagged_share)}",
+                f"{count(review.found)} of {count(review.confirmed)}",
+                f"confirmed cases found ({100 * low:.0f} to {100 * high:.0f}%)",
+                help=CONFIRMED_WORDS,
+                delta_color="off",
+                delta_arrow="off",
+                width="content",
+            )
         st.metric(
             "Share of the ceiling",
             "–" if reached is None else share(reached.estimate),
@@ -98,7 +109,7 @@ def _show_actions(choice: Choice) -> None:
 
 def _offer_model(choice: Choice, name: str) -> None:
     if st.button("Use this model", type="primary", width="stretch", key="compare_use"):
-        use_model(choice, name, first_point(choice, name).point)
+        use_model(choice, name, first_point(choice, name))
         st.rerun()
 
 
