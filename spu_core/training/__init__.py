@@ -8,6 +8,7 @@ from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
 from spu_core.training.evaluation import EvaluationData
+from spu_core.training.feature_selection import ColumnSet, FeatureSelection, select_features
 from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
 from spu_core.training.progress import TrainingCancelled, TrainProgress
@@ -17,12 +18,15 @@ from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
 from spu_core.training.tuning import TuningReport
 from spu_core.training.views import (
+    ReviewCurve,
     ReviewPoint,
+    auc_figures,
     ceiling_curve,
-    finite_point,
+    component_weights,
+    hindsight,
     mean_soft_label,
     perfect_link,
-    review_point,
+    review_curve,
     run_band,
     run_calibration,
     run_curve,
@@ -30,22 +34,25 @@ from spu_core.training.views import (
     segment_table,
     segment_values,
     sketch,
-    soft_sum,
+    true_aucs,
 )
 
 __all__ = [
     "ORIGINS",
     "SHORTLIST",
     "Candidate",
+    "ColumnSet",
     "Comparison",
     "EarlyStopping",
     "EvaluationData",
     "Executor",
+    "FeatureSelection",
     "FittedCandidate",
     "FoldAssignment",
     "LocalExecutor",
     "NextStep",
     "Recommendation",
+    "ReviewCurve",
     "ReviewPoint",
     "Run",
     "RunMetrics",
@@ -55,12 +62,14 @@ __all__ = [
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
+    "auc_figures",
     "ceiling_curve",
     "compare_runs",
+    "component_weights",
     "cross_fit",
     "estimate_class_prior",
-    "finite_point",
     "gain_importance",
+    "hindsight",
     "iter_cross_fit",
     "make_split",
     "mean_soft_label",
@@ -69,7 +78,7 @@ __all__ = [
     "permutation_importance",
     "recommend",
     "refine_soft_labels",
-    "review_point",
+    "review_curve",
     "run_band",
     "run_calibration",
     "run_curve",
@@ -77,9 +86,10 @@ __all__ = [
     "segment_intervals",
     "segment_table",
     "segment_values",
+    "select_features",
     "shap_values",
     "sketch",
-    "soft_sum",
+    "true_aucs",
     "why_not",
     "with_refined",
     "with_twins",
