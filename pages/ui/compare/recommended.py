@@ -122,4 +122,6 @@ def _show_next_step(choice: Choice, step: NextStep, *, is_first: bool) -> None:
     if st.button(
         label, icon=icon, type="primary" if is_first else "secondary", width="stretch", help=words, key="compare_next"
     ):
+        if step.rows is not None:
+            st.session_state["trust_checks"] = step.rows
         st.switch_page(step_named(page).file, query_params={**choice.page.query, **section})
