@@ -122,8 +122,8 @@ class Run:
         rules = sum(selection.rule_auc for selection in seen) / len(seen)
         return (
             "Confirmed cases may not be typical: they differ from the rest in ways that the rules do not explain "
-            f"(AUC on confirmed cases {labels:.2f} for scores learnt from the labels, {rules:.2f} for scores learnt from "
-            "the rules), so the rules were given more weight. This AUC favours models that repeat such a "
+            f"(AUC on confirmed cases {labels:.2f} for scores learnt from the labels, {rules:.2f} for scores learnt "
+            "from the rules), so the rules were given more weight. This AUC favours models that repeat such a "
             "selection; check some rows at random to find out."
         )
 
