@@ -202,9 +202,12 @@ def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: Benc
     return _Evidence(tuple(models), yardstick, figure, belief, doubt)
 
 
-def _preference(run: Run, record: BenchmarkRecord) -> tuple[bool, float, bool]:
-    """Without evidence: the default method first, then the methods with the best record, untuned ones first."""
-    return method_key(run) != record.default, -record.usual(run), run.candidate.tuning is not None
+def _preference(run: Run, record: BenchmarkRecord) -> tuple[bool, float, bool, str]:
+    """Without evidence: the default method first, then the methods with the best record, untuned ones first.
+
+    The name comes last, so that the order of the runs never decides.
+    """
+    return method_key(run) != record.default, -record.usual(run), run.candidate.tuning is not None, run.name
 
 
 def _biases(
