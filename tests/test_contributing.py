@@ -28,7 +28,7 @@ from spu_core.rules.operators import SHAPES
 from spu_core.training import Candidate, TrainConfig, TrainPlan, cross_fit
 from spu_core.workspace import Workspace
 from tests import doc_tables
-from tests.dashboard.soft_labels import PAGE, keep, saved_rules, some_table, widget
+from tests.dashboard.rule_drafts import PAGE, keep, saved_rules, some_table, widget
 from tests.dashboard.trained import bring_sample
 from tests.rules import strategies
 

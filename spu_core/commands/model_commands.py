@@ -52,7 +52,7 @@ from spu_core.training import (
     select_features,
     with_twins,
 )
-from spu_core.training.feature_selection import CAVEAT, METRICS
+from spu_core.training.feature_selection import CAVEAT, DIRECTIONS, METRICS
 
 EngineName = Annotated[
     str | None,
@@ -222,7 +222,7 @@ def _feature_words(found: FeatureSelection) -> list[str]:
     if found.dropped:
         lines.append(f"Not needed: {', '.join(found.dropped)}")
     change, heading = f"{found.metric}_change", METRICS[found.metric]
-    for part, words in (("single", "Each column alone"), ("path", "Sets of columns")):
+    for part, words in (("single", DIRECTIONS[found.direction]), ("path", "Sets of columns")):
         shown = found.table(part)[
             [
                 "column" if part == "single" else "columns",

@@ -80,7 +80,7 @@ def _candidates(comparison: Comparison, finished: list[Run], found: Recommendati
     notes = [note for note in comparison.notes if note not in headline]
     words = Bullets((*comparison.disagreements, *notes))
     figures = (
-        leaderboard_chart(intervals, ceiling=ceiling),
+        leaderboard_chart({"AUC_SPU": intervals}, ceiling=ceiling),
         share_of_ceiling_chart(shares),
     )
     return (*headline, *map(_chart, figures), leaderboard_grid(comparison, found), words)

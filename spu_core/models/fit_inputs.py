@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -176,19 +176,25 @@ class FitMonitor:
             return False
         return iteration in (1, iterations) or iteration % max(1, iterations // self.training_losses) == 0
 
-    def recorded(self) -> tuple[FitMonitor, list[Progress]]:
-        """A monitor that does the same, and the list to which it adds each report with a training loss."""
-        losses: list[Progress] = []
+    def recorded(self) -> tuple[FitMonitor, list[tuple[int, int, float]]]:
+        """A monitor that does the same, and the list to which it adds (round, rounds, loss) for each training loss."""
+        losses: list[tuple[int, int, float]] = []
         tell = self.on_progress
         if tell is None or not self.training_losses:
             return self, losses
 
         def record(progress: Progress) -> None:
             if progress.training_loss is not None:
-                losses.append(progress)
+                losses.append((progress.iteration, progress.iterations, progress.training_loss))
             tell(progress)
 
         return replace(self, on_progress=record), losses
+
+    def repeat(self, losses: Iterable[tuple[int, int, float]]) -> None:
+        """Report an equal fit that was done before: its recorded losses, and its end."""
+        for iteration, iterations, loss in losses:
+            self.report(iteration, iterations, training_loss=loss)
+        self.report(1, 1)
 
     def report(
         self, iteration: int, iterations: int, loss: float | None = None, training_loss: float | None = None

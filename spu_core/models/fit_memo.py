@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from spu_core.models.fit_inputs import FitMonitor, Progress
+from typing import Any
 
 MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
 class KnownFit:
-    """What a fit has learnt (attributes of the learner by name), the training losses it reported, and its size."""
+    """What a fit has learnt (attributes of the learner by name), the training losses it reported, and its size.
+
+    A loss is (round, rounds, loss).
+    """
 
     learnt: dict[str, Any]
-    losses: tuple[Progress, ...]
+    losses: tuple[tuple[int, int, float], ...]
     size: int | None
 
 
@@ -31,16 +31,12 @@ class FitMemo:
 
     known: OrderedDict[bytes, KnownFit] = field(default_factory=OrderedDict)
 
-    def find(self, key: bytes | None, monitor: FitMonitor) -> dict[str, Any] | None:
-        """What an equal fit has learnt; the monitor is told as if the fit were done again."""
+    def find(self, key: bytes | None) -> KnownFit | None:
+        """The fit with this key, if it is known."""
         if key is None or key not in self.known:
             return None
         self.known.move_to_end(key)
-        found = self.known[key]
-        for loss in found.losses:
-            monitor.report(loss.iteration, loss.iterations, training_loss=loss.training_loss)
-        monitor.report(1, 1)
-        return found.learnt
+        return self.known[key]
 
     def keep(self, key: bytes | None, fit: KnownFit) -> None:
         """Remember a fit, and forget those that were not used for longest."""

@@ -21,11 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pandas.api import types as kinds
 
+from spu_core.codec import decode, parse_json
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.leakage import copies_of, refuse_copies
 from spu_core.tables.profiles import SAMPLE_ROWS, TableProfile, profile_table
 from spu_core.tables.reading.file_reader import schema_metadata
-from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, RejectedLine, Severity
+from spu_core.tables.reading.reading_report import Finding, Reading, Severity
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written
 from spu_core.tables.reading.values import ColumnType, guess_type, moment_bits
 from spu_core.tables.repeats import RepeatedRows, find_repeats, repeats_in_parts
@@ -517,12 +518,7 @@ def _to_json(table: Table) -> dict[str, Any]:
 
 
 def _parse(note: bytes, shown: str) -> dict[str, Any]:
-    if len(note) > _LARGEST_NOTE:
-        raise TableError(f"{shown!r}: the note stored with the table has {len(note):,} bytes; it is refused.")
-    try:
-        parsed = json.loads(note, object_pairs_hook=_refuse_duplicate_fields, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
+    parsed = parse_json(note, f"{shown!r}: the note stored with the table", TableError, _LARGEST_NOTE)
     expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings", "written"}
     if isinstance(parsed, dict) and parsed.get("schema") == 1:
         parsed = {"written": {}, **parsed, "schema": _SCHEMA}
@@ -561,9 +557,7 @@ def _how_written(note: list[Any], texts: pd.Series | None) -> Written:
 
 
 def _reading(note: dict[str, Any]) -> Reading:
-    dialect = _exactly(Dialect, note["dialect"], missing=tuple(note["dialect"]["missing"]))
-    rejected = tuple(_exactly(RejectedLine, item) for item in note["rejected"])
-    return _exactly(Reading, note, dialect=dialect, rejected=rejected, preamble=tuple(note["preamble"]))
+    return decode(Reading, note, "reading", TableError, complete=True)
 
 
 def _exactly(kind: Any, note: dict[str, Any], **parsed: Any) -> Any:
@@ -578,17 +572,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TableError(f"The name of a stored table must be text, got {value!r}.")
     return value
-
-
-def _refuse_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        raise ValueError("a field is given twice")
-    return dict(pairs)
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is not a number")
 
 
 def fingerprint(frame: pd.DataFrame) -> str:

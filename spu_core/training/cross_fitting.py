@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -28,6 +29,8 @@ from spu_core.training.rows import PreparedData, prepare_rows
 from spu_core.training.run import FittedCandidate, Run
 
 MOST_ROWS_FOR_PRIOR = 20_000
+# The number of the task that comes first in a pool.
+FIRST = 0
 
 Fits: TypeAlias = Callable[[Candidate, Reporter], Iterator[FoldFit]]
 """The fits of one candidate, in the order of the folds; each is done when it is asked for."""
@@ -92,6 +95,7 @@ class ProcessExecutor(LocalExecutor):
 
     def __init__(self, processes: int, *, refits: bool = False) -> None:
         self.processes, self.refits = processes, refits
+        self._refining = False
         self._pool: FitPool | None = None
         self._refits: dict[str, int] = {}
 
@@ -103,16 +107,17 @@ class ProcessExecutor(LocalExecutor):
             self._pool.close()
 
     def refine(self, data: PreparedData, config: TrainConfig, reporter: Reporter) -> Callable[[], Fit]:
-        pool = self._opened(data, config)
-        task = pool.submit(FitTask(REFINER, None, step="refining"))
-        return lambda: pool.result(task, _forward(reporter, ProgressRange()))[0]
+        self._refining = True
+        return lambda: self._opened.result(FIRST, _forward(reporter, ProgressRange()))[0]
 
     def fits(self, data: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
-        pool = self._opened(data, config)
+        _load_libraries(candidates)
+        pool = self._pool = FitPool(data, config, self.processes)
+        if self._refining:
+            pool.submit(FitTask(REFINER, None, step="refining"))
         tasks = {}
         for candidate in candidates:
-            places = range(len(pool.folds))
-            tasks[candidate.name] = [pool.submit(FitTask(candidate, place)) for place in places]
+            tasks[candidate.name] = [pool.submit(FitTask(candidate, place)) for place in range(len(pool.folds))]
             if self.refits and config.early_stopping is None:
                 self._refits[candidate.name] = pool.submit(FitTask(candidate, None))
 
@@ -129,19 +134,23 @@ class ProcessExecutor(LocalExecutor):
         return fits
 
     def refit(self, run: Run, on_progress: OnProgress | None) -> FittedCandidate:
-        pool = self._opened(run.need_data(), run.config)
         task = self._refits.pop(run.name, None)
         if task is None:
-            task = pool.submit(FitTask(run.candidate, None, run.rounds))
-        return run.with_fit(*pool.result(task, _forward(Reporter([run.name], 1, on_progress), ProgressRange())))
+            task = self._opened.submit(FitTask(run.candidate, None, run.rounds))
+        reporter = Reporter([run.name], 1, on_progress)
+        return run.with_fit(*self._opened.result(task, _forward(reporter, ProgressRange())))
 
-    def _opened(self, data: PreparedData, config: TrainConfig) -> FitPool:
-        if self._pool is None:
-            # Imported once, before the fork.
-            import lightgbm  # noqa: F401
-
-            self._pool = FitPool(data, config, self.processes)
+    @property
+    def _opened(self) -> FitPool:
+        assert self._pool is not None, "fits() comes first"
         return self._pool
+
+
+def _load_libraries(candidates: tuple[Candidate, ...]) -> None:
+    """Import the libraries of boosters once, before the fork."""
+    learners = {candidate.settings.get("learner", candidate.method) for candidate in candidates}
+    for name in {"lightgbm", *({"xgboost"} & learners)}:
+        import_module(name)
 
 
 def _forward(reporter: Reporter, span: ProgressRange) -> Callable[[TrainProgress | None], None]:
@@ -221,6 +230,7 @@ def cross_fit(
     Traceback (most recent call last):
     spu_core.errors.TrainingError: The table must be a Table, got DataFrame; use Table.from_frame(frame).
     """
+    _check_arguments(table, soft_labels, config, split)
     runs: list[Run] = []
     with _executor(n_jobs, config) as executor:
         try:

@@ -35,7 +35,8 @@ METRICS = {
     "known_positive_auc": "known-positive AUC",
     "refined_auc_spu": "AUC_SPU on refined soft labels",
 }
-DIRECTIONS = ("drop", "add")
+# Direction → what `single` shows.
+DIRECTIONS = {"drop": "Each column left out", "add": "Each column alone"}
 MOST_COLUMNS = 200
 # Sizes that the path visits: all of few columns, else so many, closer together where there are few columns left.
 MOST_STEPS = 12
@@ -228,7 +229,8 @@ class ColumnSets:
         self.split: FoldAssignment = make_split(table, soft_labels, config)
         self.refined = self._refined()
         self._aucs: dict[frozenset[str], dict[str, FoldedAuc]] = {}
-        self._steps = 1 + len(self.columns) + len(ladder(len(self.columns)))
+        # The first set of the path is one of those with a single change.
+        self._steps = len(self.columns) + len(ladder(len(self.columns)))
 
     def selection(self, metric: str, direction: str, margin: float) -> FeatureSelection:
         """The selection by one metric; sets that were fitted before are not fitted again."""

@@ -90,8 +90,12 @@ class FitPool:
         self._told: dict[int, list[TrainProgress]] = {}
         self._ended: dict[int, tuple[str, Any]] = {}
         self._workers: list[FitProcess] = []
-        for _ in range(processes):
-            self._workers.append(self._start(data, config, processes))
+        try:
+            for _ in range(processes):
+                self._workers.append(self._start(data, config, processes))
+        except OSError as problem:
+            self.close()
+            raise EngineError(f"A process could not be started ({problem.strerror}); use fewer processes.") from None
 
     def submit(self, task: FitTask) -> int:
         """Put a task into the queue; the result is its number."""

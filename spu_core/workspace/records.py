@@ -37,11 +37,11 @@ class _Record:
 
     @classmethod
     def from_row(cls, row: sqlite3.Row) -> Self:
-        return cls(**{name: read(row[name]) for name, read in _readers(cls).items()})
+        return cls(**{name: read(row[name]) for name, read in _readers(cls).items()})  # type: ignore[arg-type]
 
 
 @cache
-def _readers(kind: type) -> dict[str, Callable[[Any], Any]]:
+def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
     """How the stored value of each field becomes the value of its type."""
     types = {field.name: get_type_hints(kind)[field.name] for field in fields(kind)}
     return {name: _READERS.get(hint, _READERS.get(get_origin(hint), _same)) for name, hint in types.items()}

@@ -298,3 +298,20 @@ def test_every_command_has_help_that_says_what_it_does(run):
         found = run(*path, "--help")
         assert found.exit_code == 0
         assert len(found.stdout) > 200, path
+
+
+def test_features_names_the_columns_that_a_model_needs(run, tmp_path):
+    rows = [(row, (row * 7) % 13, row % 5, int((row * 7) % 13 > 9 and row % 3 == 0)) for row in range(300)]
+    lines = [",".join(map(str, each)) for each in (("id", "amount", "noise", "fraud"), *rows)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    words = ("features", "rows.csv", "--method", "labeled_vs_rest", "--folds", "2", "--role", "fraud=label")
+
+    found = json.loads(run(*words, "--jobs", "2", "--metric", "known_positive_auc", "--margin", "0.1", "--json").stdout)
+
+    assert found["columns"] == ["amount"]
+    assert found["dropped"] == ["noise"]
+    assert {each["column"] for each in found["single"]} == {"amount", "noise"}
+    spoken = run(*words, "--jobs", "1", "--add", "--margin", "0.1").stdout
+    assert "columns are enough: AUC_SPU changes by" in spoken
+    assert "Not needed: noise" in spoken
+    assert "metric must be one of" in run(*words, "--metric", "auc").stderr

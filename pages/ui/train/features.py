@@ -11,7 +11,7 @@ from pages.ui.train.options import TrainOptions
 from spu_core.engines import Job, cancel, jobs_now, start_worker
 from spu_core.engines.jobs.features import KIND, features_result, latest_features
 from spu_core.training import FeatureSelection
-from spu_core.training.feature_selection import CAVEAT, METRICS
+from spu_core.training.feature_selection import CAVEAT, DIRECTIONS, METRICS
 from spu_core.workspace import JobStatus
 
 POLL_SECONDS = 1.0
@@ -84,7 +84,7 @@ def _show_selection(found: FeatureSelection) -> None:
     if found.dropped:
         st.markdown(f"Not needed: {plain(', '.join(found.dropped))}")
     st.caption(CAVEAT)
-    sets, single = st.tabs(["Sets of columns", "Each column alone"])
+    sets, single = st.tabs(["Sets of columns", DIRECTIONS[found.direction]])
     with sets:
         _show_sets(found, "path", ["columns", "names"])
     with single:

@@ -40,7 +40,7 @@ CHOICES = (
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenColumns:
     """The set that one figure chose: its size, the noise left in it, and true AUCs on other rows."""
 
     columns: int
@@ -56,7 +56,7 @@ class Selected:
     columns: int
     noise: int
     auc: float
-    choices: Mapping[str, Choice]
+    choices: Mapping[str, ChosenColumns]
     ranks: Mapping[str, float]
 
 
@@ -78,7 +78,7 @@ def select_once(trial: Trial, sizes: tuple[int, int], seed: int, threads: int) -
         chosen = found.chosen.columns
         drawn = [rng.choice(sets.columns, len(chosen), replace=False) for _ in range(RANDOM_SETS)]
         mean = float(np.mean([true_auc(each) for each in drawn]))
-        choices[words] = Choice(len(chosen), sum(map(_is_noise, chosen)), true_auc(chosen), mean)
+        choices[words] = ChosenColumns(len(chosen), sum(map(_is_noise, chosen)), true_auc(chosen), mean)
         truths = np.array([true_auc(each.columns) for each in found.path])
         ranks[words] = rank_correlation(np.array([each.figures[metric].estimate for each in found.path]), truths)
     noise = sum(map(_is_noise, sets.columns))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from hashlib import blake2b
 from inspect import Parameter, Signature
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -83,8 +83,9 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         if not hasattr(self, "classes_"):
             self.classes_ = np.array([0, 1])
         memo, key = features.store.fits, self._fit_key(features, target, weight, monitor)
-        if (known := memo.find(key, monitor)) is not None:
-            vars(self).update(known)
+        if (known := memo.find(key)) is not None:
+            self.__dict__.update(known.learnt)
+            monitor.repeat(known.losses)
             return self
         monitor, losses = monitor.recorded()
         self._learn(features, target, weight, monitor)
@@ -135,6 +136,16 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
     def describe(self) -> dict[str, Any]:
         """Kind and settings as plain values: the part of a state that every learner has."""
         return {"kind": self.key, "settings": encode({s.name: getattr(self, s.name) for s in self.settings})}
+
+    @classmethod
+    def restored(cls, description: Mapping[str, Any]) -> Self:
+        """A learner with the stored settings, and with the columns and rounds where the description has them."""
+        model = cls(**description["settings"])
+        model.classes_ = np.array([0, 1])
+        if "active" in description:
+            model.active_ = np.array(description["active"], dtype=np.int64)
+        model.rounds_ = description.get("rounds")
+        return model
 
     def to_state(self) -> State:
         raise NotImplementedError

@@ -66,12 +66,11 @@ class SoftLogistic(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftLogistic:
-        model = cls(**description["settings"])
+        model = cls.restored(description)
         model.view_ = LinearView.from_state(blobs)
         model.active_ = model.view_.active
         model.coef_ = np.asarray(blobs["coef"])
         model.intercept_ = float(description["intercept"])
-        model.classes_ = np.array([0, 1])
         return model
 
 

@@ -100,13 +100,11 @@ class SoftNetwork(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftNetwork:
-        model = cls(**description["settings"])
-        model.rounds_ = description["rounds"]
+        model = cls.restored(description)
         model.view_ = LinearView.from_state(blobs)
         model.active_ = model.view_.active
         weights, biases = ([np.asarray(blobs[f"{name}{depth}"]) for depth in range(3)] for name in ("weight", "bias"))
         model.layers_ = Layers(weights, biases)
-        model.classes_ = np.array([0, 1])
         return model
 
 

@@ -128,10 +128,7 @@ class SoftXGBoost(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftXGBoost:
-        model = cls(**description["settings"])
-        model.active_ = np.array(description["active"], dtype=np.int64)
-        model.rounds_ = description["rounds"]
-        model.classes_ = np.array([0, 1])
+        model = cls.restored(description)
         model._load(bytes(blobs["model.ubj"]))
         return model
 

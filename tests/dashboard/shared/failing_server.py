@@ -1,4 +1,4 @@
-"""A dashboard whose pages fail outside of all that guards them: `python -m tests.dashboard.failing_server …`."""
+"""A dashboard whose pages fail outside of all that guards them: `python -m tests.dashboard.shared.failing_server …`."""
 
 import contextlib
 import runpy

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from tests.dashboard.oidc import running_provider
+from tests.dashboard.shared.oidc import running_provider
 from tests.live import free_address, running_server
 
 pytestmark = [

@@ -9,7 +9,7 @@ import pytest
 from spu_core.rules import Compare, Rule
 from spu_core.training import Candidate
 from spu_core.workspace import Workspace
-from tests.dashboard.soft_labels import SAVED, some_table
+from tests.dashboard.rule_drafts import SAVED, some_table
 from tests.dashboard.trained import HOSTILE, train_quickly
 from tests.live import ROOT
 

@@ -1,4 +1,4 @@
-"""The Compare page: curves against the ceiling, one S for all runs, an operating point that is kept, a champion."""
+"""The Compare page: the recommended model, curves against the ceiling, one S for all runs, an operating point."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def text_of(page):
     return "\n".join(element.value for element in (*page.markdown, *page.caption, *page.subheader, *page.error))
 
 
-def metrics(page):
-    return {metric.label: metric.value for metric in page.metric}
+def flagged(page):
+    """The number of rows of the operating point on the page."""
+    return page.number_input(key="compare_rows").value
 
 
 def test_without_runs_the_page_leads_to_training(open_app):
@@ -50,14 +51,24 @@ def test_without_runs_the_page_leads_to_training(open_app):
     assert page.subheader[0].value == "No models yet."
 
 
-def test_runs_are_shown_against_the_ceiling_with_a_verdict(open_app, address):
+def stored_points():
+    """All stored operating points, by the name of the run."""
+    with Workspace.open() as workspace:
+        return {run.name: workspace.thresholds.list(run.id) for run in workspace.runs.list()}
+
+
+def test_one_card_says_which_model_how_sure_why_and_what_next(open_app, address):
     page = open_app(PAGE, **address)
 
     assert not page.exception
-    assert 0.5 < float(metrics(page)["AUC_SPU, best model"]) <= float(metrics(page)["Ceiling"]) <= 1.0
-    assert "Do my soft labels help?" in [element.value for element in page.subheader]
+    assert page.header[0].value.replace("\\", "") in (HOSTILE, "linear")
+    assert [button.label for button in page.button if button.proto.type == "primary"] == ["Use this model"]
+    assert "No model in use yet." in text_of(page)
     assert "No confidence band" not in text_of(page)
-    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score"}
+    board = page.dataframe[0].value
+    assert set(board["name"]) == {"linear", HOSTILE, "rule_score (reference)"}
+    assert board["name"].iloc[-1] == "rule_score (reference)"
+    assert len(board.columns) <= 6
 
 
 def test_where_no_confidence_band_holds_the_page_says_why(open_app, address, monkeypatch):
@@ -68,45 +79,73 @@ def test_where_no_confidence_band_holds_the_page_says_why(open_app, address, mon
     assert "No confidence band: it needs an effective number of at least 1e+06 positives" in text_of(page)
 
 
-def test_slider_and_budget_move_together_and_are_kept(open_app, address):
+def test_exploring_never_changes_what_is_stored(open_app, address):
     page = open_app(PAGE, **address)
+    page.button(key="compare_use").click().run()
+    before = stored_points()
+    assert sum(map(len, before.values())) == 1
+
     page.number_input(key="compare_rows").set_value(57).run()
+    assert "Reviewing the top 57 rows (10%) finds" in text_of(page).replace("\\", "")
+    page.slider(key="compare_threshold").set_value(0.9).run()
+    assert flagged(page) not in (57, 11)
+    page.session_state["compare_tabs"] = "Costs"
+    page.run()
+    page.button(key="compare_cheapest").click().run()
 
     assert not page.exception
-    with Workspace.open() as workspace:
-        run = next(run for run in workspace.runs.list() if run.name == page.selectbox(key="compare_run").value)
-        [point] = workspace.thresholds.list(run.id)
-    assert point.flagged_share == pytest.approx(57 / 569)
-    assert page.slider(key="compare_threshold").value == pytest.approx(point.threshold, abs=0.002)
-    assert metrics(page)["Flagged"] == "10.0%"
+    assert stored_points() == before
 
-    page.slider(key="compare_threshold").set_value(0.99).run()
-    with Workspace.open() as workspace:
-        assert len(workspace.thresholds.list(run.id)) == 2
-    again = open_app(PAGE, **address)
-    assert metrics(again)["Flagged"] == metrics(page)["Flagged"] != "10.0%"
+
+def test_use_this_threshold_stores_it_and_shows_old_and_new(open_app, address):
+    page = open_app(PAGE, **address)
+    page.button(key="compare_use").click().run()
+    assert page.button(key="compare_choose").disabled
+    page.number_input(key="compare_rows").set_value(57).run()
+    assert page.button(key="compare_choose").label == "Use this threshold"
+    assert "In use: flags 1.9% of rows" in text_of(page)
+    assert "New: flags 10.0% of rows" in text_of(page)
+
+    page.button(key="compare_choose").click().run()
+    [points] = [points for points in stored_points().values() if points]
+    assert points[0].flagged_share == pytest.approx(57 / 569)
+    assert "Flags 10.0% of rows" in text_of(page)
+    assert "Before: 1.9% of rows" in text_of(page)
+    assert flagged(open_app(PAGE, **address)) == 57
+
+
+def test_a_draft_can_be_discarded(open_app, address):
+    page = open_app(PAGE, **address)
+    first = flagged(page)
+    page.number_input(key="compare_rows").set_value(57).run()
+    page.button(key="compare_discard").click().run()
+
+    assert flagged(page) == first != 57
 
 
 @pytest.mark.parametrize("rows", [0, 569], ids=["nothing", "everything"])
-def test_flagging_nothing_or_everything_can_be_kept(open_app, address, rows):
+def test_flagging_nothing_or_everything_can_be_used(open_app, address, rows):
     page = open_app(PAGE, **address)
     page.number_input(key="compare_rows").set_value(rows).run()
+    page.button(key="compare_choose").click().run()
 
     assert not page.exception
     assert not page.error
-    assert metrics(page)["Flagged"] == ("0.0%" if rows == 0 else "100.0%")
+    assert flagged(page) == rows
 
 
-def test_the_champion_is_stored_with_its_operating_point(open_app, address):
+def test_another_model_can_be_used_with_its_operating_point(open_app, address):
     page = open_app(PAGE, **address)
-    page.selectbox(key="compare_run").select("linear").run()
+    other = next(name for name in page.selectbox(key="compare_run").options if name in ("linear", "rule_score"))
+    page.selectbox(key="compare_run").select(other).run()
     page.button(key="compare_choose").click().run()
 
     assert not page.exception
     with Workspace.open() as workspace:
         champion = workspace.thresholds.champion(address["dataset"])
-        assert workspace.runs.get(champion.run).name == "linear"
-    assert "linear, which flags" in text_of(page).replace("\\", "")
+        assert workspace.runs.get(champion.run).name == other
+    assert f"In use: {other}, flags" in text_of(page).replace("\\", "")
+    assert open_app(PAGE, **address).selectbox(key="compare_run").value == other
 
 
 def test_deleting_a_run_says_first_what_goes(open_app, address):
@@ -128,7 +167,7 @@ def test_deleting_a_run_says_first_what_goes(open_app, address):
 
 # What only this tab shows.
 DETAILS = {
-    "All figures": lambda page: page.dataframe[-1].value["among_best"],
+    "All figures": lambda page: page.dataframe[-1].value["soft_log_loss"],
     "Differences": lambda page: page.dataframe[-1].value["p_holm"],
     "Costs": lambda page: page.number_input(key="compare_cost"),
     "Calibration": lambda page: page.multiselect(key="compare_calibrated"),
@@ -158,19 +197,6 @@ def test_shuffled_columns_train_one_fold_again(open_app, address):
 
     assert not page.exception
     assert not page.error
-
-
-def test_the_cheapest_point_is_one_click_away(open_app, address):
-    page = open_app(PAGE, **address)
-    page.session_state["compare_tabs"] = "Costs"
-    page.run()
-    page.number_input(key="compare_loss").set_value(1000.0).run()
-    page.button(key="compare_cheapest").click().run()
-
-    assert not page.exception
-    with Workspace.open() as workspace:
-        points = [point for run in workspace.runs.list() for point in workspace.thresholds.list(run.id)]
-    assert [point.detail["by"] for point in points] == ["the lowest expected cost"]
 
 
 def test_a_perfect_classifier_is_drawn_from_the_truth_or_from_what_is_assumed(open_app, address):
@@ -210,7 +236,9 @@ def test_runs_under_other_rules_are_judged_by_one_s(open_app, address):
 
     assert not page.exception
     assert not page.error
-    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score", "later"}
+    versions = {name.removesuffix(" (reference)").split(", rules ")[-1] for name in page.dataframe[0].value["name"]}
+    assert versions == {"v1", "v2"}
+    assert "trained on rules v1, rules v2" in text_of(page)
     assert "trained with other rules" in text_of(page)
 
 
@@ -220,11 +248,11 @@ def test_a_run_that_was_trained_again_takes_the_place_of_the_older_one(open_app,
         train_quickly(workspace, address, [Candidate("logistic", name="linear")])
         both = ",".join(run.id for run in workspace.runs.list())
     page = open_app(PAGE, **address)
-    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score"}
+    assert set(page.dataframe[0].value["name"]) == {"linear", HOSTILE, "rule_score (reference)"}
     assert older.id not in page.multiselect(key=f"compare_runs_{address['dataset']}").value
 
     page = open_app(PAGE, **address, runs=both)
-    assert set(page.dataframe[0].value["name"]) == {"linear", "linear 2", HOSTILE, "rule_score"}
+    assert set(page.dataframe[0].value["name"]) == {"linear", "linear 2", HOSTILE, "rule_score (reference)"}
 
 
 def test_a_damaged_run_is_told_in_words(open_app, address):
@@ -246,30 +274,61 @@ def served(shared_server):
     return address
 
 
-@pytest.mark.browser
-def test_a_click_on_the_curve_stores_the_threshold(shared_server, open_tab, served):
-    tab = open_tab(shared_server).open(f"compare?dataset={served['dataset']}&rules={served['rules']}")
-    tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+def click_a_curve(tab):
+    """Click in the middle of a curve of the ROC chart."""
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
     # The last trace is the operating point, the one before it a curve.
     traces = tab.page.locator(".st-key-compare_roc .scatterlayer .trace")
     points = traces.nth(traces.count() - 2).locator(".point")
     box = points.nth(points.count() // 3).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-
     tab.page.mouse.move(x - 3, y)
     tab.page.mouse.move(x, y, steps=4)  # Plotly clicks only what it hovers over
     tab.page.locator(".st-key-compare_roc .hoverlayer .hovertext").first.wait_for()
     tab.page.mouse.click(x, y)
     tab.settle()
 
-    with Workspace.open(shared_server.home) as workspace:
-        runs = workspace.runs.list(served["dataset"])
-        points = [point for run in runs for point in workspace.thresholds.list(run.id)]
-    assert [point.detail["by"] for point in points] == ["a click on the curve"]
+
+@pytest.mark.browser
+def test_a_click_on_the_curve_is_a_draft_until_a_button_uses_it(shared_server, open_tab, served):
+    def stored():
+        with Workspace.open(shared_server.home) as workspace:
+            runs = workspace.runs.list(served["dataset"])
+            return [point for run in runs for point in workspace.thresholds.list(run.id)]
+
+    tab = open_tab(shared_server, height=1400).open(f"compare?dataset={served['dataset']}&rules={served['rules']}")
+    tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
+    tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
+    flagged = tab.page.locator(".st-key-compare_rows input").input_value()
+    click_a_curve(tab)
+
+    assert tab.page.locator(".st-key-compare_rows input").input_value() != flagged
+    assert stored() == []
+    tab.page.locator(".st-key-compare_choose button").click()
+    tab.page.get_by_text("In use:").first.wait_for()
+    tab.settle()
+    assert [point.detail["is_champion"] for point in stored()] == [True]
     assert HOSTILE[:20] in tab.text
     assert tab.page.locator(".katex").count() == 0
     assert tab.page.locator("[data-testid=stApp] a[href^=javascript]").count() == 0
+
+
+@pytest.mark.browser
+def test_the_answer_lies_above_the_fold(shared_server, open_tab, served):
+    tab = open_tab(shared_server, height=720).open(f"compare?dataset={served['dataset']}&rules={served['rules']}")
+    card = tab.page.locator(".st-key-compare_card")
+    parts = {
+        "name": card.locator("h2"),
+        "confidence": card.locator(".stMarkdownBadge").first,
+        "reason": card.locator("[data-testid=stMarkdownContainer] p").nth(2),
+        "button": card.locator(".st-key-compare_use button, .st-key-compare_next button").first,
+    }
+    for name, part in parts.items():
+        box = part.bounding_box()
+        assert box["height"] > 0, name
+        assert box["y"] + box["height"] <= 720, name
+    roc, page = (tab.page.locator(what).bounding_box() for what in (".st-key-compare_roc", ".stMainBlockContainer"))
+    assert roc["width"] >= 0.5 * (page["width"] - 2 * 80)
 
 
 @pytest.mark.browser
@@ -279,7 +338,7 @@ def test_the_page_fits_a_phone_in_the_dark(shared_server, open_tab, served):
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
 
     assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert "Do my soft labels help?" in tab.text
+    assert "Recommended model" in tab.text
 
 
 @pytest.mark.browser

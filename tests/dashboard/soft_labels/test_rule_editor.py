@@ -14,7 +14,7 @@ from pages.ui.soft_labels.editor import apply_brush, apply_click, bands_of
 from spu_core.errors import TableError
 from spu_core.rules import Compare, Rule, column_choices
 from spu_core.tables import Table
-from tests.dashboard.soft_labels import SAVED, some_table
+from tests.dashboard.rule_drafts import SAVED, some_table
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from spu_core.workspace import Workspace
-from tests.dashboard.failing_server import fail
+from tests.dashboard.shared.failing_server import fail
 from tests.dashboard.trained import bring_sample, train_quickly
 from tests.live import ROOT, running_server
 from tests.workspace.scenario import unwritable
@@ -67,7 +67,8 @@ def test_a_failure_gets_a_reference_and_no_traceback(open_app, monkeypatch, capl
 
 @pytest.mark.browser
 def test_a_failure_that_no_page_guards_gets_a_reference_too(tmp_path, open_tab):
-    command, log = "-m tests.dashboard.failing_server --server.headless true --server.port", tmp_path / "server.log"
+    command = "-m tests.dashboard.shared.failing_server --server.headless true --server.port"
+    log = tmp_path / "server.log"
     with running_server(tmp_path / "home", log, command=command, SPU_HOME=str(tmp_path / "home")) as server:
         tab = open_tab(server)
         shown = [tab.open(re.sub(r"^\d_|\.py$", "", name)).text for name in PAGES]

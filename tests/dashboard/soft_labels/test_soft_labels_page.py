@@ -10,7 +10,7 @@ from spu_core.rules import AnyOf, Compare, ReadyMade, Rule, RuleSet
 from spu_core.tables import Role
 from spu_core.tables.samples import SAMPLES, load_sample
 from spu_core.workspace import Workspace
-from tests.dashboard.soft_labels import HOSTILE, PAGE, SAVED, figures, keep, saved_rules, some_table, widget
+from tests.dashboard.rule_drafts import HOSTILE, PAGE, SAVED, figures, keep, saved_rules, some_table, widget
 
 
 def test_without_data_the_page_says_what_to_do(open_app):

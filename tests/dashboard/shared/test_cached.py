@@ -14,9 +14,9 @@ from pages.ui.shared.steps import DONE, STALE, marks_of
 from pages.ui.soft_labels.cached import rule_preview
 from spu_core.rules import AllOf, AnyOf, Compare, Rule, RuleSet
 from spu_core.workspace import Outcome, RunDraft, Threshold, Workspace
-from tests.dashboard.soft_labels import SAVED, some_table
+from tests.dashboard.rule_drafts import SAVED, some_table
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 # What names the owner of cached data. Rule sets are parsed by their text; stored results come with the program.
 OWNERS = ("Workspace", "EvaluatedModel", "UploadedFile")
 WITHOUT_OWNER = {"parse_rules", "stored_results", "_offers", "_workspace"}

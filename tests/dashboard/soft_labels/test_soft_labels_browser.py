@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from spu_core.rules import Compare, Rule, RuleSet
-from tests.dashboard.soft_labels import HOSTILE, ODD, SAVED, keep, saved_rules, some_table
+from tests.dashboard.rule_drafts import HOSTILE, ODD, SAVED, keep, saved_rules, some_table
 
 
 def drag(tab, start: float, end: float) -> None:

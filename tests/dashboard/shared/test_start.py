@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.shared.steps import STEPS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_start_page_says_what_this_is_and_offers_the_steps():
