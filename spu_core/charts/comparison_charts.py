@@ -53,7 +53,7 @@ def leaderboard_chart(
     shown = {title: found for title, found in figures.items() if found}
     alt = " ".join(f"{title}: {_listed_values(found)}." for title, found in shown.items())
     alt += "" if ceiling is None else f" The ceiling is {decimals(ceiling)}."
-    figure = canvas(theme, alt, height=len(names) * (24 + DOT_HEIGHT * len(shown)) + 96)
+    figure = canvas(theme, alt, height=len(names) * (16 + DOT_HEIGHT * len(shown)) + 100)
     selected = selected if selected in names else names[0]
     colors = {name: theme.model if name == selected else theme.text for name in names}
     colors |= dict.fromkeys(references, theme.unsure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,14 @@ import typer
 
 from spu_core.bench.adapters import bench_adapters
 from spu_core.bench.cells import LABELLINGS
+from spu_core.bench.choosing import make_record, read_cell, study, summary
 from spu_core.bench.page import results_markdown, write_page
 from spu_core.bench.report import method_table
 from spu_core.bench.runner import STORED, BenchPlan, forget_methods, read_results, run_bench
 from spu_core.bench.table_spec import RULE_SETS
 from spu_core.checks import check_choice
-from spu_core.commands.command_io import STANDARD, AsJson, print_result, progress_bar, write_output
+from spu_core.commands.command_io import STANDARD, AsJson, OriginName, print_result, progress_bar, write_output
+from spu_core.errors import SpuError
 
 commands = typer.Typer(no_args_is_help=True, help="Compare methods on tables whose true class is known.")
 
@@ -88,6 +91,23 @@ def report(
         print_result(method_table(found), "", as_json=True)
     else:
         write_output(results_markdown(found).encode(), output)
+
+
+@commands.command("choose")
+def choose(
+    scores: Annotated[Path, typer.Argument(help="Folder of the scores that `spu bench run --scores` stored.")],
+    origin: OriginName = None,
+    record: Annotated[Path | None, typer.Option(help="A file for the record that recommendations start from.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Study recommendations without truth: each table is judged with a record of the other tables."""
+    cells = [read_cell(path) for path in sorted(scores.glob("*.npz"))]
+    if not cells:
+        raise SpuError(f"There are no scores (.npz) in {scores}; `spu bench run --scores` stores them.")
+    if record is not None:
+        record.write_text(json.dumps(make_record(cells), indent=1) + "\n", encoding="utf-8")
+    found = summary(study(cells, origin or "unknown"))
+    print_result(found, "\n".join(f"{name}: {value}" for name, value in found.items()), as_json)
 
 
 def _sorted(found: pd.DataFrame) -> pd.DataFrame:

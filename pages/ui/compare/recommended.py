@@ -66,7 +66,9 @@ def _show_answer(choice: Choice) -> None:
             st.header(plain(found.model or "None of these"), anchor=False, width="content")
             st.badge(words, icon=icon, color=color)
         st.markdown(plain(found.sentence))
-        st.caption(plain(found.help_sentence))
+        # Where no figure is valid, the sentence above has said why.
+        is_open = found.help_of_rules == "cannot tell"
+        st.caption("Cannot tell whether your rules help." if is_open else plain(found.help_sentence))
 
 
 def _show_numbers(choice: Choice, name: str) -> None:
@@ -120,4 +122,6 @@ def _show_next_step(choice: Choice, step: NextStep, *, is_first: bool) -> None:
     if st.button(
         label, icon=icon, type="primary" if is_first else "secondary", width="stretch", help=words, key="compare_next"
     ):
+        if step.rows is not None:
+            st.session_state["trust_checks"] = step.rows
         st.switch_page(step_named(page).file, query_params={**choice.page.query, **section})
