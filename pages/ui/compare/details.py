@@ -163,7 +163,11 @@ def _features(choice: Choice, chosen: ChosenPoint) -> None:
     if weights is not None:
         st.markdown("**Weights of the components**")
         st.caption("Fused adds these scores. Your rules have the weight that the confirmed cases give them.")
-        show_table(weights, hide_index=True, key="compare_weights")
+        config = {
+            "component": st.column_config.TextColumn("Component"),
+            "weight": st.column_config.NumberColumn("Weight", format="%.2f"),
+        }
+        show_table(weights, hide_index=True, column_config=config, key="compare_weights")
     more = f"The first {MOST_FEATURES} of {count(len(effects))} columns. " if len(effects) > MOST_FEATURES else ""
     st.caption(f"{more}Correlated columns can replace each other, so each of them may look unimportant.")
 
