@@ -51,6 +51,7 @@ from .theory import estimate_prior as estimate_prior
 from .theory import noisy_monotone_bound as noisy_monotone_bound
 from .training import Candidate as Candidate
 from .training import Comparison as Comparison
+from .training import FeatureSelection as FeatureSelection
 from .training import NextStep as NextStep
 from .training import Recommendation as Recommendation
 from .training import Run as Run
@@ -58,6 +59,7 @@ from .training import TrainConfig as TrainConfig
 from .training import compare_runs as compare_runs
 from .training import cross_fit as cross_fit
 from .training import recommend as recommend
+from .training import select_features as select_features
 from .trust import echo_check as echo_check
 from .trust import estimate_audit as estimate_audit
 from .trust import plan_audit as plan_audit

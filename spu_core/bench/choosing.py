@@ -1,15 +1,13 @@
 """Choosing a model without truth, studied on the cells of the benchmark: the record that `recommend` starts from, and
 how good its recommendations are on tables that the record has not seen.
 
-`python -m spu_core.bench.choosing SCORES --record FILE` reads the out-of-fold scores that the benchmark stored
+`spu bench choose SCORES --record FILE` reads the out-of-fold scores that the benchmark stored
 (`<table>.<labelling>.<rules>.<seed>.npz`), writes the record of all tables, and prints the study that leaves out one
 table at a time.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +32,7 @@ NOISE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class ChoosingCell:
     """One table with one labelling and one rule set: the comparison without truth, and the truth of each run.
 
     `distance`, `true`, `error` and `noise` concern the methods of the record minus the default: rank distance,
@@ -53,7 +51,7 @@ class Cell:
     noise: np.ndarray | None
 
 
-def read_cell(path: Path) -> Cell:
+def read_cell(path: Path) -> ChoosingCell:
     """A cell from the scores that the benchmark stored."""
     table, labelling, rules, _ = path.stem.split(".")
     with np.load(path) as stored:
@@ -72,7 +70,7 @@ def read_cell(path: Path) -> Cell:
         measured, covariance = np.array([auc.value for auc in found]), joint_covariance(found)[0]
         contrast = np.hstack([-np.ones((len(METHODS), 1)), np.eye(len(METHODS))])
         error, noise = contrast @ (measured - value), contrast @ covariance @ contrast.T
-    return Cell(
+    return ChoosingCell(
         table=table,
         labelling=labelling,
         rules=rules,
@@ -86,7 +84,7 @@ def read_cell(path: Path) -> Cell:
     )
 
 
-def make_record(cells: Sequence[Cell]) -> dict[str, Any]:
+def make_record(cells: Sequence[ChoosingCell]) -> dict[str, Any]:
     """The record as plain values, for `BenchmarkRecord.from_dict`. Every table counts the same.
 
     Only cells with enough confirmed cases to compare by them count: the record is used only in these.
@@ -111,7 +109,7 @@ def make_record(cells: Sequence[Cell]) -> dict[str, Any]:
     }
 
 
-def study(cells: Sequence[Cell], origin: str = "unknown") -> pd.DataFrame:
+def study(cells: Sequence[ChoosingCell], origin: str = "unknown") -> pd.DataFrame:
     """The recommendation for each cell, with a record of all other tables, beside the truth."""
     lines = []
     for table in sorted({cell.table for cell in cells}):
@@ -146,7 +144,7 @@ def _run(name: str, score: np.ndarray, data: EvaluationData) -> Run:
     return Run(name, candidate, TrainConfig(), data, score=score).judged_by(data)
 
 
-def _line(cell: Cell, record: BenchmarkRecord, origin: str) -> dict[str, Any]:
+def _line(cell: ChoosingCell, record: BenchmarkRecord, origin: str) -> dict[str, Any]:
     found = recommend(cell.comparison, origin=origin, record=record)
     value = {name: auc for name, auc in cell.true_auc.items() if name != "rule_score"}
     best, second = sorted(value.values(), reverse=True)[:2]
@@ -166,7 +164,7 @@ def _line(cell: Cell, record: BenchmarkRecord, origin: str) -> dict[str, Any]:
     }
 
 
-def _moments(cells: Sequence[Cell], values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def _moments(cells: Sequence[ChoosingCell], values: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Mean and covariance over cells per unit of rank distance, with equal weights of tables."""
     counts = pd.Series([cell.table for cell in cells]).value_counts()
     weight = np.sqrt([[1.0 / counts[cell.table]] for cell in cells])
@@ -178,7 +176,7 @@ def _moments(cells: Sequence[Cell], values: Sequence[np.ndarray]) -> tuple[np.nd
     return mean, apart.T @ apart / number
 
 
-def _per_distance(cell: Cell, value: np.ndarray) -> np.ndarray:
+def _per_distance(cell: ChoosingCell, value: np.ndarray) -> np.ndarray:
     """Per unit of rank distance; unknown where rankings are nearly the same."""
     distance = np.where(cell.distance > NEAREST, cell.distance, np.nan)
     return value / (distance if value.ndim == 1 else np.outer(distance, distance))
@@ -193,23 +191,3 @@ def _positive(covariance: np.ndarray) -> list[list[float]]:
 
 def _signs(difference: pd.Series) -> tuple[int, int]:
     return int((difference > 0.005).sum()), int((difference < -0.005).sum())
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scores", type=Path)
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--lines", type=Path)
-    asked = parser.parse_args()
-    cells = [read_cell(path) for path in sorted(asked.scores.glob("*.npz"))]
-    if asked.record is not None:
-        asked.record.write_text(json.dumps(make_record(cells), indent=1) + "\n", encoding="utf-8")
-    for origin in ("unknown", "chance"):
-        found = study(cells, origin)
-        print(origin, json.dumps(summary(found), indent=1))
-        if asked.lines is not None and origin == "unknown":
-            found.to_csv(asked.lines, index=False)
-
-
-if __name__ == "__main__":
-    main()

@@ -144,6 +144,27 @@ def difference_chart(
     return figure
 
 
+def stack_weights_chart(weights: Mapping[str, float], *, theme: Theme = LIGHT) -> go.Figure:
+    """The share of each ingredient in the stack of a fused model (`FusedModel.stack_weights`)."""
+    total = sum(weights.values())
+    shares = {name: weight / total if total > 0 else 0.0 for name, weight in weights.items()}
+    lines = [
+        Line(
+            name,
+            share,
+            f"<b>{plain(name)}</b><br>{percent(share)} of the weights; weight {decimals(weights[name])}",
+            percent(share) if share > 0 else "not used",
+            theme.belief if name.startswith("rule") else theme.model,
+        )
+        for name, share in shares.items()
+    ]
+    words = listed([f"{name} {percent(share)}" for name, share in shares.items()], most=len(shares))
+    alt = f"Share of each ingredient in the stack: {words}."
+    figure = bar_chart(lines, theme, alt, "share of the weights")
+    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
+    return figure
+
+
 def segment_chart(
     segments: Mapping[str, Interval | None], *, overall: float | None = None, theme: Theme = LIGHT
 ) -> go.Figure:

@@ -1,4 +1,4 @@
-"""Commands on models: `spu plan`, `train`, `compare` and `score`."""
+"""Commands on models: `spu plan`, `train`, `features`, `compare` and `score`."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ from spu_core.commands.command_io import (
     write_output,
 )
 from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
-from spu_core.engines.study import Study
-from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
+from spu_core.engines.study import Study, soft_labels_of
+from spu_core.engines.training_cost import plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training import (
     SHORTLIST,
     Candidate,
     Comparison,
+    FeatureSelection,
     Recommendation,
     Run,
     TrainConfig,
@@ -48,8 +49,10 @@ from spu_core.training import (
     TrainProgress,
     compare_runs,
     recommend,
+    select_features,
     with_twins,
 )
+from spu_core.training.feature_selection import CAVEAT, DIRECTIONS, METRICS
 
 EngineName = Annotated[
     str | None,
@@ -71,6 +74,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
     app.command("plan")(plan)
     app.command("train")(train)
+    app.command("features")(features)
     app.command("compare")(compare)
     app.command("score")(score)
 
@@ -126,6 +130,10 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
     engine: EngineName = None,
     scheduler: Scheduler = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that do the fits; by default as many as processors and memory allow."),
+    ] = None,
     origin: OriginName = None,
     as_json: AsJson = False,
 ) -> None:
@@ -140,7 +148,8 @@ def train(
     bundles: list[Path] = []
     runs: list[Run] = []
     errors: dict[str, str | None] = {}
-    with progress_bar(as_json, "training") as show, open_executor(where, table) as executor:
+    processes = study.processes(table, jobs)
+    with progress_bar(as_json, "training") as show, open_executor(where, table, processes) as executor:
 
         def report(progress: TrainProgress) -> None:
             show(progress.share, f"{progress.candidate}, {progress.step}")
@@ -163,6 +172,69 @@ def train(
     }
     words = [] if comparison is None or found is None else ["", *_comparison_words(comparison, found)]
     print_result(value, "\n".join([*_train_words(bundles, errors, changed), *words]), as_json)
+
+
+def features(
+    file: Annotated[str, typer.Argument(help="The table, a file or a folder of Parquet files; - for standard input.")],
+    rules: Annotated[str | None, typer.Option(help="A rule set as JSON.")] = None,
+    method: Annotated[str, typer.Option(help="The method whose columns are selected.", autocompletion=_methods)] = (
+        "lightgbm"
+    ),
+    role: Annotated[list[str] | None, typer.Option(help="column=role; may be given several times.")] = None,
+    metric: Annotated[
+        str, typer.Option(help=f"The figure that decides: {', '.join(METRICS)}.", autocompletion=lambda: list(METRICS))
+    ] = "auc_spu",
+    add: Annotated[
+        bool, typer.Option("--add", help="Add columns to none, in place of dropping them from all.")
+    ] = False,
+    margin: Annotated[float, typer.Option(help="The loss of the figure that is accepted.")] = 0.005,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of folds and models.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(min=-1, help="Processes that do the fits; -1 for as many as there are processors.")
+    ] = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Find the columns that a model needs, by figures that need no truth."""
+    table = open_input(file)
+    if role:
+        table = table.with_roles(dict(_pair(entry) for entry in role))
+    soft_labels = soft_labels_of(table, None if rules is None else RuleSet.from_json(read_text(rules)))
+    with progress_bar(as_json, "fitting") as show:
+        found = select_features(
+            table,
+            soft_labels,
+            method,
+            TrainConfig(folds=folds, seed=seed),
+            metric=metric,
+            direction="add" if add else "drop",
+            margin=margin,
+            n_jobs=jobs,
+            on_progress=show,
+        )
+    value = {"sentence": found.sentence, "columns": list(found.chosen.columns), "dropped": list(found.dropped)}
+    value |= {part: plain(found.table(part)) for part in ("single", "path")}
+    print_result({**value, "caveat": CAVEAT}, "\n".join(_feature_words(found)), as_json)
+
+
+def _feature_words(found: FeatureSelection) -> list[str]:
+    lines = [found.sentence, f"Columns: {', '.join(found.chosen.columns)}"]
+    if found.dropped:
+        lines.append(f"Not needed: {', '.join(found.dropped)}")
+    change, heading = f"{found.metric}_change", METRICS[found.metric]
+    for part, words in (("single", DIRECTIONS[found.direction]), ("path", "Sets of columns")):
+        shown = found.table(part)[
+            [
+                "column" if part == "single" else "columns",
+                found.metric,
+                change,
+                f"{found.metric}_low",
+                f"{found.metric}_high",
+            ]
+        ]
+        shown = shown.set_axis(["column" if part == "single" else "columns", heading, "change", "from", "to"], axis=1)
+        lines += ["", words, shown.to_string(index=False, float_format=lambda value: f"{value:.3f}")]
+    return [*lines, "", CAVEAT]
 
 
 def compare(runs: RunNames, origin: OriginName = None, workspace: Folder = None, as_json: AsJson = False) -> None:
@@ -221,18 +293,11 @@ def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, 
         return score_folder_on(cluster, data, source, target, scoring)
 
 
-def _show_memory_plan(engine: Engine, table: Table | TableFolder, study: Study) -> None:
+def _show_memory_plan(engine: Engine, table: Table, study: Study) -> None:
     """Print the memory plan to standard error before the training, unless a table trains in memory and fits."""
-    here = plan_memory(
-        len(table),
-        len(table.features),
-        study.plan.candidates,
-        study.plan.config,
-        from_files=isinstance(table, TableFolder),
-        refine=study.refine,
-    )
+    here = study.memory_plan(table)
     plan = plan_memory_on(engine, here)
-    is_plain = engine.name == "here" and isinstance(table, Table)
+    is_plain = engine.name == "here" and table.in_memory
     if not is_plain or not plan.fits:
         typer.echo(plan.words, file=sys.stderr)
     if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):

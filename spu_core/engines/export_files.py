@@ -37,7 +37,7 @@ from spu_core.export.onnx_export import translatable
 from spu_core.export.onnx_graph import need_onnx
 from spu_core.export.report import report_html
 from spu_core.rules import RuleSet
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
 from spu_core.training import Comparison, make_split
 from spu_core.workspace import ExportRecord, RuleSetVersion, RunRecord, Workspace
 from spu_core.workspace.records import clean_name
@@ -81,7 +81,7 @@ class StoredModel:
 
     workspace: Workspace
     record: RunRecord
-    table: Table | TableFolder
+    table: Table
     words: ExportWords = field(default_factory=ExportWords)
 
     @cached_property
@@ -288,7 +288,7 @@ def _study(model: StoredModel) -> ExportedFile:
 def _some_rows(model: StoredModel) -> pd.DataFrame:
     """Evenly spaced rows of the table, or of the sample of a folder."""
     table = model.table
-    frame = table.frame if isinstance(table, Table) else model.workspace.datasets.explore(model.record.dataset).frame
+    frame = table.frame if table.in_memory else model.workspace.datasets.explore(model.record.dataset).frame
     return frame.iloc[:: max(1, -(-len(frame) // PROVEN_ROWS))]
 
 

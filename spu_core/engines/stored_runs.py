@@ -20,7 +20,7 @@ from spu_core.errors import RuleError, WorkspaceError
 from spu_core.export import Bundle, FlagPoint, load_bundle
 from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training import (
     Comparison,
     FoldAssignment,
@@ -129,7 +129,7 @@ def left_out_of(workspace: Workspace, record: RunRecord) -> tuple[str, ...]:
     return () if job is None else tuple(job.parameters.get("left_out", ()))
 
 
-def soft_labels_by(table: Table | TableFolder, version: RuleSetVersion | None) -> SoftLabels:
+def soft_labels_by(table: Table, version: RuleSetVersion | None) -> SoftLabels:
     """The soft labels of a table by a version of a rule set; without rules, those of the table itself."""
     return soft_labels_of(table, None if version is None else RuleSet.from_json(version.text))
 
@@ -151,16 +151,16 @@ def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
     )
 
 
-def shuffled_columns(run: Run, table: Table | TableFolder, soft_labels: SoftLabels) -> pd.DataFrame:
+def shuffled_columns(run: Run, table: Table, soft_labels: SoftLabels) -> pd.DataFrame:
     """Permutation importance of a stored run. One of its folds is trained again, and its left-out rows are used."""
     split = FoldAssignment(np.asarray(run.fold), bool(run.config.out_of_time), run.evaluation.groups)
     data = prepare_rows(table, soft_labels, run.config, split)
     return permutation_importance(replace(run, data=data), repeats=3)
 
 
-def column_values(table: Table | TableFolder, name: str) -> pd.Series:
+def column_values(table: Table, name: str) -> pd.Series:
     """One column of all rows."""
-    return table.values(name) if isinstance(table, TableFolder) else table.frame[name]
+    return table.values(name)
 
 
 def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
-from spu_core.tables.folder import TableFolder
 from spu_core.tables.roles import Role
 from spu_core.tables.simulators import (
     simulate_ads,
@@ -132,7 +131,7 @@ def sample_truth(name: str) -> np.ndarray:
     return pd.read_csv(_path(sample.truth_file))[sample.truth].to_numpy() == 1
 
 
-def sample_of(table: Table | TableFolder) -> str | None:
+def sample_of(table: Table) -> str | None:
     """The name of the sample whose rows these are; None for any other table.
 
     >>> sample_of(load_sample("breast_cancer"))
@@ -141,7 +140,7 @@ def sample_of(table: Table | TableFolder) -> str | None:
     for name, sample in SAMPLES.items():
         given = set(table.roles) - {sample.truth}
         wanted = set(pd.read_csv(_path(sample.file), nrows=0).columns)
-        if given != wanted or isinstance(table, TableFolder):
+        if given != wanted or not table.in_memory:
             continue
         own = load_sample(name).frame
         return name if fingerprint(own) == fingerprint(table.frame[list(own.columns)]) else None

@@ -8,6 +8,7 @@ from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
 from spu_core.training.evaluation import EvaluationData
+from spu_core.training.feature_selection import ColumnSet, FeatureSelection, select_features
 from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
 from spu_core.training.progress import TrainingCancelled, TrainProgress
@@ -40,10 +41,12 @@ __all__ = [
     "ORIGINS",
     "SHORTLIST",
     "Candidate",
+    "ColumnSet",
     "Comparison",
     "EarlyStopping",
     "EvaluationData",
     "Executor",
+    "FeatureSelection",
     "FittedCandidate",
     "FoldAssignment",
     "LocalExecutor",
@@ -83,6 +86,7 @@ __all__ = [
     "segment_intervals",
     "segment_table",
     "segment_values",
+    "select_features",
     "shap_values",
     "sketch",
     "true_aucs",

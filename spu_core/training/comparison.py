@@ -210,8 +210,7 @@ def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> 
     cut = [repr(run.name) for run in finished if run.is_cut]
     if cut:
         notes.append(f"The tuning of {', '.join(cut)} was cut by its time budget and cannot be repeated to the bit.")
-    own = [(run.name, note) for run in finished for note in (run.stopping_note, run.selection_note) if note]
-    notes += [f"{name!r}: {note}" for name, note in own]
+    notes += [f"{run.name!r}: {run.stopping_note}" for run in finished if run.stopping_note]
     return (*notes, *_level_notes(finished), *_warnings(figures))
 
 

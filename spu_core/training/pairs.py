@@ -40,7 +40,7 @@ class PairedDifference:
 def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[PairedDifference, ...]:
     """Every pair, the better one first, with p-values corrected by Holm's method."""
     order = sorted(aucs, key=lambda name: -aucs[name].value)
-    pairs = [PairedDifference(a, b, _difference(aucs[a], aucs[b], level)) for a, b in combinations(order, 2)]
+    pairs = [PairedDifference(a, b, paired_difference(aucs[a], aucs[b], level)) for a, b in combinations(order, 2)]
     corrected = holm([pair.difference.p_value for pair in pairs])
     return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True))
 
@@ -129,7 +129,8 @@ def _by_unit(folded: FoldedAuc) -> np.ndarray:
     return by_unit / folded.rows.size
 
 
-def _difference(first: FoldedAuc, second: FoldedAuc, level: float) -> Difference:
+def paired_difference(first: FoldedAuc, second: FoldedAuc, level: float) -> Difference:
+    """The first minus the second, on the same rows, with the full factor for shared training rows."""
     spread = first.spread(first.influence - second.influence)
     return Difference.between(
         first.value - second.value,

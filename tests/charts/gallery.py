@@ -40,6 +40,7 @@ from tests.charts.gallery_trust import TRUST_EXAMPLES
 ROWS = 4000
 NOISE = {"Gradient boosting": 0.55, "Random forest": 0.7, "MLP": 0.72, "Soft logistic": 0.95, "Naive Bayes": 1.9}
 CHAMPION = "Gradient boosting"
+STACK_WEIGHTS = {"label trees": 0.61, "label linear": 0.47, "rule trees": 0.2, "rule linear": 0.0, "rule score": 0.31}
 
 
 def rows(size: int = ROWS, seed: int = 0) -> pd.DataFrame:
@@ -196,6 +197,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "share_of_ceiling": lambda theme: charts.share_of_ceiling_chart(SHARES, theme=theme),
     "difference": lambda theme: charts.difference_chart(PAIRS, theme=theme),
+    "stack_weights": lambda theme: charts.stack_weights_chart(STACK_WEIGHTS, theme=theme),
     "segment": lambda theme: charts.segment_chart(SEGMENTS, overall=CURVES[CHAMPION].auc, theme=theme),
     "calibration": lambda theme: charts.calibration_chart(CALIBRATION, theme=theme),
     "gains": lambda theme: charts.gains_chart(GAINS, budget=0.1, theme=theme),

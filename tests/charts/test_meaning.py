@@ -186,6 +186,14 @@ def test_whiskers_reach_from_low_to_high():
     assert figure.layout.shapes[0].x0 == 0.9
 
 
+def test_weights_of_a_stack_are_drawn_as_shares_and_an_unused_ingredient_is_named():
+    figure = charts.stack_weights_chart({"label trees": 0.6, "rule score": 0.2, "rule trees": 0.0})
+
+    assert list(figure.data[0].x) == pytest.approx([0.75, 0.25, 0.0])
+    assert list(figure.data[0].marker.color) == [LIGHT.model, LIGHT.belief, LIGHT.belief]
+    assert "not used" in figure.to_json()
+
+
 def test_figures_of_a_candidate_share_its_line_in_the_given_order():
     one, other = Interval(0.8, 0.75, 0.83, 0.02), Interval(0.7, 0.6, 0.8, 0.05)
     figures = {"AUC_SPU": {"b": one, "a": other, "rules": one}, "true AUC": {"a": one}}

@@ -41,6 +41,7 @@ SPOILED = {
     "difference": lambda: charts.difference_chart(
         [PairedDifference(HOSTILE, HOSTILE, gallery.PAIRS[0].difference, 0.01)]
     ),
+    "stack_weights": lambda: charts.stack_weights_chart({HOSTILE: 1.0}),
     "segment": lambda: charts.segment_chart(named(gallery.INTERVALS["MLP"])),
     "calibration": lambda: charts.calibration_chart(named(gallery.CALIBRATION["MLP"])),
     "gains": lambda: charts.gains_chart(named(gallery.GAINS["MLP"])),

@@ -175,7 +175,7 @@ def test_a_report_of_stored_runs_says_which_is_best(run, ids, tmp_path):
     target = tmp_path / "report.html"
     value = json.loads(run("report", *ids, "-o", str(target), "--title", "Cells <b>", "--json").stdout)
 
-    assert value["best"] in ("linear", "plain")
+    assert value["recommendation"]["model"] in ("linear", "plain")
     assert value["bytes"] == target.stat().st_size
     assert "Cells &lt;b&gt;" in target.read_text(encoding="utf-8")
 

@@ -25,7 +25,7 @@ from spu_core.engines.stored_runs import stored_bundle
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreProgress, ScoreReport, Scoring
 from spu_core.export.trial import score_in_child
-from spu_core.tables import TableFolder
+from spu_core.tables import Table
 from spu_core.tables.spreadsheet import write_csv
 from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace
 
@@ -68,7 +68,7 @@ def score(context: JobContext) -> dict[str, Any]:
     return {"export": kept.id, **found}
 
 
-def _rows(context: JobContext) -> tuple[Path | TableFolder, str, dict[str, Any]]:
+def _rows(context: JobContext) -> tuple[Path | Table, str, dict[str, Any]]:
     """Source of the rows, their name, and the detail to store with the scores."""
     if "upload" in context.parameters:
         name = str(context.parameters.get("name") or "upload")
@@ -76,8 +76,7 @@ def _rows(context: JobContext) -> tuple[Path | TableFolder, str, dict[str, Any]]
     token = context.need("dataset")
     datasets, record = context.workspace.datasets, context.workspace.datasets.get(token)
     detail = {"dataset": token, "fingerprint": record.fingerprint}
-    opened = None if record.folder is None else datasets.open(token)
-    return opened if isinstance(opened, TableFolder) else datasets.path(token), record.name, detail
+    return datasets.path(token) if record.folder is None else datasets.open(token), record.name, detail
 
 
 @dataclass(frozen=True, eq=False)

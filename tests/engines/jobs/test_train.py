@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import psutil
 import pytest
 
-from spu_core.engines import Job, run_here, start_worker, wait_for
+from spu_core.engines import Job, cancel, run_here, start_worker, wait_for
+from spu_core.engines.processes.os_processes import find_process, wait_until
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.rules import RuleSet
@@ -79,6 +81,58 @@ def test_a_worker_trains_and_tells_how_far_it_is(workspace):
     assert done.status == "finished", (done.error, workspace.jobs.log(done.id))
     assert done.detail["candidate"] == "lightgbm"
     assert len(workspace.runs.list()) == 1
+
+
+def forking(workspace):
+    """A training that would last for hours, once its two processes have begun; all its processes."""
+    job = start_worker(
+        workspace, training(workspace, Candidate("lightgbm", {"rounds": 20_000}), refine=False, processes=2)
+    )
+
+    def tree():
+        supervisor = find_process(workspace.jobs.get(job.id).worker)
+        return [] if supervisor is None else [supervisor, *supervisor.children(recursive=True)]
+
+    assert wait_until(lambda: len(tree()) == 4, 300), workspace.jobs.log(job.id)
+    assert wait_until(lambda: workspace.jobs.get(job.id).detail.get("iteration", 0) > 0, 300)
+    return job, tree()
+
+
+def is_gone(process):
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.xdist_group("processes")
+def test_a_cancelled_training_leaves_no_process_behind(workspace):
+    job, tree = forking(workspace)
+
+    assert cancel(workspace, job.id).status == "cancelled"
+
+    assert wait_until(lambda: all(map(is_gone, tree)), 300)
+
+
+@pytest.mark.xdist_group("processes")
+@pytest.mark.parametrize("victim", [1, 2, 3], ids=["worker", "first process", "second process"])
+def test_a_training_that_loses_a_process_ends_with_all_others(workspace, victim):
+    job, tree = forking(workspace)
+
+    tree[victim].kill()
+
+    assert wait_for(workspace, job.id, 300).status == "interrupted"
+    assert "was killed (SIGKILL)" in workspace.jobs.get(job.id).error
+    assert wait_until(lambda: all(map(is_gone, tree)), 300)
+
+
+def test_a_training_in_two_processes_stores_the_same_scores(workspace):
+    candidates = (Candidate("lightgbm", {"rounds": 20}), Candidate("fused", {"rounds": 10}))
+    alone = run_here(workspace, training(workspace, *candidates))
+    together = run_here(workspace, training(workspace, *candidates, processes=2))
+
+    for one, other in zip(alone.result["runs"], together.result["runs"], strict=True):
+        first, second = (known(workspace.runs.path(token)) for token in (one, other))
+        np.testing.assert_array_equal(first.run.score, second.run.score)
+        assert first.run.metrics.to_dict() == second.run.metrics.to_dict()
+    assert alone.result["losses"] == together.result["losses"]
 
 
 def test_parameters_that_name_nothing_are_refused_in_words(workspace):
