@@ -72,7 +72,7 @@ def test_the_default_is_left_only_where_cases_were_found_by_chance_and_the_diffe
     assert (by_chance.model, by_chance.help_of_rules) == ("fused without rules", "no")
     assert by_chance.order[0] == "fused without rules"
     # Selected cases look as if rules hurt, so an analyst who does not know gets a weaker answer, never a stronger one.
-    assert not_known.model in by_chance.among_best + ("fused",)
+    assert not_known.model in (*by_chance.among_best, "fused")
     few = recommend(compared(*evaluation(15), RULES_HURT))
     assert few.model == "fused"
 

@@ -9,19 +9,16 @@ import pandas as pd
 import pytest
 
 from spu_core.metrics import auc_spu_score, roc_spu_band
-from spu_core.models.methods import FusedModel
 from spu_core.tables.samples import load_sample
 from spu_core.training import (
     SHORTLIST,
     Candidate,
     EvaluationData,
-    FittedCandidate,
     Run,
     TrainConfig,
     auc_figures,
     ceiling_curve,
     compare_runs,
-    component_weights,
     hindsight,
     mean_soft_label,
     perfect_link,
@@ -127,17 +124,6 @@ def test_the_revealed_truth_says_whether_the_recommendation_was_right(run, evalu
     assert hindsight("logistic", found).startswith("No: 'lightgbm' has the highest true AUC")
     near = {**found, "logistic": replace(found["lightgbm"], estimate=found["lightgbm"].estimate - 0.004)}
     assert hindsight("logistic", near).startswith("Nearly: ")
-
-
-def test_the_weights_of_a_fused_model_are_named():
-    weight = np.array([-2.0, 0.5, 0.25, 0.0, 0.0, 0.1])
-    model = FusedModel((), 1, np.zeros(5), np.ones(5), weight, np.zeros(4))
-    fitted = FittedCandidate(Candidate("fused"), None, model, {})
-    table = component_weights(fitted)
-
-    assert table["weight"].tolist() == weight[1:].tolist()
-    assert table["component"].iloc[[0, -1]].tolist() == ["Learnt from confirmed cases, trees", "The rules themselves"]
-    assert component_weights(replace(fitted, model=None)) is None
 
 
 def test_figures_of_runs_come_in_the_given_order_with_the_intervals_of_the_leaderboard(run, evaluation):
