@@ -45,7 +45,8 @@ def leaderboard_chart(
     """The figures of each candidate as dots with confidence intervals on one scale, with the ceiling as a line.
 
     `figures` maps the name of a figure ("AUC_SPU", "true AUC") to the interval of each candidate. The first figure
-    gives the order. `selected` (by default the first candidate) has the colour of the model, `references` are grey.
+    gives the order. `selected` (by default the first candidate) has the colour of its curve in `roc_chart`, the
+    `references` are grey.
     """
     names = list(dict.fromkeys(name for found in figures.values() for name in found))[:MOST_LINES]
     if not names:
@@ -53,9 +54,9 @@ def leaderboard_chart(
     shown = {title: found for title, found in figures.items() if found}
     alt = " ".join(f"{title}: {_listed_values(found)}." for title, found in shown.items())
     alt += "" if ceiling is None else f" The ceiling is {decimals(ceiling)}."
-    figure = canvas(theme, alt, height=len(names) * (24 + DOT_HEIGHT * len(shown)) + 96)
+    figure = canvas(theme, alt, height=len(names) * (16 + DOT_HEIGHT * len(shown)) + 100)
     selected = selected if selected in names else names[0]
-    colors = {name: theme.model if name == selected else theme.text for name in names}
+    colors = {name: theme.color(at) if name == selected else theme.text for at, name in enumerate(names)}
     colors |= dict.fromkeys(references, theme.unsure)
     for place, (title, found) in enumerate(shown.items()):
         shift = 0.2 * (place - (len(shown) - 1) / 2)

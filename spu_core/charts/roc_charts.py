@@ -90,7 +90,7 @@ def _finite(threshold: np.ndarray, curve: RocSpu) -> np.ndarray:
     return threshold.clip(np.nextafter(curve.score[-1], -np.inf), curve.score[0])
 
 
-LONGEST_LABEL = 24
+LONGEST_LABEL = 26
 THICK, THIN = 3.2, 1.5
 LABEL_HEIGHT = 0.06
 

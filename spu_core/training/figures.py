@@ -15,14 +15,14 @@ from spu_core.training.run import Run
 WORDS = {
     "auc_spu": "AUC_SPU on your soft labels",
     "refined_auc_spu": "AUC_SPU on refined soft labels",
-    "known_positive_auc": "known-positive AUC",
+    "known_positive_auc": "AUC on confirmed cases",
     "true_auc": "true AUC",
 }
 WITHOUT_TRUTH = ("auc_spu", "refined_auc_spu", "known_positive_auc")
 FOLLOWS = {
     "auc_spu": "AUC_SPU on your soft labels follows the rules, right or wrong",
     "refined_auc_spu": "refined soft labels use the rules only as far as the labels confirm them",
-    "known_positive_auc": "known-positive AUC uses confirmed positives alone",
+    "known_positive_auc": "AUC on confirmed cases uses confirmed cases alone",
     "true_auc": "true AUC uses the real classes of these rows",
 }
 
@@ -73,7 +73,7 @@ def _too_few(key: str, aucs: Mapping[str, FoldedAuc]) -> str | None:
 
 
 def disagreements(figures: Sequence[Figure]) -> tuple[str, ...]:
-    """A sentence for each two figures that put another candidate first."""
+    """A sentence for each two figures that favour different candidates."""
     sentences = []
     for place, one in enumerate(figures):
         for other in figures[place + 1 :]:
@@ -90,7 +90,7 @@ def _disagreement(one: Figure, other: Figure) -> str | None:
     first, second = both[0], max(both, key=lambda name: other.value[name])
     if first == second:
         return None
-    words = f"{WORDS[one.key]} puts {first!r} first, {WORDS[other.key]} {second!r}"
+    words = f"{WORDS[one.key]} favours {first!r}, {WORDS[other.key]} {second!r}"
     if one.too_few or other.too_few:
         return f"{words}. {one.too_few or other.too_few}"
     sure = [figure for figure in (one, other) if _tells_apart(figure, first, second)]

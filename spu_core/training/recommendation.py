@@ -21,7 +21,7 @@ from spu_core.training.comparison import NOT_MODELS, Comparison
 from spu_core.training.evaluation import shared_factor
 from spu_core.training.figures import Figure, is_twin, uses_rules
 from spu_core.training.pairs import joint_covariance
-from spu_core.training.record import Belief, BenchmarkRecord, method_key, rank_distance, stored_record
+from spu_core.training.record import BenchmarkRecord, Posterior, method_key, rank_distance, stored_record
 from spu_core.training.run import Run
 
 Origin = Literal["chance", "rules", "other", "unknown"]
@@ -55,9 +55,16 @@ SHOWN = 0.95
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do now: `action` is "export", "check rows", "get more confirmed cases" or "revise rules".
+    """What to do after a recommendation.
 
-    `rows` is the number of rows to check, where the action is "check rows".
+    Parameters
+    ----------
+    action : str
+        "export", "check rows", "get more confirmed cases" or "revise rules".
+    rows : int or None
+        How many rows to check, where the action is "check rows".
+    sentence : str
+        The same in a sentence.
     """
 
     action: str
@@ -176,7 +183,7 @@ class _Evidence:
     models: tuple[Run, ...]
     yardstick: str
     figure: Figure | None
-    belief: Belief
+    belief: Posterior
     doubt: str | None
 
     @property
@@ -192,7 +199,7 @@ def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: Benc
     models = sorted(fit, key=lambda run: _preference(run, record))
     # The rules alone are no model to choose, but how well they rank says how good they are.
     seen = [*models, *(run for run in comparison.runs if run.score is not None and method_key(run) == RULES)]
-    belief = Belief.from_record(seen, record)
+    belief = Posterior.from_record(seen, record)
     yardstick, figure, doubt = _yardstick(comparison, origin)
     if doubt is None and figure is not None and max(figure.value[run.name] for run in models) <= 0.5:
         yardstick, doubt = "provisional", f"No model ranks {YARDSTICKS[yardstick]} better than chance."
@@ -205,9 +212,12 @@ def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: Benc
     return _Evidence(tuple(models), yardstick, figure, belief, doubt)
 
 
-def _preference(run: Run, record: BenchmarkRecord) -> tuple[bool, float, bool]:
-    """Without evidence: the default method first, then the methods with the best record, untuned ones first."""
-    return method_key(run) != record.default, -record.usual(run), run.candidate.tuning is not None
+def _preference(run: Run, record: BenchmarkRecord) -> tuple[bool, float, bool, str]:
+    """Without evidence: the default method first, then the methods with the best record, untuned ones first.
+
+    The name comes last, so that the order of the runs never decides.
+    """
+    return method_key(run) != record.default, -record.usual(run), run.candidate.tuning is not None, run.name
 
 
 def _biases(

@@ -20,22 +20,14 @@ from spu_core.metrics import (
     roc_spu_band,
     roc_spu_ceiling,
 )
-from spu_core.models.methods import FusedModel
 from spu_core.theory import ScarLink
 from spu_core.theory.check_ratio import wilson_interval
 from spu_core.training.comparison import Comparison
 from spu_core.training.evaluation import folded_interval
-from spu_core.training.run import FittedCandidate, Run
+from spu_core.training.run import Run
 
 MOST_SEGMENTS = 12
 NEARLY = 0.005
-COMPONENTS = (
-    "Learnt from confirmed cases, trees",
-    "Learnt from confirmed cases, linear",
-    "Learnt from the rules, trees",
-    "Learnt from the rules, linear",
-    "The rules themselves",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +108,8 @@ class ReviewCurve:
         found, recall = 0, None
         if self.by_case is not None:
             found = round(self.by_case.at_threshold(point.threshold).tpr * self.confirmed)
-            recall = wilson_interval(found, self.confirmed)
+            low, high = wilson_interval(found, self.confirmed)
+            recall = float(low), float(high)
         return ReviewPoint(point, point.tpr * self.soft_total, self.soft_total, found, self.confirmed, recall)
 
 
@@ -194,14 +187,6 @@ def hindsight(model: str, aucs: Mapping[str, Interval]) -> str:
         return f"Yes: {model!r} has the highest true AUC of these models ({own:.3f})."
     verdict = "Nearly" if highest - own <= NEARLY else "No"
     return f"{verdict}: {best!r} has the highest true AUC ({highest:.3f}), {model!r} has {own:.3f}."
-
-
-def component_weights(fitted: FittedCandidate) -> pd.DataFrame | None:
-    """The weight of each component in the stack of a fused model; None for other methods."""
-    if not isinstance(fitted.model, FusedModel):
-        return None
-    weight = fitted.model.weight[1:]
-    return pd.DataFrame({"component": COMPONENTS[: weight.size], "weight": weight})
 
 
 def run_curve(run: Run) -> RocSpu:

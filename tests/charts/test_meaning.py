@@ -203,9 +203,9 @@ def test_figures_of_a_candidate_share_its_line_in_the_given_order():
     assert list(figure.layout.yaxis.ticktext) == ["b", "<b>a</b>", "rules"]
     assert places == {
         ("AUC_SPU", LIGHT.text): [0],
-        ("AUC_SPU", LIGHT.model): [1],
+        ("AUC_SPU", LIGHT.color(1)): [1],
         ("AUC_SPU", LIGHT.unsure): [2],
-        ("true AUC", LIGHT.model): [1],
+        ("true AUC", LIGHT.color(1)): [1],
     }
     assert alt_text(figure) == "AUC_SPU: b 0.800, a 0.700, rules 0.800. true AUC: a 0.800."
 

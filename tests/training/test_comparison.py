@@ -73,7 +73,7 @@ def test_wrong_rules_make_the_figures_disagree_and_the_comparison_says_so(evalua
 
     assert comparison.runs[0].name == "rule_score"
     sentence = comparison.disagreements[0]
-    assert "AUC_SPU on your soft labels puts 'rule_score' first, known-positive AUC 'labeled_vs_rest'" in sentence
+    assert "AUC_SPU on your soft labels favours 'rule_score', AUC on confirmed cases 'labeled_vs_rest'" in sentence
     assert "follows the rules, right or wrong" in sentence
     figures = comparison.three_figures.set_index("name")
     assert figures.loc["rule_score", "auc_spu_rank"] == 1

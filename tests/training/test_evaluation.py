@@ -209,7 +209,7 @@ def test_every_figure_of_few_confirmed_positives_carries_a_warning():
 
     assert len(found) >= 12
     assert [path for path, interval in found if interval.warning is None] == []
-    assert any("known-positive AUC" in note.lower() or "Known-positive AUC" in note for note in comparison.notes)
+    assert any("auc on confirmed cases" in note.lower() for note in comparison.notes)
     table = comparison.leaderboard
     assert table["known_positive_auc_warning"].notna().all()
     assert comparison.pairs_table["warning"].notna().all()

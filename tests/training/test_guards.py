@@ -220,7 +220,7 @@ def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():
     comparison = compare_runs([run("fused", -1.0), run("labeled_vs_rest", -1.6), run("rule_score", -0.3)])
 
     assert comparison.headline.startswith("No model is better than chance: positives are ranked below other rows")
-    assert "known-positive AUC 0." in comparison.headline
+    assert "AUC on confirmed cases 0." in comparison.headline
     found = recommend(comparison)
     assert (found.model, found.confidence, found.help_of_rules) == (None, "cannot tell", "cannot tell")
     assert found.among_best == ()

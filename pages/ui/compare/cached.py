@@ -21,6 +21,7 @@ from spu_core.engines.stored_runs import (
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval, RocBand, RocSpu
+from spu_core.models.methods import FusedModel
 from spu_core.tables.samples import sample_of, sample_truth
 from spu_core.theory import ScarLink
 from spu_core.training import (
@@ -30,7 +31,6 @@ from spu_core.training import (
     Run,
     auc_figures,
     ceiling_curve,
-    component_weights,
     gain_importance,
     mean_soft_label,
     perfect_link,
@@ -182,9 +182,10 @@ def tree_gains(workspace: Workspace, token: str) -> pd.DataFrame | None:
 
 
 @cache_result(32)
-def stack_weights(workspace: Workspace, token: str) -> pd.DataFrame | None:
-    """The weights of the components of a fused run; None for other methods."""
-    return component_weights(stored_bundle(workspace, token).fitted)
+def stack_weights(workspace: Workspace, token: str) -> dict[str, float] | None:
+    """The weights of the ingredients of a fused run; None for other methods."""
+    model = stored_bundle(workspace, token).fitted.model
+    return model.stack_weights if isinstance(model, FusedModel) else None
 
 
 @cache_result(16, "Training one fold again, then shuffling …")

@@ -20,6 +20,7 @@ from spu_core.charts import (
     gains_lift_chart,
     score_chart,
     segment_chart,
+    stack_weights_chart,
 )
 from spu_core.metrics import Gains
 from spu_core.tables import ColumnType
@@ -161,9 +162,8 @@ def _features(choice: Choice, chosen: ChosenPoint) -> None:
     show_chart(feature_effect_chart(effects.head(MOST_FEATURES), theme=theme()), key="compare_features")
     weights = stack_weights(choice.page.workspace, chosen.id)
     if weights is not None:
-        st.markdown("**Weights of the components**")
-        st.caption("Fused adds these scores. Your rules have the weight that the confirmed cases give them.")
-        show_table(weights, hide_index=True, key="compare_weights")
+        st.markdown("**Weights in the fused score**")
+        show_chart(stack_weights_chart(weights, theme=theme()), key="compare_weights")
     more = f"The first {MOST_FEATURES} of {count(len(effects))} columns. " if len(effects) > MOST_FEATURES else ""
     st.caption(f"{more}Correlated columns can replace each other, so each of them may look unimportant.")
 

@@ -114,6 +114,9 @@ def words_in_use(choice: Choice) -> str:
 
 def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
     """What is stored beside the draft, and the button that stores the draft."""
+    if chosen.name in choice.references:
+        st.caption("A reference to compare with, not a model to use.")
+        return
     stored = choice.page.workspace.thresholds.list(chosen.id)
     is_used, is_draft = choice.champion_name == chosen.name, chosen.id in st.session_state.get(DRAFTS, {})
     point = chosen.review.point

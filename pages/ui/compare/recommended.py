@@ -9,7 +9,7 @@ from pages.ui.compare.point import CONFIRMED_WORDS, first_point, use_model, word
 from pages.ui.shared.show import BadgeColor, meaning
 from pages.ui.shared.steps import step_named
 from pages.ui.shared.text import count, figure, plain, share
-from spu_core.training import NextStep, hindsight
+from spu_core.training import hindsight
 
 CONFIDENCE: dict[str, tuple[str, BadgeColor, str]] = {
     "clear": ("Clearly the best", "green", ":material/check_circle:"),
@@ -66,7 +66,9 @@ def _show_answer(choice: Choice) -> None:
             st.header(plain(found.model or "None of these"), anchor=False, width="content")
             st.badge(words, icon=icon, color=color)
         st.markdown(plain(found.sentence))
-        st.caption(plain(found.help_sentence))
+        # Where no figure is valid, the sentence above has said why.
+        is_open = found.help_of_rules == "cannot tell"
+        st.caption("Cannot tell whether your rules help." if is_open else plain(found.help_sentence))
 
 
 def _show_numbers(choice: Choice, name: str) -> None:
@@ -100,10 +102,12 @@ def _show_actions(choice: Choice) -> None:
     found = choice.recommendation
     is_used = found.model is not None and choice.champion_name == found.model
     with st.container(gap="small", key="compare_actions"):
-        if found.model is not None and not is_used:
+        if is_used:
+            _offer_page(choice, "export", is_first=True)
+        elif found.model is not None:
             _offer_model(choice, found.model)
-        if is_used or found.next_step.action != "export":
-            _show_next_step(choice, found.next_step, is_first=is_used or found.model is None)
+        if found.next_step.action != "export":
+            _offer_page(choice, found.next_step.action, is_first=found.model is None)
         st.caption(words_in_use(choice))
 
 
@@ -113,11 +117,18 @@ def _offer_model(choice: Choice, name: str) -> None:
         st.rerun()
 
 
-def _show_next_step(choice: Choice, step: NextStep, *, is_first: bool) -> None:
-    page, section, words, icon = STEPS[step.action]
-    label = words.format(rows=count(step.rows or 0))
-    words = plain(step.sentence)
+def _offer_page(choice: Choice, action: str, *, is_first: bool) -> None:
+    """A button that opens the page where an action is done; the page is told how many rows to check."""
+    step = choice.recommendation.next_step
+    page, section, words, icon = STEPS[action]
     if st.button(
-        label, icon=icon, type="primary" if is_first else "secondary", width="stretch", help=words, key="compare_next"
+        words.format(rows=count(step.rows or 0)),
+        icon=icon,
+        type="primary" if is_first else "secondary",
+        width="stretch",
+        help=plain(step.sentence) if action == step.action else None,
+        key=f"compare_{action.replace(' ', '_')}",
     ):
+        if step.rows is not None:
+            st.session_state["trust_checks"] = step.rows
         st.switch_page(step_named(page).file, query_params={**choice.page.query, **section})

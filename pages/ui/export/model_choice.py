@@ -127,7 +127,7 @@ def show_card(chosen: ExportChoice) -> None:
         about="share of ceiling",
     )
     known = metrics.get("known_positive_auc")
-    show_figure(cards[2], "Known-positive AUC", *_bounded(known), about="known-positive AUC")
+    show_figure(cards[2], "AUC on confirmed cases", *_bounded(known), about="known-positive AUC")
     show_figure(cards[3], "Flags", share(point.share), f"scores above {point.threshold:.4g}", about="threshold")
     lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
     st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")

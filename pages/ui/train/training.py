@@ -256,7 +256,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
                 "high": st.column_config.NumberColumn("to", format="%.3f", help="Upper end of the 95% interval."),
                 "share_of_ceiling": share_column("Of ceiling", meaning("share of ceiling")),
                 "known_positive_auc": st.column_config.NumberColumn(
-                    "Known-positive AUC", format="%.3f", help=meaning("known-positive AUC")
+                    "AUC on confirmed cases", format="%.3f", help=meaning("known-positive AUC")
                 ),
                 "true_auc": st.column_config.NumberColumn("True AUC", format="%.3f", help="Where the truth is known."),
                 "seconds": st.column_config.NumberColumn("Seconds", format="%.1f"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from spu_core.training import Candidate
+from spu_core.training import Candidate, NextStep, recommend
 from spu_core.workspace import Threshold, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
 
@@ -136,7 +137,7 @@ def test_flagging_nothing_or_everything_can_be_used(open_app, address, rows):
 
 def test_another_model_can_be_used_with_its_operating_point(open_app, address):
     page = open_app(PAGE, **address)
-    other = next(name for name in page.selectbox(key="compare_run").options if name in ("linear", "rule_score"))
+    other = page.selectbox(key="compare_run").options[1]
     page.selectbox(key="compare_run").select(other).run()
     page.button(key="compare_choose").click().run()
 
@@ -146,6 +147,27 @@ def test_another_model_can_be_used_with_its_operating_point(open_app, address):
         assert workspace.runs.get(champion.run).name == other
     assert f"In use: {other}, flags" in text_of(page).replace("\\", "")
     assert open_app(PAGE, **address).selectbox(key="compare_run").value == other
+
+
+def test_the_rules_alone_are_a_reference_that_cannot_be_used(open_app, address):
+    page = open_app(PAGE, **address)
+    page.selectbox(key="compare_run").select("rule_score").run()
+
+    assert "compare_choose" not in [button.key for button in page.button]
+    assert "not a model to use" in text_of(page)
+
+
+def test_the_next_step_opens_its_page_with_the_number_of_rows(open_app, address, monkeypatch):
+    step = NextStep("check rows", 60, "Check 60 random rows.")
+    asked = lambda *_, **__: replace(recommend(*_, **__), next_step=step)  # noqa: E731
+    monkeypatch.setattr("pages.ui.compare.cached.recommend", asked)
+    page = open_app(PAGE, **address)
+    assert page.button(key="compare_check_rows").label == "Check 60 rows"
+    page.button(key="compare_check_rows").click().run()
+
+    assert not page.exception
+    assert page.title[0].value == "Trust"
+    assert page.number_input(key="trust_checks").value == 60
 
 
 def test_deleting_a_run_says_first_what_goes(open_app, address):
@@ -321,7 +343,7 @@ def test_the_answer_lies_above_the_fold(shared_server, open_tab, served):
         "name": card.locator("h2"),
         "confidence": card.locator(".stMarkdownBadge").first,
         "reason": card.locator("[data-testid=stMarkdownContainer] p").nth(2),
-        "button": card.locator(".st-key-compare_use button, .st-key-compare_next button").first,
+        "button": card.locator("button[kind=primary]"),
     }
     for name, part in parts.items():
         box = part.bounding_box()
