@@ -9,6 +9,7 @@ from spu_core.labels.check_ratio_labels import check_ratio_labels
 from spu_core.labels.check_record_labels import check_record_labels
 from spu_core.labels.soft_labels import assign_soft_labels
 from spu_core.rules import RuleSet
+from spu_core.tables import Table
 from spu_core.tables.samples import (
     SAMPLES,
     load_sample,

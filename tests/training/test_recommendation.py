@@ -9,7 +9,7 @@ import pytest
 
 from spu_core.errors import TrainingError
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, recommend, with_twins
-from spu_core.training.record import Belief, rank_distance, stored_record
+from spu_core.training.record import Posterior, rank_distance, stored_record
 
 ROWS = 3000
 
@@ -162,7 +162,7 @@ def test_the_belief_is_the_normal_posterior_by_definition():
     comparison = compared(*evaluation(), {"fused": 1.0, "fused without rules": 0.8})
     runs = sorted(comparison.runs, key=lambda run: run.candidate.without_rules)
     record = stored_record()
-    prior = Belief.from_record(runs, record)
+    prior = Posterior.from_record(runs, record)
     [distance] = rank_distance(runs)
     mean, variance = record.mean[0] * distance, record.covariance[0, 0] * distance**2
     measured, error = np.array([0.80, 0.75]), np.diag([0.0, 0.02**2])
