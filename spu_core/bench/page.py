@@ -110,7 +110,7 @@ def _losses(results: pd.DataFrame) -> str:
 
 def _yardsticks(results: pd.DataFrame) -> str:
     found = yardstick_table(results)
-    groups = [name for name in found if name not in ("chosen_by", "spearman", "regret")]
+    groups = [name for name in map(str, found) if name not in ("chosen_by", "spearman", "regret")]
     rows = [
         [
             row["chosen_by"],
