@@ -1,4 +1,4 @@
-"""Commands that export a run: `spu export`, `report` and `track`."""
+"""Commands that export a run: `spu export`, `verify`, `report` and `track`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
+    Force,
     RunName,
     RunNames,
     bundles_of,
@@ -24,6 +25,7 @@ from spu_core.commands.command_io import (
     opened_model,
     print_result,
     read_input,
+    refuse_overwriting,
     write_output,
 )
 from spu_core.engines.export_files import EXPORT_FORMS, ExportedFile, ExportWords, with_words, zipped
@@ -36,6 +38,8 @@ from spu_core.export import (
     log_to_mlflow,
     model_card,
     model_card_html,
+    sign_file,
+    verify_file,
     write_folder,
 )
 from spu_core.export.report import report_html
@@ -49,6 +53,7 @@ BY_ENDING = {".spu": "bundle", ".onnx": "onnx", ".md": "card_md", ".html": "card
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
     app.command("export")(export)
+    app.command("verify")(verify)
     app.command("report")(report)
     app.command("track")(track)
 
@@ -79,12 +84,19 @@ def export(
     keep_rows: Annotated[
         bool, typer.Option(help="Keep scores, soft labels and labels of the training rows in a bundle.")
     ] = True,
+    force: Force = False,
+    sign: Annotated[
+        Path | None, typer.Option(help="An Ed25519 private key (PEM); the signature is written to OUTPUT.sig.")
+    ] = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a run as bundle, ONNX model, model card, or folder with a stand-alone scoring script."""
     form = form or BY_ENDING.get(Path(output).suffix, "")
     check_choice(form, EXPORT_FORMS, "--as (or the ending of the output)", BundleError)
+    refuse_overwriting(output, force)
+    if sign is not None and (output == STANDARD or (form == "folder" and not output.endswith(".zip"))):
+        raise BundleError("Only a file can be signed; give --output the name of a file.")
     frame = None if rows is None else read_input(rows).frame
     words = ExportWords(
         purpose=purpose,
@@ -95,9 +107,20 @@ def export(
         keep_rows=keep_rows,
     )
     made = _of_file(run, words, form, frame) if is_file(run) else _of_stored(run, words, form, workspace)
-    _write(made, form, output)
-    value = {"output": output, "form": form, "bytes": len(made.data), "note": made.note}
-    print_result(value, f"{output}\n{made.note}".rstrip(), as_json, beside=output)
+    _write(made, form, output, force)
+    signature = None if sign is None else str(sign_file(output, sign))
+    value = {"output": output, "form": form, "bytes": len(made.data), "note": made.note, "signature": signature}
+    print_result(value, "\n".join(filter(None, (output, signature, made.note))), as_json, beside=output)
+
+
+def verify(
+    file: Annotated[str, typer.Argument(help="An exported file, with its signature FILE.sig beside it.")],
+    key: Annotated[Path, typer.Option(help="The sender's Ed25519 public key (PEM).")],
+    as_json: AsJson = False,
+) -> None:
+    """Check that a file was signed with the sender's key and not changed since; exit code 1 if not."""
+    verify_file(file, key)
+    print_result({"file": file, "is_signed": True}, f"{file} was signed with this key and not changed since.", as_json)
 
 
 def report(
@@ -165,7 +188,7 @@ def _onnx(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
             "--rows FILE."
         )
     made = export_onnx(bundle, rows)
-    return ExportedFile(made.data, made.note)
+    return ExportedFile(made.data, made.summary)
 
 
 def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
@@ -173,13 +196,13 @@ def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
         return ExportedFile(zipped(write_folder(bundle, Path(place) / "folder", rows)))
 
 
-def _write(made: ExportedFile, form: str, output: str) -> None:
+def _write(made: ExportedFile, form: str, output: str, force: bool) -> None:
     """Write the file. A folder is unpacked, unless the output is a zip file."""
     if form != "folder" or output == STANDARD or output.endswith(".zip"):
         write_output(made.data, output)
         return
     target = Path(output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BundleError(f"{target.name!r} is not an empty folder; choose a new name.")
+    if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not force)):
+        raise BundleError(f"{target.name!r} is not an empty folder; choose a new name, or overwrite it with --force.")
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
         archive.extractall(target)

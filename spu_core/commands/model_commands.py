@@ -14,6 +14,7 @@ from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
+    Force,
     RunName,
     RunNames,
     bundles_of,
@@ -23,6 +24,7 @@ from spu_core.commands.command_io import (
     print_result,
     progress_bar,
     read_text,
+    refuse_overwriting,
     rows_input,
     write_output,
 )
@@ -110,6 +112,7 @@ def train(
         str, typer.Option(help="The table to train on, a file or a folder of Parquet files; - for standard input.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
+    force: Force = False,
     engine: EngineName = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
@@ -118,6 +121,9 @@ def train(
     if config == data == STANDARD:
         raise SpuError("Study and rows cannot both come from standard input; give one of them as a file.")
     study = Study.from_json(read_text(config))
+    if output.is_dir():
+        for known in sorted(output.glob("[0-9][0-9]-*.spu")):
+            refuse_overwriting(known, force)
     table = study.prepare(open_input(data))
     where = Engine.chosen(engine, scheduler)
     _show_memory_plan(where, table, study)

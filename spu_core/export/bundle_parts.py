@@ -207,7 +207,6 @@ _RUN_FIELDS: dict[str, type | tuple[type, ...]] = {
     "name": str,
     "config": dict,
     "metrics": (dict, type(None)),
-    "seconds": (int, float),
     "rounds": list,
     "learning_curve": list,
     "tunings": list,
@@ -226,13 +225,12 @@ _RUN_FIELDS: dict[str, type | tuple[type, ...]] = {
 class RunFacts:
     """The record of a run: configuration, metrics, notes and library versions.
 
-    `rows` and `labeled` count the training rows.
+    `rows` and `labeled` count the training rows. `seconds` is not stored: equal studies must give equal bytes.
     """
 
     name: str
     config: TrainConfig
     metrics: Mapping[str, Any] | None
-    seconds: float
     rounds: tuple[int, ...]
     learning_curve: tuple[tuple[float | None, ...], ...]
     tunings: tuple[TuningReport, ...]
@@ -244,6 +242,7 @@ class RunFacts:
     labeled: int
     soft_label_mean: float
     versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @classmethod
     def of(cls, run: Run) -> RunFacts:
@@ -277,6 +276,7 @@ class RunFacts:
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
         found = {"selections": [], "data_notes": [], **found}  # unknown to schema 1 and 2
+        seconds = found.pop("seconds", 0.0)  # written until schema 3
         need_fields(found, _RUN_FIELDS, "record of the run")
         _check_metrics(found["metrics"] or {})
         changed = {
@@ -288,7 +288,7 @@ class RunFacts:
             "data_notes": tuple(str(note) for note in found["data_notes"]),
             "versions": {str(name): str(value) for name, value in found["versions"].items()},
         }
-        return cls(**{**found, **changed})
+        return cls(**{**found, **changed}, seconds=float(seconds))
 
 
 def _selection(found: Any) -> LabelSelection:

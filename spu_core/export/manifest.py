@@ -19,7 +19,7 @@ from spu_core.export.archive import MANIFEST, digest
 from spu_core.rules import parse_json
 
 FORMAT = "spu-studio bundle"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 _FIELDS: dict[str, type | tuple[type, ...]] = {
     "format": str,
     "schema_version": int,

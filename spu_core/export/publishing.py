@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 import pandas as pd
@@ -23,19 +22,28 @@ from spu_core.export.card import model_card, model_card_html
 from spu_core.export.onnx_export import export_onnx
 from spu_core.metrics import roc_spu
 
-_README = """This folder is an exported run of SPU Studio.
+_README = """This folder is an exported run of SPU Studio. Use it only if you trust the sender: the hashes in it
+show that nothing was changed by accident, not who made it.
 
 bundle.spu        the bundle itself: `spu score bundle.spu NEW.csv -o SCORED.csv`
 contents/         its members as plain files, to be read by people and programs
+contents/self_test.json
+                  20 synthetic rows with their scores, which any copy of the model must reproduce
 model_card.md     what the model is for, how good it is, and its limits (also as HTML)
 """
-_ONNX_README = """model.onnx        encoder and model as one graph, with one input per column
-score.py          scores a CSV with model.onnx; needs numpy and onnxruntime only:
-                  python score.py model.onnx NEW.csv SCORED.csv
+_ONNX_README = """model.onnx        encoder, rules and model as one graph, with one input per column
+score.py          scores a CSV with model.onnx; it checks the self-test rows first, and needs numpy and
+                  onnxruntime only: python score.py model.onnx NEW.csv SCORED.csv
 """
 
 
-def write_folder(bundle: Bundle, folder: str | os.PathLike[str], onnx_rows: pd.DataFrame | None = None) -> Path:
+def write_folder(
+    bundle: Bundle,
+    folder: str | os.PathLike[str],
+    onnx_rows: pd.DataFrame | None = None,
+    *,
+    card_of: Bundle | None = None,
+) -> Path:
     """Write a bundle, its members as plain files and its model card into a new or empty folder.
 
     Parameters
@@ -47,6 +55,8 @@ def write_folder(bundle: Bundle, folder: str | os.PathLike[str], onnx_rows: pd.D
     onnx_rows : DataFrame, optional
         Rows on which an ONNX model is compared with the bundle. With them, the ONNX model and a script that scores
         with it are written too; a model that cannot become ONNX is refused before anything is written.
+    card_of : Bundle, optional
+        What the model card describes, where it has more to tell than the bundle (dates).
 
     Returns
     -------
@@ -61,7 +71,7 @@ def write_folder(bundle: Bundle, folder: str | os.PathLike[str], onnx_rows: pd.D
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise BundleError(f"{target.name!r} is not an empty folder; choose a new name.")
-    written = _files(bundle, onnx_rows)
+    written = _files(bundle, onnx_rows, card_of or bundle)
     for name, data in written.items():
         # Names of members were checked; all other names are fixed.
         path = target / name
@@ -75,18 +85,17 @@ def standalone_script() -> str:
     return files("spu_core.export").joinpath("standalone.py").read_text(encoding="utf-8")
 
 
-def _files(bundle: Bundle, onnx_rows: pd.DataFrame | None) -> dict[str, bytes]:
+def _files(bundle: Bundle, onnx_rows: pd.DataFrame | None, described: Bundle) -> dict[str, bytes]:
     data = bundle_bytes(bundle)
     members, _ = open_members(data, BundleLimits())
     found = {f"contents/{name}": member for name, member in members.items()}
-    note, texts = "", {"README.txt": _README}
+    texts = {"README.txt": _README}
     if onnx_rows is not None:
         translated = export_onnx(bundle, onnx_rows)
-        found["model.onnx"], note = translated.data, translated.note
-        about = _ONNX_README + ("\n" + "\n".join(wrap(note, 100)) + "\n" if note else "")
-        texts = {"score.py": standalone_script(), "README.txt": _README + about}
-    texts["model_card.md"] = model_card(bundle, onnx_note=note)
-    texts["model_card.html"] = model_card_html(bundle, onnx_note=note)
+        found["model.onnx"] = translated.data
+        texts = {"score.py": standalone_script(), "README.txt": f"{_README}{_ONNX_README}\n{translated.summary}\n"}
+    texts["model_card.md"] = model_card(described)
+    texts["model_card.html"] = model_card_html(described)
     return {"bundle.spu": data, **found, **{name: text.encode() for name, text in texts.items()}}
 
 

@@ -208,11 +208,13 @@ def test_the_card_tells_what_happened_to_the_run_and_what_the_analyst_says_is_ne
     page = open_app(PAGE, **address)
     token = page.selectbox[0].value
     page.text_area(key=f"export_changes_{token}").set_value("New scanner since May.\n\nFewer columns.").run()
-    history = known(prepared(page, "bundle")).details.history
+    assert known(prepared(page, "bundle")).details.history == ("New scanner since May.", "Fewer columns.")
+    card = prepared(page, "card_md", ("export_form_card_html", "Markdown")).decode()
+    history = [line for line in card.rpartition("## Changes")[2].splitlines() if line.startswith("- ")]
 
     assert "logistic on 'Breast cancer'" in history[0]
     assert "flags scores above 0.5 (10.00% of the training rows out of fold), chosen as '10 % flagged'" in history[1]
-    assert history[2:] == ("New scanner since May.", "Fewer columns.")
+    assert history[2:] == ["- New scanner since May.", "- Fewer columns."]
 
 
 def test_another_operating_point_makes_another_bundle(open_app, address):

@@ -283,6 +283,6 @@ def test_signs_of_selected_labels_are_remembered_and_old_bundles_have_none():
     run = replace(example("lightgbm").bundle.run, selections=(LabelSelection(0.93, 0.74, labels=40),))
     facts = RunFacts.of(run)
 
-    assert RunFacts.from_dict(facts.to_dict()) == facts
+    assert RunFacts.from_dict(facts.to_dict()) == replace(facts, seconds=0.0)
     before = {name: value for name, value in facts.to_dict().items() if name != "selections"}
     assert RunFacts.from_dict(before).selections == ()
