@@ -1,8 +1,10 @@
-"""Commands that export a run: `spu export`, `verify`, `report` and `track`."""
+"""Commands that export a run: `spu export`, `verify`, `serve`, `report` and `track`."""
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import tempfile
 import zipfile
 from dataclasses import asdict, replace
@@ -42,7 +44,9 @@ from spu_core.export import (
     verify_file,
     write_folder,
 )
+from spu_core.export.monitoring import reference_profile
 from spu_core.export.report import report_html
+from spu_core.export.service import KEY_VARIABLE, ServiceLimits, check_host, run_service
 from spu_core.training import best_model, compare_runs
 
 REPORT = "report.html"
@@ -54,6 +58,7 @@ def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
     app.command("export")(export)
     app.command("verify")(verify)
+    app.command("serve")(serve)
     app.command("report")(report)
     app.command("track")(track)
 
@@ -123,6 +128,28 @@ def verify(
     print_result({"file": file, "is_signed": True}, f"{file} was signed with this key and not changed since.", as_json)
 
 
+def serve(
+    run: RunName,
+    host: Annotated[str, typer.Option(help=f"Address to listen on; others than 127.0.0.1 need {KEY_VARIABLE}.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8600,
+    at_once: Annotated[int, typer.Option(min=1, help="Requests that are scored at a time; others get 503.")] = 4,
+    body: Annotated[int, typer.Option(min=1, help="The largest body, in MB.")] = 16,
+    key: Annotated[Path | None, typer.Option(help="Refuse a bundle that is not signed with this public key.")] = None,
+    workspace: Folder = None,
+) -> None:
+    """Serve a model over HTTP: POST /score, GET /health, /schema, /metrics and a page at /docs."""
+    secret = os.environ.get(KEY_VARIABLE) or None
+    check_host(host, secret)
+    if key is not None:
+        verify_file(run, key)
+    [bundle] = bundles_of([run], workspace)
+    typer.echo(f"{bundle.name}: http://{host}:{port}/docs (Ctrl-C stops)", err=True)
+    limits = ServiceLimits(body=body * 1024**2, at_once=at_once)
+    run_service(bundle, host=host, port=port, key=secret, limits=limits)
+
+
 def report(
     runs: RunNames,
     output: Annotated[
@@ -146,12 +173,15 @@ def report(
 def track(
     run: RunName,
     experiment: Annotated[str | None, typer.Option(help="Name of the experiment on the server.")] = None,
+    register: Annotated[
+        str | None, typer.Option(help="Register the model under this name, as its next version.")
+    ] = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Log a run to the MLflow server in MLFLOW_TRACKING_URI: parameters, figures, curve, card, bundle, served model."""
     [bundle] = bundles_of([run], workspace)
-    token = log_to_mlflow(bundle, experiment=experiment)
+    token = log_to_mlflow(bundle, experiment=experiment, register=register)
     print_result({"run_id": token, "name": bundle.name}, token, as_json)
 
 
@@ -171,6 +201,8 @@ def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None)
         return ExportedFile((model_card if form == "card_md" else model_card_html)(bundle).encode())
     if form == "rules" and bundle.label_rules is not None:
         return ExportedFile(bundle.label_rules.rules.rules.to_json().encode())
+    if form == "profile":
+        return ExportedFile(json.dumps(reference_profile(bundle), indent=1, ensure_ascii=False).encode())
     if form == "onnx":
         return _onnx(bundle, rows)
     if form == "folder":

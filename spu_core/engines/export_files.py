@@ -32,6 +32,7 @@ from spu_core.engines.stored_runs import (
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import BundleError, SpuError, WorkspaceError
 from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model_card_html, to_csv, write_folder
+from spu_core.export.monitoring import reference_profile
 from spu_core.export.onnx_export import refuse_untranslatable
 from spu_core.export.onnx_graph import need_onnx
 from spu_core.export.report import report_html
@@ -289,6 +290,10 @@ def _study(model: StoredModel) -> ExportedFile:
     return ExportedFile(study.to_json().encode(), "" if same else OTHER_FOLDS)
 
 
+def _profile(model: StoredModel) -> ExportedFile:
+    return ExportedFile(json.dumps(reference_profile(model.bundle), indent=1, ensure_ascii=False).encode())
+
+
 def _some_rows(model: StoredModel) -> pd.DataFrame:
     """Evenly spaced rows of the table, or of the sample of a folder."""
     table = model.table
@@ -308,6 +313,7 @@ EXPORT_FORMS = {
     "report": ExportForm("-report.html", "text/html", _report, compares=True),
     "rules": ExportForm("-rules.json", _JSON, _rules),
     "study": ExportForm("-study.json", _JSON, _study),
+    "profile": ExportForm("-profile.json", _JSON, _profile),
 }
 
 

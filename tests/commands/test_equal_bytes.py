@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 
-from tests.commands.test_commands import FILE, RULES
+from tests.commands.test_commands import RULES
 
+FILE = "id,amount,age,fraud\n" + "".join(f"{row},{row % 13},{row % 7},{int(row % 11 == 0)}\n" for row in range(120))
 SCRIPT = """
 import hashlib, json, sys
 from pathlib import Path
@@ -19,7 +20,8 @@ from spu_core.export import export_onnx, save_bundle, write_folder
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 
 table = read_table("sales.csv")
-plan = TrainPlan(TrainConfig(folds=2, threads=1), (Candidate("fused", {"rounds": 3, "folds": 2}), Candidate("logistic")))
+candidates = (Candidate("fused", {"rounds": 3, "folds": 2}), Candidate("logistic"))
+plan = TrainPlan(TrainConfig(folds=2, threads=1), candidates)
 found = {}
 for run, bundle in Study.of(table, RuleSet.from_json(Path("rules.json").read_text()), plan).run(table):
     found[f"{run.name}.spu"] = hashlib.sha256(save_bundle(bundle, f"{run.name}.spu").read_bytes()).hexdigest()

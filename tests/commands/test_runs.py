@@ -158,7 +158,7 @@ def test_onnx_is_proven_on_the_table_of_a_stored_run_or_on_given_rows(run, ids, 
     value = json.loads(run("export", ids[0], "-o", str(tmp_path / "a.onnx"), "--json").stdout)
     run("export", "linear.spu", "-o", str(tmp_path / "b.onnx"), "--rows", "rows.csv")
 
-    assert value["note"].startswith("Proven on 569 rows")
+    assert value["note"].startswith("The same scores as the bundle: on 569 rows")
     assert (tmp_path / "b.onnx").stat().st_size > 1000
     monkeypatch.setattr("sys.argv", ["spu", "export", "linear.spu", "-o", "c.onnx"])
     with pytest.raises(SystemExit):

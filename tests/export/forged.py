@@ -46,10 +46,7 @@ def _tree_changes() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
     for name in lists:
         for value in (10**6, -1, 2**40):
             yield f"{name} {value}", lambda found, name=name, value=value: _set(found[name].ints, 0, value)
-    yield (
-        "a cycle",
-        lambda found: _set(found["nodes_falsenodeids"].ints, 1, 0) or _set(found["nodes_falseleafs"].ints, 1, 0),
-    )
+    yield "a cycle", _lead_back
     for name in (*lists, "nodes_trueleafs", "nodes_missing_value_tracks_true"):
         yield f"{name} cut", lambda found, name=name: found[name].ints.pop()
     for name in ("nodes_modes", "nodes_splits", "leaf_weights"):
@@ -60,6 +57,11 @@ def _tree_changes() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
     yield "no targets", lambda found: setattr(found["n_targets"], "i", 0)
     yield "many targets", lambda found: setattr(found["n_targets"], "i", 10**9)
     yield "an unknown sum", lambda found: setattr(found["aggregate_function"], "i", 9)
+
+
+def _lead_back(found: dict[str, Any]) -> None:
+    _set(found["nodes_falsenodeids"].ints, 1, 0)
+    _set(found["nodes_falseleafs"].ints, 1, 0)
 
 
 def _graph_changes() -> Iterator[tuple[str, Callable[[Any], None]]]:

@@ -18,8 +18,8 @@ from tests.export.examples import example, make_frame
 from tests.export.forged import forged_onnx, forged_xgboost
 from tests.export.hostile import members_of, resealed
 
-# Each file is tried in a fork of one process that has loaded the libraries, so that a crash ends the fork only. A bundle
-# is always tried in a child process, so a crash gives the sentence of `trial`; an ONNX model must not crash at all.
+# Each file is tried in a fork of one process that has loaded the libraries, so that a crash ends the fork only.
+# A bundle is always tried in a child process, so a crash gives the sentence of `trial`; an ONNX model must not crash.
 TRY = """
 import json, os, signal, sys
 from spu_core.export import standalone, trial, trial_child

@@ -55,7 +55,7 @@ def test_what_is_no_signature_or_no_key_is_refused_in_words(place):
     for wrong in ("curve.pem", "own.pub", "model.spu"):
         with pytest.raises(BundleError, match="is not an Ed25519 private key"):
             sign_file(place / "model.spu", place / wrong)
-    with pytest.raises(BundleError, match="The key 'gone.pem' cannot be read"):
+    with pytest.raises(BundleError, match=r"The key 'gone.pem' cannot be read"):
         sign_file(place / "model.spu", place / "gone.pem")
 
 
