@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui.data.registered_folder import folder_profile, register_folder, show_folder
-from pages.ui.data.table_view import edit_roles, show_profile, show_reading
+from pages.ui.data.table_view import ask_origin, edit_roles, show_profile, show_reading
 from pages.ui.data.upload import choose_dataset, choose_sample, show_readings, upload_file
 from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
@@ -22,5 +22,6 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
         lies_in_folder = page.dataset.folder is not None
         (show_folder if lies_in_folder else show_reading)(page, table)
         edit_roles(page, table)
+        ask_origin(page, table)
         show_profile(page, folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset))
         explain_words("soft label", "label", "role")

@@ -6,6 +6,7 @@ from pages.ui.shared.cached import load_all_rows
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 from pages.ui.train.candidates import choose_candidates
+from pages.ui.train.features import choose_features
 from pages.ui.train.options import choose_options
 from pages.ui.train.training import need_something_to_learn, show_training, start_training
 
@@ -17,6 +18,7 @@ with open_page("Train", PROMISE) as page:
     top = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
+    choose_features(page, options)
     # Shown first but filled last, because it needs the choices below.
     with top:
         start_training(page, table, options)

@@ -17,6 +17,7 @@ import typer
 
 from spu_core import __version__
 from spu_core.commands import (
+    bench_command,
     data_commands,
     export_commands,
     model_commands,
@@ -89,6 +90,9 @@ def show_version(as_json: AsJson = False) -> None:
 @app.command("app")
 def open_dashboard(
     workspace: Annotated[Path | None, typer.Option(help="Folder for your work; default: your data directory.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; any but this computer's own needs a working login.")
+    ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this computer; 0 picks a free one.")] = 8501,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
 ) -> None:
@@ -99,6 +103,7 @@ def open_dashboard(
         environment["SPU_HOME"] = str(workspace.expanduser().absolute())
     command = [sys.executable, "-m", "pages.ui.launch", "--server.port", str(port)]
     command += ["--server.headless", "false" if browser else "true"]
+    command += [] if host is None else ["--server.address", host]
     # Streamlit reads .streamlit/config.toml from the folder it is started in.
     with subprocess.Popen(command, cwd=folder, env=environment) as server:
         try:
@@ -113,6 +118,7 @@ export_commands.add_to(app)
 paper_command.add_to(app)
 outcome_commands.add_to(app)
 trust_commands.add_to(app)
+app.add_typer(bench_command.commands, name="bench")
 app.add_typer(workspace_commands.commands, name="workspace")
 
 

@@ -13,6 +13,9 @@ from tests.live import NO_BROWSER, find_browser, running_browser
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# Workers give way to the server; beside other tests they would wait for long.
+os.environ.setdefault("SPU_WORKER_NICENESS", "1")
+
 # Many tests start processes of their own; compiled modules spare each of them the compiling.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

@@ -91,7 +91,8 @@ def parts() -> dict[str, dict[str, str]]:
     """What is made, by page and by the mark that stands around it."""
     return {
         "rules.md": {"operators": operators(), "combiners": combiners()},
-        "methods.md": {"methods": methods(), "settings": "\n".join(settings(row) for row in METHODS.values())},
+        "methods.md": {"methods": methods()},
+        "settings.md": {"settings": "\n".join(settings(row) for row in METHODS.values())},
         "workspace.md": {"job kinds": job_kinds()},
     }
 

@@ -21,6 +21,7 @@ ENGINE = ROOT / "spu_core"
 PIPELINE = [
     "errors",
     "checks",
+    "codec",
     "versions",
     "metrics",
     "theory",
@@ -35,6 +36,7 @@ PIPELINE = [
     "workspace",
     "engines",
     "experiments",
+    "bench",
     "commands",
     "cli",
 ]

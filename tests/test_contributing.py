@@ -28,7 +28,7 @@ from spu_core.rules.operators import SHAPES
 from spu_core.training import Candidate, TrainConfig, TrainPlan, cross_fit
 from spu_core.workspace import Workspace
 from tests import doc_tables
-from tests.dashboard.soft_labels import PAGE, keep, saved_rules, some_table, widget
+from tests.dashboard.rule_drafts import PAGE, keep, saved_rules, some_table, widget
 from tests.dashboard.trained import bring_sample
 from tests.rules import strategies
 
@@ -59,7 +59,7 @@ def define(code: str, module, monkeypatch) -> None:
 
 
 def open_page(page: str, **query: str) -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
     for key, value in query.items():
         app.query_params[key] = value
     return app.switch_page(page).run()
@@ -204,7 +204,7 @@ def test_a_method_is_offered_by_the_page_and_is_in_the_documentation(above_media
     assert "above_median" in [each.method for each in TrainPlan.from_json(job.parameters["plan"]).candidates]
     row = "| `above_median` | Takes rows whose soft label is above the median for positives. | soft labels | dropped |"
     assert row in doc_tables.methods()
-    assert "### `above_median`: Above the median" in doc_tables.parts()["methods.md"]["settings"]
+    assert "### `above_median`: Above the median" in doc_tables.parts()["settings.md"]["settings"]
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_a_kind_of_job_works_on_a_page_and_is_in_the_documentation(count_rows):
         {page}
         """
     ).format(dataset=dataset, page=textwrap.indent(count_rows, "    "))
-    page = AppTest.from_string(script, default_timeout=30).run()
+    page = AppTest.from_string(script, default_timeout=600).run()
     page.button[0].click().run()
 
     assert not page.exception

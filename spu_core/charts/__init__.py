@@ -13,6 +13,7 @@ from spu_core.charts.comparison_charts import (
     learning_curve_chart,
     segment_chart,
     share_of_ceiling_chart,
+    stack_weights_chart,
 )
 from spu_core.charts.outcome_charts import (
     check_prior_chart,
@@ -113,6 +114,7 @@ __all__ = [
     "sensitivity_chart",
     "share_of_ceiling_chart",
     "soft_label_chart",
+    "stack_weights_chart",
     "strata_chart",
     "what_if_chart",
     "winner_map_chart",

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import (
+    MOST_LINES,
     Line,
     bar_chart,
     canvas,
     light,
+    name_axis,
     nothing_to_show,
     reference_line,
     top_legend,
     whisker_chart,
 )
-from spu_core.charts.text_format import decimals, interval, label, listed, percent, plain, signed
+from spu_core.charts.text_format import decimals, interval, label, listed, percent, plain, signed, wrapped
 from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_text
@@ -28,47 +30,80 @@ if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
 
 
 PAIR_LABEL = 26
+DOT_HEIGHT = 10
+SYMBOLS = ("circle", "circle", "diamond")
 
 
 def leaderboard_chart(
-    intervals: Mapping[str, Interval],
+    figures: Mapping[str, Mapping[str, Interval]],
     *,
     ceiling: float | None = None,
-    perfect_level: float | None = None,
-    figure_name: str = "AUC_SPU",
+    selected: str | None = None,
+    references: Collection[str] = (),
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """One dot with its confidence interval per candidate, in the order given, with the ceiling as a line."""
-    if not intervals:
+    """The figures of each candidate as dots with confidence intervals on one scale, with the ceiling as a line.
+
+    `figures` maps the name of a figure ("AUC_SPU", "true AUC") to the interval of each candidate. The first figure
+    gives the order. `selected` (by default the first candidate) has the colour of its curve in `roc_chart`, the
+    `references` are grey.
+    """
+    names = list(dict.fromkeys(name for found in figures.values() for name in found))[:MOST_LINES]
+    if not names:
         return nothing_to_show(theme, "No candidate has finished yet.")
-    lines = [
-        Line(
-            name,
-            found.estimate,
-            _interval_hover(name, found, figure_name),
-            decimals(found.estimate),
-            color,
-            *_ends(found),
-        )
-        for (name, found), color in zip(intervals.items(), _champion_first(len(intervals), theme), strict=True)
-    ]
-    alt = f"{figure_name} of {len(lines)} candidates: {_listed_values(intervals)}." + (
-        "" if ceiling is None else f" The ceiling is {decimals(ceiling)}."
-    )
-    figure = whisker_chart(lines, theme, alt, figure_name)
-    figure.update_xaxes(tickformat=".2f")
+    shown = {title: found for title, found in figures.items() if found}
+    alt = " ".join(f"{title}: {_listed_values(found)}." for title, found in shown.items())
+    alt += "" if ceiling is None else f" The ceiling is {decimals(ceiling)}."
+    figure = canvas(theme, alt, height=len(names) * (16 + DOT_HEIGHT * len(shown)) + 100)
+    selected = selected if selected in names else names[0]
+    colors = {name: theme.color(at) if name == selected else theme.text for at, name in enumerate(names)}
+    colors |= dict.fromkeys(references, theme.unsure)
+    for place, (title, found) in enumerate(shown.items()):
+        shift = 0.2 * (place - (len(shown) - 1) / 2)
+        lines = {name: at + shift for at, name in enumerate(names) if name in found}
+        fill = {"color": theme.background} if place == 0 else {}
+        _add_dots(figure, (title, found), lines, colors, {"symbol": SYMBOLS[place % len(SYMBOLS)], **fill})
+    name_axis(figure, [f"<b>{wrapped(name)}</b>" if name == selected else wrapped(name) for name in names], theme)
+    figure.update_xaxes(tickformat=".2f", fixedrange=True, nticks=6, showgrid=True)
+    bottom = {"orientation": "h", "x": 0.5, "xanchor": "center", "y": 0, "yref": "container", "yanchor": "bottom"}
+    figure.update_layout(legend={**bottom, "itemsizing": "trace"}, margin_b=34)
     if ceiling is not None:
         reference_line(figure, ceiling, f"ceiling {decimals(ceiling)}", theme.belief)
-    if perfect_level is not None:
-        reference_line(
-            figure,
-            perfect_level,
-            f"perfect {decimals(perfect_level)}",
-            theme.text,
-            dash="dot",
-            line=ceiling is not None,
-        )
     return figure
+
+
+def _add_dots(
+    figure: go.Figure,
+    named: tuple[str, Mapping[str, Interval]],
+    lines: Mapping[str, float],
+    colors: Mapping[str, str],
+    marker: Mapping[str, str],
+) -> None:
+    """The dots of one figure; those of one colour are one trace, since all whiskers of a trace have one colour."""
+    title, found = named
+    for at, color in enumerate(dict.fromkeys(colors[name] for name in lines)):
+        drawn = [name for name in lines if colors[name] == color]
+        intervals = [found[name] for name in drawn]
+        figure.add_scatter(
+            x=[each.estimate for each in intervals],
+            y=[lines[name] for name in drawn],
+            mode="markers",
+            name=title,
+            legendgroup=title,
+            showlegend=at == 0,
+            marker={"size": 10, "color": color, "line": {"width": 2, "color": color}, **marker},
+            error_x={
+                "type": "data",
+                "symmetric": False,
+                "array": [each.high - each.estimate for each in intervals],
+                "arrayminus": [each.estimate - each.low for each in intervals],
+                "color": color,
+                "thickness": 1.8,
+                "width": 0,
+            },
+            hovertext=[_interval_hover(name, found[name], title) for name in drawn],
+            hoverinfo="text",
+        )
 
 
 def share_of_ceiling_chart(shares: Mapping[str, Interval | None], *, theme: Theme = LIGHT) -> go.Figure:
@@ -106,6 +141,27 @@ def difference_chart(
     figure.add_shape(
         type="line", x0=0, x1=0, y0=0, y1=1, yref="paper", line={"color": theme.muted, "width": 1.2}, layer="below"
     )
+    return figure
+
+
+def stack_weights_chart(weights: Mapping[str, float], *, theme: Theme = LIGHT) -> go.Figure:
+    """The share of each ingredient in the stack of a fused model (`FusedModel.stack_weights`)."""
+    total = sum(weights.values())
+    shares = {name: weight / total if total > 0 else 0.0 for name, weight in weights.items()}
+    lines = [
+        Line(
+            name,
+            share,
+            f"<b>{plain(name)}</b><br>{percent(share)} of the weights; weight {decimals(weights[name])}",
+            percent(share) if share > 0 else "not used",
+            theme.belief if name.startswith("rule") else theme.model,
+        )
+        for name, share in shares.items()
+    ]
+    words = listed([f"{name} {percent(share)}" for name, share in shares.items()], most=len(shares))
+    alt = f"Share of each ingredient in the stack: {words}."
+    figure = bar_chart(lines, theme, alt, "share of the weights")
+    figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     return figure
 
 

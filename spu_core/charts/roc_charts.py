@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import canvas, light
-from spu_core.charts.text_format import decimals, listed, percent, plain
+from spu_core.charts.text_format import count, decimals, listed, percent, plain
 from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
 from spu_core.checks import check_choice
 from spu_core.metrics import OperatingPoint, RocBand, RocSpu
@@ -47,10 +47,17 @@ class RocView:
     def left(self) -> float:
         return LOWEST_LOG_FPR if self.zoom == "log" else 0.0
 
+    def at(self, share: float) -> float:
+        """The FPR_SPU at this share of the width of the view."""
+        return self.left ** (1.0 - share) if self.zoom == "log" else share * self.right
+
+    def on_axis(self, fpr: float) -> float:
+        """Where an annotation has to stand: a logarithmic axis counts in powers of ten."""
+        return float(np.log10(max(fpr, self.left))) if self.zoom == "log" else fpr
+
     def leaves_room_above(self, curve: RocSpu, width: float = 0.3, height: float = 0.07) -> bool:
         """Whether a label of this share of the view fits into its upper left corner, above the curve."""
-        right = self.left ** (1.0 - width) if self.zoom == "log" else width * self.right
-        return float(np.interp(right, curve.fpr, curve.tpr)) < (1.0 - height) * self.top
+        return float(np.interp(self.at(width), curve.fpr, curve.tpr)) < (1.0 - height) * self.top
 
     def of_curve(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and (threshold, flagged share) of the points to draw."""
@@ -83,9 +90,9 @@ def _finite(threshold: np.ndarray, curve: RocSpu) -> np.ndarray:
     return threshold.clip(np.nextafter(curve.score[-1], -np.inf), curve.score[0])
 
 
-# A legend with more entries would cover the curves.
-MOST_INSIDE = 8
-LONGEST_IN_LEGEND = 34
+LONGEST_LABEL = 26
+THICK, THIN = 3.2, 1.5
+LABEL_HEIGHT = 0.06
 
 _CURVE_HOVER = (
     "<b>{name}</b><br>FPR_SPU %{{x:.1%}}, TPR_SPU %{{y:.1%}}<br>"
@@ -93,45 +100,103 @@ _CURVE_HOVER = (
 )
 
 
+@dataclass(frozen=True)
+class _Label:
+    """The name of a line, written beside it; `text` is escaped."""
+
+    text: str
+    color: str
+    fpr: np.ndarray
+    tpr: np.ndarray
+
+    def height_at(self, fpr: float) -> float:
+        return float(np.interp(fpr, self.fpr, self.tpr))
+
+
 def roc_chart(
     curves: Mapping[str, RocSpu],
     ceiling: RocSpu,
     *,
+    selected: str | None = None,
+    references: Collection[str] = (),
     areas: Mapping[str, float] | None = None,
-    bands: Mapping[str, RocBand] | None = None,
+    band: RocBand | None = None,
     perfect: ScarLink | None = None,
     operating_point: OperatingPoint | None = None,
     zoom: str = "full",
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """ROC_SPU curves under the ceiling curve, the region above it shaded as unattainable.
+    """ROC_SPU curves under the ceiling curve, the region above it shaded as unattainable; lines carry their names.
 
-    `areas` are the AUC_SPU to write beside the names where they differ from those of the curves: a leaderboard
-    averages over folds, a curve pools them. `perfect` adds the curve of a perfect classifier under the assumption of
-    Theorem 2. `zoom` is "full", "low" (FPR up to 10 %) or "log". A click on a curve returns its threshold: see
-    `clicked_threshold`.
+    `selected` is drawn thick, with `band` and `operating_point`; by default it is the first curve. `references` are
+    curves to compare with, such as the rules alone, drawn thin and grey. `areas` are the AUC_SPU to write beside the
+    names where they differ from those of the curves: a leaderboard averages over folds, a curve pools them. `perfect`
+    adds the curve of a perfect classifier under the assumption of Theorem 2. `zoom` is "full", "low" (FPR up to 10 %)
+    or "log". A click on a curve returns its threshold: see `clicked_threshold`.
     """
     check_choice(zoom, ZOOMS, "zoom")
     view = RocView.of(zoom, [*curves.values(), ceiling])
     areas = {name: curve.auc for name, curve in curves.items()} | dict(areas or {})
+    selected = selected if selected in curves else next(iter(curves), None)
+    colors = _colors(curves, references, theme)
     figure = canvas(theme, _alt({name: areas[name] for name in curves}, ceiling, operating_point), height=440)
     _add_unattainable(figure, ceiling, view, theme)
-    for name, band in (bands or {}).items():
-        if band.missing_because is not None:
-            continue
-        _add_band(figure, band, theme.color(list(curves).index(name) if name in curves else 0))
+    if band is not None and band.missing_because is None and selected is not None:
+        _add_band(figure, band, colors[selected])
     _add_diagonal(figure, view, theme)
     _add_ceiling(figure, ceiling, view, theme)
-    if perfect is not None:
-        _add_perfect(figure, perfect, view, theme)
-    for place, (name, curve) in enumerate(curves.items()):
-        text = f"{plain(name, LONGEST_IN_LEGEND)}  {decimals(areas[name])}"
-        _add_curve(figure, (name, text), curve, view, {"color": theme.color(place), "width": 1.6 + (place == 0)})
+    labels = [] if perfect is None else [_add_perfect(figure, perfect, view, theme)]
+    for name, curve in curves.items():
+        line = {"color": colors[name], "width": THICK if name == selected else THIN}
+        if name in references:
+            line["dash"] = "dot"
+        _add_curve(figure, name, curve, view, line)
+        # The number first: on a phone, the end of a long name is cut.
+        words = f"{decimals(areas[name])} {plain(name, LONGEST_LABEL)}"
+        text = f"<b>{words}</b>" if name == selected else words
+        labels.append(_Label(text, colors[name], curve.fpr, curve.tpr))
     if operating_point is not None:
-        _add_operating_point(figure, operating_point, theme)
+        _add_operating_point(figure, operating_point, view, colors.get(str(selected), theme.model), theme)
+    _add_labels(figure, labels, view, theme)
     _set_axes(figure, view)
-    _set_legend(figure, len(figure.data) - 2, view, theme)
+    figure.update_layout(showlegend=False)
     return figure
+
+
+def _colors(curves: Mapping[str, RocSpu], references: Collection[str], theme: Theme) -> dict[str, str]:
+    models = [name for name in curves if name not in references]
+    return {name: theme.color(models.index(name)) if name in models else theme.muted for name in curves}
+
+
+def _add_labels(figure: go.Figure, labels: Sequence[_Label], view: RocView, theme: Theme) -> None:
+    """The names one below the other where no good curve passes, each joined to its line; the highest line first.
+
+    That is the lower right corner, on a logarithmic axis the upper left one. The joints on the lines move to the left
+    from name to name, so that the leaders do not cross.
+    """
+    is_log = view.zoom == "log"
+    corner, anchor, highest, first, last = (0.44, "right", 0.93, 0.85, 0.6) if is_log else (0.5, "left", 0.5, 0.42, 0.1)
+    gaps = max(1, len(labels) - 1)
+    step = min(LABEL_HEIGHT, 0.46 / gaps)
+    top = highest if is_log else 0.04 + step * (len(labels) - 1)
+    for place, label in enumerate(sorted(labels, key=lambda label: -label.height_at(view.at(first)))):
+        fpr = view.at(first - (first - last) * place / gaps)
+        figure.add_annotation(
+            text=label.text,
+            x=view.on_axis(fpr),
+            y=label.height_at(fpr),
+            ax=view.on_axis(view.at(corner)),
+            ay=(top - step * place) * view.top,
+            axref="x",
+            ayref="y",
+            xanchor=anchor,
+            arrowhead=0,
+            arrowwidth=0.9,
+            arrowcolor=see_through(label.color, 0.65),
+            font={"color": label.color, "size": TEXT_SIZE},
+            bgcolor=see_through(theme.background, 0.75),
+            borderpad=1,
+        )
 
 
 def clicked_threshold(point: Mapping[str, Any]) -> float | None:
@@ -160,7 +225,6 @@ def _add_unattainable(figure: go.Figure, ceiling: RocSpu, view: RocView, theme: 
         fill="toself",
         fillcolor=see_through(theme.belief, 0.12),
         hoverinfo="skip",
-        showlegend=False,
     )
     if not view.leaves_room_above(ceiling):
         return
@@ -188,14 +252,13 @@ def _add_band(figure: go.Figure, band: RocBand, color: str) -> None:
         fill="toself",
         fillcolor=see_through(color, 0.16),
         hoverinfo="skip",
-        showlegend=False,
     )
 
 
 def _add_diagonal(figure: go.Figure, view: RocView, theme: Theme) -> None:
     x = np.geomspace(LOWEST_LOG_FPR, 1.0, 60) if view.zoom == "log" else np.array([0.0, 1.0])
     line = {"color": theme.muted, "width": 1, "dash": "2px,2px"}
-    figure.add_scatter(x=light(x), y=light(x), mode="lines", line=line, hoverinfo="skip", showlegend=False)
+    figure.add_scatter(x=light(x), y=light(x), mode="lines", line=line, hoverinfo="skip")
 
 
 def _add_ceiling(figure: go.Figure, ceiling: RocSpu, view: RocView, theme: Theme) -> None:
@@ -204,13 +267,24 @@ def _add_ceiling(figure: go.Figure, ceiling: RocSpu, view: RocView, theme: Theme
         x=light(x),
         y=light(y),
         mode="lines",
-        name=f"Ceiling  {decimals(ceiling.auc)}",
+        name="Ceiling",
         line={"color": theme.belief, "width": 2, "dash": "9px,6px"},
         hovertemplate="<b>Ceiling</b><br>FPR_SPU %{x:.1%}, at best TPR_SPU %{y:.1%}<extra></extra>",
     )
+    reached = float(np.interp(0.97 * view.top, ceiling.tpr, ceiling.fpr))
+    at = min(max(reached, view.left), view.right)
+    figure.add_annotation(
+        text=f"Ceiling {decimals(ceiling.auc)}",
+        x=view.on_axis(at),
+        y=float(np.interp(at, ceiling.fpr, ceiling.tpr)) if view.zoom == "low" else 1.0,
+        xanchor="left" if at < view.at(0.6) else "right",
+        yanchor="bottom",
+        showarrow=False,
+        font={"color": theme.belief, "size": TEXT_SIZE},
+    )
 
 
-def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: Theme) -> None:
+def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: Theme) -> _Label:
     """A perfect classifier flags all true positives first: two straight lines that meet in (c, a)."""
     corners = np.array([0.0, perfect.c, 1.0]), np.array([0.0, perfect.a, 1.0])
     x = np.geomspace(LOWEST_LOG_FPR, 1.0, 120) if view.zoom == "log" else corners[0]
@@ -218,17 +292,17 @@ def _add_perfect(figure: go.Figure, perfect: ScarLink, view: RocView, theme: The
         x=light(x),
         y=light(np.interp(x, *corners)),
         mode="lines",
-        name=f"Perfect classifier  {decimals(perfect.perfect_level)}",
+        name="Perfect classifier",
         line={"color": theme.text, "width": 1.5, "dash": "dot"},
         hovertemplate=(
             "<b>Perfect classifier</b><br>if S does not depend on X given the class<br>"
             "FPR_SPU %{x:.1%}, TPR_SPU %{y:.1%}<extra></extra>"
         ),
     )
+    return _Label(f"{decimals(perfect.perfect_level)} perfect classifier", theme.text, *corners)
 
 
-def _add_curve(figure: go.Figure, names: tuple[str, str], curve: RocSpu, view: RocView, line: dict[str, Any]) -> None:
-    """`names` are the name of the run and its text in the legend."""
+def _add_curve(figure: go.Figure, name: str, curve: RocSpu, view: RocView, line: dict[str, Any]) -> None:
     x, y, data = view.of_curve(curve)
     figure.add_scatter(
         x=light(x),
@@ -237,31 +311,46 @@ def _add_curve(figure: go.Figure, names: tuple[str, str], curve: RocSpu, view: R
         mode="lines+markers",
         # Invisible markers make every point of the line clickable.
         marker={"size": 9, "color": "rgba(0,0,0,0)"},
-        name=names[1],
+        name=plain(name, LONGEST_LABEL),
         line=line,
-        hovertemplate=_CURVE_HOVER.format(name=plain(names[0])),
+        hovertemplate=_CURVE_HOVER.format(name=plain(name)),
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
     )
 
 
-def _add_operating_point(figure: go.Figure, point: OperatingPoint, theme: Theme) -> None:
+def _add_operating_point(figure: go.Figure, point: OperatingPoint, view: RocView, color: str, theme: Theme) -> None:
     figure.add_scatter(
         x=[point.fpr],
         y=[point.tpr],
         mode="markers",
-        marker={"size": 13, "color": theme.model, "line": {"color": theme.background, "width": 2.5}},
-        showlegend=False,
+        marker={"size": 13, "color": color, "line": {"color": theme.background, "width": 2.5}},
         hovertemplate=(
             f"<b>Operating point</b><br>FPR_SPU {percent(point.fpr)}, TPR_SPU {percent(point.tpr)}<br>"
             f"flags {percent(point.flagged_share)} of rows<extra></extra>"
         ),
     )
+    if view.left < point.fpr <= view.at(0.7) and point.tpr <= view.top:
+        figure.add_annotation(
+            text=f"review {count(point.flagged)} rows",
+            x=view.on_axis(point.fpr),
+            y=point.tpr,
+            ax=26,
+            ay=16 if point.tpr > 0.15 * view.top else -3,
+            xanchor="left",
+            arrowhead=0,
+            arrowwidth=0.9,
+            arrowcolor=theme.muted,
+            standoff=7,
+            bgcolor=see_through(theme.background, 0.75),
+        )
 
 
 def _set_axes(figure: go.Figure, view: RocView) -> None:
     figure.update_layout(clickmode="event+select")
-    figure.update_yaxes(title_text="TPR_SPU", tickformat=".0%", range=[0, view.top * 1.005], fixedrange=True, nticks=7)
+    # The name of the ceiling stands above the plot.
+    top = view.top * (1.005 if view.zoom == "low" else 1.065)
+    figure.update_yaxes(title_text="TPR_SPU", tickformat=".0%", range=[0, top], fixedrange=True, nticks=7)
     if view.zoom == "log":
         figure.update_xaxes(
             type="log", range=[-3, 0], tickvals=[0.001, 0.01, 0.1, 1], ticktext=["0.1%", "1%", "10%", "100%"]
@@ -269,16 +358,6 @@ def _set_axes(figure: go.Figure, view: RocView) -> None:
     else:
         figure.update_xaxes(tickformat=".0%", range=[0, view.right], nticks=7)
     figure.update_xaxes(title_text="FPR_SPU", fixedrange=True)
-
-
-def _set_legend(figure: go.Figure, entries: int, view: RocView, theme: Theme) -> None:
-    """The legend is below the diagonal where there is space, otherwise below the plot."""
-    if view.zoom == "full" and entries <= MOST_INSIDE:
-        place = {"x": 0.99, "xanchor": "right", "y": 0.03, "yanchor": "bottom"}
-    else:
-        place = {"orientation": "h", "x": 0, "xanchor": "left", "y": 0, "yref": "container", "yanchor": "bottom"}
-        figure.update_layout(height=figure.layout.height + 14 * entries)
-    figure.update_layout(legend={"bgcolor": see_through(theme.background, 0.8), "itemwidth": 30, **place})
 
 
 def _alt(areas: Mapping[str, float], ceiling: RocSpu, point: OperatingPoint | None) -> str:

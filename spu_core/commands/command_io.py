@@ -6,24 +6,22 @@ Tables, texts and runs by name; results as text or JSON on standard output, prog
 from __future__ import annotations
 
 import io
-import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
+from spu_core.codec import dump_json, encode
 from spu_core.engines.export_files import ExportWords, StoredModel
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle, to_csv
 from spu_core.export.archive import write_file
-from spu_core.tables import Table, TableFolder, open_folder, read_table
+from spu_core.tables import Table, open_folder, read_table
+from spu_core.training import ORIGINS
 from spu_core.workspace import RunRecord, Workspace
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
@@ -35,27 +33,15 @@ def print_result(value: Any, words: str, as_json: bool, *, beside: str = "") -> 
 
     If the rows themselves go to standard output (`beside` is `-`), the result goes to standard error.
     """
-    text = json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) if as_json else words
+    text = dump_json(plain(value), indent=2) if as_json else words
     typer.echo(text, err=beside == STANDARD)
 
 
 def plain(value: Any) -> Any:
-    """A result as plain JSON values; NaN and infinity become null."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, pd.DataFrame):
-        return [plain(row) for row in value.to_dict("records")]
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, dict):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
+    """A result as plain JSON values: a table is a list of its rows, and what JSON lacks becomes text."""
+    return encode(
+        value, default=lambda other: other.to_dict("records") if isinstance(other, pd.DataFrame) else str(other)
+    )
 
 
 def read_input(source: str) -> Table:
@@ -65,7 +51,7 @@ def read_input(source: str) -> Table:
     return read_table(Path(source))
 
 
-def open_input(source: str) -> Table | TableFolder:
+def open_input(source: str) -> Table:
     """A table from a file or standard input, or a table over a folder of parquet files."""
     return open_folder(source) if source != STANDARD and Path(source).is_dir() else read_input(source)
 
@@ -161,6 +147,14 @@ RunNames = Annotated[
     list[str],
     typer.Argument(metavar="RUN...", help="Bundles (.spu) of one table, or ids of runs in the workspace."),
 ]
+OriginName = Annotated[
+    str | None,
+    typer.Option(
+        "--origin",
+        help=f"How the confirmed cases were found: {', '.join(ORIGINS)}; stored runs know it.",
+        autocompletion=lambda: list(ORIGINS),
+    ),
+]
 FEWEST_LETTERS = 4
 
 
@@ -177,6 +171,15 @@ def bundles_of(names: Sequence[str], folder: Path | None) -> list[Bundle]:
         with Workspace.open(folder) as workspace:
             found |= {name: stored_model(workspace, name).bundle for name in stored}
     return [found[name] for name in names]
+
+
+def origin_of(names: Sequence[str], folder: Path | None, origin: str | None) -> str:
+    """The given origin of the confirmed cases, else the one that is stored with the dataset of the first stored run."""
+    stored = [name for name in names if not is_file(name)]
+    if origin is not None or not stored:
+        return origin or "unknown"
+    with Workspace.open(folder) as workspace:
+        return workspace.datasets.get(find_run(workspace, stored[0]).dataset).origin
 
 
 @contextmanager

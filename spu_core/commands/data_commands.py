@@ -24,10 +24,10 @@ from spu_core.commands.command_io import (
 from spu_core.engines.study import soft_labels_of
 from spu_core.errors import SpuError
 from spu_core.export.row_files import write_tables
-from spu_core.labels import SoftLabels, audit_soft_labels, soft_labels_for
+from spu_core.labels import SoftLabels, audit_soft_labels
 from spu_core.metrics import auc_spu_ceiling
 from spu_core.rules import RuleSet
-from spu_core.tables import TableFolder, convert_table
+from spu_core.tables import Table, convert_table, parquet_store
 from spu_core.tables.samples import SAMPLES, sample_files
 
 
@@ -48,6 +48,7 @@ def sample(
         str | None, typer.Argument(help="Name of a sample; without one, all are listed.", autocompletion=_samples)
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to put its files into.")] = Path("."),
+    truth: Annotated[bool, typer.Option("--truth", help="Also copy the true class of each row.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the samples, or copy one with its rules into a folder."""
@@ -56,7 +57,7 @@ def sample(
         print_result(listed, "\n".join(f"{key:<28}{words}" for key, words in listed.items()), as_json)
         return
     output.mkdir(parents=True, exist_ok=True)
-    written = [shutil.copy(path, output) for path in sample_files(name)]
+    written = [shutil.copy(path, output) for path in sample_files(name, truth=truth)]
     print_result([str(path) for path in written], "\n".join(map(str, written)), as_json)
 
 
@@ -68,7 +69,7 @@ def profile(
 ) -> None:
     """Describe a file: how it was read, its columns, and findings."""
     table = open_input(file)
-    found, reading = table.profile(), getattr(table, "reading", None)
+    found, reading = table.profile(), table.reading
     words = [reading.describe() if reading else table.name, "", found.to_frame().to_string(index=False), ""]
     words += [str(finding) for finding in found.findings]
     value = {
@@ -91,10 +92,12 @@ def label(
     """Add a soft label to each row, by a rule set."""
     check_table_name(output)
     table, chosen = open_input(file), RuleSet.from_json(read_text(rules))
-    if isinstance(table, TableFolder):
-        soft_labels = _labelled_folder(table, chosen, output)
+    if not table.in_memory and output == STANDARD:
+        raise SpuError("The rows of a folder do not go to standard output; name a .csv or .parquet file.")
+    soft_labels = soft_labels_of(table, chosen)
+    if not table.in_memory:
+        write_tables(_with_soft_labels(table, soft_labels), Path(output), raw=False)
     else:
-        soft_labels = soft_labels_of(table, chosen)
         rows = table.frame if output.endswith(".parquet") else table.as_written()
         write_frame(rows.assign(soft_label=soft_labels.value, rule_score=soft_labels.rule_score), output)
     audit = audit_soft_labels(soft_labels)
@@ -112,21 +115,13 @@ def convert(
     """Convert a large file once to a folder of parquet files, which `profile`, `label`, `plan` and `train` take."""
     with progress_bar(as_json, "reading") as show:
         folder, reading = convert_table(rows_input(file), output, on_progress=lambda share: show(share, "writing"))
-    value = {"folder": str(output), "rows": len(folder), "files": len(folder.files), "reading": reading}
-    words = f"{reading.describe()}\n{output}: {len(folder):,} rows in {len(folder.files)} files, {folder.size:,} bytes"
+    store = parquet_store(folder)
+    value = {"folder": str(output), "rows": len(folder), "files": len(store.files), "reading": reading}
+    words = f"{reading.describe()}\n{output}: {len(folder):,} rows in {len(store.files)} files, {store.size:,} bytes"
     print_result(value, words, as_json)
 
 
-def _labelled_folder(folder: TableFolder, rules: RuleSet, output: str) -> SoftLabels:
-    """Write all rows with their soft labels, part by part; returns the soft labels."""
-    if output == STANDARD:
-        raise SpuError("The rows of a folder do not go to standard output; name a .csv or .parquet file.")
-    soft_labels = soft_labels_for(folder, rules.fit(folder))
-    write_tables(_with_soft_labels(folder, soft_labels), Path(output), raw=False)
-    return soft_labels
-
-
-def _with_soft_labels(folder: TableFolder, soft_labels: SoftLabels) -> Iterator[pd.DataFrame]:
+def _with_soft_labels(folder: Table, soft_labels: SoftLabels) -> Iterator[pd.DataFrame]:
     for frame in folder.frames():
         rows: Any = slice(frame.index[0], frame.index[-1] + 1)
         yield frame.assign(soft_label=soft_labels.value[rows], rule_score=soft_labels.rule_score[rows])

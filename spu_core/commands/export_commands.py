@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import tempfile
 import zipfile
@@ -15,16 +14,20 @@ import pandas as pd
 import typer
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
     Force,
+    OriginName,
     RunName,
     RunNames,
     bundles_of,
     is_file,
     opened_model,
+    origin_of,
+    plain,
     print_result,
     read_input,
     refuse_overwriting,
@@ -47,7 +50,7 @@ from spu_core.export import (
 from spu_core.export.monitoring import reference_profile
 from spu_core.export.report import report_html
 from spu_core.export.service import KEY_VARIABLE, ServiceLimits, check_host, run_service
-from spu_core.training import best_model, compare_runs
+from spu_core.training import compare_runs, recommend
 
 REPORT = "report.html"
 # The form for the ending of the output, if none is given.
@@ -156,18 +159,20 @@ def report(
         str, typer.Option("--output", "-o", help="An .html file; - for standard output.")
     ] = "report.html",
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Comparison report",
+    origin: OriginName = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Write one self-contained HTML file with the charts of a comparison, to be mailed and opened offline."""
     bundles = bundles_of(runs, workspace)
     comparison = compare_runs([bundle.run for bundle in bundles])
-    best = next(bundle for bundle in bundles if bundle.name == best_model(comparison).name)
-    data = report_html(comparison, best, title=title).encode()
+    origin = origin_of(runs, workspace, origin)
+    found = recommend(comparison, origin=origin)
+    chosen = next((bundle for bundle in bundles if bundle.name == found.model), None)
+    data = report_html(comparison, chosen, title=title, origin=origin).encode()
     write_output(data, output)
-    winner = None if best.name in comparison.below_chance else best.name
-    value = {"output": output, "bytes": len(data), "best": winner, "verdict": comparison.verdict.sentence}
-    print_result(value, output, as_json, beside=output)
+    value = {"output": output, "bytes": len(data), "recommendation": plain(found)}
+    print_result(value, f"{output}\n{found.sentence}", as_json, beside=output)
 
 
 def track(
@@ -202,7 +207,7 @@ def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None)
     if form == "rules" and bundle.label_rules is not None:
         return ExportedFile(bundle.label_rules.rules.rules.to_json().encode())
     if form == "profile":
-        return ExportedFile(json.dumps(reference_profile(bundle), indent=1, ensure_ascii=False).encode())
+        return ExportedFile(dump_json(reference_profile(bundle), indent=1).encode())
     if form == "onnx":
         return _onnx(bundle, rows)
     if form == "folder":

@@ -1,4 +1,4 @@
-"""Commands on models: `spu plan`, `train`, `compare`, `score` and `monitor`."""
+"""Commands on models: `spu plan`, `train`, `features`, `compare`, `score` and `monitor`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from spu_core.commands.command_io import (
     AsJson,
     Folder,
     Force,
+    OriginName,
     RunName,
     RunNames,
     bundles_of,
@@ -22,6 +23,7 @@ from spu_core.commands.command_io import (
     is_file,
     open_input,
     opened_model,
+    origin_of,
     plain,
     print_result,
     progress_bar,
@@ -32,8 +34,8 @@ from spu_core.commands.command_io import (
 )
 from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
 from spu_core.engines.jobs.score import remember_scoring, scoring_history
-from spu_core.engines.study import Study
-from spu_core.engines.training_cost import plan_memory, plan_memory_on, refused_on
+from spu_core.engines.study import Study, soft_labels_of
+from spu_core.engines.training_cost import plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.bundle_parts import FLAG_BY
@@ -41,8 +43,23 @@ from spu_core.export.monitoring import history_table, monitoring_verdict
 from spu_core.export.score_report import DriftLevel
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
-from spu_core.tables import Table, TableFolder
-from spu_core.training import Candidate, Comparison, Run, TrainConfig, TrainPlan, TrainProgress, compare_runs
+from spu_core.tables import Table
+from spu_core.training import (
+    SHORTLIST,
+    Candidate,
+    Comparison,
+    FeatureSelection,
+    Recommendation,
+    Run,
+    TrainConfig,
+    TrainPlan,
+    TrainProgress,
+    compare_runs,
+    recommend,
+    select_features,
+    with_twins,
+)
+from spu_core.training.feature_selection import CAVEAT, DIRECTIONS, METRICS
 
 EngineName = Annotated[
     str | None,
@@ -58,13 +75,13 @@ Scheduler = Annotated[
         help="Address of a Dask scheduler, tcp://host:port; without it, --engine dask starts workers on this computer.",
     ),
 ]
-DEFAULT_METHODS = ("fused", "lightgbm", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
 
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
     app.command("plan")(plan)
     app.command("train")(train)
+    app.command("features")(features)
     app.command("compare")(compare)
     app.command("score")(score)
     app.command("monitor")(monitor)
@@ -101,8 +118,9 @@ def plan(
     table = open_input(file)
     if role:
         table = table.with_roles(dict(_pair(entry) for entry in role))
-    candidates = tuple(Candidate(key) for key in method or DEFAULT_METHODS)
     chosen = None if rules is None else RuleSet.from_json(read_text(rules))
+    candidates = tuple(Candidate(key) for key in method or SHORTLIST)
+    candidates = candidates if chosen is None else with_twins(candidates)
     config = TrainConfig(folds=folds, seed=seed, out_of_time=out_of_time)
     study = Study.of(table, chosen, TrainPlan(config, candidates))
     write_output(study.to_json().encode(), output)
@@ -121,6 +139,11 @@ def train(
     force: Force = False,
     engine: EngineName = None,
     scheduler: Scheduler = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that do the fits; by default as many as processors and memory allow."),
+    ] = None,
+    origin: OriginName = None,
     as_json: AsJson = False,
 ) -> None:
     """Train all candidates of a study; the same study on the same rows gives the same scores as the dashboard."""
@@ -137,7 +160,8 @@ def train(
     bundles: list[Path] = []
     runs: list[Run] = []
     errors: dict[str, str | None] = {}
-    with progress_bar(as_json, "training") as show, open_executor(where, table) as executor:
+    processes = study.processes(table, jobs)
+    with progress_bar(as_json, "training") as show, open_executor(where, table, processes) as executor:
 
         def report(progress: TrainProgress) -> None:
             show(progress.share, f"{progress.candidate}, {progress.step}")
@@ -150,20 +174,86 @@ def train(
                 target = output / f"{len(runs):02d}-{run.candidate.method}.spu"
                 bundles.append(save_bundle(_with_fingerprint(bundle, table.fingerprint), target))
     comparison = compare_runs(runs) if runs else None
+    found = None if comparison is None else recommend(comparison, origin=origin or "unknown")
     changed = bool(study.fingerprint) and study.fingerprint != table.fingerprint
     value = {
         "bundles": [str(path) for path in bundles],
         "errors": errors,
         "rows_differ": changed,
-        "comparison": None if comparison is None else _summary(comparison),
+        "comparison": None if comparison is None or found is None else _summary(comparison, found),
     }
-    print_result(value, "\n".join(_train_words(bundles, errors, changed, comparison)), as_json)
+    words = [] if comparison is None or found is None else ["", *_comparison_words(comparison, found)]
+    print_result(value, "\n".join([*_train_words(bundles, errors, changed), *words]), as_json)
 
 
-def compare(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
-    """Compare trained runs on the soft labels that they share: leaderboard, differences, recommendation."""
+def features(
+    file: Annotated[str, typer.Argument(help="The table, a file or a folder of Parquet files; - for standard input.")],
+    rules: Annotated[str | None, typer.Option(help="A rule set as JSON.")] = None,
+    method: Annotated[str, typer.Option(help="The method whose columns are selected.", autocompletion=_methods)] = (
+        "lightgbm"
+    ),
+    role: Annotated[list[str] | None, typer.Option(help="column=role; may be given several times.")] = None,
+    metric: Annotated[
+        str, typer.Option(help=f"The figure that decides: {', '.join(METRICS)}.", autocompletion=lambda: list(METRICS))
+    ] = "auc_spu",
+    add: Annotated[
+        bool, typer.Option("--add", help="Add columns to none, in place of dropping them from all.")
+    ] = False,
+    margin: Annotated[float, typer.Option(help="The loss of the figure that is accepted.")] = 0.005,
+    folds: Annotated[int, typer.Option(help="Number of folds.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of folds and models.")] = 0,
+    jobs: Annotated[
+        int, typer.Option(min=-1, help="Processes that do the fits; -1 for as many as there are processors.")
+    ] = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Find the columns that a model needs, by figures that need no truth."""
+    table = open_input(file)
+    if role:
+        table = table.with_roles(dict(_pair(entry) for entry in role))
+    soft_labels = soft_labels_of(table, None if rules is None else RuleSet.from_json(read_text(rules)))
+    with progress_bar(as_json, "fitting") as show:
+        found = select_features(
+            table,
+            soft_labels,
+            method,
+            TrainConfig(folds=folds, seed=seed),
+            metric=metric,
+            direction="add" if add else "drop",
+            margin=margin,
+            n_jobs=jobs,
+            on_progress=show,
+        )
+    value = {"sentence": found.sentence, "columns": list(found.chosen.columns), "dropped": list(found.dropped)}
+    value |= {part: plain(found.table(part)) for part in ("single", "path")}
+    print_result({**value, "caveat": CAVEAT}, "\n".join(_feature_words(found)), as_json)
+
+
+def _feature_words(found: FeatureSelection) -> list[str]:
+    lines = [found.sentence, f"Columns: {', '.join(found.chosen.columns)}"]
+    if found.dropped:
+        lines.append(f"Not needed: {', '.join(found.dropped)}")
+    change, heading = f"{found.metric}_change", METRICS[found.metric]
+    for part, words in (("single", DIRECTIONS[found.direction]), ("path", "Sets of columns")):
+        shown = found.table(part)[
+            [
+                "column" if part == "single" else "columns",
+                found.metric,
+                change,
+                f"{found.metric}_low",
+                f"{found.metric}_high",
+            ]
+        ]
+        shown = shown.set_axis(["column" if part == "single" else "columns", heading, "change", "from", "to"], axis=1)
+        lines += ["", words, shown.to_string(index=False, float_format=lambda value: f"{value:.3f}")]
+    return [*lines, "", CAVEAT]
+
+
+def compare(runs: RunNames, origin: OriginName = None, workspace: Folder = None, as_json: AsJson = False) -> None:
+    """Compare trained runs on the soft labels that they share: recommendation, leaderboard, differences."""
     comparison = compare_runs([bundle.run for bundle in bundles_of(runs, workspace)])
-    print_result(_summary(comparison), "\n".join(_comparison_words(comparison)), as_json)
+    found = recommend(comparison, origin=origin_of(runs, workspace, origin))
+    print_result(_summary(comparison, found), "\n".join(_comparison_words(comparison, found)), as_json)
 
 
 def score(
@@ -235,18 +325,11 @@ def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, 
         return score_folder_on(cluster, data, source, target, scoring)
 
 
-def _show_memory_plan(engine: Engine, table: Table | TableFolder, study: Study) -> None:
+def _show_memory_plan(engine: Engine, table: Table, study: Study) -> None:
     """Print the memory plan to standard error before the training, unless a table trains in memory and fits."""
-    here = plan_memory(
-        len(table),
-        len(table.features),
-        study.plan.candidates,
-        study.plan.config,
-        from_files=isinstance(table, TableFolder),
-        refine=study.refine,
-    )
+    here = study.memory_plan(table)
     plan = plan_memory_on(engine, here)
-    is_plain = engine.name == "here" and isinstance(table, Table)
+    is_plain = engine.name == "here" and table.in_memory
     if not is_plain or not plan.fits:
         typer.echo(plan.words, file=sys.stderr)
     if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):
@@ -270,36 +353,30 @@ def _pair(entry: str) -> tuple[str, str]:
     return column, role
 
 
-def _summary(comparison: Comparison) -> dict[str, object]:
+def _summary(comparison: Comparison, found: Recommendation) -> dict[str, object]:
     return {
+        "recommendation": plain(found),
         "headline": comparison.headline,
-        "leaderboard": plain(comparison.leaderboard),
-        "among_best": list(comparison.among_best),
+        "leaderboard": plain(found.ranked(comparison.leaderboard)),
         "pairs": plain(comparison.pairs_table),
-        "verdict": comparison.verdict.sentence,
         "disagreements": list(comparison.disagreements),
         "notes": list(comparison.notes),
     }
 
 
-def _comparison_words(comparison: Comparison) -> list[str]:
+def _comparison_words(comparison: Comparison, found: Recommendation) -> list[str]:
     shown = ["name", "auc_spu", "auc_spu_low", "auc_spu_high", "share_of_ceiling", "known_positive_auc", "true_auc"]
-    table = comparison.leaderboard
-    columns = [name for name in shown if name in table.columns]
-    lines = [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
-    if comparison.headline is not None:
-        lines = [comparison.headline, "", *lines]
-    if len(comparison.among_best) > 1:
-        lines.append(f"May be the best by AUC_SPU (95 %): {', '.join(comparison.among_best)}")
-    notes = [note for note in comparison.notes if note != comparison.headline]
-    return [*lines, comparison.verdict.sentence, *comparison.disagreements, *notes]
+    table = found.ranked(comparison.leaderboard)
+    columns = [name for name in shown if table[name].notna().any()]
+    lines = [f"Recommended: {found.model or 'no model'} ({found.confidence})", *found.sentences, ""]
+    lines += [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
+    notes = [note for note in comparison.notes if note not in found.sentences]
+    return [*lines, *comparison.disagreements, *notes]
 
 
-def _train_words(
-    bundles: list[Path], errors: dict[str, str | None], changed: bool, comparison: Comparison | None
-) -> list[str]:
+def _train_words(bundles: list[Path], errors: dict[str, str | None], changed: bool) -> list[str]:
     lines = [f"{path}" for path in bundles]
     lines += [f"{name} failed: {error}" for name, error in errors.items()]
     if changed:
         lines.append("These are not the rows that the study was made for: their fingerprints differ.")
-    return lines if comparison is None else [*lines, "", *_comparison_words(comparison)]
+    return lines

@@ -20,7 +20,9 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.engines.stored_runs import (
+    MOST_COMPARED,
     column_values,
     compare_on,
     folds_and_rules,
@@ -37,12 +39,11 @@ from spu_core.export.onnx_export import refuse_untranslatable
 from spu_core.export.onnx_graph import need_onnx
 from spu_core.export.report import report_html
 from spu_core.rules import RuleSet
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
 from spu_core.training import Comparison, make_split
 from spu_core.workspace import ExportRecord, RuleSetVersion, RunRecord, Workspace
 from spu_core.workspace.records import clean_name
 
-MOST_COMPARED = 12
 # An exported ONNX model is compared with the native one on at most this many rows.
 PROVEN_ROWS = 100_000
 NO_RULES = "This run was trained without rules."
@@ -82,7 +83,7 @@ class StoredModel:
 
     workspace: Workspace
     record: RunRecord
-    table: Table | TableFolder
+    table: Table
     words: ExportWords = field(default_factory=ExportWords)
 
     @cached_property
@@ -147,6 +148,11 @@ class StoredModel:
     def comparison(self) -> Comparison:
         """These runs compared on the soft labels of this one."""
         return compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+
+    @cached_property
+    def origin(self) -> str:
+        """How the confirmed cases of the dataset were found."""
+        return self.workspace.datasets.get(self.record.dataset).origin
 
     def study(self) -> Study:
         """The study with which `spu train` trains this candidate again on the same table."""
@@ -265,16 +271,16 @@ def _scores_parquet(model: StoredModel) -> ExportedFile:
 
 
 def _card_md(model: StoredModel) -> ExportedFile:
-    return ExportedFile(model_card(model.dated_bundle, model.comparison).encode())
+    return ExportedFile(model_card(model.dated_bundle, model.comparison, origin=model.origin).encode())
 
 
 def _card_html(model: StoredModel) -> ExportedFile:
-    return ExportedFile(model_card_html(model.dated_bundle, model.comparison).encode())
+    return ExportedFile(model_card_html(model.dated_bundle, model.comparison, origin=model.origin).encode())
 
 
 def _report(model: StoredModel) -> ExportedFile:
     title = f"Comparison report: {model.table.name}"
-    return ExportedFile(report_html(model.comparison, model.dated_bundle, title=title).encode())
+    return ExportedFile(report_html(model.comparison, model.dated_bundle, title=title, origin=model.origin).encode())
 
 
 def _rules(model: StoredModel) -> ExportedFile:
@@ -291,13 +297,13 @@ def _study(model: StoredModel) -> ExportedFile:
 
 
 def _profile(model: StoredModel) -> ExportedFile:
-    return ExportedFile(json.dumps(reference_profile(model.bundle), indent=1, ensure_ascii=False).encode())
+    return ExportedFile(dump_json(reference_profile(model.bundle), indent=1).encode())
 
 
 def _some_rows(model: StoredModel) -> pd.DataFrame:
     """Evenly spaced rows of the table, or of the sample of a folder."""
     table = model.table
-    frame = table.frame if isinstance(table, Table) else model.workspace.datasets.explore(model.record.dataset).frame
+    frame = table.frame if table.in_memory else model.workspace.datasets.explore(model.record.dataset).frame
     return frame.iloc[:: max(1, -(-len(frame) // PROVEN_ROWS))]
 
 
@@ -363,6 +369,6 @@ def _key(model: StoredModel, form: str) -> str:
         "points": [[point.threshold, point.flagged_share] for point in points],
         "roles": dict(model.table.roles),
         "words": asdict(model.words),
-        "compared": model.compared if EXPORT_FORMS[form].compares else (),
+        "compared": (*model.compared, model.origin) if EXPORT_FORMS[form].compares else (),
     }
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()

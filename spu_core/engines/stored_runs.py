@@ -20,14 +20,23 @@ from spu_core.errors import RuleError, WorkspaceError
 from spu_core.export import Bundle, FlagPoint, load_bundle
 from spu_core.labels import SoftLabels
 from spu_core.rules import RuleSet
-from spu_core.tables import Table, TableFolder
-from spu_core.training import Comparison, FoldAssignment, Run, compare_runs, permutation_importance, runs_on
-from spu_core.training.judging import DECIDING
+from spu_core.tables import Table
+from spu_core.training import (
+    Comparison,
+    FoldAssignment,
+    Run,
+    compare_runs,
+    permutation_importance,
+    recommend,
+    runs_on,
+)
+from spu_core.training.comparison import NOT_MODELS
 from spu_core.training.rows import prepare_rows
-from spu_core.training.views import NOT_MODELS
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunDraft, RunRecord, Threshold, Workspace
 
 NOTE = "came from elsewhere"
+# At most this many runs are compared at once.
+MOST_COMPARED = 12
 _SUMMARY = ("name", "auc_spu", "low", "high", "share_of_ceiling", "known_positive_auc", "true_auc", "seconds")
 
 
@@ -67,16 +76,17 @@ def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
     return names
 
 
-def model_to_show(records: Sequence[RunRecord]) -> RunRecord:
-    """The run to show before the user has chosen one: of the newest training, the model with the highest AUC_SPU.
+def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: str) -> RunRecord:
+    """The run to show before the user has chosen one: the recommended one of the newest comparable runs.
 
-    Runs of one training share their soft labels, so their figures can be ranked. The rules themselves are not offered,
-    nor a model that is worse than chance, unless there is nothing else.
+    Where no model can be recommended, it is the first in the order of the recommendation.
     """
-    newest = [record for record in records if record.job == records[0].job]
-    models = [record for record in newest if record.candidate.get("method") not in NOT_MODELS]
-    fit = [record for record in models if not _is_below_chance(record)]
-    return max(fit or models or newest, key=_stored_auc)
+    tokens = comparable_runs(records, MOST_COMPARED)
+    runs = stored_runs(workspace, tokens)
+    alike = [at for at, run in enumerate(runs) if run.evaluation.same_as(runs[0].evaluation)]
+    found = recommend(compare_runs([runs[at] for at in alike]), origin=origin)
+    names = {runs[at].name: tokens[at] for at in alike}
+    return workspace.runs.get(names[found.model or found.order[0]])
 
 
 def comparable_runs(records: Sequence[RunRecord], most: int) -> list[str]:
@@ -126,7 +136,7 @@ def left_out_of(workspace: Workspace, record: RunRecord) -> tuple[str, ...]:
     return () if job is None else tuple(job.parameters.get("left_out", ()))
 
 
-def soft_labels_by(table: Table | TableFolder, version: RuleSetVersion | None) -> SoftLabels:
+def soft_labels_by(table: Table, version: RuleSetVersion | None) -> SoftLabels:
     """The soft labels of a table by a version of a rule set; without rules, those of the table itself."""
     return soft_labels_of(table, None if version is None else RuleSet.from_json(version.text))
 
@@ -148,16 +158,16 @@ def compare_on(runs: Sequence[Run], soft_labels: SoftLabels) -> Comparison:
     )
 
 
-def shuffled_columns(run: Run, table: Table | TableFolder, soft_labels: SoftLabels) -> pd.DataFrame:
+def shuffled_columns(run: Run, table: Table, soft_labels: SoftLabels) -> pd.DataFrame:
     """Permutation importance of a stored run. One of its folds is trained again, and its left-out rows are used."""
     split = FoldAssignment(np.asarray(run.fold), bool(run.config.out_of_time), run.evaluation.groups)
     data = prepare_rows(table, soft_labels, run.config, split)
     return permutation_importance(replace(run, data=data), repeats=3)
 
 
-def column_values(table: Table | TableFolder, name: str) -> pd.Series:
+def column_values(table: Table, name: str) -> pd.Series:
     """One column of all rows."""
-    return table.values(name) if isinstance(table, TableFolder) else table.frame[name]
+    return table.values(name)
 
 
 def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:
@@ -211,17 +221,6 @@ def keep_rules(workspace: Workspace, name: str, rules: RuleSet) -> RuleSetVersio
 
 def _bundle_of(workspace: Workspace, token: str) -> Bundle:
     return load_bundle(workspace.runs.path(token), known_hash=workspace.runs.sha256(token))
-
-
-def _is_below_chance(record: RunRecord) -> bool:
-    metrics = record.summary.get("metrics") or {}
-    deciding: dict[str, float] = next((metrics[name] for name in DECIDING if metrics.get(name)), {})
-    return float(deciding.get("high", 1.0)) < 0.5
-
-
-def _stored_auc(record: RunRecord) -> float:
-    metrics = record.summary.get("metrics") or {}
-    return float((metrics.get("auc_spu") or {}).get("estimate", 0.0))
 
 
 def _summary_row(record: RunRecord) -> tuple[Any, ...]:

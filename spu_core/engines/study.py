@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from spu_core.codec import Hook, decode, dump_json, encode, parse_json
+from spu_core.engines.training_cost import MemoryPlan, plan_memory
 from spu_core.errors import TrainingError
 from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
-from spu_core.rules import FittedRules, RuleSet, parse_json
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.rules import FittedRules, RuleSet
+from spu_core.tables import Role, Table
 from spu_core.training import (
     Executor,
     FoldAssignment,
@@ -26,14 +28,11 @@ from spu_core.training import (
     TrainPlan,
     TrainProgress,
     iter_cross_fit,
-    refine_soft_labels,
-    with_refined,
 )
+from spu_core.training.fit_pool import can_fork, usable_processes
 
-SCHEMA = 1
-_FIELDS = {"schema", "plan", "rules", "roles", "positive_values", "truth_values", "fingerprint", "refine"}
+SCHEMA = ("schema", 1)
 OnProgress = Callable[[TrainProgress], None]
-AnyTable = TypeVar("AnyTable", Table, TableFolder, Table | TableFolder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ class Study:
         object.__setattr__(self, "truth_values", tuple(self.truth_values))
 
     @classmethod
-    def of(cls, table: Table | TableFolder, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
+    def of(cls, table: Table, rules: RuleSet | None, plan: TrainPlan, *, refine: bool = True) -> Study:
         """The study of a table with its current roles."""
         return cls(
             plan=plan,
@@ -76,7 +75,7 @@ class Study:
             refine=refine,
         )
 
-    def prepare(self, table: AnyTable) -> AnyTable:
+    def prepare(self, table: Table) -> Table:
         """The table with the roles of the study; other columns keep their roles."""
         prepared = table.with_roles(self.roles) if self.roles else table
         if self.positive_values and prepared.column_with(Role.LABEL) is not None:
@@ -87,7 +86,7 @@ class Study:
 
     def run(
         self,
-        table: Table | TableFolder,
+        table: Table,
         on_progress: OnProgress | None = None,
         *,
         on_refit: OnProgress | None = None,
@@ -98,7 +97,7 @@ class Study:
 
         Parameters
         ----------
-        table : Table or TableFolder
+        table : Table
             The rows, with the roles of the study (`prepare`).
         on_progress, on_refit : callable, optional
             Called with the progress of the cross-fitting, and of the refit on all rows that each bundle needs.
@@ -110,63 +109,62 @@ class Study:
         executor = executor or LocalExecutor()
         fitted = None if self.rules is None else self.rules.fit(table)
         soft_labels = soft_labels_of(table, None) if fitted is None else executor.label(table, fitted)
-        refined = self._refined(table, soft_labels, on_progress) if executor.holds_rows else None
-        candidates, config = self.plan.candidates, self.plan.config
         for run in iter_cross_fit(
-            table, soft_labels, candidates, config, split=split, on_progress=on_progress, executor=executor
+            table,
+            soft_labels,
+            self.plan.candidates,
+            self.plan.config,
+            split=split,
+            on_progress=on_progress,
+            executor=executor,
+            refine=self.refine and bool(table.is_labeled.any()),
         ):
             if run.error is not None:
                 yield run, None
                 continue
-            judged = run if refined is None else with_refined([run], refined)[0]
-            refit = executor.refit(judged, on_refit)
-            yield judged, Bundle.of(judged, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
+            refit = executor.refit(run, on_refit)
+            yield run, Bundle.of(run, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
+
+    def memory_plan(self, table: Table) -> MemoryPlan:
+        """The memory that the training of this table needs in one process."""
+        return plan_memory(
+            len(table),
+            len(table.features),
+            self.plan.candidates,
+            self.plan.config,
+            from_files=not table.in_memory,
+            refine=self.refine,
+        )
+
+    def processes(self, table: Table, wanted: int | None = None, memory: int | None = None) -> int:
+        """How many processes do the fits: `wanted`, by default one per processor, as far as free memory allows.
+
+        `memory` limits the memory of all processes together.
+        """
+        if not can_fork():
+            return 1
+        plan = self.memory_plan(table)
+        free = plan.free_bytes if memory is None else min(plan.free_bytes, memory)
+        return replace(plan, free_bytes=free).processes(wanted or usable_processes(self.plan.config.threads))
 
     def to_json(self) -> str:
         """The study as JSON text; equal studies give equal text."""
-        data = {
-            "schema": SCHEMA,
+        stored = {
             "plan": json.loads(self.plan.to_json()),
             "rules": None if self.rules is None else json.loads(self.rules.to_json()),
-            "roles": dict(self.roles),
-            "positive_values": list(self.positive_values),
-            "truth_values": list(self.truth_values),
-            "fingerprint": self.fingerprint,
-            "refine": self.refine,
         }
-        return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return dump_json({**dict([SCHEMA]), **encode(own | stored)}, indent=2)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Study:
         """A study from untrusted JSON. Unknown and duplicate fields are refused; nothing is run as code."""
-        data = parse_json(text, what="The study", error=TrainingError)
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise TrainingError(f'A study is a JSON object that says "schema": {SCHEMA}; this version reads no other.')
-        unknown = sorted(set(data) - _FIELDS)
-        if unknown or not isinstance(data.get("plan"), dict):
-            raise TrainingError(
-                f"The study has the unknown field {unknown[0]!r}." if unknown else "The study lacks a plan."
-            )
-        rules = data.get("rules")
-        return cls(
-            plan=TrainPlan.from_json(json.dumps(data["plan"])),
-            rules=None if rules is None else RuleSet.from_json(json.dumps(rules)),
-            roles=_typed(data, "roles", dict),
-            positive_values=tuple(_typed(data, "positive_values", list)),
-            truth_values=tuple(_typed(data, "truth_values", list)),
-            fingerprint=_typed(data, "fingerprint", str),
-            refine=bool(data.get("refine", True)),
-        )
-
-    def _refined(
-        self, table: Table | TableFolder, soft_labels: SoftLabels, on_progress: OnProgress | None
-    ) -> SoftLabels | None:
-        if not self.refine or not table.is_labeled.any():
-            return None
-        return refine_soft_labels(table, soft_labels, self.plan.config, on_progress=on_progress)
+        what = "The study"
+        data = parse_json(text, what, TrainingError)
+        return decode(cls, data, what, TrainingError, schema=SCHEMA, hooks=_STORED)
 
 
-def soft_labels_of(table: Table | TableFolder, rules: FittedRules | RuleSet | None) -> SoftLabels:
+def soft_labels_of(table: Table, rules: FittedRules | RuleSet | None) -> SoftLabels:
     """Soft labels by rules; without rules, those of the soft-label column, else of the labels alone."""
     if rules is not None:
         return soft_labels_for(table, rules)
@@ -179,12 +177,12 @@ def _label_rules(fitted: FittedRules | None) -> LabelRules | None:
     return None if fitted is None else LabelRules(rules=fitted, combine=fitted.rules.combine, floor=fitted.rules.floor)
 
 
-def _details(table: Table | TableFolder) -> ModelDetails:
+def _details(table: Table) -> ModelDetails:
     return ModelDetails(id_column=table.column_with(Role.ID), data_name=table.name)
 
 
-def _typed(data: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = data.get(name, kind())
-    if not isinstance(value, kind):
-        raise TrainingError(f"The field {name!r} of the study must be a {kind.__name__}, got {type(value).__name__}.")
-    return value
+# Parts of a study that have a format of their own.
+_STORED: dict[type, Hook] = {
+    TrainPlan: lambda reader, data, place: TrainPlan.from_json(json.dumps(data)),
+    RuleSet: lambda reader, data, place: RuleSet.from_json(json.dumps(data)),
+}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import psutil
 
 from spu_core.engines.executors import LOCAL_WORKERS, Engine, refused_when_spread
+from spu_core.models.methods.fused import FOREST
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 
@@ -32,7 +33,6 @@ _FITS = {"elkan_noto": "folds", "weighted_elkan_noto": "folds", "two_stage": "fo
 _BAGS = ("bagging_pu", "soft_bagging")
 _FUSED_FITS = 17
 BYTES_PER_CELL = 8
-SMALL_CELLS = 1_000_000
 # Python with its numeric libraries, without a table.
 BASE_BYTES = 260_000_000
 # The part of the free memory that a training may use; the rest is for other programs.
@@ -58,7 +58,7 @@ _ADVICE = "use fewer rows or columns, or a cluster (`--engine dask`)."
 
 @dataclass(frozen=True)
 class TrainEstimate:
-    """Seconds of the whole training, seconds by candidate, and peak memory in bytes."""
+    """Seconds of the whole training, processor seconds by candidate, and peak memory in bytes."""
 
     seconds: float
     by_candidate: dict[str, float]
@@ -81,9 +81,17 @@ class TrainEstimate:
 
 
 def estimate_training(
-    rows: int, columns: int, candidates: Sequence[Candidate], config: TrainConfig, *, refine: bool = True
+    rows: int,
+    columns: int,
+    candidates: Sequence[Candidate],
+    config: TrainConfig,
+    *,
+    refine: bool = True,
+    processes: int = 1,
 ) -> TrainEstimate:
     """A rough estimate of time and memory for training these candidates on a table of this size.
+
+    Time is that of so many processes, memory that of one.
 
     >>> small = estimate_training(1_000, 20, [Candidate("lightgbm")], TrainConfig())
     >>> large = estimate_training(1_000_000, 20, [Candidate("lightgbm")], TrainConfig())
@@ -96,18 +104,7 @@ def estimate_training(
     # The frame, its encoded matrix, the bins of the trees, and one training part.
     memory = BASE_BYTES + 3.2 * BYTES_PER_CELL * cells * 1e6 + 200.0 * rows
     starting = 3.0
-    return TrainEstimate(starting + refining + sum(seconds.values()), seconds, memory)
-
-
-def advised_threads(rows: int, columns: int) -> int:
-    """One thread for small tables, where threads mostly wait for each other; two for larger ones.
-
-    On a busy machine of two cores, fused took fifty times longer with two threads than with one on 569 rows.
-
-    >>> advised_threads(569, 31), advised_threads(100_000, 30)
-    (1, 2)
-    """
-    return 1 if rows * columns < SMALL_CELLS else 2
+    return TrainEstimate(starting + (refining + sum(seconds.values())) / processes, seconds, memory)
 
 
 @dataclass(frozen=True)
@@ -126,6 +123,16 @@ class MemoryPlan:
         """Whether the training fits into the free memory."""
         needed = self.from_files_bytes if self.from_files else self.in_memory_bytes
         return needed <= USABLE * self.free_bytes
+
+    def processes(self, most: int) -> int:
+        """How many processes fit into the free memory, at most `most`. The encoded rows are shared, a fit is not.
+
+        >>> MemoryPlan(5_000_000, 30, False, 4.9e9, 1.3e9, 16e9).processes(8)
+        2
+        """
+        needed = self.from_files_bytes if self.from_files else self.in_memory_bytes
+        more = (USABLE * self.free_bytes - needed) / max(needed - BASE_BYTES, 1.0)
+        return max(1, min(most, 1 + int(more)))
 
     @property
     def words(self) -> str:
@@ -261,7 +268,9 @@ def _fit_seconds(candidate: Candidate, cells: float) -> float:
     settings = candidate.entry.complete(candidate.settings)
     learners = candidate.entry.learners
     if candidate.method == "fused":
-        return _FUSED_FITS * _rounds_seconds("small trees", settings["rounds"], cells)
+        # The forest of each inner fold learns from a bounded number of rows.
+        forest = _rounds_seconds("extra_trees", FOREST["rounds"], min(cells, 1.0))
+        return _FUSED_FITS * _rounds_seconds("small trees", settings["rounds"], cells) + settings["folds"] * forest
     if not learners:
         return 0.01 + 0.01 * cells
     learner = str(settings.get("learner", learners[0]))

@@ -170,6 +170,15 @@ _ALL = (
         15.0,
     ),
     Experiment(
+        "features",
+        "Feature selection without truth",
+        "Do columns that are chosen by AUC_SPU keep the true AUC, and is noise left out?",
+        "feature_selection",
+        ("diabetes130", "adult", "bank_full"),
+        False,
+        15.0,
+    ),
+    Experiment(
         "discussion",
         "Discussion 7.2: soft label as target or as feature",
         "Who wins as the number of labels and their bias vary.",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice, check_share
+from spu_core.codec import decode, encode
 from spu_core.errors import BundleError
-from spu_core.export.manifest import need_fields
 from spu_core.labels import COMBINERS, SoftLabels, assign_soft_labels
 from spu_core.metrics import roc_spu
-from spu_core.models import LabelSelection
 from spu_core.rules import FittedRules, RuleMatrix
 from spu_core.tables import Role, Table
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, TuningReport
@@ -87,17 +86,11 @@ class ModelDetails:
         return cls(**{**own, **texts})
 
     def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "history": list(self.history)}
+        return encode(self)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> ModelDetails:
-        known = {field.name for field in fields(cls)}
-        for name in found:
-            if name not in known:
-                raise BundleError(
-                    f"The details of the model have a field {str(name)[:60]!r}, which this version does not know."
-                )
-        return cls(**{**found, "history": tuple(found.get("history", ()))})
+        return decode(cls, found, "The details of the model", BundleError)
 
 
 def label_rules_of(soft_labels: SoftLabels, rules: FittedRules | None) -> LabelRules | None:
@@ -161,15 +154,13 @@ class FlagPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; JSON has no infinity, so an infinite threshold is None and its sign follows from the share."""
-        threshold = float(self.threshold) if np.isfinite(self.threshold) else None
-        return {"threshold": threshold, "share": float(self.share), "chosen_by": self.chosen_by}
+        return encode(self)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> FlagPoint:
-        threshold = found["threshold"]
-        if threshold is None:
-            threshold = -np.inf if found["share"] >= 0.5 else np.inf
-        return cls(threshold=threshold, share=found["share"], chosen_by=str(found["chosen_by"]))
+        if found["threshold"] is None:
+            found = {**found, "threshold": -np.inf if found["share"] >= 0.5 else np.inf}
+        return decode(cls, found, "The operating point", BundleError, complete=True)
 
 
 def share_threshold(sorted_score: np.ndarray, share: float) -> float:
@@ -203,29 +194,14 @@ ROW_PARTS = {
     "randomly_checked": "b",
 }
 _INTERVAL = {"estimate", "low", "high", "standard_error", "level", "warning"}
-_RUN_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "name": str,
-    "config": dict,
-    "metrics": (dict, type(None)),
-    "rounds": list,
-    "learning_curve": list,
-    "tunings": list,
-    "selections": list,
-    "trained_on_refined": bool,
-    "labels_note": (str, type(None)),
-    "data_notes": list,
-    "rows": int,
-    "labeled": int,
-    "soft_label_mean": (int, float),
-    "versions": dict,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
     """The record of a run: configuration, metrics, notes and library versions.
 
-    `rows` and `labeled` count the training rows. `seconds` is not stored: equal studies must give equal bytes.
+    `rows` and `labeled` count the training rows. `selections` is what earlier versions recorded about selected labels.
+    `seconds` is not stored: equal studies must give equal bytes.
     """
 
     name: str
@@ -234,7 +210,7 @@ class RunFacts:
     rounds: tuple[int, ...]
     learning_curve: tuple[tuple[float | None, ...], ...]
     tunings: tuple[TuningReport, ...]
-    selections: tuple[LabelSelection, ...]
+    selections: tuple[Mapping[str, Any], ...]
     trained_on_refined: bool
     labels_note: str | None
     data_notes: tuple[str, ...]
@@ -250,12 +226,12 @@ class RunFacts:
         return cls(
             name=run.name,
             config=run.config,
-            metrics=None if run.metrics is None else plain(run.metrics.to_dict()),
+            metrics=None if run.metrics is None else run.metrics.to_dict(),
             seconds=float(run.seconds),
             rounds=run.rounds,
-            learning_curve=tuple(tuple(plain(list(curve))) for curve in run.learning_curve),
+            learning_curve=tuple(map(tuple, encode(run.learning_curve))),
             tunings=run.tunings,
-            selections=run.selections,
+            selections=(),
             trained_on_refined=run.trained_on_refined,
             labels_note=evaluation.labels_note,
             data_notes=evaluation.data_notes,
@@ -266,36 +242,14 @@ class RunFacts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        made = {
-            "config": self.config.to_dict(),
-            "tunings": [tuning_to_dict(one) for one in self.tunings],
-            "selections": [asdict(one) for one in self.selections],
-        }
-        return {**{name: plain(getattr(self, name)) for name in _RUN_FIELDS if name not in made}, **made}
+        return {name: value for name, value in encode(self).items() if name != "seconds"}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
         found = {"selections": [], "data_notes": [], **found}  # unknown to schema 1 and 2
-        seconds = found.pop("seconds", 0.0)  # written until schema 3
-        need_fields(found, _RUN_FIELDS, "record of the run")
-        _check_metrics(found["metrics"] or {})
-        changed = {
-            "config": TrainConfig.from_dict(found["config"]),
-            "rounds": tuple(int(count) for count in found["rounds"]),
-            "learning_curve": tuple(tuple(curve) for curve in found["learning_curve"]),
-            "tunings": tuple(tuning_from_dict(one) for one in found["tunings"]),
-            "selections": tuple(_selection(one) for one in found["selections"]),
-            "data_notes": tuple(str(note) for note in found["data_notes"]),
-            "versions": {str(name): str(value) for name, value in found["versions"].items()},
-        }
-        return cls(**{**found, **changed}, seconds=float(seconds))
-
-
-def _selection(found: Any) -> LabelSelection:
-    if not isinstance(found, Mapping):
-        raise BundleError("The bundle's record of the run lists a selection that is not an object.")
-    need_fields(found, {"label_auc": (int, float), "rule_auc": (int, float), "labels": int}, "selection of labels")
-    return LabelSelection(**found)
+        facts = decode(cls, found, "The record of the run", BundleError)
+        _check_metrics(facts.metrics or {})
+        return facts
 
 
 def row_parts(run: Run) -> dict[str, np.ndarray]:
@@ -327,7 +281,6 @@ def run_from(facts: RunFacts, candidate: Candidate, rows: Mapping[str, np.ndarra
         ),
         rounds=facts.rounds,
         tunings=facts.tunings,
-        selections=facts.selections,
         trained_on_refined=facts.trained_on_refined,
     )
     return run.judged_by(evaluation)
@@ -346,17 +299,6 @@ def check_rows(rows: Mapping[str, Any], count: int) -> dict[str, np.ndarray]:
     return dict(rows)
 
 
-def plain(value: Any) -> Any:
-    """JSON values; a number that is not finite becomes None."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
 def _check_metrics(metrics: Mapping[str, Any]) -> None:
     """Refuse metrics other than numbers, notes, lists of numbers and intervals: a model card could not show them."""
     for name, value in metrics.items():
@@ -364,19 +306,3 @@ def _check_metrics(metrics: Mapping[str, Any]) -> None:
         whole = not isinstance(value, dict) or set(value) == _INTERVAL
         if not whole or not all(part is None or isinstance(part, int | float | str) for part in parts):
             raise BundleError(f"The bundle's figure {name!r:.60} is not a number, interval or note.")
-
-
-def tuning_to_dict(report: TuningReport) -> dict[str, Any]:
-    return {
-        "settings": plain(report.settings),
-        "value": plain(report.value),
-        "objective": report.objective,
-        "trials": [[plain(settings), plain(value)] for settings, value in report.trials],
-        "is_cut": report.is_cut,
-    }
-
-
-def tuning_from_dict(found: Mapping[str, Any]) -> TuningReport:
-    trials = tuple((dict(settings), value) for settings, value in found["trials"])
-    value = np.nan if found["value"] is None else float(found["value"])
-    return TuningReport(dict(found["settings"]), value, str(found["objective"]), trials, bool(found["is_cut"]))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spu_core.codec import Hook, decode, encode
 from spu_core.errors import BundleError
 from spu_core.export.archive import (
     BundleLimits,
@@ -24,13 +25,11 @@ from spu_core.export.bundle_parts import (
     ModelDetails,
     RunFacts,
     check_rows,
-    plain,
-    tuning_from_dict,
-    tuning_to_dict,
 )
 from spu_core.export.drift import TrainingProfile
 from spu_core.export.manifest import (
-    need_fields,
+    Manifest,
+    PackedModel,
     open_manifest,
     pack_blobs,
     read_json,
@@ -45,14 +44,6 @@ from spu_core.export.trial import try_in_child
 from spu_core.models import FittedEncoder, model_from_state
 from spu_core.rules import FittedRules
 from spu_core.training import Candidate, FittedCandidate, Run
-
-_MODEL_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "description": dict,
-    "blobs": dict,
-    "settings": dict,
-    "rule_columns": list,
-    "tuning": (dict, type(None)),
-}
 
 
 def save_bundle(run: Run | Bundle, path: str | os.PathLike[str], **parts: Any) -> Path:
@@ -150,7 +141,7 @@ def load_bundle(
     return bundle_of(members, manifest)
 
 
-def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], dict[str, Any]]:
+def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], Manifest]:
     """(members, manifest) of a bundle, after checking that no byte was changed."""
     members = unpack_archive(data, limits)
     manifest = open_manifest(members)
@@ -162,16 +153,15 @@ def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], d
     return members, manifest
 
 
-def bundle_of(members: Mapping[str, bytes], manifest: Mapping[str, Any], *, is_foreign: bool = False) -> Bundle:
+def bundle_of(members: Mapping[str, bytes], manifest: Manifest, *, is_foreign: bool = False) -> Bundle:
     """The bundle of checked members; its model is loaded by its library.
 
     Where it comes from elsewhere, XGBoost's trees are checked before anything is scored with them.
     """
     parts = _read_parts(members, manifest)
-    model_part = manifest["model"]
+    stored = manifest.model
     with reading("model"):
-        blobs = unpack_blobs(model_part["blobs"], members)
-        model = model_from_state((model_part["description"], blobs))
+        model = model_from_state((dict(stored.description), unpack_blobs(stored.blobs, members)))
         check_parts(model, len(parts["encoder"].columns))
         if is_foreign:
             check_loaded(model)
@@ -179,9 +169,9 @@ def bundle_of(members: Mapping[str, bytes], manifest: Mapping[str, Any], *, is_f
         candidate=parts.pop("candidate"),
         encoder=parts.pop("encoder"),
         model=model,
-        settings=dict(model_part["settings"]),
-        rule_columns=tuple(model_part["rule_columns"]),
-        tuning=parts.pop("tuning"),
+        settings=dict(stored.settings),
+        rule_columns=stored.rule_columns,
+        tuning=stored.tuning,
     )
     bundle = Bundle(fitted=fitted, **parts)
     with reading("model"):
@@ -196,13 +186,13 @@ def _members(bundle: Bundle) -> dict[str, bytes]:
     row_entries, row_members = pack_blobs(bundle.rows, "rows")
     parts = {
         "run": bundle.facts.to_dict(),
-        "candidate": plain(fitted.candidate.to_dict()),
+        "candidate": fitted.candidate.to_dict(),
         "model": {
-            "description": _exact(description),
+            "description": encode(description, "The description of the model", BundleError, exact=True),
             "blobs": model_entries,
-            "settings": plain(fitted.settings),
+            "settings": encode(fitted.settings),
             "rule_columns": list(fitted.rule_columns),
-            "tuning": None if fitted.tuning is None else tuning_to_dict(fitted.tuning),
+            "tuning": encode(fitted.tuning),
         },
         "soft_labels": None,
         "flag": bundle.point.to_dict(),
@@ -223,25 +213,23 @@ def _members(bundle: Bundle) -> dict[str, bytes]:
     return seal_members(parts, members)
 
 
-def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _read_parts(members: Mapping[str, bytes], manifest: Manifest) -> dict[str, Any]:
     """Everything but the model, as values; the model is checked as far as possible without its library."""
     found: dict[str, Any] = {}
-    _check_model_part(manifest["model"], members)
+    _check_model_part(manifest.model, members)
     with reading("encoder.json"):
         found["encoder"] = FittedEncoder.from_dict(read_json(members["encoder.json"], "encoder.json"))
     with reading("profile.json"):
         found["profile"] = TrainingProfile.from_dict(read_json(members["profile.json"], "profile.json"))
     with reading("record of the run"):
-        found["candidate"] = Candidate.from_dict(manifest["candidate"])
-        found["facts"] = RunFacts.from_dict(manifest["run"])
-        tuning = manifest["model"]["tuning"]
-        found["tuning"] = None if tuning is None else tuning_from_dict(tuning)
+        found["candidate"] = Candidate.from_dict(manifest.candidate)
+        found["facts"] = RunFacts.from_dict(manifest.run)
     with reading("operating point"):
-        found["point"] = FlagPoint.from_dict(manifest["flag"])
+        found["point"] = FlagPoint.from_dict(manifest.flag)
     with reading("passport"):
-        found["details"] = ModelDetails.from_dict(manifest["passport"])
+        found["details"] = ModelDetails.from_dict(manifest.passport)
     with reading("stored rows"):
-        found["rows"] = check_rows(unpack_blobs(manifest["rows"], members), found["facts"].rows)
+        found["rows"] = check_rows(unpack_blobs(manifest.rows, members), found["facts"].rows)
     found["label_rules"] = _read_label_rules(members, manifest)
     if "self_test.json" in members:
         with reading("self_test.json"):
@@ -251,33 +239,16 @@ def _read_parts(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> di
     return found
 
 
-def _read_label_rules(members: Mapping[str, bytes], manifest: Mapping[str, Any]) -> LabelRules | None:
-    part = manifest["soft_labels"]
+def _read_label_rules(members: Mapping[str, bytes], manifest: Manifest) -> LabelRules | None:
+    part = manifest.soft_labels
     if part is None:
         return None
     with reading("rules.json"):
-        need_fields(part, {"combine": str, "floor": (int, float)}, "soft labels")
-        return LabelRules(rules=FittedRules.from_json(members["rules.json"]), **part)
+        hooks: dict[Any, Hook] = {FittedRules: lambda reader, data, place: FittedRules.from_json(data)}
+        return decode(LabelRules, {**part, "rules": members["rules.json"]}, "soft_labels", BundleError, hooks=hooks)
 
 
-def _check_model_part(part: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
-    need_fields(part, _MODEL_FIELDS, "model")
+def _check_model_part(part: PackedModel, members: Mapping[str, bytes]) -> None:
     with reading("model"):
-        unpack_blobs(part["blobs"], members)
+        unpack_blobs(part.blobs, members)
         check_native(part, members)
-
-
-def _exact(value: Any) -> Any:
-    """The description of a model as JSON values; JSON has no numbers that are not finite, so they are refused."""
-    found = plain(value)
-    if _has_lost(value, found):
-        raise BundleError("The model's description holds a number that is not finite, so it cannot be written.")
-    return found
-
-
-def _has_lost(before: Any, after: Any) -> bool:
-    if isinstance(before, Mapping):
-        return any(_has_lost(inner, after[str(name)]) for name, inner in before.items())
-    if isinstance(before, list | tuple):
-        return any(_has_lost(one, two) for one, two in zip(before, after, strict=True))
-    return before is not None and after is None

@@ -15,7 +15,7 @@ import numpy as np
 
 from spu_core.export.bundle import Bundle
 from spu_core.labels import COMBINERS
-from spu_core.training import Comparison
+from spu_core.training import Comparison, Recommendation, recommend
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~$]|^[-+=]|(?<=^\d)[.)](?=\s|$))")
 
@@ -170,7 +170,7 @@ _NUMBERS = {
 }
 
 
-def model_card(bundle: Bundle, comparison: Comparison | None = None) -> str:
+def model_card(bundle: Bundle, comparison: Comparison | None = None, *, origin: str = "unknown") -> str:
     """The model card as Markdown.
 
     Parameters
@@ -179,21 +179,23 @@ def model_card(bundle: Bundle, comparison: Comparison | None = None) -> str:
         The exported run.
     comparison : Comparison, optional
         The candidates that the run was chosen from, for the section on the choice.
+    origin : str
+        How the confirmed cases were found, for `recommend`.
 
     Returns
     -------
     str
         Markdown in which all text of users is escaped.
     """
-    return to_markdown(_title(bundle), card_sections(bundle, comparison))
+    return to_markdown(_title(bundle), card_sections(bundle, comparison, origin))
 
 
-def model_card_html(bundle: Bundle, comparison: Comparison | None = None) -> str:
+def model_card_html(bundle: Bundle, comparison: Comparison | None = None, *, origin: str = "unknown") -> str:
     """The model card as one HTML page; the parameters are those of `model_card`."""
-    return to_html(_title(bundle), card_sections(bundle, comparison))
+    return to_html(_title(bundle), card_sections(bundle, comparison, origin))
 
 
-def card_sections(bundle: Bundle, comparison: Comparison | None = None) -> list[Section]:
+def card_sections(bundle: Bundle, comparison: Comparison | None = None, origin: str = "unknown") -> list[Section]:
     """The sections of the card."""
     return [
         Section("In short", _summary(bundle)),
@@ -202,7 +204,7 @@ def card_sections(bundle: Bundle, comparison: Comparison | None = None) -> list[
         Section("Rules and soft labels", _rules(bundle)),
         Section("Model", _model(bundle)),
         Section("How good it is", _figures(bundle)),
-        Section("How it was chosen", _chosen(bundle, comparison)),
+        Section("How it was chosen", _chosen(bundle, comparison, origin)),
         Section("Threshold and workload", _threshold(bundle)),
         Section("How to score", _scoring(bundle)),
         Section("Limits", (Bullets((*LIMITS, *_own_limits(bundle))),)),
@@ -210,17 +212,17 @@ def card_sections(bundle: Bundle, comparison: Comparison | None = None) -> list[
     ]
 
 
-def leaderboard_grid(comparison: Comparison) -> Grid:
-    """The candidates with their metrics, and which of them may be the best by AUC_SPU."""
+def leaderboard_grid(comparison: Comparison, recommended: Recommendation) -> Grid:
+    """The candidates with their metrics in the order of the recommendation, and which of them may be the best."""
     rows: list[tuple[str, ...]] = []
-    for line in comparison.leaderboard.to_dict("records"):
+    for line in recommended.ranked(comparison.leaderboard).to_dict("records"):
         if line["error"]:
             rows.append((str(line["name"]), "", f"failed: {line['error']}", "", ""))
             continue
         figures = [
             _bounded({"estimate": line[k], "low": line[f"{k}_low"], "high": line[f"{k}_high"]}) for k in _COMPARED
         ]
-        rows.append((str(line["name"]), "yes" if line["among_best"] else "no", *figures))
+        rows.append((str(line["name"]), "yes" if line["name"] in recommended.among_best else "no", *figures))
     return Grid(("Candidate", "May be the best", *(_FIGURES[name] for name in _COMPARED)), tuple(rows))
 
 
@@ -300,12 +302,16 @@ def _figures(bundle: Bundle) -> tuple[Block, ...]:
     return (words, Grid(("Figure", "Value"), tuple(rows)), *((Bullets(said),) if said else ()))
 
 
-def _chosen(bundle: Bundle, comparison: Comparison | None) -> tuple[Block, ...]:
+def _chosen(bundle: Bundle, comparison: Comparison | None, origin: str) -> tuple[Block, ...]:
     words = bundle.details.chosen_because or "Not stated."
     if comparison is None:
         return (words,)
-    notes = (str(comparison.verdict), *comparison.disagreements, *comparison.notes)
-    return (words, leaderboard_grid(comparison), Bullets(notes))
+    found = recommend(comparison, origin=origin)
+    other = found.model if found.model is not None and found.model != bundle.name else None
+    recommended = () if other is None else (f"Another model was recommended: {other!r}.",)
+    notes = [note for note in comparison.notes if note not in found.sentences]
+    words_below = Bullets((*found.sentences, *comparison.disagreements, *notes))
+    return (words, *recommended, leaderboard_grid(comparison, found), words_below)
 
 
 def _threshold(bundle: Bundle) -> tuple[Block, ...]:

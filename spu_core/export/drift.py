@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from spu_core.export.manifest import need_fields
+from spu_core.codec import decode, encode
+from spu_core.errors import BundleError
 from spu_core.models import Features, FittedEncoder
 from spu_core.models.columns import Column, Family
 from spu_core.training import Run
@@ -33,6 +34,10 @@ class ColumnSummary:
     below: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.quantiles) != len(self.below):
+            raise BundleError(f"quantiles and below of column {self.name!r} differ in length.")
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProfile:
@@ -48,20 +53,11 @@ class TrainingProfile:
     probe: tuple[float, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        columns = [column_to_dict(column) for column in self.columns]
-        return {
-            "columns": columns,
-            "score": column_to_dict(self.score),
-            "rows": self.rows,
-            "probe": list(self.probe),
-        }
+        return encode(self)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> TrainingProfile:
-        need_fields(found, {"columns": list, "score": dict, "rows": int, "probe": list}, "profile")
-        columns = tuple(_column_from(entry) for entry in found["columns"])
-        score, probe = _column_from(found["score"]), _floats(found["probe"])
-        return cls(columns=columns, score=score, rows=found["rows"], probe=probe)
+        return decode(cls, found, "The profile", BundleError, complete=True)
 
     def probe_rows(self) -> np.ndarray:
         """The encoded test rows: quantiles of every number, codes of every category, and some missing values."""
@@ -115,11 +111,6 @@ def number_profile(name: str, values: np.ndarray, missing: float) -> ColumnSumma
     return ColumnSummary(name=name, missing=missing, quantiles=tuple(quantiles.tolist()), below=tuple(below.tolist()))
 
 
-def column_to_dict(column: ColumnSummary) -> dict[str, Any]:
-    parts = {name: list(getattr(column, name)) for name in ("quantiles", "below", "shares")}
-    return {"name": column.name, "missing": column.missing, **parts}
-
-
 def code_shares(codes: np.ndarray, most: int) -> tuple[float, ...]:
     """The share of each code among the values that are present, up to the last one that occurs.
 
@@ -132,24 +123,11 @@ def code_shares(codes: np.ndarray, most: int) -> tuple[float, ...]:
     return tuple((count[:most] / codes.size).tolist())
 
 
-def _column_from(entry: Mapping[str, Any]) -> ColumnSummary:
-    names = {field.name for field in fields(ColumnSummary)}
-    need_fields(entry, dict.fromkeys(names, object), "profile of a column")
-    parts = {name: _floats(entry[name]) for name in ("quantiles", "below", "shares")}
-    if len(parts["quantiles"]) != len(parts["below"]):
-        raise ValueError("quantiles and below differ in length")
-    return ColumnSummary(name=str(entry["name"]), missing=float(entry["missing"]), **parts)
-
-
-def _floats(values: Any) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
-
-
-def decode(column: Column, value: float) -> str:
+def value_text(column: Column, value: float) -> str:
     """The value that was encoded, as text in the terms of the table.
 
     >>> job = Column("job", Family.TEXT, is_category=True, levels=("clerk", "pilot"))
-    >>> decode(job, 2.0), decode(job, 0.0), decode(Column("day", Family.DATE), 19723.5)
+    >>> value_text(job, 2.0), value_text(job, 0.0), value_text(Column("day", Family.DATE), 19723.5)
     ('pilot', 'a rare or new level', '2024-01-01')
     """
     if np.isnan(value):
@@ -357,7 +335,7 @@ class DriftCounter:
         )
 
     def _text(self, place: int, value: float) -> str:
-        return decode(self.encoder.columns[place], value)
+        return value_text(self.encoder.columns[place], value)
 
 
 def score_drift(before: ColumnSummary, ordered: np.ndarray) -> ScoreDrift:

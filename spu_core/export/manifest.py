@@ -6,32 +6,56 @@ part is checked strictly, and an error names the part. There is no pickle.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
+from spu_core.codec import decode, dump_json, parse_json
 from spu_core.errors import BundleError, SpuError
 from spu_core.export.archive import MANIFEST, digest
-from spu_core.rules import parse_json
+from spu_core.training import TuningReport
 
 FORMAT = "spu-studio bundle"
 SCHEMA_VERSION = 4
-_FIELDS: dict[str, type | tuple[type, ...]] = {
-    "format": str,
-    "schema_version": int,
-    "members": dict,
-    "run": dict,
-    "candidate": dict,
-    "model": dict,
-    "soft_labels": (dict, type(None)),
-    "flag": dict,
-    "passport": dict,
-    "rows": dict,
-}
+
+
+@dataclass(frozen=True)
+class PackedMember:
+    """Hash and size of a member."""
+
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A model as the manifest describes it; its blobs are members."""
+
+    description: Mapping[str, Any]
+    blobs: Mapping[str, Mapping[str, Any]]
+    settings: Mapping[str, Any]
+    rule_columns: tuple[str, ...]
+    tuning: TuningReport | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything about a bundle that is not a member of its own; `soft_labels` holds combiner and floor."""
+
+    format: str
+    schema_version: int
+    members: Mapping[str, PackedMember]
+    run: Mapping[str, Any]
+    candidate: Mapping[str, Any]
+    model: PackedModel
+    soft_labels: Mapping[str, Any] | None
+    flag: Mapping[str, Any]
+    passport: Mapping[str, Any]
+    rows: Mapping[str, Mapping[str, Any]]
 
 
 def seal_members(parts: Mapping[str, Any], members: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -41,21 +65,21 @@ def seal_members(parts: Mapping[str, Any], members: Mapping[str, bytes]) -> dict
     return {MANIFEST: to_json(manifest), **members}
 
 
-def open_manifest(members: Mapping[str, bytes]) -> dict[str, Any]:
+def open_manifest(members: Mapping[str, bytes]) -> Manifest:
     """The manifest, after checking that every member is as it lists it."""
     found = read_json(members[MANIFEST], MANIFEST)
     if found.get("format") != FORMAT:
         raise BundleError(f"The zip file is not a bundle: its {MANIFEST} says format {found.get('format')!r:.60}.")
     _check_version(found.get("schema_version"))
-    need_fields(found, _FIELDS, MANIFEST)
-    _check_members(found["members"], members)
-    return found
+    manifest = decode(Manifest, found, f"The bundle's {MANIFEST}", BundleError)
+    _check_members(manifest.members, members)
+    return manifest
 
 
 def to_json(value: Any) -> bytes:
     """Stable, readable JSON; numbers come back bit for bit."""
     try:
-        return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, sort_keys=True).encode()
+        return dump_json(value, indent=1, sort_keys=True).encode()
     except (TypeError, ValueError) as problem:
         raise BundleError(f"The run cannot be written as a bundle: {problem}.") from problem
 
@@ -70,20 +94,18 @@ def _check_version(version: Any) -> None:
         )
 
 
-def _check_members(listed: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
+def _check_members(listed: Mapping[str, PackedMember], members: Mapping[str, bytes]) -> None:
     for name in sorted(set(members) - {MANIFEST} - set(listed)):
         raise BundleError(f"The bundle has a member {name!r} that its manifest does not list.")
     for name, entry in listed.items():
         if name not in members or name == MANIFEST:
             raise BundleError(f"The bundle lacks the member {str(name)[:60]!r} that its manifest lists.")
-        need_fields(entry if isinstance(entry, dict) else {}, {"sha256": str, "size": int}, f"entry for {name!r}")
         data = members[name]
-        if len(data) != entry["size"]:
+        if len(data) != entry.size:
             raise BundleError(
-                f"Member {name!r} has {len(data):,} bytes, but the manifest says {entry['size']:,}; "
-                "it was cut or changed."
+                f"Member {name!r} has {len(data):,} bytes, but the manifest says {entry.size:,}; it was cut or changed."
             )
-        if digest(data) != entry["sha256"]:
+        if digest(data) != entry.sha256:
             raise BundleError(f"Member {name!r} was changed after the export: its SHA-256 is not that of the manifest.")
 
 
@@ -178,19 +200,7 @@ def reading(part: str) -> Iterator[None]:
 
 def read_json(data: bytes, part: str) -> dict[str, Any]:
     """The object in a JSON member, read strictly."""
-    found = parse_json(data, what=f"The bundle's {part}", error=BundleError, max_bytes=MAX_JSON_BYTES)
+    found = parse_json(data, f"The bundle's {part}", BundleError, MAX_JSON_BYTES)
     if not isinstance(found, dict):
         raise BundleError(f"The bundle's {part} must be an object with named fields, got {type(found).__name__}.")
     return found
-
-
-def need_fields(found: Mapping[str, Any], names: Mapping[str, type | tuple[type, ...]], part: str) -> None:
-    """Refuse anything but exactly these fields, each of its type."""
-    for name, kind in names.items():
-        if name not in found:
-            raise BundleError(f"The bundle's {part} lacks the field {name!r}.")
-        if not isinstance(found[name], kind):
-            raise BundleError(f"The bundle's {part} has a field {name!r} that is a {type(found[name]).__name__}.")
-    for name in found:
-        if name not in names:
-            raise BundleError(f"The bundle's {part} has a field {str(name)[:60]!r}, which this version does not know.")

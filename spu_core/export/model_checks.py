@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from spu_core.errors import BundleError
+from spu_core.export.manifest import PackedModel
 from spu_core.models import Model
 from spu_core.models.learners import SoftForest, SoftLearner, SoftNeighbors, SoftXGBoost
 from spu_core.models.learners.network import SoftNetwork
@@ -118,9 +119,9 @@ def _check_layers(network: SoftNetwork) -> None:
 DEEPEST = 4
 
 
-def check_native(part: Mapping[str, Any], members: Mapping[str, bytes]) -> None:
+def check_native(part: PackedModel, members: Mapping[str, bytes]) -> None:
     """Check each LightGBM text in the description of a model: it must be complete and fit its columns."""
-    _check(part["description"], "", part["blobs"], members, 0)
+    _check(part.description, "", part.blobs, members, 0)
 
 
 def check_loaded(model: Model) -> None:

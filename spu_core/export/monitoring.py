@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.codec import encode
 from spu_core.export.bundle import Bundle
 from spu_core.export.drift import LEVELS, ColumnSummary
 from spu_core.export.score_report import DriftLevel, ScoreReport
@@ -77,8 +78,7 @@ def reference_profile(bundle: Bundle) -> dict[str, Any]:
     """The training columns and scores in outline, for other monitoring tools; `docs/bundles.md` explains the fields."""
     encoder = bundle.fitted.encoder.columns
     columns = [_outline(column, summary) for column, summary in zip(encoder, bundle.profile.columns, strict=True)]
-    threshold = bundle.point.threshold
-    return {
+    found = {
         "format": PROFILE_FORMAT,
         "version": PROFILE_VERSION,
         "model": bundle.name,
@@ -86,9 +86,10 @@ def reference_profile(bundle: Bundle) -> dict[str, Any]:
         "quantile_levels": LEVELS.round(2).tolist(),
         "columns": [column for column in columns if column["name"] in bundle.columns],
         "score": {"quantiles": list(bundle.profile.score.quantiles)},
-        "threshold": threshold if np.isfinite(threshold) else None,
+        "threshold": bundle.point.threshold,
         "flagged_share": bundle.point.share,
     }
+    return encode(found)
 
 
 def _outline(column: Column, summary: ColumnSummary) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from spu_core.export.onnx_rules import RuleGraph
 from spu_core.models import Model
 from spu_core.models.features import LinearView
 from spu_core.models.learners import SoftForest, SoftLightGBM, SoftLogistic, SoftNetwork, SoftXGBoost
-from spu_core.models.methods.fused import EDGE, FusedModel, rule_line
+from spu_core.models.methods.fused import EDGE, FusedModel
 from spu_core.models.model import AverageModel, RuleScoreModel, ScaledModel, WithRuleScoreModel
 
 TOLERANCE = 1e-6
@@ -110,8 +110,8 @@ def _fused(graph: Graph, model: Any, inputs: Inputs) -> str:
         graph.affine(graph.affine(refit, 1.0, -refit_mean), 1.0 / refit_sd, 0.0),
     ]
     if model.hedge:
-        # The line is a sum of some ingredients; the unit vectors show which.
-        lines.append(graph.linear(z, model.hedge * rule_line(np.eye(len(ingredients)))))
+        # Earlier versions added the ingredients from rules, which are all but the first two.
+        lines.append(graph.linear(z, np.array([0.0, 0.0] + [model.hedge] * (len(ingredients) - 2))))
     return graph.add("Sigmoid", graph.affine(graph.add("Sum", *lines), stretch, shift))
 
 

@@ -22,12 +22,18 @@ from spu_core.charts import (
 from spu_core.export.bundle import Bundle
 from spu_core.export.card import LIMITS, Block, Bullets, Chart, Section, card_sections, leaderboard_grid, to_html
 from spu_core.metrics import calibration_to_soft_label, gains_spu, roc_spu, roc_spu_ceiling
-from spu_core.training import Comparison, Run
+from spu_core.training import Comparison, Recommendation, Run, recommend
 
 MOST_CURVES = 8
 
 
-def report_html(comparison: Comparison, bundle: Bundle | None = None, *, title: str = "Comparison report") -> str:
+def report_html(
+    comparison: Comparison,
+    bundle: Bundle | None = None,
+    *,
+    title: str = "Comparison report",
+    origin: str = "unknown",
+) -> str:
     """A comparison with its charts as one HTML page.
 
     Parameters
@@ -38,19 +44,24 @@ def report_html(comparison: Comparison, bundle: Bundle | None = None, *, title: 
         The chosen run; its model card is appended.
     title : str
         The title of the page.
+    origin : str
+        How the confirmed cases were found, for `recommend`.
 
     Returns
     -------
     str
         HTML that includes the charting library and makes no requests; below 2 MB.
     """
-    finished = [run for run in comparison.runs if run.score is not None]
+    found = recommend(comparison, origin=origin)
+    runs = {run.name: run for run in comparison.runs if run.score is not None}
+    finished = [runs[name] for name in found.order if name in runs]
     sections = [
-        Section("Candidates", _candidates(comparison, finished)),
+        Section("Recommended model", _recommended(found)),
+        Section("Candidates", _candidates(comparison, finished, found)),
         Section("ROC_SPU and its ceiling", _roc(finished, bundle)),
         Section("Differences", _differences(comparison)),
         Section("Review budget", _gains(finished)),
-        Section("Scores of the first candidate", tuple(_scores(finished[0]))),
+        Section(f"Scores of {finished[0].name}", tuple(_scores(finished[0]))),
         Section("What these figures do and do not say", (Bullets(LIMITS),)),
     ]
     if bundle is not None:
@@ -58,19 +69,23 @@ def report_html(comparison: Comparison, bundle: Bundle | None = None, *, title: 
     return to_html(title, *_packed(sections))
 
 
-def _candidates(comparison: Comparison, finished: list[Run]) -> tuple[Block, ...]:
+def _recommended(found: Recommendation) -> tuple[Block, ...]:
+    return (found.sentence, f"Confidence: {found.confidence}.", Bullets(found.sentences[1:]))
+
+
+def _candidates(comparison: Comparison, finished: list[Run], found: Recommendation) -> tuple[Block, ...]:
     metrics = {run.name: run.metrics for run in finished if run.metrics is not None}
-    intervals = {name: found.auc_spu for name, found in metrics.items()}
+    intervals = {name: value.auc_spu for name, value in metrics.items()}
     ceiling = next(iter(metrics.values())).ceiling
-    shares = {name: found.share_of_ceiling for name, found in metrics.items()}
+    shares = {name: value.share_of_ceiling for name, value in metrics.items()}
     headline = () if comparison.headline is None else (comparison.headline,)
     notes = [note for note in comparison.notes if note not in headline]
-    words = Bullets((str(comparison.verdict), *comparison.disagreements, *notes))
+    words = Bullets((*comparison.disagreements, *notes))
     figures = (
-        leaderboard_chart(intervals, ceiling=ceiling),
+        leaderboard_chart({"AUC_SPU": intervals}, ceiling=ceiling),
         share_of_ceiling_chart(shares),
     )
-    return (*headline, *map(_chart, figures), leaderboard_grid(comparison), words)
+    return (*headline, *map(_chart, figures), leaderboard_grid(comparison, found), words)
 
 
 def _roc(finished: list[Run], bundle: Bundle | None) -> tuple[Block, ...]:

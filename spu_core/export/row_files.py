@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import BundleError, TableError, os_error_reason
-from spu_core.tables import ColumnType, Dialect, ReadLimits, TableFolder, open_folder, read_table
-from spu_core.tables.folder import is_folder
+from spu_core.tables import ColumnType, Dialect, ReadLimits, Table, open_folder, read_table
+from spu_core.tables.open_folder import is_folder
 from spu_core.tables.reading.encoding import TextSource, open_text
 from spu_core.tables.reading.sources import Upload, expand_gzip, open_upload
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN
@@ -49,9 +49,9 @@ def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_
     """Rows of a frame, a folder, a path, bytes or a file object; `text_columns` are read as text whatever they hold."""
     if isinstance(source, pd.DataFrame):
         return _from_frame(source)
-    if isinstance(source, TableFolder) or is_folder(source):
-        folder = source if isinstance(source, TableFolder) else open_folder(source)
-        return RowSource(folder.column_names, folder.frames, len(folder))
+    if isinstance(source, Table) or is_folder(source):
+        table = source if isinstance(source, Table) else open_folder(source)
+        return RowSource(table.column_names, table.frames, len(table))
     upload = open_upload(source, None, LIMITS)
     inner = expand_gzip(upload, LIMITS) if upload.kind == "gzip" else upload
     if inner.kind == "parquet":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice
+from spu_core.codec import decode, encode
 from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import FLAG_BY
-from spu_core.export.drift import FEWEST_ROWS, STRONG, ColumnDrift, DriftReport, ScoreDrift, TrainingProfile, decode
+from spu_core.export.drift import FEWEST_ROWS, STRONG, DriftReport, TrainingProfile, value_text
 from spu_core.export.model_checks import active_columns, reads_rule_score
 from spu_core.models import Features, Model
 from spu_core.models.learners import SoftLightGBM, SoftXGBoost
@@ -133,27 +134,18 @@ class ScoreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; with more than 300 columns only the drift of those that have moved most."""
-        found = asdict(self)
+        found: dict[str, Any] = encode(self)
         ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
         found["drift"]["columns"] = ordered[:MOST_COLUMNS]
-        # JSON has no infinity; such a threshold flags nothing or everything, as the counts show.
-        return {**found, "threshold": self.threshold if np.isfinite(self.threshold) else None}
+        return found
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> ScoreReport:
         """The report that `to_dict` gave, also read back from JSON."""
-        drift, columns = found["drift"], found["columns"]
-        threshold = found["threshold"]
-        changed = {
-            "threshold": (-np.inf if found["flagged"] else np.inf) if threshold is None else threshold,
-            "columns": ColumnCheck(tuple(columns["extra"]), tuple(columns["absent_for_rules"])),
-            "drift": DriftReport(
-                rows=drift["rows"],
-                columns=tuple(ColumnDrift(**column) for column in drift["columns"]),
-                score=ScoreDrift(**{**drift["score"], "quantiles_now": tuple(drift["score"].get("quantiles_now", ()))}),
-            ),
-        }
-        return cls(**{**found, **changed})
+        if found.get("threshold") is None:
+            # JSON has no infinity; such a threshold flags nothing or everything, as the counts show.
+            found = {**found, "threshold": -np.inf if found.get("flagged") else np.inf}
+        return decode(cls, found, "The report", BundleError)
 
     def _flag_note(self) -> str:
         rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
@@ -225,7 +217,7 @@ def _reason(found: Contributions, row: int, at: int, matrix: np.ndarray, columns
     if found.has_rules and at == found.places.size:
         return f"the rules {gain}"
     column = columns[found.places[at]]
-    return f"{column.name} = {decode(column, float(matrix[row, found.places[at]]))} {gain}"
+    return f"{column.name} = {value_text(column, float(matrix[row, found.places[at]]))} {gain}"
 
 
 def _by_occlusion(

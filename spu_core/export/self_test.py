@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.checks import check_choice
+from spu_core.codec import decode, encode
+from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import LabelRules
 from spu_core.export.drift import ColumnSummary
-from spu_core.export.manifest import need_fields
 from spu_core.models.columns import Column, Family
 from spu_core.rules.columns import Kind
 from spu_core.rules.frozen_beliefs import FrozenReadyMade, FrozenRecords
@@ -48,38 +50,44 @@ def input_kind(column: Column | None, rule_kind: Kind | None = None) -> str:
     return "number" if rule_kind is None else _KIND_OF_RULE.get(rule_kind, "number")
 
 
+@dataclass(frozen=True)
+class SelfTestColumn:
+    """The values of one column as plain JSON values; None is missing."""
+
+    name: str
+    kind: str
+    values: tuple[float | str | None, ...]
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, INPUT_WORDS, f"The kind of column {self.name!r}", BundleError)
+        fits = str if self.kind == "text" else (int, float)
+        if not all(value is None or isinstance(value, fits) for value in self.values):
+            raise BundleError(f"Column {self.name!r} holds a value of another kind than {self.kind}.")
+
+
 @dataclass(frozen=True, eq=False)
 class SelfTest:
-    """The values of each column (None is missing) and the scores of the rows, in plain JSON values."""
+    """Rows with their scores; the columns all have one value per row."""
 
-    kinds: Mapping[str, str]
-    values: Mapping[str, tuple[Any, ...]]
+    columns: tuple[SelfTestColumn, ...]
     score: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        for column in self.columns if self.score else ():
+            if len(column.values) != len(self.score):
+                raise BundleError(f"Column {column.name!r} must have one value per score.")
 
     @property
     def frame(self) -> pd.DataFrame:
         """The rows as a table that a bundle can score."""
-        return pd.DataFrame({name: _series(kind, self.values[name]) for name, kind in self.kinds.items()})
+        return pd.DataFrame({column.name: _series(column.kind, column.values) for column in self.columns})
 
     def to_dict(self) -> dict[str, Any]:
-        columns = [{"name": name, "kind": kind, "values": list(self.values[name])} for name, kind in self.kinds.items()]
-        return {"columns": columns, "score": list(self.score)}
+        return encode(self)
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> SelfTest:
-        need_fields(found, {"columns": list, "score": list}, "self-test")
-        for column in found["columns"]:
-            need_fields(column, {"name": str, "kind": str, "values": list}, "self-test")
-            fits = str if column["kind"] == "text" else (int, float)
-            if column["kind"] not in INPUT_WORDS or len(column["values"]) != len(found["score"]):
-                raise ValueError("a column is of no known kind, or has not one value per score")
-            if not all(value is None or isinstance(value, fits) for value in column["values"]):
-                raise ValueError("a column holds a value of another kind")
-        return cls(
-            kinds={column["name"]: column["kind"] for column in found["columns"]},
-            values={column["name"]: tuple(column["values"]) for column in found["columns"]},
-            score=tuple(float(value) for value in found["score"]),
-        )
+        return decode(cls, found, "The self-test", BundleError, complete=True)
 
 
 def self_test_rows(
@@ -89,15 +97,13 @@ def self_test_rows(
 ) -> SelfTest:
     """Rows for inputs of these kinds, still without scores; `columns` are those that the encoder knows."""
     limited = {} if label_rules is None else dict(_limited(label_rules))
-    values = {}
+    made = []
     for place, (name, kind) in enumerate(kinds.items()):
-        if name in limited:
-            values[name] = limited[name]
-            continue
         known = _known_values(kind, *columns[name]) if name in columns else []
         compared = [] if label_rules is None else list(_compared_values(kind, name, label_rules))
-        values[name] = _mixed(kind, [*known, *compared][:MOST_VALUES], place)
-    return SelfTest(kinds, values)
+        values = limited.get(name) or _mixed(kind, [*known, *compared][:MOST_VALUES], place)
+        made.append(SelfTestColumn(name, kind, values))
+    return SelfTest(tuple(made))
 
 
 def _mixed(kind: str, known: Sequence[Any], place: int) -> tuple[Any, ...]:

@@ -99,7 +99,7 @@ class Scorer:
     def schema(self) -> dict[str, Any]:
         """What rows must hold, and an example: the usual value of every column."""
         test, kinds = self.bundle.self_test, self.bundle.input_kinds
-        example = None if test is None else {name: _example(kind, test.values[name][0]) for name, kind in kinds.items()}
+        example = None if test is None else {each.name: _example(each.kind, each.values[0]) for each in test.columns}
         threshold = self.bundle.point.threshold
         return {
             "model": self.bundle.name,

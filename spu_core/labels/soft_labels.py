@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_flags, check_share, check_soft_label, read_only
-from spu_core.errors import RuleError, SoftLabelError
+from spu_core.errors import SoftLabelError
 from spu_core.labels.belief_suggestions import labels_follow_rules, rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
 from spu_core.rules.matrix import covered
-from spu_core.tables import Role, Table, TableFolder, TablePart
+from spu_core.tables import Role, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,12 @@ class SoftLabels:
     floor : float, default 0
         Soft label where no rule fires.
     matrix : RuleMatrix, optional
-        Beliefs of each rule. None for ready-made values.
+        Beliefs of each rule. None for ready-made values, and for tables in files, whose matrix would need too much
+        memory.
     refined_from : ndarray of float, optional
         The analyst's own S, where a model has refined `value`.
+    rules_chose_labels : bool, default False
+        Whether the rules seem to have decided which rows were checked; used only if there is no matrix.
 
     Raises
     ------
@@ -68,6 +71,7 @@ class SoftLabels:
     floor: float = 0.0
     matrix: RuleMatrix | None = None
     refined_from: np.ndarray | None = None
+    rules_chose_labels: bool = False
 
     def __post_init__(self) -> None:
         value = check_soft_label(self.value, "value")
@@ -114,7 +118,9 @@ class SoftLabels:
     @property
     def labels_chosen_by_rules(self) -> bool:
         """Whether the rules seem to have decided which rows were checked."""
-        return self.matrix is not None and labels_follow_rules(self.matrix, self.is_labeled)
+        if self.matrix is None:
+            return self.rules_chose_labels
+        return labels_follow_rules(self.matrix, self.is_labeled)
 
     def take(self, rows: Any) -> SoftLabels:
         """Only some rows, by number or by flag."""
@@ -179,12 +185,12 @@ def assign_soft_labels(
     return SoftLabels(value, rule_score, is_labeled, matrix.columns, combiner.name, floor, matrix)
 
 
-def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) -> SoftLabels:
+def soft_labels_for(table: Table, rules: RuleSet | FittedRules) -> SoftLabels:
     """Soft labels of a table from a rule set, with the combiner and floor of the rule set.
 
     Parameters
     ----------
-    table : Table or TableFolder
+    table : Table
         The rows, with their label column.
     rules : RuleSet or FittedRules
         A `RuleSet` is fitted to the table first.
@@ -206,11 +212,15 @@ def soft_labels_for(table: Table | TableFolder, rules: RuleSet | FittedRules) ->
     >>> soft_labels_for(table, RuleSet((Rule("rich", 0.5, Compare("gain", ">", 5)),))).value.tolist()
     [0.0, 0.5, 0.0, 1.0]
     """
-    if isinstance(table, TableFolder):
-        return soft_labels_for_folder(table, rules)
     fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
-    rule_set = fitted.rules
-    return assign_soft_labels(fitted.apply(table.frame), table.is_labeled, rule_set.combine, rule_set.floor)
+    if table.in_memory:
+        return _soft_labels_of(table, fitted)
+    return join_labels(table, fitted, part_labels(table.parts(columns_for(table, fitted)), fitted))
+
+
+def _soft_labels_of(part: Table, fitted: FittedRules) -> SoftLabels:
+    matrix = fitted.apply_to_part(part.frame)
+    return assign_soft_labels(matrix, part.is_labeled, fitted.rules.combine, fitted.rules.floor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,41 +302,10 @@ def _contributions(soft_labels: SoftLabels, row: int) -> tuple[Contribution, ...
     return tuple(Contribution(*cell) for cell in cells)
 
 
-@dataclass(frozen=True, eq=False)
-class FolderSoftLabels(SoftLabels):
-    """Soft labels of a folder, without the rule matrix, which would need too much memory.
-
-    `labels_follow_rules` stores whether the rules seem to have decided which rows were checked.
-    """
-
-    labels_follow_rules: bool = False
-
-    @property
-    def labels_chosen_by_rules(self) -> bool:
-        return self.labels_follow_rules
-
-
-def soft_labels_of_part(part: TablePart, fitted: FittedRules) -> SoftLabels:
-    """Soft labels of one part; error messages use row numbers of the whole table."""
-    rule_set = fitted.rules
-    try:
-        matrix = fitted.apply(part.frame)
-    except RuleError as problem:
-        raise RuleError(f"In the part that starts at row {part.frame.index[0]:,}: {problem}") from None
-    return assign_soft_labels(matrix, part.is_labeled, rule_set.combine, rule_set.floor)
-
-
-def soft_labels_for_folder(folder: TableFolder, rules: RuleSet | FittedRules) -> FolderSoftLabels:
-    """The soft labels of all rows, 17 bytes each, in one pass over the columns that the rules read."""
-    fitted = rules.fit(folder) if isinstance(rules, RuleSet) else rules
-    parts = folder.parts(columns_for(folder, fitted))
-    return join_labels(folder, fitted, (PartLabels.of(soft_labels_of_part(part, fitted)) for part in parts))
-
-
-def columns_for(folder: TableFolder, fitted: FittedRules) -> tuple[str, ...]:
+def columns_for(table: Table, fitted: FittedRules) -> tuple[str, ...]:
     """The columns that rules and labels need. If they need none, the first column, to count the rows."""
-    needed = {*fitted.columns, *folder.columns_with(Role.LABEL)}
-    return tuple(name for name in folder.column_names if name in needed) or folder.column_names[:1]
+    needed = {*fitted.columns, *table.columns_with(Role.LABEL)}
+    return tuple(name for name in table.column_names if name in needed) or table.column_names[:1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,16 +317,19 @@ class PartLabels:
     reached: int
     reached_labeled: int
 
-    @classmethod
-    def of(cls, found: SoftLabels) -> PartLabels:
+
+def part_labels(parts: Iterable[Table], fitted: FittedRules) -> Iterator[PartLabels]:
+    """The soft labels of parts, without their rule matrices."""
+    for part in parts:
+        found = _soft_labels_of(part, fitted)
         assert found.matrix is not None
         fired = covered(found.matrix)
-        return cls(found.value, found.rule_score, int(fired.sum()), int(fired[found.is_labeled].sum()))
+        yield PartLabels(found.value, found.rule_score, int(fired.sum()), int(fired[found.is_labeled].sum()))
 
 
-def join_labels(folder: TableFolder, fitted: FittedRules, parts: Iterable[PartLabels]) -> FolderSoftLabels:
-    """The soft labels of all rows from those of the parts, in order."""
-    value, rule_score = np.empty(len(folder)), np.empty(len(folder))
+def join_labels(table: Table, fitted: FittedRules, parts: Iterable[PartLabels]) -> SoftLabels:
+    """The soft labels of all rows, 17 bytes each, from those of the parts in order."""
+    value, rule_score = np.empty(len(table)), np.empty(len(table))
     reached = reached_labeled = start = 0
     for part in parts:
         rows = slice(start, start + part.value.size)
@@ -356,14 +338,14 @@ def join_labels(folder: TableFolder, fitted: FittedRules, parts: Iterable[PartLa
         start = rows.stop
     for array in (value, rule_score):
         array.flags.writeable = False
-    labeled = int(folder.is_labeled.sum())
-    follows = rules_reach_labels(reached_labeled, labeled, reached, len(folder))
-    return FolderSoftLabels(
+    labeled = int(table.is_labeled.sum())
+    follows = rules_reach_labels(reached_labeled, labeled, reached, len(table))
+    return SoftLabels(
         value,
         rule_score,
-        folder.is_labeled,
+        table.is_labeled,
         fitted.columns,
         fitted.rules.combine,
         fitted.rules.floor,
-        labels_follow_rules=follows,
+        rules_chose_labels=follows,
     )

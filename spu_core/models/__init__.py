@@ -24,7 +24,7 @@ from spu_core.models.learners import (
 )
 from spu_core.models.method import Method, Need
 from spu_core.models.methods import METHODS, method, model_from_state
-from spu_core.models.model import LabelSelection, Model
+from spu_core.models.model import Model
 from spu_core.models.settings import Setting
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "Features",
     "FitMonitor",
     "FittedEncoder",
-    "LabelSelection",
     "Method",
     "Model",
     "Need",

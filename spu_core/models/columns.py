@@ -8,7 +8,7 @@ different codes, and a model would train on them without any error.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -62,13 +62,6 @@ class Column:
         if self.family is Family.EMPTY:
             return np.full(len(values), np.nan)
         return self._codes(values) if self.is_category else as_numbers(values, self.family) - self.offset
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self), "family": str(self.family), "levels": list(self.levels)}
-
-    @classmethod
-    def from_dict(cls, state: Mapping[str, Any]) -> Column:
-        return cls(**{**state, "family": Family(state["family"]), "levels": tuple(state["levels"])})
 
     def _codes(self, values: pd.Series) -> np.ndarray:
         position, found = factorize(values)

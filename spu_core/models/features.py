@@ -1,6 +1,6 @@
 """Encoded rows: views of a matrix by rows and columns, and the linear form that some learners need.
 
-What is costly to derive (histogram bins, the linear form) is computed once for all views of a matrix.
+What is costly to derive (histogram bins, the linear form, equal fits) is computed once for all views of a matrix.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from spu_core.errors import TrainingError
 from spu_core.models.columns import Column, Family
+from spu_core.models.fit_memo import FitMemo
 from spu_core.models.matrix_file import MatrixFile, check_memory, row_sequence
 
 # Points of the interpolated normal scores, rows that are sampled to find them, fewest rows and share of a level.
@@ -164,6 +165,7 @@ class FeatureStore:
 
     matrix: Any  # an array, or EncodedRows that are elsewhere
     columns: tuple[Column, ...]
+    fits: FitMemo = field(default_factory=FitMemo, repr=False)
     _bins: dict[tuple[int, bytes], Any] = field(default_factory=dict, repr=False)
     _views: dict[bytes, LinearView] = field(default_factory=dict, repr=False)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from spu_core.checks import check_groups
 from spu_core.errors import TrainingError
 from spu_core.metrics import soft_log_loss
 from spu_core.models.features import Features
@@ -175,6 +176,26 @@ class FitMonitor:
             return False
         return iteration in (1, iterations) or iteration % max(1, iterations // self.training_losses) == 0
 
+    def recorded(self) -> tuple[FitMonitor, list[tuple[int, int, float]]]:
+        """A monitor that does the same, and the list to which it adds (round, rounds, loss) for each training loss."""
+        losses: list[tuple[int, int, float]] = []
+        tell = self.on_progress
+        if tell is None or not self.training_losses:
+            return self, losses
+
+        def record(progress: Progress) -> None:
+            if progress.training_loss is not None:
+                losses.append((progress.iteration, progress.iterations, progress.training_loss))
+            tell(progress)
+
+        return replace(self, on_progress=record), losses
+
+    def repeat(self, losses: Iterable[tuple[int, int, float]]) -> None:
+        """Report an equal fit that was done before: its recorded losses, and its end."""
+        for iteration, iterations, loss in losses:
+            self.report(iteration, iterations, training_loss=loss)
+        self.report(1, 1)
+
     def report(
         self, iteration: int, iterations: int, loss: float | None = None, training_loss: float | None = None
     ) -> None:
@@ -205,9 +226,15 @@ def inner_folds(is_labeled: np.ndarray, groups: np.ndarray | None, folds: int, s
     [0, 1, 0, 1]
     """
     folds = int(min(folds, is_labeled.size))
-    if groups is not None:
-        return _grouped_folds(is_labeled, groups, folds, seed)
     rng = np.random.default_rng(seed)
+    if groups is not None:
+        code = check_groups(groups, is_labeled.size)
+        count = int(code.max()) + 1
+        if count < 2:
+            raise TrainingError(
+                "All rows belong to one group, so no inner split can keep groups together; use another group column."
+            )
+        return grouped_folds(is_labeled.astype(np.int64), code, min(folds, count), rng)
     fold = np.empty(is_labeled.size, dtype=np.int64)
     start = 0
     for flag in (True, False):
@@ -218,27 +245,24 @@ def inner_folds(is_labeled: np.ndarray, groups: np.ndarray | None, folds: int, s
     return fold
 
 
-def _grouped_folds(is_labeled: np.ndarray, groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
-    """Groups in random order, those with most labels first, each to the fold with fewest labels, then fewest rows.
+def grouped_folds(strata: np.ndarray, code: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
+    """The fold of each row: groups, the largest first, each to the fold where its strata are rarest.
 
-    Groups without labels come last, each to the fold with fewest rows; by labels, one fold would get all of them.
+    `code` numbers the groups from 0. `StratifiedGroupKFold` of scikit-learn balances folds about as well, but took
+    0.17 ms a group, nearly thirty times as long, and rows that repeat each other make almost as many groups as rows.
     """
-    names, code = np.unique(groups, return_inverse=True)
-    if names.size < folds:
-        if names.size < 2:
-            raise TrainingError(
-                "All rows belong to one group, so no inner split can keep groups together; use another group column."
-            )
-        folds = names.size
-    labels, rows = np.bincount(code, is_labeled), np.bincount(code)
-    order = np.random.default_rng(seed).permutation(names.size)
-    order = order[np.argsort(-labels[order], kind="stable")]
-    load = np.zeros((folds, 2))
-    fold_of = np.empty(names.size, dtype=np.int64)
+    count, width = int(code.max()) + 1, int(strata.max()) + 1
+    content = np.bincount(code * width + strata, minlength=count * width).reshape(count, width).astype(float)
+    price = content / np.maximum(content.sum(axis=0), 1.0) ** 2
+    order = rng.permutation(count)
+    order = order[np.argsort(-content.sum(axis=1)[order], kind="stable")]
+    load = np.zeros((folds, width))
+    home = np.empty(count, dtype=np.int64)
     for group in order:
-        fold_of[group] = np.lexsort((load[:, 1], load[:, 0]))[0] if labels[group] else load[:, 1].argmin()
-        load[fold_of[group]] += labels[group], rows[group]
-    return fold_of[code]
+        cost = (load * price[group]).sum(axis=1)
+        home[group] = np.lexsort((load.sum(axis=1), cost))[0]
+        load[home[group]] += content[group]
+    return home[code]
 
 
 def _taken(values: np.ndarray | None, rows: Any) -> np.ndarray | None:

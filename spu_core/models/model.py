@@ -18,53 +18,12 @@ from spu_core.models.features import Features
 Blob: TypeAlias = bytes | np.ndarray
 State: TypeAlias = tuple[dict[str, Any], dict[str, Blob]]
 
-# Chosen on Adult and Bank before any other table was looked at; docs/methods.md has the figures.
-SMALL_GAP = 0.06
-LARGE_GAP = 0.16
-STANDARD_ERRORS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class LabelSelection:
-    """Whether something besides being positive decided which rows are labelled.
-
-    `label_auc` and `rule_auc` say how well scores learnt from the labels and scores learnt from the rules predict, out
-    of fold, which rows are labelled; `labels` is the number of labelled rows.
-
-    >>> LabelSelection(0.93, 0.74, labels=40).share, LabelSelection(0.82, 0.80, labels=40).share
-    (1.0, 0.0)
-    >>> LabelSelection(0.93, 0.36, labels=40).share
-    0.0
-    """
-
-    label_auc: float
-    rule_auc: float
-    labels: int
-
-    @property
-    def gap(self) -> float:
-        return self.label_auc - self.rule_auc
-
-    @property
-    def rules_agree(self) -> bool:
-        """Whether the scores from the rules rank labelled rows higher than chance does.
-
-        The standard error is that of an AUC of ½.
-        """
-        return self.rule_auc - 0.5 > STANDARD_ERRORS / np.sqrt(12.0 * self.labels)
-
-    @property
-    def share(self) -> float:
-        """How strongly the labels look selected, from 0 to 1; 0 where the labels do not support the rules."""
-        ramp = (self.gap - SMALL_GAP) / (LARGE_GAP - SMALL_GAP)
-        return float(np.clip(ramp, 0.0, 1.0)) if self.rules_agree else 0.0
-
 
 class Model(Protocol):
     """A fitted model: it scores rows and can be stored.
 
     `parts` are the models it is made of. `rounds_` is the number of rounds it kept, None where it does not grow in
-    rounds. `selection` and `refined_soft_label` are set by the fused method only, and are not stored.
+    rounds. `refined_soft_label` is set by the fused method only, and is not stored.
     """
 
     @property
@@ -72,9 +31,6 @@ class Model(Protocol):
 
     @property
     def rounds_(self) -> int | None: ...
-
-    @property
-    def selection(self) -> LabelSelection | None: ...
 
     @property
     def refined_soft_label(self) -> np.ndarray | None: ...
@@ -93,7 +49,6 @@ class ComposedModel:
 
     kind: ClassVar[str]
     rounds_: ClassVar[int | None] = None
-    selection: LabelSelection | None = None
     refined_soft_label: np.ndarray | None = None
 
     @classmethod

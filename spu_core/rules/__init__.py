@@ -1,5 +1,6 @@
 """Domain knowledge as data: conditions, beliefs, rules, rule sets (from and to JSON), fitted rules, analysis."""
 
+from spu_core.codec import parse_json
 from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
 from spu_core.rules.checking import check_rules
 from spu_core.rules.choices import ColumnChoices, column_choices, from_checks
@@ -9,7 +10,6 @@ from spu_core.rules.matrix import RuleMatrix, overlap_table, rule_findings, summ
 from spu_core.rules.operators import OPERATORS
 from spu_core.rules.rule import Rule
 from spu_core.rules.rule_set import FittedRules, RuleSet
-from spu_core.rules.strict_json import parse_json
 
 __all__ = [
     "OPERATORS",

@@ -29,6 +29,7 @@ from spu_core.rules.frozen_beliefs import (
     FrozenRecords,
 )
 from spu_core.rules.operators import one_line
+from spu_core.tables.profiles import nearest_quantiles
 from spu_core.theory.check_prior import CheckPrior, fit_check_prior
 from spu_core.theory.check_ratio import CheckRatios, check_ratios_of_counts
 
@@ -47,6 +48,11 @@ class Belief:
     def needs(self) -> Mapping[str, Kind | None]:
         """The columns it reads, with the kind of values each must hold (None: any)."""
         return {}
+
+    @property
+    def learns_from(self) -> tuple[str, ...]:
+        """The columns whose values `freeze` reads."""
+        return ()
 
     @property
     def text(self) -> str:
@@ -134,6 +140,10 @@ class Ramp(Belief):
         return {self.column: Kind.NUMBER}
 
     @property
+    def learns_from(self) -> tuple[str, ...]:
+        return (self.column,) if self.scale == "quantile" else ()
+
+    @property
     def text(self) -> str:
         down = "down " if self.at_end < self.at_start else ""
         ends = f"{belief_text(self.at_start)} {down}to {belief_text(self.at_end)}"
@@ -152,16 +162,14 @@ class Ramp(Belief):
 
     def _on_quantiles(self, columns: Columns) -> FrozenBelief:
         values = columns.ordered(self.column)
-        values = np.sort(values[np.isfinite(values)])
+        values = values[np.isfinite(values)]
+        values.sort()
         if not values.size:
             raise RuleError(f"Column {self.column!r} has no finite value, so its quantiles are not known.")
-        knots = np.unique(np.quantile(values, np.linspace(self.start, self.end, QUANTILE_KNOTS), method="nearest"))
+        knots = np.unique(nearest_quantiles(values, np.linspace(self.start, self.end, QUANTILE_KNOTS)))
+        # How many values are smaller than each knot, and how many are at most as large.
         below, upto = (np.searchsorted(values, knots, side=side) for side in ("left", "right"))
-        return self.frozen(knots, below, upto, values.size)
-
-    def frozen(self, knots: np.ndarray, below: np.ndarray, upto: np.ndarray, count: int) -> FrozenBelief:
-        """The fitted ramp: `below` and `upto` count the values that are smaller than, and at most, each knot."""
-        rank = (below + upto) / (2 * count)
+        rank = (below + upto) / (2 * values.size)
         beliefs = np.interp(rank, (self.start, self.end), (self.at_start, self.at_end))
         return FrozenRamp(self.column, _floats(knots), _floats(beliefs), below=self.at_start, above=self.at_end)
 
@@ -236,19 +244,16 @@ class CheckRatio(Belief):
         return {self.rule_column: None, self.outcome_column: None}
 
     @property
+    def learns_from(self) -> tuple[str, ...]:
+        return tuple(self.needs)
+
+    @property
     def text(self) -> str:
         against = one_line(self.random_rule)
         return f"check ratio of {one_line(self.rule_column)} against {against!r} where the check failed"
 
     def ratios(self, columns: Columns) -> CheckRatios:
         """Failure ratio and soft label of each rule, with confidence intervals."""
-        checks, failures, admissions = self.counts(columns)
-        if not checks:
-            raise self.no_checks()
-        return check_ratios_of_counts(checks, failures, admissions, self.random_rule)
-
-    def counts(self, columns: Columns) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-        """Checks, failures and admissions of each rule that asked for checks. Counts of parts can be added."""
         rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
         checked = (rule.codes >= 0) & (outcome.codes >= 0)
         outcomes = [level_text(level) for level in outcome.levels]
@@ -259,18 +264,14 @@ class CheckRatio(Belief):
             checked & outcome.where(np.isin(outcomes, self.admitted)),
         )
         checks, failures, admissions = (_count_by_name(names, rule.codes[rows]) for rows in flags)
-        return checks, failures, admissions
-
-    def no_checks(self) -> RuleError:
-        return RuleError(
-            f"No row has both {self.rule_column!r} and {self.outcome_column!r}, so no check can be counted."
-        )
+        if not checks:
+            raise RuleError(
+                f"No row has both {self.rule_column!r} and {self.outcome_column!r}, so no check can be counted."
+            )
+        return check_ratios_of_counts(checks, failures, admissions, self.random_rule)
 
     def freeze(self, columns: Columns) -> FrozenBelief:
-        return self.frozen(self.ratios(columns))
-
-    def frozen(self, ratios: CheckRatios) -> FrozenBelief:
-        """The fitted belief with these ratios."""
+        ratios = self.ratios(columns)
         values = dict(zip(ratios.names, ratios.value.tolist(), strict=True))
         return FrozenRatios(self.rule_column, self.outcome_column, self.failed, values)
 
@@ -293,6 +294,10 @@ class CheckRecord(Belief):
         return {self.checks_column: Kind.NUMBER, self.passes_column: Kind.NUMBER}
 
     @property
+    def learns_from(self) -> tuple[str, ...]:
+        return tuple(self.needs)
+
+    @property
     def text(self) -> str:
         return f"check record of {one_line(self.passes_column)} out of {one_line(self.checks_column)}"
 
@@ -303,10 +308,7 @@ class CheckRecord(Belief):
         return fit_check_prior(checks, passes, penalty=self.penalty)
 
     def freeze(self, columns: Columns) -> FrozenBelief:
-        return self.frozen(self.prior(columns))
-
-    def frozen(self, prior: CheckPrior) -> FrozenBelief:
-        """The fitted belief with this prior."""
+        prior = self.prior(columns)
         return FrozenRecords(
             self.checks_column, self.passes_column, tuple(prior.grid.tolist()), tuple(prior.density.tolist())
         )

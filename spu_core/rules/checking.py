@@ -29,14 +29,14 @@ def check_rules(rules: Iterable[Rule], table: Table) -> tuple[Finding, ...]:
     Rule 'old' uses column 'aeg', which is not in the data. Did you mean 'age'?
     Rule 'there' compares column 'city' with 'bern', which is not a category of this column. Did you mean 'Bern'?
     """
-    columns = Columns(table.frame, kinds_of(rules, table))
+    columns = Columns(table.outline, kinds_of(rules, table))
     return tuple(finding for rule in rules for finding in _check_rule(rule, table, columns))
 
 
 def kinds_of(rules: Iterable[Rule], table: Table) -> dict[str, Kind]:
     """How each column that the rules read is compared."""
     names = dict.fromkeys(name for rule in rules for name in rule.columns)
-    return {name: kind_of(table.frame[name]) for name in names if name in table.frame.columns}
+    return {name: kind_of(table.outline[name]) for name in names if name in table.roles}
 
 
 def check_kinds(rule: Rule, kinds: Mapping[str, Kind]) -> Iterator[Finding]:
@@ -61,9 +61,9 @@ def refuse_errors(findings: Iterable[Finding]) -> None:
 
 
 def _check_rule(rule: Rule, table: Table, columns: Columns) -> Iterator[Finding]:
-    missing = [name for name in rule.columns if name not in table.frame.columns]
+    missing = [name for name in rule.columns if name not in table.roles]
     for name in missing:
-        hint = nearest_hint(name, table.frame.columns)
+        hint = nearest_hint(name, table.roles)
         yield _error(
             "unknown_column",
             f"Rule {rule.name!r} uses column {name!r}, which is not in the data. {hint}",
@@ -96,9 +96,11 @@ def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
 
 
 def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Columns) -> Iterator[Finding]:
-    outcome = columns.coded(belief.outcome_column)
-    admitted = outcome.where(np.isin([level_text(level) for level in outcome.levels], belief.admitted))
-    forgotten = int(np.count_nonzero(admitted & ~table.is_labeled))
+    forgotten = 0
+    for part in table.parts(list(dict.fromkeys((belief.outcome_column, *table.columns_with(Role.LABEL))))):
+        outcome = Columns(part.frame, columns.kinds).coded(belief.outcome_column)
+        admitted = outcome.where(np.isin([level_text(level) for level in outcome.levels], belief.admitted))
+        forgotten += int(np.count_nonzero(admitted & ~part.is_labeled))
     if forgotten:
         message = f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed positives."
         advice = "Mark them as positive in the label column: the rule does not fire on admitted rows."

@@ -6,17 +6,16 @@ number for all rows, or one per row, with NaN where the belief is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from dataclasses import fields as dataclass_fields
 from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
+from spu_core.codec import Reader, tagged
 from spu_core.errors import RuleError
 from spu_core.rules.columns import Columns, level_text
-from spu_core.rules.strict_json import Fields, check_json_number
 from spu_core.theory.check_prior import CheckPrior
 
 # Two counts below this limit fit into one 64-bit integer.
@@ -35,6 +34,9 @@ class FrozenBelief:
         names = (field.name for field in fields(self) if field.name.endswith("column"))  # type: ignore[arg-type]
         return tuple(getattr(self, name) for name in names)
 
+    def check(self) -> None:
+        """Raise an error if stored numbers do not fit together."""
+
     def of(self, columns: Columns) -> float | np.ndarray:
         raise NotImplementedError
 
@@ -45,6 +47,9 @@ class FrozenConstant(FrozenBelief):
 
     kind: ClassVar[str] = "constant"
     value: float
+
+    def check(self) -> None:
+        _check_shares([self.value], "value")
 
     def of(self, columns: Columns) -> float | np.ndarray:
         return self.value
@@ -60,6 +65,11 @@ class FrozenRamp(FrozenBelief):
     beliefs: tuple[float, ...]
     below: float | None = None
     above: float | None = None
+
+    def check(self) -> None:
+        _check(len(self.knots) == len(self.beliefs) > 0, "as many beliefs as knots")
+        _check(all(left < right for left, right in pairwise(self.knots)), "knots in growing order")
+        _check_shares([*self.beliefs, self.below, self.above], "beliefs")
 
     def of(self, columns: Columns) -> float | np.ndarray:
         values = columns.ordered(self.column)
@@ -94,6 +104,9 @@ class FrozenRatios(FrozenBelief):
     failed: tuple[str, ...]
     values: Mapping[str, float]
 
+    def check(self) -> None:
+        _check_shares(self.values.values(), "values")
+
     def of(self, columns: Columns) -> float | np.ndarray:
         rule, outcome = columns.coded(self.rule_column), columns.coded(self.outcome_column)
         by_rule = [self.values.get(level_text(level), np.nan) for level in rule.levels]
@@ -112,6 +125,14 @@ class FrozenRecords(FrozenBelief):
     passes_column: str
     grid: tuple[float, ...]
     density: tuple[float, ...]
+
+    def check(self) -> None:
+        _check(len(self.grid) == len(self.density) > 0, "one density per grid point")
+        _check(
+            all(each >= 0 for each in self.density) and any(self.density),
+            "a density that is not negative and not all 0",
+        )
+        _check_shares(self.grid, "grid")
 
     def of(self, columns: Columns) -> float | np.ndarray:
         checks, passes, rows = self.records(columns)
@@ -140,80 +161,22 @@ class FrozenRecords(FrozenBelief):
         return np.array(means, dtype=np.float64)[position]
 
 
-MAX_NUMBERS = 100_000
-
-
-def frozen_as_data(belief: FrozenBelief) -> dict[str, Any]:
-    """A frozen belief as plain JSON values.
-
-    >>> frozen_as_data(FrozenConstant(0.5))
-    {'kind': 'constant', 'value': 0.5}
-    """
-    values = {field.name: getattr(belief, field.name) for field in dataclass_fields(belief)}  # type: ignore[arg-type]
-    return {"kind": belief.kind} | {name: _plain(value) for name, value in values.items() if value is not None}
-
-
-def frozen_of_data(data: Any, place: str) -> FrozenBelief:
-    """A frozen belief from plain JSON values."""
-    fields = Fields(data, place)
-    belief = _READ[fields.choice("kind", _READ)](fields)
-    fields.done()
+def read_frozen(reader: Reader, data: Any, place: str) -> FrozenBelief:
+    """A fitted belief from plain JSON values, with numbers that fit together."""
+    belief: FrozenBelief = _read_tagged(reader, data, place)
+    reader.make(place, belief.check)
     return belief
 
 
-def _ramp(fields: Fields) -> FrozenBelief:
-    knots, beliefs = fields.numbers("knots", MAX_NUMBERS), _shares(fields, "beliefs")
-    _check(fields, len(knots) == len(beliefs) > 0, "needs as many beliefs as knots")
-    _check(fields, all(left < right for left, right in pairwise(knots)), "needs knots in growing order")
-    below, above = (_share(fields, name) if name in fields else None for name in ("below", "above"))
-    return FrozenRamp(fields.text("column"), knots, beliefs, below, above)
+_read_tagged = tagged(FrozenConstant, FrozenRamp, FrozenReadyMade, FrozenRatios, FrozenRecords)
 
 
-def _ratios(fields: Fields) -> FrozenBelief:
-    table = fields.get("values")
-    inner = Fields(table, fields.at("values"))
-    values = {name: _share(inner, name) for name in inner.value}
-    columns = (fields.text("rule_column"), fields.text("outcome_column"))
-    return FrozenRatios(*columns, fields.texts("failed", 1_000), values)
+def _check_shares(values: Iterable[float | None], name: str) -> None:
+    for value in values:
+        if value is not None and not 0.0 <= value <= 1.0:
+            raise RuleError(f"{name} must lie in [0, 1], got {value:g}; fit the rules again.")
 
 
-def _records(fields: Fields) -> FrozenBelief:
-    grid, density = _shares(fields, "grid"), fields.numbers("density", MAX_NUMBERS)
-    _check(fields, len(grid) == len(density) > 0, "needs one density per grid point")
-    _check(fields, min(density) >= 0 and any(density), "needs a density that is not negative and not all 0")
-    return FrozenRecords(fields.text("checks_column"), fields.text("passes_column"), grid, density)
-
-
-def _share(fields: Fields, name: str) -> float:
-    return _check_share(fields.number(name), fields.at(name))
-
-
-def _shares(fields: Fields, name: str) -> tuple[float, ...]:
-    numbers = enumerate(fields.numbers(name, MAX_NUMBERS))
-    return tuple(_check_share(number, f"{fields.at(name)}[{i}]") for i, number in numbers)
-
-
-def _check_share(value: Any, place: str) -> float:
-    if not 0.0 <= check_json_number(value, place) <= 1.0:
-        raise RuleError(f"{place} must lie in [0, 1], got {value:g}.")
-    return float(value)
-
-
-def _check(fields: Fields, holds: bool, requirement: str) -> None:
+def _check(holds: bool, requirement: str) -> None:
     if not holds:
-        raise RuleError(f"{fields.place} {requirement}; fit the rules again.")
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
-_READ: Mapping[str, Callable[[Fields], FrozenBelief]] = {
-    FrozenConstant.kind: lambda fields: FrozenConstant(_share(fields, "value")),
-    FrozenRamp.kind: _ramp,
-    FrozenReadyMade.kind: lambda fields: FrozenReadyMade(fields.text("column")),
-    FrozenRatios.kind: _ratios,
-    FrozenRecords.kind: _records,
-}
+        raise RuleError(f"it needs {requirement}; fit the rules again.")

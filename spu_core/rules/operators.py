@@ -16,9 +16,9 @@ import numpy as np
 
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.rules.columns import KIND_NAMES, Kind
-from spu_core.rules.strict_json import MAX_TEXT
 
 MAX_VALUES = 10_000
+MAX_TEXT = 10_000
 # Longer lists are shortened in the text of a rule.
 MOST_SHOWN = 6
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from dataclasses import fields as dataclass_fields
 from numbers import Real
 from typing import Any
 
+from spu_core.codec import Reader, encode, encode_tagged, tagged
 from spu_core.errors import RuleError
-from spu_core.rules.beliefs import SCALES, Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
+from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
 from spu_core.rules.conditions import (
-    MAX_CONDITION_PARTS,
     AllOf,
     AnyOf,
     Compare,
@@ -20,8 +19,7 @@ from spu_core.rules.conditions import (
     Not,
     check_size,
 )
-from spu_core.rules.operators import MAX_VALUES, one_line, operator_of
-from spu_core.rules.strict_json import Fields, check_text
+from spu_core.rules.operators import MAX_TEXT, one_line, operator_of
 
 MAX_NAME = 200
 
@@ -87,7 +85,7 @@ class Rule:
             "when": _check_condition(when, name),
             "id": _check_name(id or default_id(name), f"id of rule {name!r}"),
             "on": _check_switch(on, name),
-            "note": check_text(note, f"note of rule {name!r}"),
+            "note": _check_text(note, f"note of rule {name!r}"),
         }
         for field, value in fields.items():
             object.__setattr__(self, field, value)
@@ -128,7 +126,7 @@ def default_id(name: str) -> str:
 
 
 def _check_name(name: Any, place: str) -> str:
-    text = check_text(name, f"The {place}")
+    text = _check_text(name, f"The {place}")
     if not text.strip() or len(text) > MAX_NAME:
         raise RuleError(f"The {place} must have 1 to {MAX_NAME} characters, got {text[:40]!r}.")
     return text
@@ -156,6 +154,10 @@ def _check_switch(on: Any, name: str) -> bool:
     return on
 
 
+def _check_text(value: Any, place: str) -> str:
+    return Reader(place, RuleError, max_text=MAX_TEXT).read(str, value)
+
+
 _JOINS = {AllOf.word: AllOf, AnyOf.word: AnyOf}
 
 
@@ -166,108 +168,53 @@ def condition_as_data(condition: Condition) -> dict[str, Any]:
     {'not': {'column': 'age', 'operator': '>=', 'value': 30}}
     """
     if isinstance(condition, Compare):
-        value = list(condition.value) if isinstance(condition.value, tuple) else condition.value
-        data = {"column": condition.column, "operator": condition.operator, "value": value}
-        return {name: entry for name, entry in data.items() if entry is not None}
+        return {name: entry for name, entry in encode(condition).items() if entry is not None}
     if isinstance(condition, Not):
         return {"not": condition_as_data(condition.condition)}
     assert isinstance(condition, AllOf | AnyOf)
     return {condition.word: [condition_as_data(part) for part in condition.parts]}
 
 
-def condition_of_data(data: Any, place: str) -> Condition:
-    """A condition from plain JSON values; `place` is named in error messages."""
-    fields = Fields(data, place)
-    word = next((word for word in (*_JOINS, "not") if word in fields), None)
-    if word is None:
-        return _compare_of_data(fields)
-    if word == "not":
-        inner: Condition = Not(condition_of_data(fields.get("not"), fields.at("not")))
-    else:
-        entries = fields.items(word, MAX_CONDITION_PARTS)
-        parts = (condition_of_data(entry, f"{fields.at(word)}[{i}]") for i, entry in enumerate(entries))
-        inner = located(place, _JOINS[word], tuple(parts))
-    fields.done()
-    return inner
-
-
-def belief_as_data(belief: Belief) -> dict[str, Any]:
-    """A belief as plain JSON values."""
-    values = {field.name: getattr(belief, field.name) for field in dataclass_fields(belief)}  # type: ignore[arg-type]
-    data = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-    return {"kind": belief.kind} | {name: value for name, value in data.items() if value is not None}
-
-
-def belief_of_data(data: Any, place: str) -> Belief:
-    """A belief from plain JSON values. A single number is a constant belief.
-
-    >>> belief_of_data(0.5, "rules[0].belief")
-    Constant(value=0.5)
-    """
-    if isinstance(data, int | float) and not isinstance(data, bool):
-        return located(place, Constant, data)
-    fields = Fields(data, place)
-    belief = _BELIEFS[fields.choice("kind", _BELIEFS)](fields)
-    fields.done()
-    return belief
-
-
 def rule_as_data(rule: Rule) -> dict[str, Any]:
     when = {} if rule.when is None else {"when": condition_as_data(rule.when)}
     head = {"id": rule.id, "name": rule.name, "on": rule.on, "note": rule.note}
-    return {**head, **when, "belief": belief_as_data(rule.belief)}
+    return {**head, **when, "belief": encode_tagged(rule.belief)}
 
 
-def rule_of_data(data: Any, place: str) -> Rule:
-    fields = Fields(data, place)
-    name, rule_id = fields.text("name"), fields.text("id", "")
-    on, note = fields.flag("on", True), fields.text("note", "")
-    when = fields.get("when", None)
-    belief = belief_of_data(fields.get("belief"), fields.at("belief"))
-    condition = None if when is None else condition_of_data(when, fields.at("when"))
-    fields.done()
-    return located(place, Rule, name, belief, condition, rule_id, on, note)
+def _read_condition(reader: Reader, data: Any, place: str) -> Condition:
+    fields = reader.need_object(data, place)
+    word = next((word for word in (*_JOINS, "not") if word in fields), None)
+    if word is None:
+        return _read_compare(reader, fields, place)
+    reader.refuse_unknown(fields, [word], place)
+    inside = reader.at(place, word)
+    if word == "not":
+        return Not(_read_condition(reader, fields[word], inside))
+    parts = reader.read(tuple[Condition, ...], fields[word], inside)
+    return reader.make(place, _JOINS[word], parts)
 
 
-def _compare_of_data(fields: Fields) -> Compare:
-    column, operator = fields.text("column"), operator_of(fields.text("operator"), fields.at("operator"))
-    value: Any = fields.items("value", MAX_VALUES) if operator.shape.is_list else fields.get("value", None)
-    fields.done()
-    if operator.shape.is_required and value is None:
-        raise RuleError(f"{fields.place} lacks the field 'value'.")
-    return located(fields.place, Compare, column, operator.sign, value)
+def _read_compare(reader: Reader, fields: Mapping[str, Any], place: str) -> Compare:
+    sign = fields.get("operator")
+    if isinstance(sign, str):
+        operator = operator_of(sign, reader.at(place, "operator"))
+        if operator.shape.is_required and fields.get("value") is None:
+            reader.refuse(place, "lacks the field 'value'")
+    return reader.fields(Compare, fields, place)
 
 
-def _ramp(fields: Fields) -> Belief:
-    numbers = {name: fields.number(name) for name in ("start", "end", "at_start", "at_end")}
-    scale = fields.choice("scale", SCALES) if "scale" in fields else "value"
-    return located(fields.place, Ramp, column=fields.text("column"), scale=scale, **numbers)
+def _read_belief(reader: Reader, data: Any, place: str) -> Belief:
+    """A belief; a single number is a constant one."""
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        return reader.make(place, Constant, data)
+    return _read_tagged(reader, data, place)
 
 
-def _check_ratio(fields: Fields) -> Belief:
-    texts = {name: fields.text(name) for name in ("rule_column", "outcome_column", "random_rule")}
-    lists = {name: fields.texts(name, 1_000) for name in ("failed", "admitted") if name in fields}
-    return located(fields.place, CheckRatio, **texts, **lists)
-
-
-def _check_record(fields: Fields) -> Belief:
-    penalty = fields.number("penalty") if "penalty" in fields else None
-    texts = {name: fields.text(name) for name in ("checks_column", "passes_column")}
-    return located(fields.place, CheckRecord, **texts, penalty=penalty)
-
-
-_BELIEFS: Mapping[str, Callable[[Fields], Belief]] = {
-    Constant.kind: lambda fields: located(fields.place, Constant, fields.number("value")),
-    Ramp.kind: _ramp,
-    ReadyMade.kind: lambda fields: ReadyMade(fields.text("column")),
-    CheckRatio.kind: _check_ratio,
-    CheckRecord.kind: _check_record,
+_read_tagged = tagged(Constant, Ramp, ReadyMade, CheckRatio, CheckRecord)
+# How the parts of a rule file are read.
+RULE_FORMAT: dict[str, Any] = {
+    "error": RuleError,
+    "hooks": {Condition: _read_condition, Belief: _read_belief},
+    "max_text": MAX_TEXT,
+    "max_items": 100_000,
 }
-
-
-def located(place: str, make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call `make`; an error message gets the place in the file as a prefix."""
-    try:
-        return make(*arguments, **named)
-    except RuleError as problem:
-        raise RuleError(f"{place}: {problem}") from None

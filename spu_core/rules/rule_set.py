@@ -6,7 +6,6 @@ table (quantiles, ratios, priors). The resulting `FittedRules` evaluate each row
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -16,19 +15,18 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice, check_share
+from spu_core.codec import Reader, decode, dump_json, encode, encode_tagged, parse_json
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of
 from spu_core.rules.combine import COMBINERS
 from spu_core.rules.conditions import holds
-from spu_core.rules.folder_fit import FolderColumns, freeze_on_folder, outline_of
-from spu_core.rules.frozen_beliefs import FrozenBelief, frozen_as_data, frozen_of_data
+from spu_core.rules.frozen_beliefs import FrozenBelief, read_frozen
 from spu_core.rules.matrix import RuleMatrix
-from spu_core.rules.rule import Rule, located, rule_as_data, rule_of_data
-from spu_core.rules.strict_json import Fields, describe, parse_json
-from spu_core.tables import Finding, Table, TableFolder
+from spu_core.rules.rule import RULE_FORMAT, Rule, rule_as_data
+from spu_core.tables import Finding, Table
 
-SCHEMA_VERSION = 1
+SCHEMA = ("schema_version", 1)
 MAX_RULES = 500
 # Enough for priors on fine grids, and far below the limit of a bundle.
 MAX_FITTED_BYTES = 64_000_000
@@ -148,24 +146,24 @@ class RuleSet:
         """
         return replace(self, combine=combine, floor=floor)
 
-    def check(self, table: Table | TableFolder) -> tuple[Finding, ...]:
+    def check(self, table: Table) -> tuple[Finding, ...]:
         """Problems of the active rules with a table, as findings: unknown columns, wrong types, unknown categories."""
-        return check_rules(self.active, outline_of(table) if isinstance(table, TableFolder) else table)
+        return check_rules(self.active, table)
 
-    def fit(self, table: Table | TableFolder) -> FittedRules:
+    def fit(self, table: Table) -> FittedRules:
         """Fit the active rules: store the numbers that they learn from a table (quantiles, ratios, priors)."""
-        if isinstance(table, TableFolder):
-            return _fit_on_folder(self.active, table)
         return fit_rules(self.active, table)
 
     def to_json(self) -> str:
         """The set as JSON text with a schema version; equal sets give equal text."""
-        return json.dumps(_rule_set_as_data(self), indent=2, ensure_ascii=False, allow_nan=False)
+        return dump_json(_rule_set_as_data(self), indent=2)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RuleSet:
         """A rule set from untrusted JSON. Any deviation from the format raises an error."""
-        return _rule_set_of_data(parse_json(text), "The rule file")
+        what = "The rule file"
+        reader = Reader(what, **RULE_FORMAT)
+        return _read_rule_set(reader, parse_json(text, what, RuleError), "")
 
     def _place(self, rule_id: str) -> int:
         ids = [rule.id for rule in self.rules]
@@ -235,30 +233,44 @@ class FittedRules:
         ids = tuple(rule.id for rule in self.rules)
         return RuleMatrix(self.rules.names, ids, fired, tuple(beliefs), self.columns)
 
+    def apply_to_part(self, frame: pd.DataFrame) -> RuleMatrix:
+        """The same for some rows of a table; an error names the first of them, unless it is the first of all."""
+        try:
+            return self.apply(frame)
+        except RuleError as problem:
+            start = frame.index[0] if len(frame) else 0
+            raise RuleError(f"In the part that starts at row {start:,}: {problem}" if start else str(problem)) from None
+
     def to_json(self) -> str:
         """The fitted rules as JSON text; numbers are stored exactly."""
         data = {
-            "schema_version": SCHEMA_VERSION,
+            **dict([SCHEMA]),
             "rule_set": _rule_set_as_data(self.rules),
-            "kinds": {name: kind.value for name, kind in self.kinds.items()},
-            "beliefs": [frozen_as_data(belief) for belief in self.beliefs],
+            "kinds": encode(self.kinds),
+            "beliefs": [encode_tagged(belief) for belief in self.beliefs],
         }
-        return json.dumps(data, ensure_ascii=False, allow_nan=False)
+        return dump_json(data)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> FittedRules:
         """Fitted rules from untrusted JSON, read as strictly as a rule set."""
         what = "The fitted rules"
-        fields = Fields(parse_json(text, what=what, max_bytes=MAX_FITTED_BYTES), what)
-        _check_version(fields, SCHEMA_VERSION)
-        rules = _rule_set_of_data(fields.get("rule_set"), "rule_set")
-        kinds = _kinds_of_data(fields.get("kinds"), rules)
-        entries = fields.items("beliefs", MAX_RULES)
-        fields.done()
-        beliefs = tuple(frozen_of_data(entry, f"beliefs[{i}]") for i, entry in enumerate(entries))
-        _check_belonging(rules, beliefs)
-        refuse_errors(finding for rule in rules for finding in check_kinds(rule, kinds))
-        return cls(rules, kinds, beliefs)
+        data = parse_json(text, what, RuleError, MAX_FITTED_BYTES)
+        hooks = {**RULE_FORMAT["hooks"], RuleSet: _read_rule_set, FrozenBelief: read_frozen}
+        found = decode(_StoredRules, data, what, schema=SCHEMA, **{**RULE_FORMAT, "hooks": hooks})
+        _check_belonging(found)
+        kinds = {name: found.kinds[name] for name in found.rule_set.columns}
+        refuse_errors(finding for rule in found.rule_set for finding in check_kinds(rule, kinds))
+        return cls(found.rule_set, kinds, found.beliefs)
+
+
+@dataclass(frozen=True)
+class _StoredRules:
+    """Fitted rules as they are stored."""
+
+    rule_set: RuleSet
+    kinds: Mapping[str, Kind]
+    beliefs: tuple[FrozenBelief, ...]
 
 
 def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
@@ -267,25 +279,21 @@ def fit_rules(rules: RuleSet, table: Table) -> FittedRules:
         raise RuleError(f"fit needs a Table (Table.from_frame(frame)), got {type(table).__name__}.")
     refuse_errors(check_rules(rules, table))
     kinds = kinds_of(rules, table)
-    columns = Columns(table.frame, kinds)
-    fitted = FittedRules(rules, kinds, tuple(freeze_rule(rule, columns) for rule in rules))
+    beliefs = tuple(freeze_rule(rule, columns) for rule, columns in _with_columns(rules, table, kinds))
+    fitted = FittedRules(rules, kinds, beliefs)
     # Some errors (beliefs out of range, invalid records) show only when rules are applied; find them here.
-    fitted.apply(table.frame)
+    for frame in table.frames(fitted.columns) if fitted.columns else ():
+        fitted.apply_to_part(frame)
     return fitted
 
 
-def _fit_on_folder(rules: RuleSet, folder: TableFolder) -> FittedRules:
-    """Fit the given rules to all rows of a folder."""
-    outline = outline_of(folder)
-    refuse_errors(check_rules(rules, outline))
-    columns = FolderColumns(folder, kinds_of(rules, outline))
-    fitted = FittedRules(rules, columns.kinds, tuple(freeze_on_folder(rule, columns) for rule in rules))
-    for part in columns.parts(fitted.columns):
-        try:
-            fitted.apply(part.frame)
-        except RuleError as problem:
-            raise RuleError(f"In the part that starts at row {part.frame.index[0]:,}: {problem}") from None
-    return fitted
+def _with_columns(rules: RuleSet, table: Table, kinds: Mapping[str, Kind]) -> Iterator[tuple[Rule, Columns]]:
+    """Each rule with the whole columns that its belief learns from; from files, only those of one rule at a time."""
+    columns = Columns(table.outline, kinds)
+    for rule in rules:
+        if not table.in_memory:
+            columns = Columns(pd.DataFrame({name: table.values(name) for name in rule.belief.learns_from}), kinds)
+        yield rule, columns
 
 
 def freeze_rule(rule: Rule, columns: Columns) -> FrozenBelief:
@@ -306,19 +314,16 @@ def apply_rule(rule: Rule, frozen: FrozenBelief, columns: Columns, fired: np.nda
     return np.where(fired, belief, 0.0)
 
 
-def _check_belonging(rules: RuleSet, beliefs: tuple[FrozenBelief, ...]) -> None:
-    """Each rule is on and has its own belief, of its own kind and columns."""
-    asked = [(rule.on, rule.belief.kind, list(rule.belief.needs)) for rule in rules]
-    given = [(True, belief.kind, list(dict.fromkeys(belief.columns))) for belief in beliefs]
-    if asked != given:
-        raise RuleError("The fitted rules are damaged: their beliefs do not match their rules; fit the rules again.")
-
-
-def _kinds_of_data(data: Any, rules: RuleSet) -> dict[str, Kind]:
-    fields = Fields(data, "kinds")
-    kinds = {name: Kind(fields.choice(name, list(Kind))) for name in rules.columns}
-    fields.done()
-    return kinds
+def _check_belonging(found: _StoredRules) -> None:
+    """Each rule is on and has its own belief, of its own kind and columns; the kind of each column is known."""
+    asked = [(rule.on, rule.belief.kind, list(rule.belief.needs)) for rule in found.rule_set]
+    given = [(True, belief.kind, list(dict.fromkeys(belief.columns))) for belief in found.beliefs]
+    parts = {"beliefs": asked == given, "columns": set(found.kinds) == set(found.rule_set.columns)}
+    for name, fits in parts.items():
+        if not fits:
+            raise RuleError(
+                f"The fitted rules are damaged: their {name} do not match their rules; fit the rules again."
+            )
 
 
 def _rule_set_as_data(rules: RuleSet) -> dict[str, Any]:
@@ -326,29 +331,11 @@ def _rule_set_as_data(rules: RuleSet) -> dict[str, Any]:
     usual = RuleSet()
     chosen = {name: getattr(rules, name) for name in ("combine", "floor")}
     chosen = {name: value for name, value in chosen.items() if value != getattr(usual, name)}
-    return {"schema_version": SCHEMA_VERSION, **chosen, "rules": [rule_as_data(rule) for rule in rules]}
+    return {**dict([SCHEMA]), **chosen, "rules": [rule_as_data(rule) for rule in rules]}
 
 
-def _rule_set_of_data(data: Any, place: str) -> RuleSet:
-    fields = Fields(data, place)
-    _check_version(fields, SCHEMA_VERSION)
-    entries = fields.items("rules", MAX_RULES)
-    usual = RuleSet()
-    combine = fields.choice("combine", COMBINERS) if "combine" in fields else usual.combine
-    floor = fields.number("floor") if "floor" in fields else usual.floor
-    fields.done()
-    rules = tuple(rule_of_data(entry, f"rules[{i}]") for i, entry in enumerate(entries))
-    return located(place, RuleSet, rules, combine, floor)
-
-
-def _check_version(fields: Fields, version: int) -> None:
-    """Raise an error for other versions, in which fields may have another meaning."""
-    found = fields.get("schema_version")
-    if isinstance(found, bool) or found != version:
-        raise RuleError(
-            f"{fields.place} has schema_version {describe(found)}, but this version reads {version}; "
-            "update the program or export the rules again."
-        )
+def _read_rule_set(reader: Reader, data: Any, place: str) -> RuleSet:
+    return reader.fields(RuleSet, reader.without_version(data, *SCHEMA, place), place)
 
 
 def _check_distinct(what: str, values: list[str]) -> None:

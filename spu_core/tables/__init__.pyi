@@ -1,10 +1,9 @@
 # Public names: `__init__.py` loads each when it is first used, and type checkers read this file.
-from .folder import TableFolder as TableFolder
-from .folder import TablePart as TablePart
 from .leakage import Leak as Leak
 from .leakage import find_leaks as find_leaks
 from .open_folder import folder_from_survey as folder_from_survey
 from .open_folder import open_folder as open_folder
+from .open_folder import parquet_store as parquet_store
 from .open_folder import survey_to_json as survey_to_json
 from .profiles import ColumnProfile as ColumnProfile
 from .profiles import Histogram as Histogram
@@ -20,5 +19,7 @@ from .reading.values import ColumnType as ColumnType
 from .roles import ANY_VALUE as ANY_VALUE
 from .roles import Role as Role
 from .table import Table as Table
+from .table import TableFolder as TableFolder
+from .table import TablePart as TablePart
 from .table_reader import convert_table as convert_table
 from .table_reader import read_table as read_table

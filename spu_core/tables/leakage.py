@@ -14,6 +14,7 @@ from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.repeats import RepeatedRows
 from spu_core.tables.roles import Role
+from spu_core.tables.stores import Store
 from spu_core.theory.check_ratio import wilson_interval
 
 # A single column that ranks positives this well is more likely a leak than a good feature.
@@ -31,29 +32,30 @@ FEWEST_LIFT = 2.0
 FEW_LEVELS = 20
 _LARGEST_SAMPLE = 200_000
 # With fewer rows on either side, two columns agree by chance.
-FEWEST_ROWS_A_SIDE = 5
+_FEWEST_ROWS_A_SIDE = 5
 _FEW = 1_000
 # Ten bits of the mantissa are kept: whole numbers up to 2,048 are exact, others to one part in two thousand.
 
 
-class LabeledRows(Protocol):
-    """Rows with a label, in memory or in files."""
+class TableLike(Protocol):
+    """The members of a table that leak checks and profiles use."""
 
     @property
-    def is_labeled(self) -> np.ndarray:
-        """Whether each row is a confirmed positive."""
+    def is_labeled(self) -> np.ndarray: ...
 
-    def column_with(self, role: Role | str) -> str | None:
-        """The (first) column with this role; None when there is none."""
+    def column_with(self, role: Role | str) -> str | None: ...
 
     def __len__(self) -> int: ...
 
-
-class TableLike(LabeledRows, Protocol):
-    """The members of a table in memory that leak checks and profiles use."""
+    @property
+    def store(self) -> Store: ...
 
     @property
     def frame(self) -> pd.DataFrame: ...
+
+    def values(self, name: str) -> pd.Series: ...
+
+    def explored(self, rows: int) -> TableLike: ...
 
     @property
     def roles(self) -> Mapping[str, Role]: ...
@@ -279,7 +281,7 @@ def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
     >>> splits_like(pd.Series(["no", "yes", "no"] * 5), answer), splits_like(pd.Series(range(15)), answer)
     (True, False)
     """
-    if min(int(answer.sum()), int((~answer).sum())) < FEWEST_ROWS_A_SIDE:
+    if min(int(answer.sum()), int((~answer).sum())) < _FEWEST_ROWS_A_SIDE:
         return False
     # For most columns, a few rows are enough to rule a copy out.
     if len(values) > _FEW and values.iloc[:_FEW].nunique() > 2:
@@ -291,12 +293,18 @@ def splits_like(values: pd.Series, answer: np.ndarray) -> bool:
     return bool((same == answer).all())
 
 
-def copies_of(frame: pd.DataFrame, columns: Iterable[str], answers: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """Which of the columns are copies, each with the answer column that it repeats."""
+def copies_of(table: TableLike, columns: Iterable[str]) -> dict[str, str]:
+    """Which of the columns are copies of the label or truth, each with the column that it repeats."""
+    suspects = [name for name in columns if table.store.stand_ins[name].iloc[:_FEW].nunique() <= 2]
+    if not suspects:
+        return {}
+    flags = {table.column_with(Role.LABEL): table.is_labeled, table.column_with(Role.TRUTH): table.truth}
+    answers = {name: flag for name, flag in flags.items() if name is not None and flag is not None}
     found: dict[str, str] = {}
-    for name in columns:
+    for name in suspects if answers else ():
+        values = table.values(name)
         for answer_name, answer in answers.items():
-            if splits_like(frame[name], answer):
+            if splits_like(values, answer):
                 found.setdefault(name, answer_name)
     return found
 

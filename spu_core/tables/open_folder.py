@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -19,13 +18,14 @@ import pyarrow as pa
 
 from spu_core.errors import TableError
 from spu_core.tables.column_facts import ColumnFacts, as_series
-from spu_core.tables.folder import FolderColumn, TableFolder, with_positive_values_set, without_copies
-from spu_core.tables.folder_files import FolderFile, batches_of, list_files, open_files
+from spu_core.tables.folder_files import FolderColumn, FolderFile, batches_of, list_files, open_files
 from spu_core.tables.reading.blocks import longest_cell
 from spu_core.tables.reading.reading_report import Finding, ReadLimits
 from spu_core.tables.reading.typed_columns import empty_findings
 from spu_core.tables.reading.values import ColumnType
-from spu_core.tables.roles import Role, check_roles, guess_roles, parse_roles
+from spu_core.tables.roles import Role, guess_roles, parse_roles
+from spu_core.tables.stores import ParquetStore
+from spu_core.tables.table import Table
 
 
 def open_folder(
@@ -35,11 +35,10 @@ def open_folder(
     roles: Mapping[str, Role | str] | None = None,
     positive_values: Iterable[Any] | None = None,
     limits: ReadLimits | None = None,
-) -> TableFolder:
+) -> Table:
     """A table over all parquet files below a folder; roles and values not given are guessed, as for a table in memory.
 
-    One pass over the rows is made. Types and roles equal those of one file with the same rows; only whether more than
-    32,768 values are *all* different is estimated (within 2 %).
+    One pass over the rows is made. Types and roles equal those of one file with the same rows.
 
     Parameters
     ----------
@@ -56,7 +55,7 @@ def open_folder(
 
     Returns
     -------
-    TableFolder
+    Table
         The table; its rows stay in the files.
 
     Raises
@@ -71,19 +70,15 @@ def open_folder(
     stand_ins = {column.name: in_form(column, facts[column.name].stand_in()) for column in columns}
     given = parse_roles(roles or {}, list(stand_ins))
     kinds = {column.name: column.type for column in columns}
-    guessed = guess_roles(_ByName(stand_ins), kinds, given)  # type: ignore[arg-type]
-    check_roles(guessed, _ByName(stand_ins))  # type: ignore[arg-type]
-    folder = TableFolder(
+    table = Table(
         name=name or Path(path).name,
-        path=Path(path),
-        files=files,
-        columns=columns,
-        roles=MappingProxyType(guessed),
+        roles=guess_roles(stand_ins, kinds, given),
+        types=kinds,
+        positive_values=() if positive_values is None else tuple(positive_values),
         findings=(*findings, *(found for each in columns for found in empty_findings(each.name, stand_ins[each.name]))),
-        stand_ins=MappingProxyType(stand_ins),
+        store=ParquetStore(Path(path), files, columns, stand_ins),
     )
-    chosen = None if positive_values is None else tuple(positive_values)
-    return without_copies(with_positive_values_set(folder, chosen), given)
+    return table.without_copies(given)
 
 
 def survey(files: Iterable[FolderFile], types: dict[str, pa.DataType], limits: ReadLimits) -> dict[str, ColumnFacts]:
@@ -105,19 +100,6 @@ def form_of(facts: ColumnFacts, levels: int) -> FolderColumn:
     return FolderColumn(facts.name, facts.kind, kind, facts.missing > 0, names)
 
 
-class _ByName:
-    """Columns of different lengths by name; it has the part of a frame's interface that guessing needs."""
-
-    def __init__(self, columns: Mapping[str, pd.Series]) -> None:
-        self._columns, self.columns = columns, list(columns)
-
-    def __getitem__(self, name: str) -> pd.Series:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-
 def in_form(column: FolderColumn, short: pd.Series) -> pd.Series:
     """A stand-in with the categories of its column."""
     if column.type is ColumnType.CATEGORY and not pd.api.types.is_numeric_dtype(short.dtype):
@@ -134,36 +116,49 @@ def _check_cells(name: str, values: pa.Array, file: FolderFile, limits: ReadLimi
         )
 
 
+def is_folder(source: Any) -> bool:
+    """Whether a path names a folder, so that `open_folder` should open it."""
+    return isinstance(source, str | os.PathLike) and os.path.isdir(source)
+
+
+def parquet_store(table: Table) -> ParquetStore:
+    """The files of a table that `open_folder` made; a table in memory is refused."""
+    if not isinstance(table.store, ParquetStore):
+        raise TableError(f"The rows of {table.name!r} are in memory, not in files; open files with open_folder().")
+    return table.store
+
+
 _SCHEMA = 1
 _MOMENT = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 
-def survey_to_json(folder: TableFolder) -> str:
+def survey_to_json(folder: Table) -> str:
     """The result of the pass over all rows as JSON: files, forms of columns and findings, without rows."""
+    store = parquet_store(folder)
     return json.dumps(
         {
             "schema": _SCHEMA,
             "files": [
-                [file.path.relative_to(folder.path).as_posix(), file.rows, file.size, file.written]
-                for file in folder.files
+                [file.path.relative_to(store.path).as_posix(), file.rows, file.size, file.written]
+                for file in store.files
             ],
-            "columns": [_column_to_json(column, folder.stand_ins[column.name]) for column in folder.columns],
+            "columns": [_column_to_json(column, store.stand_ins[column.name]) for column in store.columns],
             "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in folder.findings],
         },
         ensure_ascii=False,
     )
 
 
-def folder_from_survey(text: str, path: Path, **described: Any) -> TableFolder:
-    """The folder as it was opened; `described` gives name, roles, values and fingerprint, which people may change.
+def folder_from_survey(text: str, path: Path, known_fingerprint: str = "", **described: Any) -> Table:
+    """The table as it was opened; `described` gives name, roles and values, which people may change.
 
-    Its files may have changed since; `changed_files` lists them.
+    Its files may have changed since; `store.changed_files` lists them.
     """
     try:
         note = json.loads(text)
         if note["schema"] != _SCHEMA:
             raise TableError(f"The folder was opened in schema {note['schema']!r}; this version reads {_SCHEMA}.")
-        return _folder(note, path, described)
+        return _folder(note, path, known_fingerprint, described)
     except TableError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as problem:
@@ -172,15 +167,15 @@ def folder_from_survey(text: str, path: Path, **described: Any) -> TableFolder:
         ) from None
 
 
-def _folder(note: Mapping[str, Any], path: Path, described: Mapping[str, Any]) -> TableFolder:
+def _folder(note: Mapping[str, Any], path: Path, known_fingerprint: str, described: Mapping[str, Any]) -> Table:
     columns = tuple(_column(item) for item in note["columns"])
     kept = zip(columns, note["columns"], strict=True)
-    return TableFolder(
-        path=path,
-        files=tuple(FolderFile(path / name, rows, size, written) for name, rows, size, written in note["files"]),
-        columns=columns,
+    files = tuple(FolderFile(path / name, rows, size, written) for name, rows, size, written in note["files"])
+    stand_ins = {column.name: _stand_in(column, item["stand_in"]) for column, item in kept}
+    return Table(
+        types={column.name: column.type for column in columns},
         findings=tuple(Finding(**item) for item in note["findings"]),
-        stand_ins=MappingProxyType({column.name: _stand_in(column, item["stand_in"]) for column, item in kept}),
+        store=ParquetStore(path, files, columns, stand_ins, known_fingerprint),
         **described,
     )
 

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from spu_core.codec import Hook, Reader, decode, dump_json, encode
 from spu_core.errors import TableError
-from spu_core.tables.leakage import FEWEST_POSITIVES, LabeledRows, TableLike, find_leaks
+from spu_core.tables.leakage import FEWEST_POSITIVES, TableLike, find_leaks
 from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType, day_of, stamps
 from spu_core.tables.roles import FEWEST_GROUPS, Role, names_groups
@@ -41,6 +42,9 @@ FEWEST_ROWS_A_VALUE = 1.2
 ALIKE = 0.5
 SURE = 4.0
 LARGEST_SAMPLE = 10_000
+# Leaks, repeated rows and roles of a table in files are searched in a sample of this size.
+SAMPLE_ROWS = 200_000
+_BLOCK_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,55 +128,95 @@ class TableProfile:
         )
 
 
-def profile_table(table: TableLike) -> TableProfile:
+def profile_table(table: TableLike, on_progress: Callable[[float], None] | None = None) -> TableProfile:
     """Profile every column, and search for leaks, repeated rows and too few labels.
+
+    Columns are read one by one. In a table in files, leaks, repeated rows and roles are searched in a sample.
 
     >>> from spu_core.tables import Table
     >>> profile = profile_table(Table.from_frame(pd.DataFrame({"age": [1, 2, 3, None], "label": [0, 0, 1, 0]})))
     >>> profile.column("age").missing_share, profile.column("age").quantiles[0.5]
     (0.25, 2.0)
     """
-    columns = tuple(_profile_column(table, name) for name in table.frame.columns)
-    leaks = tuple(leak.as_finding() for leak in find_leaks(table))
-    own = (*label_findings(table), *missing_findings(columns), *leaks, *repeat_findings(table), *propose_roles(table))
-    return TableProfile(len(table), int(table.is_labeled.sum()), columns, (*table.findings, *own))
+    columns = []
+    for done, name in enumerate(table.roles):
+        if on_progress is not None:
+            on_progress(done / len(table.roles))
+        columns.append(_profile_column(table, name))
+    sample = table.explored(SAMPLE_ROWS)
+    own = (
+        *_label_findings(table),
+        *_missing_findings(columns),
+        *(leak.as_finding() for leak in find_leaks(sample)),
+        *([] if sample.repeats is None else [sample.repeats.as_finding()]),
+        *propose_roles(sample),
+    )
+    return TableProfile(len(table), int(table.is_labeled.sum()), tuple(columns), (*table.findings, *own))
 
 
 def histogram(values: np.ndarray, labeled: np.ndarray) -> Histogram | None:
     """Equal bins between the 0.1 % and 99.9 % quantiles, one per value where few whole numbers occur."""
-    finite = np.isfinite(values)
-    if not finite.any():
-        return None
-    values, labeled = values[finite], labeled[finite]
-    edge = _edges(values)
-    counts, hits = counts_between(edge, values, labeled)
-    return Histogram(stretched(edge, float(values.min()), float(values.max())), counts, hits)
+    ordered = np.sort(values[np.isfinite(values)])
+    return _histogram(ordered, values, labeled) if ordered.size else None
 
 
-def counts_between(edge: np.ndarray, values: np.ndarray, labeled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and labelled rows of each bin; the counts of parts can be added."""
+def _histogram(ordered: np.ndarray, values: np.ndarray, labeled: np.ndarray) -> Histogram:
+    edge = _edges(ordered)
     bins = edge.size - 1
-    place = np.clip(_places(values, edge), 0, bins - 1)
-    return np.bincount(place, minlength=bins), np.bincount(place[labeled], minlength=bins)
+    counts, hits = np.zeros(bins, dtype=np.int64), np.zeros(bins, dtype=np.int64)
+    # In blocks, so that a long column needs no second array of its size.
+    for start in range(0, values.size, _BLOCK_ROWS):
+        block, flags = values[start : start + _BLOCK_ROWS], labeled[start : start + _BLOCK_ROWS]
+        finite = np.isfinite(block)
+        place = np.clip(_places(block[finite], edge), 0, bins - 1)
+        counts += np.bincount(place, minlength=bins)
+        hits += np.bincount(place[flags[finite]], minlength=bins)
+    edge[0], edge[-1] = min(edge[0], ordered[0]), max(edge[-1], ordered[-1])
+    return Histogram(edge, counts, hits)
 
 
 def _profile_column(table: TableLike, name: str) -> ColumnProfile:
-    values, kind = table.frame[name], table.types[name]
-    numbers = as_numbers(values)
-    present = None if numbers is None else numbers[np.isfinite(numbers)]
-    quantiles = {} if present is None or not present.size else dict(zip(QUANTILES, _quantiles(present), strict=True))
-    levels, distinct = _levels(values, table.is_labeled) if numbers is None else ((), _distinct(values))
+    values = table.values(name)
+    found = _levels(values, table.is_labeled) if as_numbers(values[:0]) is None else _numbers(values, table.is_labeled)
     return ColumnProfile(
         name=name,
-        type=kind,
+        type=table.types[name],
         role=table.roles[name],
         rows=len(values),
         missing=int(values.isna().sum()),
-        distinct=distinct,
-        quantiles=quantiles,
-        top_levels=levels,
-        histogram=None if numbers is None else histogram(numbers, table.is_labeled),
+        **found,
     )
+
+
+def _numbers(values: pd.Series, labeled: np.ndarray) -> dict[str, Any]:
+    numbers = as_numbers(values)
+    assert numbers is not None
+    ordered = np.sort(numbers[np.isfinite(numbers)])
+    if not ordered.size:
+        return {"distinct": int(values.nunique()), "quantiles": {}, "top_levels": (), "histogram": None}
+    return {
+        "distinct": _distinct(values, ordered),
+        "quantiles": dict(zip(QUANTILES, nearest_quantiles(ordered, QUANTILES).tolist(), strict=True)),
+        "top_levels": (),
+        "histogram": _histogram(ordered, numbers, labeled),
+    }
+
+
+def _distinct(values: pd.Series, ordered: np.ndarray) -> int:
+    """Distinct values. Those of decimals are counted in order, which takes less memory than a hash table."""
+    if values.dtype != np.float64:
+        return int(values.nunique())
+    infinite = int((values == np.inf).any()) + int((values == -np.inf).any())
+    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1])) + infinite
+
+
+def nearest_quantiles(ordered: np.ndarray, shares: Any) -> np.ndarray:
+    """The quantiles that `np.quantile(…, method="nearest")` gives, of values that are in order.
+
+    >>> nearest_quantiles(np.array([1.0, 2.0, 4.0, 8.0]), [0.0, 0.5, 1.0]).tolist()
+    [1.0, 4.0, 8.0]
+    """
+    return ordered[np.around((ordered.size - 1) * np.asarray(shares)).astype(np.int64)]
 
 
 def as_numbers(values: pd.Series) -> np.ndarray | None:
@@ -184,49 +228,34 @@ def as_numbers(values: pd.Series) -> np.ndarray | None:
     return values.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _quantiles(present: np.ndarray) -> list[float]:
-    return np.quantile(present, QUANTILES, method="nearest").tolist()
-
-
-def _distinct(values: pd.Series) -> int:
-    return int(values.nunique())
-
-
-def _levels(values: pd.Series, labeled: np.ndarray) -> tuple[tuple[Level, ...], int]:
+def _levels(values: pd.Series, labeled: np.ndarray) -> dict[str, Any]:
+    """The most frequent categories, with the rows and labelled rows of each."""
     codes, levels = pd.factorize(values)
     present = codes >= 0
     counts = np.bincount(codes[present], minlength=len(levels))
     hits = np.bincount(codes[present & labeled], minlength=len(levels))
-    return top_levels([str(level) for level in levels], counts, hits, len(values)), len(levels)
-
-
-def top_levels(names: list[str], counts: np.ndarray, hits: np.ndarray, rows: int) -> tuple[Level, ...]:
-    """The most frequent categories, from the rows and labelled rows of each."""
-    # Equally frequent categories are in alphabetical order, so that the result does not depend on the order of rows.
-    by_name = len(names) <= 5_000
-    order = np.lexsort((np.array(names, dtype=str), -counts)) if by_name else np.argsort(-counts, kind="stable")
-    return tuple(
-        Level(names[at][:200], int(counts[at]), counts[at] / rows, hits[at] / counts[at])
+    order = np.argsort(-counts, kind="stable")
+    if len(levels) <= 5_000:
+        # Equally frequent categories are in alphabetical order, so that the order of rows does not matter.
+        order = np.lexsort((np.array([str(level) for level in levels], dtype=str), -counts))
+    top = tuple(
+        Level(str(levels[at])[:200], int(counts[at]), counts[at] / len(values), hits[at] / counts[at])
         for at in order[:_TOP].tolist()
     )
+    return {"distinct": len(levels), "quantiles": {}, "top_levels": top, "histogram": None}
 
 
-def _edges(values: np.ndarray) -> np.ndarray:
-    low, high = np.quantile(values, EDGE_SHARES, method="nearest").tolist()
-    least, most = float(values.min()), float(values.max())
-    return edges_between((low, high), (least, most), lambda: bool((values == np.floor(values)).all()))
-
-
-def edges_between(inner: tuple[float, float], outer: tuple[float, float], are_whole: Callable[[], bool]) -> np.ndarray:
-    """The edges of a histogram, from the 0.1 % and 99.9 % quantiles and the extremes of the finite values."""
-    (low, high), (least, most) = inner, outer
+def _edges(ordered: np.ndarray) -> np.ndarray:
+    """The edges of a histogram of finite values in order."""
+    low, high = nearest_quantiles(ordered, EDGE_SHARES).tolist()
+    least, most = float(ordered[0]), float(ordered[-1])
     if high <= low:
         low, high = least, most
     if high <= low:
         # For very large numbers, half a unit is less than the distance to the next float.
         half = max(0.5, 2.0 * np.spacing(abs(low)))
         return np.array([low - half, low + half])
-    if most - least < LARGEST_BINS and are_whole():
+    if most - least < LARGEST_BINS and (ordered == np.floor(ordered)).all():
         return np.arange(least - 0.5, most + 1.0)
     # The ends are weighted, because the difference of the largest floats overflows.
     share = np.linspace(0.0, 1.0, _BINS + 1)
@@ -243,14 +272,7 @@ def _places(values: np.ndarray, edge: np.ndarray) -> np.ndarray:
     return ((inner - edge[0]) * scale).astype(np.int64)
 
 
-def stretched(edge: np.ndarray, least: float, most: float) -> np.ndarray:
-    """The same edges, with the outer ones moved to the extremes."""
-    moved = edge.copy()
-    moved[0], moved[-1] = min(edge[0], least), max(edge[-1], most)
-    return moved
-
-
-def label_findings(table: LabeledRows) -> list[Finding]:
+def _label_findings(table: TableLike) -> list[Finding]:
     """Findings on labels: all rows labelled, or too few."""
     column = table.column_with(Role.LABEL)
     if column is None:
@@ -265,12 +287,7 @@ def label_findings(table: LabeledRows) -> list[Finding]:
     return []
 
 
-def repeat_findings(table: TableLike) -> list[Finding]:
-    """Rows that repeat other rows."""
-    return [] if table.repeats is None else [table.repeats.as_finding()]
-
-
-def missing_findings(columns: tuple[ColumnProfile, ...]) -> list[Finding]:
+def _missing_findings(columns: list[ColumnProfile]) -> list[Finding]:
     """Features that most rows lack."""
     return [
         Finding(
@@ -413,13 +430,8 @@ def profile_to_json(profile: TableProfile) -> str:
     >>> profile_from_json(profile_to_json(profile)).column("age").quantiles[0.5]
     2.0
     """
-    written = {
-        "rows": profile.rows,
-        "labeled": profile.labeled,
-        "columns": [_written_column(column) for column in profile.columns],
-        "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in profile.findings],
-    }
-    return json.dumps(written, ensure_ascii=False)
+    columns = [_written_column(column) for column in profile.columns]
+    return dump_json({**encode(replace(profile, columns=())), "columns": columns})
 
 
 def profile_from_json(text: str) -> TableProfile:
@@ -427,54 +439,29 @@ def profile_from_json(text: str) -> TableProfile:
 
     >>> profile_from_json("{}")
     Traceback (most recent call last):
-    spu_core.errors.TableError: The stored profile is damaged ('rows'); make the profile again.
+    spu_core.errors.TableError: The stored profile is damaged (it lacks the field 'rows'.); make the profile again.
     """
     try:
-        note = json.loads(text)
-        return TableProfile(
-            rows=int(note["rows"]),
-            labeled=int(note["labeled"]),
-            columns=tuple(_column(item) for item in note["columns"]),
-            findings=tuple(_finding(item) for item in note["findings"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return decode(TableProfile, json.loads(text), "it", TableError, hooks=_STORED)
+    except (ValueError, RecursionError) as error:
         raise TableError(f"The stored profile is damaged ({error}); make the profile again.") from error
 
 
 def _written_column(column: ColumnProfile) -> dict[str, Any]:
-    plain = {item.name: getattr(column, item.name) for item in fields(column)}
+    """Quantiles as pairs and a histogram as three lists; the rest by name."""
     histogram = column.histogram
-    return {
-        **plain,
-        "type": column.type.value,
-        "role": column.role.value,
-        "quantiles": [[float(level), float(value)] for level, value in column.quantiles.items()],
-        "top_levels": [asdict(level) for level in column.top_levels],
-        "histogram": None if histogram is None else [histogram.edge.tolist(), *_counts(histogram)],
-    }
+    bins = None if histogram is None else encode([histogram.edge, histogram.count, histogram.labeled])
+    plain = encode(replace(column, quantiles={}, histogram=None))
+    return {**plain, "quantiles": encode(list(column.quantiles.items())), "histogram": bins}
 
 
-def _counts(histogram: Histogram) -> list[list[int]]:
-    return [histogram.count.tolist(), histogram.labeled.tolist()]
+def _read_quantiles(reader: Reader, data: Any, place: str) -> dict[float, float]:
+    return dict(reader.read(tuple[tuple[float, float], ...], data, place))
 
 
-def _column(note: dict[str, Any]) -> ColumnProfile:
-    bins = note["histogram"]
-    return ColumnProfile(
-        **{
-            **note,
-            "type": ColumnType(note["type"]),
-            "role": Role(note["role"]),
-            "quantiles": {float(level): float(value) for level, value in note["quantiles"]},
-            "top_levels": tuple(Level(**level) for level in note["top_levels"]),
-            "histogram": None if bins is None else Histogram(np.array(bins[0], float), *map(_whole, bins[1:])),
-        }
-    )
+def _read_histogram(reader: Reader, data: Any, place: str) -> Histogram:
+    edge, *counts = reader.read(tuple[tuple[float, ...], tuple[int, ...], tuple[int, ...]], data, place)
+    return Histogram(np.array(edge, dtype=np.float64), *(np.array(count, dtype=np.int64) for count in counts))
 
 
-def _whole(counts: list[int]) -> np.ndarray:
-    return np.array(counts, dtype=np.int64)
-
-
-def _finding(note: dict[str, Any]) -> Finding:
-    return Finding(**{**note, "severity": Severity(note["severity"]), "lines": tuple(note["lines"])})
+_STORED: dict[Any, Hook] = {dict[float, float]: _read_quantiles, Histogram: _read_histogram}

@@ -8,13 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.reading.values import ColumnType
+
+ColumnValues: TypeAlias = "pd.DataFrame | Mapping[str, pd.Series]"
 
 
 class Role(StrEnum):
@@ -57,7 +59,7 @@ def parse_roles(roles: Mapping[str, Role | str], columns: list[str]) -> dict[str
     return parsed
 
 
-def check_roles(roles: Mapping[str, Role], frame: pd.DataFrame) -> None:
+def check_roles(roles: Mapping[str, Role], frame: ColumnValues) -> None:
     """Refuse roles that contradict each other or the values of their columns."""
     for role in SINGLE_ROLES:
         holders = [column for column, held in roles.items() if held is role]
@@ -257,7 +259,7 @@ _CONFIRMATION = re.compile(r"confirm|fraud|positive|diagnos|label|convert|caught
 MOSTLY_MISSING = 0.5
 
 
-def guess_roles(frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Mapping[str, Role]) -> dict[str, Role]:
+def guess_roles(frame: ColumnValues, types: Mapping[str, ColumnType], given: Mapping[str, Role]) -> dict[str, Role]:
     """A role for every column; the given ones are kept.
 
     >>> frame = pd.DataFrame({"user_id": range(30), "age": [3.0] * 15 + [4.0] * 15, "label": [0, 1] * 15})
@@ -275,7 +277,16 @@ def guess_roles(frame: pd.DataFrame, types: Mapping[str, ColumnType], given: Map
         roles |= _date_of_confirmation(frame, types, roles)
     if Role.TIME not in roles.values():
         roles |= _only_complete_date(frame, types, roles)
-    return {name: roles.get(name) or _role_by_type(frame[name], types[name]) for name in frame.columns}
+    return {name: roles.get(name) or _role_by_type(frame[name], types[name]) for name in types}
+
+
+def is_named_like(role: Role, name: str) -> bool:
+    """Whether a column has one of the usual names of a role.
+
+    >>> is_named_like(Role.GROUP, "householdId"), is_named_like(Role.GROUP, "age")
+    (True, False)
+    """
+    return any(re.fullmatch(pattern, _snake(name)) for pattern in _NAMES[role])
 
 
 def names_groups(name: str) -> bool:
@@ -289,13 +300,13 @@ def names_groups(name: str) -> bool:
 
 def _first_named(
     role: Role,
-    frame: pd.DataFrame,
+    frame: ColumnValues,
     types: Mapping[str, ColumnType],
     taken: Mapping[str, Role],
     fits: Callable[[pd.Series, ColumnType], bool],
 ) -> str | None:
     for pattern in _NAMES[role]:
-        for name in frame.columns:
+        for name in types:
             named = name not in taken and re.fullmatch(pattern, _snake(name))
             if named and fits(frame[name], types[name]):
                 return name
@@ -308,11 +319,11 @@ def _snake(name: str) -> str:
 
 
 def _date_of_confirmation(
-    frame: pd.DataFrame, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
+    frame: ColumnValues, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
 ) -> dict[str, Role]:
     sparse = [
         name
-        for name in frame.columns
+        for name in types
         if name not in taken and types[name] is ColumnType.DATETIME and _is_mostly_missing(frame[name])
     ]
     named = [name for name in sparse if _CONFIRMATION.search(_snake(name))]
@@ -321,9 +332,9 @@ def _date_of_confirmation(
 
 
 def _only_complete_date(
-    frame: pd.DataFrame, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
+    frame: ColumnValues, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
 ) -> dict[str, Role]:
-    dates = [name for name in frame.columns if types[name] is ColumnType.DATETIME and name not in taken]
+    dates = [name for name in types if types[name] is ColumnType.DATETIME and name not in taken]
     complete = [name for name in dates if not frame[name].isna().any()]
     return dict.fromkeys(complete if len(complete) == 1 else [], Role.TIME)
 

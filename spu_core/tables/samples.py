@@ -1,6 +1,7 @@
-"""Sample tables of the package: small tables with a known truth, to try every step.
+"""Sample tables of the package: small tables to try every step.
 
-The files are in `sample_data/`; `write_samples` makes identical files from the simulators.
+The files are in `sample_data/`; `write_samples` makes identical files from the simulators. The truth of each sample is
+known, but kept in a file of its own: a sample starts like real data, and the truth can be revealed afterwards.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from spu_core.errors import TableError, nearest_hint
@@ -21,7 +23,7 @@ from spu_core.tables.simulators import (
 )
 from spu_core.tables.simulators.anti_cheat import ANTI_CHEAT_ROLES
 from spu_core.tables.simulators.scenarios import ADS_ROLES, BREAST_CANCER_ROLES, MEDICAL_ROLES
-from spu_core.tables.table import Table
+from spu_core.tables.table import Table, fingerprint
 from spu_core.tables.table_reader import read_table
 
 
@@ -40,6 +42,16 @@ class Sample:
     def file(self) -> str:
         """Name of the table's file in the sample folder."""
         return f"{self.name}.csv"
+
+    @property
+    def truth(self) -> str:
+        """Name of the column with the truth."""
+        return next(column for column, role in self.roles.items() if role is Role.TRUTH)
+
+    @property
+    def truth_file(self) -> str:
+        """Name of the file with the truth of each row."""
+        return f"{self.name}.truth.csv"
 
     @property
     def rules_file(self) -> str:
@@ -62,13 +74,15 @@ def sample_names() -> tuple[str, ...]:
     return tuple(SAMPLES)
 
 
-def load_sample(name: str) -> Table:
+def load_sample(name: str, *, truth: bool = False) -> Table:
     """A sample as a table, with its roles set.
 
     Parameters
     ----------
     name : str
         One of `sample_names()`.
+    truth : bool, default False
+        Add the column with the truth, which is used for evaluation only. Real data seldom has one.
 
     Returns
     -------
@@ -83,12 +97,54 @@ def load_sample(name: str) -> Table:
     --------
     >>> table = load_sample("breast_cancer")
     >>> len(table), table.column_with("truth")
-    (569, 'malignant')
+    (569, None)
+    >>> load_sample("breast_cancer", truth=True).column_with("truth")
+    'malignant'
     """
     sample = _sample(name)
     table = read_table(_path(sample.file), name=name)
+    if truth:
+        known = sample_truth(name).astype(np.int64)
+        table = Table.from_frame(table.frame.assign(**{sample.truth: known}), name=name)
     roles = {column: sample.roles.get(column, Role.FEATURE) for column in table.frame.columns}
     return table.with_roles(roles).with_positive_values(*sample.positive_values)
+
+
+def sample_truth(name: str) -> np.ndarray:
+    """The true class of each row of a sample, to check a recommendation afterwards.
+
+    Parameters
+    ----------
+    name : str
+        One of `sample_names()`.
+
+    Returns
+    -------
+    ndarray of bool
+
+    Examples
+    --------
+    >>> int(sample_truth("breast_cancer").sum())
+    212
+    """
+    sample = _sample(name)
+    return pd.read_csv(_path(sample.truth_file))[sample.truth].to_numpy() == 1
+
+
+def sample_of(table: Table) -> str | None:
+    """The name of the sample whose rows these are; None for any other table.
+
+    >>> sample_of(load_sample("breast_cancer"))
+    'breast_cancer'
+    """
+    for name, sample in SAMPLES.items():
+        given = set(table.roles) - {sample.truth}
+        wanted = set(pd.read_csv(_path(sample.file), nrows=0).columns)
+        if given != wanted or not table.in_memory:
+            continue
+        own = load_sample(name).frame
+        return name if fingerprint(own) == fingerprint(table.frame[list(own.columns)]) else None
+    return None
 
 
 def load_sample_rules(name: str) -> str:
@@ -122,13 +178,15 @@ def load_sample_checks() -> pd.DataFrame:
     return read_table(_path("anti_cheat_checks.csv")).frame
 
 
-def sample_files(name: str) -> list[Path]:
-    """The files of a sample: its tables and its suggested rules.
+def sample_files(name: str, *, truth: bool = False) -> list[Path]:
+    """The files of a sample: its tables and its suggested rules, on request also its truth.
 
     >>> [path.name for path in sample_files("breast_cancer")]
     ['breast_cancer.csv', 'breast_cancer.rules.json']
     """
-    return sorted(sample_folder().glob(f"{_sample(name).name}*"))
+    sample = _sample(name)
+    found = sorted(sample_folder().glob(f"{sample.name}*"))
+    return [path for path in found if truth or path.name != sample.truth_file]
 
 
 def sample_folder() -> Path:
@@ -143,7 +201,10 @@ def sample_folder() -> Path:
 def write_samples(folder: str | Path) -> None:
     """Make the tables of all samples again (not the rule sets, which are written by hand)."""
     for sample in SAMPLES.values():
-        for stem, frame in sample.make().items():
+        made = dict(sample.make())
+        made[f"{sample.name}.truth"] = made[sample.name][[sample.truth]]
+        made[sample.name] = made[sample.name].drop(columns=sample.truth)
+        for stem, frame in made.items():
             frame.to_csv(Path(folder) / f"{stem}.csv", index=False, lineterminator="\n")
 
 

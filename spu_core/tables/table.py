@@ -1,4 +1,4 @@
-"""The table: rows with typed columns, each with a role; also its fingerprint, and how it is stored as one parquet file.
+"""The table: typed columns with roles, over rows in memory or in files; its fingerprint; storing it as one file.
 
 The file stores values, roles, types, positive values, reading and findings together. The fingerprint depends on
 values only: equal data have equal fingerprints, whatever dtypes the columns have.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,14 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pandas.api import types as kinds
 
-from spu_core.errors import TableError
+from spu_core.codec import decode, parse_json
+from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.leakage import copies_of, refuse_copies
-from spu_core.tables.profiles import TableProfile, profile_table
+from spu_core.tables.profiles import SAMPLE_ROWS, TableProfile, profile_table
 from spu_core.tables.reading.file_reader import schema_metadata
-from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, RejectedLine, Severity
+from spu_core.tables.reading.reading_report import Finding, Reading, Severity
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written
 from spu_core.tables.reading.values import ColumnType, guess_type, moment_bits
-from spu_core.tables.repeats import RepeatedRows, find_repeats
+from spu_core.tables.repeats import RepeatedRows, find_repeats, repeats_in_parts
 from spu_core.tables.roles import (
     SINGLE_ROLES,
     Role,
@@ -40,13 +41,17 @@ from spu_core.tables.roles import (
     is_positive,
     parse_roles,
 )
+from spu_core.tables.stores import FrameStore, Store
+
+# Repeated rows of a table in files are searched in a sample of this size before all rows are numbered.
+REPEAT_ROWS = 50_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Table:
-    """Rows with column roles; immutable, and `.frame` must not be modified.
+    """Rows with column roles, in memory or in parquet files; immutable, and `.frame` must not be modified.
 
-    `Table.from_frame` and `read_table` make tables; both guess what is not given.
+    `Table.from_frame`, `read_table` and `open_folder` make tables; they guess what is not given.
 
     Parameters
     ----------
@@ -66,6 +71,8 @@ class Table:
         What was noticed.
     written : mapping of column to Written, default {}
         How cells are written in the file, where the type would write them differently.
+    store : FrameStore or ParquetStore, optional
+        Where the rows are; used if no frame is given.
 
     Raises
     ------
@@ -82,27 +89,46 @@ class Table:
     """
 
     name: str
-    frame: pd.DataFrame = field(repr=False)
+    store: Store = field(repr=False)
     roles: Mapping[str, Role]
     types: Mapping[str, ColumnType]
-    positive_values: tuple[Any, ...] = ()
-    truth_values: tuple[Any, ...] = ()
-    reading: Reading | None = field(default=None, repr=False)
-    findings: tuple[Finding, ...] = ()
-    written: Mapping[str, Written] = field(default_factory=dict, repr=False)
+    positive_values: tuple[Any, ...]
+    truth_values: tuple[Any, ...]
+    reading: Reading | None = field(repr=False)
+    findings: tuple[Finding, ...]
+    written: Mapping[str, Written] = field(repr=False)
 
-    def __post_init__(self) -> None:
-        columns = list(self.frame.columns)
+    def __init__(
+        self,
+        name: str,
+        frame: pd.DataFrame | None = None,
+        roles: Mapping[str, Role] = MappingProxyType({}),
+        types: Mapping[str, ColumnType] = MappingProxyType({}),
+        positive_values: tuple[Any, ...] = (),
+        truth_values: tuple[Any, ...] = (),
+        reading: Reading | None = None,
+        findings: tuple[Finding, ...] = (),
+        written: Mapping[str, Written] = MappingProxyType({}),
+        *,
+        store: Store | None = None,
+    ) -> None:
+        if frame is not None:
+            store = FrameStore(frame, is_part=store is not None and store.is_part)
+        if store is None:
+            raise TableError("A table needs rows: give a frame or a store.")
+        columns = list(store.outline.columns)
         _check_columns(columns)
-        roles = parse_roles(self.roles, columns)
-        check_roles(roles, self.frame)
-        object.__setattr__(self, "frame", self.frame.copy(deep=False))
-        object.__setattr__(self, "roles", MappingProxyType({name: roles[name] for name in columns}))
-        object.__setattr__(self, "types", MappingProxyType({name: ColumnType(self.types[name]) for name in columns}))
-        object.__setattr__(self, "written", MappingProxyType({**self.written}))
-        self._settle_values("positive_values", Role.LABEL)
-        self._settle_values("truth_values", Role.TRUTH)
-        object.__setattr__(self, "findings", tuple(each for each in self.findings if self._still_holds(each)))
+        parsed = parse_roles(roles, columns)
+        check_roles(parsed, store.stand_ins)
+        self._set("name", name)
+        self._set("store", store)
+        self._set("roles", MappingProxyType({column: parsed[column] for column in columns}))
+        self._set("types", MappingProxyType({column: ColumnType(types[column]) for column in columns}))
+        self._set("positive_values", self._settled(Role.LABEL, positive_values))
+        self._set("truth_values", self._settled(Role.TRUTH, truth_values))
+        self._set("reading", reading)
+        self._set("findings", tuple(each for each in findings if self._still_holds(each)))
+        self._set("written", MappingProxyType({**written}))
 
     @classmethod
     def from_frame(
@@ -133,9 +159,8 @@ class Table:
 
     def without_copies(self, given: Mapping[str, Role] = MappingProxyType({})) -> Table:
         """The same table; guessed features that copy the label or truth are ignored, given ones are refused."""
-        asked = [name for name, role in given.items() if role is Role.FEATURE]
-        refuse_copies(copies_of(self.frame, asked, self._answers), self.roles)
-        copies = copies_of(self.frame, self.features, self._answers)
+        copies = copies_of(self, self.features)
+        refuse_copies({name: copies[name] for name in given if name in copies}, self.roles)
         if not copies:
             return self
         found = tuple(copy_finding(name, answer) for name, answer in copies.items())
@@ -143,7 +168,33 @@ class Table:
         return replace(self, roles=roles, findings=(*self.findings, *found))
 
     def __len__(self) -> int:
-        return len(self.frame)
+        return len(self.store)
+
+    def __reduce__(self) -> Any:
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        # Read-only views of dictionaries cannot be pickled.
+        state |= {name: dict(state[name]) for name in ("roles", "types", "written")}
+        return partial(Table, **state), ()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether all rows are in memory; else they are read from files, in parts."""
+        return self.store.in_memory
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """All rows of a table in memory; refused for a table in files."""
+        return self.store.frame
+
+    @property
+    def outline(self) -> pd.DataFrame:
+        """A frame with the dtypes and categories of all columns; without rows where these are in files."""
+        return self.store.outline
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """All columns, in order."""
+        return tuple(self.roles)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -158,19 +209,70 @@ class Table:
         """The (first) column with this role; None when there is none."""
         return next(iter(self.columns_with(role)), None)
 
+    def values(self, name: str) -> pd.Series:
+        """One whole column in memory."""
+        if name not in self.roles:
+            raise TableError(f"The table has no column {name!r}. {nearest_hint(name, self.roles)}")
+        return self.store.values(name)
+
+    def frames(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[pd.DataFrame]:
+        """The rows in order, at most `rows` at a time, with their numbers as index; only these columns are read.
+
+        By default a table in memory is one frame, and a table in files frames of 65,536 rows.
+        """
+        return self.store.frames(columns, rows)
+
+    def parts(self, columns: Sequence[str] | None = None, rows: int | None = None) -> Iterator[Table]:
+        """The rows in order as tables with at least these columns; a table in memory is one part by default.
+
+        `is_labeled`, `truth`, `sample_weight` … work on each part as on the whole.
+        """
+        if self.in_memory and rows is None:
+            yield self
+            return
+        for frame in self.frames(columns, rows):
+            yield self.part(frame)
+
+    def part(self, frame: pd.DataFrame) -> Table:
+        """Some rows and columns in the form of this table, as a table with its roles and values."""
+        names = list(frame.columns)
+        return Table(
+            name=self.name,
+            roles={name: self.roles[name] for name in names},
+            types={name: self.types[name] for name in names},
+            positive_values=self.positive_values,
+            truth_values=self.truth_values,
+            store=FrameStore(frame, is_part=True),
+        )
+
+    def read(self) -> Table:
+        """The same table with all rows in memory."""
+        return self if self.in_memory else self.with_frame(pd.concat(list(self.frames()), ignore_index=True))
+
+    def sample(self, rows: int = 100_000, seed: int = 0) -> Table:
+        """A random sample in memory, in the order of the rows; all rows where there are fewer."""
+        if rows >= len(self):
+            return self.read()
+        chosen = np.sort(np.random.default_rng(seed).choice(len(self), rows, replace=False, shuffle=False))
+        return self._taken(chosen, is_part=True)
+
+    def explored(self, rows: int = SAMPLE_ROWS) -> Table:
+        """This table if it is in memory, else a sample of it: for searches that need many columns at once."""
+        return self if self.in_memory else self.sample(rows)
+
     @cached_property
     def is_labeled(self) -> np.ndarray:
         """Whether each row is a confirmed positive; all False when there is no label column."""
         column = self.column_with(Role.LABEL)
         if column is None:
             return np.zeros(len(self), dtype=bool)
-        return is_positive(self.frame[column], self.positive_values)
+        return is_positive(self.values(column), self.positive_values)
 
     @cached_property
     def truth(self) -> np.ndarray | None:
         """The real class of each row, to evaluate with and never to train on; None when it is unknown."""
         column = self.column_with(Role.TRUTH)
-        return None if column is None else is_positive(self.frame[column], self.truth_values)
+        return None if column is None else is_positive(self.values(column), self.truth_values)
 
     @property
     def soft_label(self) -> np.ndarray | None:
@@ -186,7 +288,7 @@ class Table:
     def groups(self) -> np.ndarray | None:
         """The group of each row (a patient, a household); rows of a group stay on one side of every split."""
         column = self.column_with(Role.GROUP)
-        return None if column is None else self.frame[column].to_numpy()
+        return None if column is None else self.values(column).to_numpy()
 
     @property
     def times(self) -> np.ndarray | None:
@@ -194,20 +296,28 @@ class Table:
         column = self.column_with(Role.TIME)
         if column is None:
             return None
-        values = self.frame[column]
+        values = self.values(column)
         if isinstance(values.dtype, pd.DatetimeTZDtype):
             values = values.dt.tz_convert("UTC").dt.tz_localize(None)
         return values.to_numpy()
 
     @cached_property
     def repeats(self) -> RepeatedRows | None:
-        """Rows that repeat other rows in their features; None where there are none."""
-        return find_repeats(self.frame[list(self.features)])
+        """Rows that repeat other rows in their features; None where there are none.
+
+        In files they are searched in a sample first, and near copies are found only where the sample holds all rows.
+        """
+        features = list(self.features)
+        sample = self.explored(REPEAT_ROWS)
+        found = find_repeats(sample.frame[features])
+        if found is None or len(sample) == len(self):
+            return found
+        return repeats_in_parts(found, self.frames(features))
 
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 of column names and content: equal exactly when the data are equal."""
-        return fingerprint(self.frame)
+        return self.store.known_fingerprint or _digest(self.store)
 
     def with_roles(self, changes: Mapping[str, Role | str]) -> Table:
         """The same table with some roles changed.
@@ -218,11 +328,13 @@ class Table:
         >>> {name: role.value for name, role in table.with_roles({"a": "label"}).roles.items()}
         {'a': 'label', 'b': 'feature', 'y': 'ignore'}
         """
-        parsed = parse_roles(changes, list(self.frame.columns))
+        parsed = parse_roles(changes, list(self.roles))
         check_role_changes(self.roles, parsed)
-        roles = {**self.roles, **replaced_columns(self.roles, parsed), **parsed}
-        same_label = self.column_with(Role.LABEL) == holder_of(roles, Role.LABEL)
-        same_truth = self.column_with(Role.TRUTH) == holder_of(roles, Role.TRUTH)
+        moving = {role for role in parsed.values() if role in SINGLE_ROLES}
+        replaced = {name: Role.IGNORE for name, held in self.roles.items() if held in moving}
+        roles = {**self.roles, **replaced, **parsed}
+        same_label = self.column_with(Role.LABEL) == _holder_of(roles, Role.LABEL)
+        same_truth = self.column_with(Role.TRUTH) == _holder_of(roles, Role.TRUTH)
         changed = replace(
             self,
             roles=roles,
@@ -247,11 +359,13 @@ class Table:
             )
         return replace(self, truth_values=_one_tuple(values))
 
+    def with_frame(self, frame: pd.DataFrame, **changes: Any) -> Table:
+        """The same table with these rows in place of its own, and with other changes such as roles or types."""
+        return replace(self, store=FrameStore(frame, self.store.is_part), **changes)
+
     def only(self, rows: Any) -> Table:
         """The same table with some of its rows, by number or by a flag for each, numbered anew."""
-        places = np.arange(len(self))[rows]
-        written = {name: how.only(places) for name, how in self.written.items()}
-        return replace(self, frame=self.frame.iloc[places].reset_index(drop=True), written=written)
+        return self._taken(np.arange(len(self))[rows])
 
     def as_written(self, columns: Iterable[str] | None = None, rows: Any = None) -> pd.DataFrame:
         """The cells as they are written in the file, for exports: `$1.50` and `31.01.2024`, not 1.5 and 2024-01-31.
@@ -268,9 +382,9 @@ class Table:
         texts = {name: self.written[name].cells(frame[name]) for name in frame.columns if name in self.written}
         return frame.assign(**texts).reset_index(drop=True)
 
-    def profile(self) -> TableProfile:
-        """The profile of every column, with findings and advice."""
-        return profile_table(self)
+    def profile(self, on_progress: Callable[[float], None] | None = None) -> TableProfile:
+        """The profile of every column, with findings and advice; `on_progress` is called with the share of columns."""
+        return profile_table(self, on_progress)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the table as one typed file, with its roles, reading and findings."""
@@ -278,10 +392,10 @@ class Table:
         write_table(self, path)
 
     @classmethod
-    def from_parquet(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a table that `to_parquet` wrote."""
+    def from_parquet(cls, path: str | os.PathLike[str], *, is_part: bool = False) -> Table:
+        """Read a table that `to_parquet` wrote; `is_part` if it holds only some rows of a larger table."""
 
-        return read_stored(path, cls)
+        return read_stored(path, is_part)
 
     def _still_holds(self, finding: Finding) -> bool:
         """Whether a finding still applies; one about a guessed label or group does not after the role has changed."""
@@ -295,19 +409,28 @@ class Table:
 
     def _numbers_with(self, role: Role) -> np.ndarray | None:
         column = self.column_with(role)
-        return None if column is None else self.frame[column].to_numpy(dtype=np.float64)
+        return None if column is None else self.values(column).to_numpy(dtype=np.float64)
 
-    @property
-    def _answers(self) -> dict[str, np.ndarray]:
-        """The label and truth columns with their values as flags."""
-        found = {self.column_with(Role.LABEL): self.is_labeled, self.column_with(Role.TRUTH): self.truth}
-        return {name: flags for name, flags in found.items() if name is not None and flags is not None}
+    def _taken(self, places: np.ndarray, *, is_part: bool = False) -> Table:
+        written = {name: how.only(places) for name, how in self.written.items()}
+        return replace(self, store=self.store.take(places, is_part=is_part), written=written)
 
-    def _settle_values(self, attribute: str, role: Role) -> None:
-        column, given = self.column_with(role), getattr(self, attribute)
-        object.__setattr__(
-            self, attribute, () if column is None else positive_values_of(self.frame[column], given, role)
-        )
+    def _settled(self, role: Role, given: Any) -> tuple[Any, ...]:
+        """The positive values of the column with this role, checked unless the whole table has checked them."""
+        column = self.column_with(role)
+        if column is None:
+            return ()
+        if self.store.is_part:
+            return given or guess_positive_values(self.values(column))
+        return positive_values_of(self.store.stand_ins[column], given, role)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+
+# The names that tables in files and their parts had before there was one class.
+TableFolder: TypeAlias = Table
+TablePart: TypeAlias = Table
 
 
 def positive_values_of(values: pd.Series, given: Any, role: Role) -> tuple[Any, ...]:
@@ -330,13 +453,7 @@ def copy_finding(name: str, answer: str) -> Finding:
     return Finding("copy_ignored", Severity.WARNING, text, "Nothing needs to be done.", name)
 
 
-def replaced_columns(before: Mapping[str, Role], changes: Mapping[str, Role]) -> dict[str, Role]:
-    """The columns that lose a single role because another column gets it."""
-    moving = {role for role in changes.values() if role in SINGLE_ROLES}
-    return {name: Role.IGNORE for name, held in before.items() if held in moving}
-
-
-def holder_of(roles: Mapping[str, Role], role: Role) -> str | None:
+def _holder_of(roles: Mapping[str, Role], role: Role) -> str | None:
     """The column that has a role."""
     return next((name for name, held in roles.items() if held is role), None)
 
@@ -358,7 +475,6 @@ def _check_columns(columns: list[Any]) -> None:
         raise TableError(f"Two columns are called {twice!r}; rename one of them.")
 
 
-AnyTable = TypeVar("AnyTable", bound=Table)
 _KEY = b"spu_table"
 _SCHEMA = 2
 _LARGEST_NOTE = 32 * 1024**2
@@ -373,8 +489,8 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     pq.write_table(values, path, compression="zstd")
 
 
-def read_stored(path: str | os.PathLike[str], kind: type[AnyTable]) -> AnyTable:
-    """Read a table that `write_table` wrote, as this class; the metadata is parsed strictly."""
+def read_stored(path: str | os.PathLike[str], is_part: bool = False) -> Table:
+    """Read a table that `write_table` wrote; the metadata is parsed strictly."""
     shown = os.fspath(path)
     try:
         with open(path, "rb") as stream:
@@ -384,7 +500,7 @@ def read_stored(path: str | os.PathLike[str], kind: type[AnyTable]) -> AnyTable:
         raise TableError(f"{shown!r} cannot be read as a stored table: {str(error).splitlines()[0]}.") from error
     if _KEY not in metadata:
         raise TableError(f"{shown!r} was not written by Table.to_parquet; use read_table for other parquet files.")
-    return _from_json(_parse(metadata[_KEY], str(shown)), frame, str(shown), kind)
+    return _from_json(_parse(metadata[_KEY], str(shown)), frame, str(shown), is_part)
 
 
 def _to_json(table: Table) -> dict[str, Any]:
@@ -402,12 +518,7 @@ def _to_json(table: Table) -> dict[str, Any]:
 
 
 def _parse(note: bytes, shown: str) -> dict[str, Any]:
-    if len(note) > _LARGEST_NOTE:
-        raise TableError(f"{shown!r}: the note stored with the table has {len(note):,} bytes; it is refused.")
-    try:
-        parsed = json.loads(note, object_pairs_hook=_refuse_duplicate_fields, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
+    parsed = parse_json(note, f"{shown!r}: the note stored with the table", TableError, _LARGEST_NOTE)
     expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings", "written"}
     if isinstance(parsed, dict) and parsed.get("schema") == 1:
         parsed = {"written": {}, **parsed, "schema": _SCHEMA}
@@ -418,12 +529,12 @@ def _parse(note: bytes, shown: str) -> dict[str, Any]:
     return parsed
 
 
-def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str, kind: type[AnyTable]) -> AnyTable:
+def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str, is_part: bool) -> Table:
     texts = {name for name in frame.columns if name.startswith(TEXT_COLUMN)}
     try:
-        return kind(
+        return Table(
             name=_text(note["name"]),
-            frame=frame.drop(columns=texts) if texts else frame,
+            store=FrameStore(frame.drop(columns=texts) if texts else frame, is_part),
             roles=note["roles"],
             types=note["types"],
             positive_values=tuple(note["positive_values"]),
@@ -446,9 +557,7 @@ def _how_written(note: list[Any], texts: pd.Series | None) -> Written:
 
 
 def _reading(note: dict[str, Any]) -> Reading:
-    dialect = _exactly(Dialect, note["dialect"], missing=tuple(note["dialect"]["missing"]))
-    rejected = tuple(_exactly(RejectedLine, item) for item in note["rejected"])
-    return _exactly(Reading, note, dialect=dialect, rejected=rejected, preamble=tuple(note["preamble"]))
+    return decode(Reading, note, "reading", TableError, complete=True)
 
 
 def _exactly(kind: Any, note: dict[str, Any], **parsed: Any) -> Any:
@@ -465,17 +574,6 @@ def _text(value: Any) -> str:
     return value
 
 
-def _refuse_duplicate_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        raise ValueError("a field is given twice")
-    return dict(pairs)
-
-
-def _no_constant(text: str) -> None:
-    raise ValueError(f"{text} is not a number")
-
-
 def fingerprint(frame: pd.DataFrame) -> str:
     """sha256 over column names, kinds and values, in order.
 
@@ -483,11 +581,16 @@ def fingerprint(frame: pd.DataFrame) -> str:
     >>> fingerprint(a) == fingerprint(a.astype({"c": "category"})), fingerprint(a) == fingerprint(a[::-1])
     (True, False)
     """
-    digest = hashlib.sha256(json.dumps([list(frame.columns), len(frame)]).encode())
-    for name in frame.columns:
-        values = frame[name]
-        digest.update(kind_of_values(values).encode())
-        digest.update(np.ascontiguousarray(column_bits(values)).data)
+    return _digest(FrameStore(frame))
+
+
+def _digest(store: Store) -> str:
+    outline = store.outline
+    digest = hashlib.sha256(json.dumps([list(outline.columns), len(store)]).encode())
+    for name in outline.columns:
+        digest.update(kind_of_values(outline[name]).encode())
+        for frame in store.frames([name]):
+            digest.update(np.ascontiguousarray(column_bits(frame[name])).data)
     return digest.hexdigest()
 
 

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spu_core.errors import TableError
-from spu_core.tables.folder import TableFolder
 from spu_core.tables.open_folder import open_folder
 from spu_core.tables.reading.column_builders import Scratch
 from spu_core.tables.reading.file_reader import ReadOptions, read_file
@@ -136,7 +135,7 @@ def convert_table(
     limits: ReadLimits | None = None,
     types: Mapping[str, ColumnType | str] | None = None,
     on_progress: Callable[[float], None] | None = None,
-) -> tuple[TableFolder, Reading]:
+) -> tuple[Table, Reading]:
     """Convert a file to a new folder of parquet files, and open it; also returns what was read and rejected.
 
     Columns, types and rejected lines are those of `read_table`. Only one column at a time is in memory as a whole.
@@ -154,7 +153,7 @@ def convert_table(
 
     Returns
     -------
-    tuple of TableFolder and Reading
+    tuple of Table and Reading
         The opened folder, and what was read and rejected.
 
     Raises

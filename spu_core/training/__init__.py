@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, why_not
+from spu_core.training.candidate import SHORTLIST, Candidate, TrainPlan, Tuning, methods_by_group, why_not, with_twins
 from spu_core.training.comparison import Comparison, compare_runs, runs_on
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.cross_fitting import Executor, LocalExecutor, cross_fit, estimate_class_prior, iter_cross_fit
 from spu_core.training.effects import gain_importance, permutation_importance, shap_values
 from spu_core.training.evaluation import EvaluationData
-from spu_core.training.figures import SoftLabelBenefit
+from spu_core.training.feature_selection import ColumnSet, FeatureSelection, select_features
 from spu_core.training.folds import FoldAssignment
 from spu_core.training.judging import RunMetrics
 from spu_core.training.progress import TrainingCancelled, TrainProgress
+from spu_core.training.recommendation import ORIGINS, NextStep, Recommendation, recommend
 from spu_core.training.refined import refine_soft_labels, with_refined
 from spu_core.training.rows import make_split
 from spu_core.training.run import FittedCandidate, Run
 from spu_core.training.tuning import TuningReport
 from spu_core.training.views import (
+    ReviewCurve,
     ReviewPoint,
-    best_model,
+    auc_figures,
     ceiling_curve,
-    finite_point,
+    hindsight,
     mean_soft_label,
     perfect_link,
-    review_point,
+    review_curve,
     run_band,
     run_calibration,
     run_curve,
@@ -31,45 +33,50 @@ from spu_core.training.views import (
     segment_table,
     segment_values,
     sketch,
-    soft_sum,
-    suggested_model,
+    true_aucs,
 )
 
 __all__ = [
+    "ORIGINS",
     "SHORTLIST",
     "Candidate",
+    "ColumnSet",
     "Comparison",
     "EarlyStopping",
     "EvaluationData",
     "Executor",
+    "FeatureSelection",
     "FittedCandidate",
     "FoldAssignment",
     "LocalExecutor",
+    "NextStep",
+    "Recommendation",
+    "ReviewCurve",
     "ReviewPoint",
     "Run",
     "RunMetrics",
-    "SoftLabelBenefit",
     "TrainConfig",
     "TrainPlan",
     "TrainProgress",
     "TrainingCancelled",
     "Tuning",
     "TuningReport",
-    "best_model",
+    "auc_figures",
     "ceiling_curve",
     "compare_runs",
     "cross_fit",
     "estimate_class_prior",
-    "finite_point",
     "gain_importance",
+    "hindsight",
     "iter_cross_fit",
     "make_split",
     "mean_soft_label",
     "methods_by_group",
     "perfect_link",
     "permutation_importance",
+    "recommend",
     "refine_soft_labels",
-    "review_point",
+    "review_curve",
     "run_band",
     "run_calibration",
     "run_curve",
@@ -77,10 +84,11 @@ __all__ = [
     "segment_intervals",
     "segment_table",
     "segment_values",
+    "select_features",
     "shap_values",
     "sketch",
-    "soft_sum",
-    "suggested_model",
+    "true_aucs",
     "why_not",
     "with_refined",
+    "with_twins",
 ]

@@ -9,13 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from spu_core.checks import check_choice, check_number
+from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import TrainingError
 from spu_core.models import METHODS, Method, Need, method
-from spu_core.tables import Table, TableFolder
-from spu_core.training.config import TrainConfig, check_whole, from_fields, read_object, to_fields, write_json
+from spu_core.tables import Table
+from spu_core.training.config import TrainConfig, check_whole
 
 OBJECTIVES = ("auc_spu", "known_positive_auc")
-SCHEMA = 1
+SCHEMA = ("schema", 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class Tuning:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A read-only mapping cannot be pickled for a worker process; plain fields can.
-        return from_fields, (Tuning, to_fields(self), "tuning")
+        return decode, (Tuning, encode(self), "tuning", TrainingError)
 
     def __hash__(self) -> int:
         return hash((self.trials, self.folds, self.seconds, self.objective, tuple(sorted(self.ranges.items()))))
@@ -117,17 +118,12 @@ class Candidate:
         return method(self.method)
 
     def to_dict(self) -> dict[str, Any]:
-        return to_fields(self)
+        return encode(self)
 
     @classmethod
     def from_dict(cls, fields: Any) -> Candidate:
         """The candidate of plain values; unknown fields are refused."""
-        if not isinstance(fields, Mapping) or "method" not in fields:
-            raise TrainingError(f"A candidate is an object with at least a method, got {fields!r}.")
-        given = dict(fields)
-        if given.get("tuning") is not None:
-            given["tuning"] = from_fields(Tuning, given["tuning"], "tuning")
-        return from_fields(cls, given, f"Candidate {fields['method']!r}")
+        return decode(cls, fields, "The candidate", TrainingError)
 
     def _own_name(self) -> str:
         own = self.method + (" tuned" if self.tuning else "")
@@ -150,20 +146,15 @@ class TrainPlan:
         object.__setattr__(self, "candidates", named_apart(self.candidates))
 
     def to_json(self) -> str:
-        candidates = [candidate.to_dict() for candidate in self.candidates]
-        return write_json({"schema": SCHEMA, "config": self.config.to_dict(), "candidates": candidates})
+        return dump_json({**dict([SCHEMA]), **encode(self)}, indent=2)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> TrainPlan:
         """The plan a JSON text describes; nothing in it is ever run as code."""
-        found = read_object(text, "The training plan")
-        if found.pop("schema", None) != SCHEMA:
-            raise TrainingError(f'The training plan must say "schema": {SCHEMA}; this version reads no other.')
-        if not isinstance(found.get("candidates"), list):
-            raise TrainingError("The training plan must have a list of candidates.")
-        candidates = tuple(Candidate.from_dict(fields) for fields in found["candidates"])
-        config = TrainConfig.from_dict(found.get("config", {}))
-        return from_fields(cls, {**found, "config": config, "candidates": candidates}, "The training plan")
+        what = "The training plan"
+        found = parse_json(text, what, TrainingError)
+        found = {"config": {}, **found} if isinstance(found, dict) else found
+        return decode(cls, found, what, TrainingError, schema=SCHEMA)
 
 
 def named_apart(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
@@ -207,6 +198,23 @@ def _check_ranges(ranges: Any) -> dict[str, tuple[float, float]]:
 # The recommended default, the paper's method, and baselines to compare both with.
 SHORTLIST = ("fused", "lightgbm", "labeled_vs_rest", "elkan_noto", "rule_score")
 
+
+def with_twins(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, and after each `fused` the same without rules, which shows what the rules add.
+
+    >>> [candidate.name for candidate in with_twins([Candidate("fused"), Candidate("lightgbm")])]
+    ['fused', 'fused without rules', 'lightgbm']
+    """
+    listed = list(candidates)
+    blind = [(each.method, dict(each.settings)) for each in listed if each.without_rules]
+    found = []
+    for each in listed:
+        found.append(each)
+        if each.method == "fused" and not each.without_rules and ("fused", dict(each.settings)) not in blind:
+            found.append(replace(each, name=f"{each.name} without rules", without_rules=True))
+    return tuple(found)
+
+
 _LACKING = {
     Need.LABELS: "It learns from confirmed positives, and this table has none: choose the label column on the data.",
     Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: define rules first.",
@@ -215,7 +223,7 @@ _LACKING = {
 }
 
 
-def why_not(key: str, table: Table | TableFolder, *, has_beliefs: bool) -> str | None:
+def why_not(key: str, table: Table, *, has_beliefs: bool) -> str | None:
     """Why a method cannot be trained on this table; None where it can.
 
     `has_beliefs` says whether rules, or a column of soft labels, say anything about the unlabelled rows.

@@ -1,4 +1,4 @@
-"""Candidates side by side: leaderboard, paired differences, figures that disagree, and what soft labels are worth."""
+"""Candidates side by side: leaderboard, paired differences, and figures that disagree."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from spu_core.training.figures import (
     WITHOUT_TRUTH,
     WORDS,
     Figure,
-    SoftLabelBenefit,
     disagreements,
     figure_of,
-    soft_label_benefit,
 )
 from spu_core.training.judging import BUILT_FROM_IT
-from spu_core.training.pairs import PairedDifference, among_best, simultaneous_intervals
+from spu_core.training.pairs import PairedDifference, simultaneous_intervals
 from spu_core.training.refined import with_refined
 from spu_core.training.run import Run
 
@@ -49,12 +47,8 @@ class Comparison:
         Highest AUC_SPU first, failed candidates last.
     figures : dict of str to Figure
         Each figure of merit ("auc_spu", "known_positive_auc", …) with its values and paired differences.
-    among_best : tuple of str
-        Models that cannot be excluded from having the highest AUC_SPU (95 %). Rules and oracle do not count.
     auc_spu : dict of str to Interval
-        AUC_SPU of each run with intervals that hold for all models at once, so also for the best one.
-    verdict : SoftLabelBenefit
-        Whether the soft labels help.
+        AUC_SPU of each run with intervals that hold for all models at once, so also for the one that is chosen.
     disagreements : tuple of str
         Where the figures put different candidates first.
     notes : tuple of str
@@ -63,9 +57,7 @@ class Comparison:
 
     runs: tuple[Run, ...]
     figures: dict[str, Figure]
-    among_best: tuple[str, ...]
     auc_spu: dict[str, Interval]
-    verdict: SoftLabelBenefit
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -73,11 +65,6 @@ class Comparison:
     def pairs(self) -> tuple[PairedDifference, ...]:
         """Paired differences in AUC_SPU, all pairs."""
         return self.figures["auc_spu"].pairs
-
-    @property
-    def best(self) -> Run:
-        """The run with the highest AUC_SPU."""
-        return self.runs[0]
 
     @property
     def below_chance(self) -> tuple[str, ...]:
@@ -91,7 +78,10 @@ class Comparison:
 
     @property
     def leaderboard(self) -> pd.DataFrame:
-        """One row per run, best AUC_SPU first, failed candidates last; AUC_SPU has the intervals of `auc_spu`."""
+        """One row per run, highest AUC_SPU first, failed candidates last; AUC_SPU has the intervals of `auc_spu`.
+
+        `Recommendation.order` has the order in which models should be considered.
+        """
         return pd.DataFrame([_row(run, self) for run in self.runs])
 
     @property
@@ -119,7 +109,7 @@ def compare_runs(runs: Sequence[Run], *, refined: SoftLabels | None = None) -> C
     Returns
     -------
     Comparison
-        Leaderboard, paired differences, and whether the soft labels help.
+        Leaderboard and paired differences; `recommend` says which model to use.
 
     Raises
     ------
@@ -138,8 +128,6 @@ def compare_runs(runs: Sequence[Run], *, refined: SoftLabels | None = None) -> C
     ...     for key, value in (("lightgbm", score + belief), ("logistic", score))
     ... ]
     >>> comparison = compare_runs(runs)
-    >>> comparison.best.name, comparison.among_best
-    ('lightgbm', ('lightgbm',))
     >>> comparison.leaderboard[["name", "auc_spu"]].round(2).to_dict("list")
     {'name': ['lightgbm', 'logistic'], 'auc_spu': [0.71, 0.51]}
     """
@@ -154,13 +142,10 @@ def compare_runs(runs: Sequence[Run], *, refined: SoftLabels | None = None) -> C
     figures = {key: figure_of(key, finished, evaluation) for key in (*WITHOUT_TRUTH, "true_auc")}
     aucs = figures["auc_spu"].aucs
     models = {run.name: aucs[run.name] for run in finished if run.candidate.method not in NOT_MODELS}
-    worse = _below_chance(finished)
     return Comparison(
         runs=(*finished, *failed),
         figures=figures,
-        among_best=among_best({name: auc for name, auc in models.items() if name not in worse}, evaluation.level),
         auc_spu=simultaneous_intervals(models, evaluation.level),
-        verdict=soft_label_benefit(finished, figures),
         disagreements=disagreements([figures[key] for key in WITHOUT_TRUTH]),
         notes=_notes(finished, figures, len(models)),
     )
@@ -221,12 +206,11 @@ def _notes(finished: Sequence[Run], figures: dict[str, Figure], models: int) -> 
     if len(finished) > 1:
         notes.append(PAIRS_NOTE)
     if models > 1:
-        notes.append(f"The intervals of AUC_SPU hold for all {models} models at once, so also for the best of them.")
+        notes.append(f"The intervals of AUC_SPU hold for all {models} models at once, so also for the chosen one.")
     cut = [repr(run.name) for run in finished if run.is_cut]
     if cut:
         notes.append(f"The tuning of {', '.join(cut)} was cut by its time budget and cannot be repeated to the bit.")
-    own = [(run.name, note) for run in finished for note in (run.stopping_note, run.selection_note) if note]
-    notes += [f"{name!r}: {note}" for name, note in own]
+    notes += [f"{run.name!r}: {run.stopping_note}" for run in finished if run.stopping_note]
     return (*notes, *_level_notes(finished), *_warnings(figures))
 
 
@@ -250,7 +234,7 @@ def _headline(runs: Sequence[Run]) -> str | None:
     rest = " No other model is clearly better than chance." if is_open else ""
     return (
         f"{who} than chance: positives are ranked below other rows on the judged rows ({shown}).{rest} The rows may "
-        "have changed over time, or a rule or the label points the wrong way. Such a model is never suggested."
+        "have changed over time, or a rule or the label points the wrong way. Such a model is never recommended."
     )
 
 
@@ -273,8 +257,7 @@ def _level_notes(finished: Sequence[Run]) -> list[str]:
 
 
 def _row(run: Run, comparison: Comparison) -> dict[str, Any]:
-    is_best = run.name in comparison.among_best
-    row: dict[str, Any] = {"name": run.name, "method": run.candidate.method, "among_best": is_best}
+    row: dict[str, Any] = {"name": run.name, "method": run.candidate.method}
     metrics = run.metrics
     for name in ("auc_spu", "share_of_ceiling", "known_positive_auc", "refined_auc_spu", "true_auc"):
         interval = None if metrics is None else getattr(metrics, name)

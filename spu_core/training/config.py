@@ -1,19 +1,14 @@
-"""The training config: everything that decides how candidates are trained; equal configs give equal scores.
-
-The functions at the end turn frozen values into JSON and back; unknown fields are refused.
-"""
+"""The training config: everything that decides how candidates are trained; equal configs give equal scores."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any
 
 from spu_core.checks import check_choice, check_share
-from spu_core.errors import TrainingError, nearest_hint
-from spu_core.rules.strict_json import parse_json
+from spu_core.codec import decode, dump_json, encode, parse_json
+from spu_core.errors import TrainingError
 
 RULE_COLUMNS = ("by method", "dropped", "kept")
 STOP_ON = ("soft_log_loss", "auc_spu")
@@ -60,8 +55,8 @@ class TrainConfig:
         When to stop growing a model; by default models grow in full.
     rule_columns : {"by method", "dropped", "kept"}
         Whether models learn from the columns that rules read. "by method": soft-label methods do not, baselines do.
-    threads : int, default 2
-        Processor threads of a fit.
+    threads : int, default 1
+        Processor threads of a fit. Several processes (`n_jobs`) use a machine better.
     review_budget : float or int, default 0.02
         How many rows can be reviewed: a share of them (float) or a count (int).
     level : float, default 0.95
@@ -95,7 +90,7 @@ class TrainConfig:
     time_column: str | None = None
     early_stopping: EarlyStopping | None = None
     rule_columns: str = "by method"
-    threads: int = 2
+    threads: int = 1
     review_budget: float = 0.02
     level: float = 0.95
     rules_chose_checks: bool = False
@@ -120,23 +115,20 @@ class TrainConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, each field by its name."""
-        return to_fields(self)
+        return encode(self)
 
     @classmethod
     def from_dict(cls, fields: Any) -> TrainConfig:
         """The config of plain values; unknown fields are refused."""
-        given = dict(_need_object(fields))
-        if given.get("early_stopping") is not None:
-            given["early_stopping"] = from_fields(EarlyStopping, given["early_stopping"], "early_stopping")
-        return from_fields(cls, given, "The training config")
+        return decode(cls, fields, "The training config", TrainingError)
 
     def to_json(self) -> str:
-        return write_json(self.to_dict())
+        return dump_json(self.to_dict(), indent=2)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> TrainConfig:
         """The config a JSON text describes; duplicate, unknown and non-finite entries are refused."""
-        return cls.from_dict(read_object(text, "The training config"))
+        return cls.from_dict(parse_json(text, "The training config", TrainingError))
 
     def _check_parts(self) -> None:
         for name in ("hold_out", "out_of_time"):
@@ -166,55 +158,3 @@ def _check_budget(value: Any) -> None:
 def _check_column(value: Any, name: str) -> None:
     if value is not None and (not isinstance(value, str) or not value):
         raise TrainingError(f"{name} must be the name of a column or None, got {value!r}.")
-
-
-def _need_object(fields: Any) -> Any:
-    if not isinstance(fields, dict):
-        raise TrainingError(f"The training config must be an object with named fields, got {type(fields).__name__}.")
-    return fields
-
-
-Value = TypeVar("Value")
-
-
-def to_fields(value: Any) -> dict[str, Any]:
-    """A frozen value as plain dictionaries, lists and numbers."""
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-
-
-def from_fields(cls: type[Value], given: Any, what: str) -> Value:
-    """The value of named fields; its own checks refuse what is not allowed."""
-    if not isinstance(given, Mapping):
-        raise TrainingError(f"{what} must be an object with named fields, got {type(given).__name__}.")
-    known = {field.name for field in fields(cls)}  # type: ignore[arg-type]
-    for name in given:
-        if name not in known:
-            raise TrainingError(f"{what} has no field {name!r}. {nearest_hint(str(name), known)}")
-    try:
-        return cls(**given)
-    except TypeError:
-        needed = ", ".join(repr(field.name) for field in fields(cls))  # type: ignore[arg-type]
-        raise TrainingError(f"{what} lacks a field; it has {needed}.") from None
-
-
-def read_object(text: str | bytes, what: str) -> dict[str, Any]:
-    """The object that a JSON text describes."""
-    found = parse_json(text, what=what, error=TrainingError)
-    if not isinstance(found, dict):
-        raise TrainingError(f"{what} must be an object with named fields, got {type(found).__name__}.")
-    return found
-
-
-def write_json(value: Any) -> str:
-    """Readable JSON with a stable order of keys."""
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return to_fields(value)
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value.item() if hasattr(value, "item") else value

@@ -3,64 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from spu_core.errors import AssumptionError, EngineError, SpuError, TrainingError
+from spu_core.errors import AssumptionError, EngineError, TrainingError
 from spu_core.labels import SoftLabels, soft_labels_for
+from spu_core.models import Progress
 from spu_core.rules import FittedRules
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.theory.prior import PriorEstimate, estimate_prior
 from spu_core.training.candidate import Candidate, named_apart
 from spu_core.training.config import TrainConfig
 from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, EvaluationData
-from spu_core.training.fitting import CandidateFitter, FoldFit, fit_fold
+from spu_core.training.fit_pool import FitPool, FitTask, can_fork, reason_of, usable_processes
+from spu_core.training.fitting import CandidateFitter, Fit, FoldFit, fit_fold
 from spu_core.training.folds import FoldAssignment
 from spu_core.training.progress import ProgressRange, Reporter, TrainingCancelled, TrainProgress
+from spu_core.training.refined import REFINER, fit_for_refining, refined_value, refining_reporter, refuse_refined
 from spu_core.training.rows import PreparedData, prepare_rows
 from spu_core.training.run import FittedCandidate, Run
 
 MOST_ROWS_FOR_PRIOR = 20_000
+# The number of the task that comes first in a pool.
+FIRST = 0
 
 Fits: TypeAlias = Callable[[Candidate, Reporter], Iterator[FoldFit]]
 """The fits of one candidate, in the order of the folds; each is done when it is asked for."""
 
+OnProgress: TypeAlias = Callable[[TrainProgress], None]
+
 
 class Executor(Protocol):
-    """Where a training is done. `holds_rows` says whether methods that read all rows at once can work there."""
+    """Where a training is done."""
 
-    holds_rows: bool
-
-    def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
+    def label(self, table: Table, rules: FittedRules) -> SoftLabels:
         """The soft labels that rules give every row."""
 
     def prepare(
-        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
+        self, table: Table, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
     ) -> PreparedData:
         """Encode the rows, and make the folds."""
+
+    def refine(self, data: PreparedData, config: TrainConfig, reporter: Reporter) -> Callable[[], Fit] | None:
+        """A function that gives the fit behind refined soft labels, called after `fits`; None if it cannot be done."""
 
     def fits(self, data: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         """Accept all candidates, before the first one is asked for."""
 
-    def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
+    def refit(self, run: Run, on_progress: OnProgress | None) -> FittedCandidate:
         """The candidate of a run, fitted on all rows."""
 
 
 class LocalExecutor:
     """One fit after the other, in this process."""
 
-    holds_rows = True
-
-    def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
+    def label(self, table: Table, rules: FittedRules) -> SoftLabels:
         return soft_labels_for(table, rules)
 
     def prepare(
-        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
+        self, table: Table, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
     ) -> PreparedData:
         return prepare_rows(table, soft_labels, config, split)
+
+    def refine(self, data: PreparedData, config: TrainConfig, reporter: Reporter) -> Callable[[], Fit]:
+        return partial(fit_for_refining, data, config, reporter)
 
     def fits(self, data: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         folds = list(data.split.folds())
@@ -72,25 +83,108 @@ class LocalExecutor:
 
         return fits
 
-    def refit(self, run: Run, on_progress: Callable[[TrainProgress], None] | None) -> FittedCandidate:
+    def refit(self, run: Run, on_progress: OnProgress | None) -> FittedCandidate:
         return run.fit_all(on_progress=on_progress)
 
 
+class ProcessExecutor(LocalExecutor):
+    """Fits in forked processes of this machine, with scores equal to the bit; use it as a context.
+
+    `refits` says whether candidates will also be fitted on all rows; it is then done beside the fits of the folds.
+    """
+
+    def __init__(self, processes: int, *, refits: bool = False) -> None:
+        self.processes, self.refits = processes, refits
+        self._refining = False
+        self._pool: FitPool | None = None
+        self._refits: dict[str, int] = {}
+
+    def __enter__(self) -> ProcessExecutor:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._pool is not None:
+            self._pool.close()
+
+    def refine(self, data: PreparedData, config: TrainConfig, reporter: Reporter) -> Callable[[], Fit]:
+        self._refining = True
+        return lambda: self._opened.result(FIRST, _forward(reporter, ProgressRange()))[0]
+
+    def fits(self, data: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
+        _load_libraries(candidates)
+        pool = self._pool = FitPool(data, config, self.processes)
+        if self._refining:
+            pool.submit(FitTask(REFINER, None, step="refining"))
+        tasks = {}
+        for candidate in candidates:
+            tasks[candidate.name] = [pool.submit(FitTask(candidate, place)) for place in range(len(pool.folds))]
+            if self.refits and config.early_stopping is None:
+                self._refits[candidate.name] = pool.submit(FitTask(candidate, None))
+
+        def fits(candidate: Candidate, reporter: Reporter) -> Iterator[FoldFit]:
+            own = tasks[candidate.name]
+            try:
+                for place, (task, fold) in enumerate(zip(own, pool.folds, strict=True)):
+                    reporter.fold = fold.number
+                    yield pool.result(task, _forward(reporter, ProgressRange().part(place, len(own))))
+            except TrainingError:
+                pool.drop([*own, self._refits.pop(candidate.name, -1)])
+                raise
+
+        return fits
+
+    def refit(self, run: Run, on_progress: OnProgress | None) -> FittedCandidate:
+        task = self._refits.pop(run.name, None)
+        if task is None:
+            task = self._opened.submit(FitTask(run.candidate, None, run.rounds))
+        reporter = Reporter([run.name], 1, on_progress)
+        return run.with_fit(*self._opened.result(task, _forward(reporter, ProgressRange())))
+
+    @property
+    def _opened(self) -> FitPool:
+        assert self._pool is not None, "fits() comes first"
+        return self._pool
+
+
+def _load_libraries(candidates: tuple[Candidate, ...]) -> None:
+    """Import the libraries of boosters once, before the fork."""
+    learners = {candidate.settings.get("learner", candidate.method) for candidate in candidates}
+    for name in {"lightgbm", *({"xgboost"} & learners)}:
+        import_module(name)
+
+
+def _forward(reporter: Reporter, span: ProgressRange) -> Callable[[TrainProgress | None], None]:
+    """Passes the progress of a fit in another process on. None repeats the last one, so that the caller can cancel."""
+    share, step, rounds = span.low, "training", Progress(0, 1)
+
+    def forward(progress: TrainProgress | None) -> None:
+        nonlocal share, step, rounds
+        loss = training_loss = None
+        if progress is not None:
+            share, step = span.at(progress.share), progress.step
+            rounds = Progress(progress.iteration, progress.iterations)
+            loss, training_loss = progress.loss, progress.training_loss
+        reporter.report(share, step, replace(rounds, loss=loss, training_loss=training_loss))
+
+    return forward
+
+
 def cross_fit(
-    table: Table | TableFolder,
+    table: Table,
     soft_labels: SoftLabels,
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
     *,
     split: FoldAssignment | None = None,
-    on_progress: Callable[[TrainProgress], None] | None = None,
+    on_progress: OnProgress | None = None,
     should_stop: Callable[[], bool] | None = None,
+    n_jobs: int = 1,
 ) -> list[Run]:
     """Train candidates on the same folds, so that every row is scored by a model that never saw it.
 
     Parameters
     ----------
-    table : Table or TableFolder
+    table : Table
         The rows: `Table.from_frame(frame)`, `read_table(path)` or `open_folder(path)`.
     soft_labels : SoftLabels
         A soft label for each row: `soft_labels_for(table, rules)`, or `SoftLabels.from_values(values, is_labeled)`.
@@ -104,6 +198,9 @@ def cross_fit(
         Called with a `TrainProgress` after every round. An exception that it raises ends the training.
     should_stop : callable, optional
         Asked after every round; True cancels the training.
+    n_jobs : int, default 1
+        How many processes do the fits; −1 takes as many as the machine has processors. Scores are equal to the bit.
+        Systems other than Linux use one.
 
     Returns
     -------
@@ -131,46 +228,68 @@ def cross_fit(
     [('lightgbm', 200), ('labeled_vs_rest', 200)]
     >>> cross_fit(frame, soft_labels, ["lightgbm"])
     Traceback (most recent call last):
-    spu_core.errors.TrainingError: The table must be a Table or TableFolder, got DataFrame; use Table.from_frame(frame).
+    spu_core.errors.TrainingError: The table must be a Table, got DataFrame; use Table.from_frame(frame).
     """
+    _check_arguments(table, soft_labels, config, split)
     runs: list[Run] = []
-    stream = iter_cross_fit(
-        table, soft_labels, candidates, config, split=split, on_progress=on_progress, should_stop=should_stop
-    )
-    try:
-        runs.extend(stream)
-    except TrainingCancelled as cancelled:
-        cancelled.runs = tuple(runs)
-        raise
+    with executor_for(n_jobs, config) as executor:
+        try:
+            runs.extend(
+                iter_cross_fit(
+                    table,
+                    soft_labels,
+                    candidates,
+                    config,
+                    split=split,
+                    on_progress=on_progress,
+                    should_stop=should_stop,
+                    executor=executor,
+                )
+            )
+        except TrainingCancelled as cancelled:
+            cancelled.runs = tuple(runs)
+            raise
     return runs
 
 
 def iter_cross_fit(
-    table: Table | TableFolder,
+    table: Table,
     soft_labels: SoftLabels,
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
     *,
     split: FoldAssignment | None = None,
-    on_progress: Callable[[TrainProgress], None] | None = None,
+    on_progress: OnProgress | None = None,
     should_stop: Callable[[], bool] | None = None,
     executor: Executor | None = None,
+    refine: bool = False,
+    data: PreparedData | None = None,
 ) -> Iterator[Run]:
-    """`cross_fit`, but each run is given as soon as it is finished; `executor` decides where the fits are done."""
+    """`cross_fit`, but each run is given as soon as it is finished; `executor` decides where the fits are done.
+
+    With `refine`, runs are also judged by refined soft labels. `data` are the rows, where they were prepared before.
+    """
     _check_arguments(table, soft_labels, config, split)
     config, listed, executor = config or TrainConfig(), named_apart(candidates), executor or LocalExecutor()
-    data = executor.prepare(table, soft_labels, config, split)
+    data = executor.prepare(table, soft_labels, config, split) if data is None else data
+    evaluation, fit = evaluation_of(data, soft_labels, config), None
+    if refine:
+        refuse_refined(soft_labels)
+        fit = executor.refine(data, config, refining_reporter(on_progress, should_stop))
+    fits = executor.fits(data, listed, config)
+    if fit is not None:
+        evaluation = replace(evaluation, refined=refined_value(data, fit()))
     start = Run(
         name="",
         candidate=listed[0],
         config=config,
-        evaluation=evaluation_of(data, soft_labels, config),
+        evaluation=evaluation,
         trained_on_refined=soft_labels.is_refined,
         data=data,
     )
     folds = len(list(data.split.folds()))
     reporter = Reporter([candidate.name for candidate in listed], folds, on_progress, should_stop)
-    return _runs(start, listed, reporter, executor.fits(data, listed, config))
+    return _runs(start, listed, reporter, fits)
 
 
 def evaluation_of(data: PreparedData, soft_labels: SoftLabels, config: TrainConfig) -> EvaluationData:
@@ -229,8 +348,9 @@ def _runs(start: Run, candidates: tuple[Candidate, ...], reporter: Reporter, fit
             # What the caller raised (to cancel, say) ends the training; a failing library ends only this candidate.
             if reporter.raised is not None:
                 raise reporter.raised from None
-            run = replace(run, error=_reason(problem))
-        yield replace(run, seconds=reporter.finish())
+            run = replace(run, error=reason_of(problem))
+        reporter.finish()
+        yield run
 
 
 def _judged(run: Run, fits: list[FoldFit]) -> Run:
@@ -246,15 +366,24 @@ def _judged(run: Run, fits: list[FoldFit]) -> Run:
         learning_curve=tuple(fit.losses for fit in fits if fit.losses),
         rounds=tuple(fit.rounds for fit in fits if fit.rounds is not None),
         tunings=tuple(fit.tuning for fit in fits if fit.tuning is not None),
-        selections=tuple(fit.selection for fit in fits if fit.selection is not None),
+        seconds=sum(fit.seconds for fit in fits),
     )
     return run.judged_by(run.evaluation)
+
+
+def executor_for(n_jobs: Any, config: TrainConfig | None) -> AbstractContextManager[Executor]:
+    """The executor with as many processes as `n_jobs` says."""
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or not (n_jobs == -1 or n_jobs >= 1):
+        raise TrainingError(f"n_jobs must be a whole number of at least 1, or -1 for all processors, got {n_jobs!r}.")
+    threads = 1 if config is None else config.threads
+    processes = usable_processes(threads) if n_jobs == -1 else n_jobs if can_fork() else 1
+    return ProcessExecutor(processes) if processes > 1 else nullcontext(LocalExecutor())
 
 
 def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> None:
     """Refuse what is no table, soft labels, config or split, and say how to make one."""
     wanted = (
-        ("table", table, (Table, TableFolder), "a Table or TableFolder", "use Table.from_frame(frame)"),
+        ("table", table, Table, "a Table", "use Table.from_frame(frame)"),
         (
             "soft labels",
             soft_labels,
@@ -268,15 +397,6 @@ def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> N
     for name, value, kind, kind_name, hint in wanted:
         if not isinstance(value, kind):
             raise TrainingError(f"The {name} must be {kind_name}, got {type(value).__name__}; {hint}.")
-
-
-def _reason(problem: Exception) -> str:
-    """Why a candidate failed: the sentence of our own errors, the type and message of others."""
-    if isinstance(problem, SpuError):
-        return str(problem)
-    if isinstance(problem, MemoryError):
-        return "There was not enough memory; use fewer rows, fewer columns or a smaller model."
-    return f"{type(problem).__name__}: {problem}"
 
 
 def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:

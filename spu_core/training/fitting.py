@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median_low
 from typing import Any
 
 import numpy as np
 
 from spu_core.errors import SoftLabelError, TrainingError
 from spu_core.metrics import auc_spu_score, soft_log_loss
-from spu_core.models import LabelSelection, Model, StopRule, TrainingRows
+from spu_core.models import Model, StopRule, TrainingRows
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import EarlyStopping, TrainConfig
 from spu_core.training.folds import Fold, assign_folds, strata_of
@@ -34,7 +35,7 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class FoldFit:
-    """What is kept of the fit of one fold: scores of the rows that it never saw, rounds, losses, how it was tuned.
+    """What is kept of the fit of one fold: scores of the rows that it never saw, rounds, losses, tuning, seconds.
 
     The model itself is not kept: the models of all folds together may need more memory than the table.
     """
@@ -43,7 +44,7 @@ class FoldFit:
     rounds: int | None = None
     losses: tuple[float, ...] = ()
     tuning: TuningReport | None = None
-    selection: LabelSelection | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +110,28 @@ class CandidateFitter:
 
 def fit_fold(fitter: CandidateFitter, rows: TrainingRows, span: ProgressRange, fold: Fold) -> FoldFit:
     """Train on the rows of the fold, tuned on them where the candidate asks for it, and score the other rows."""
-    reporter = fitter.reporter
+    reporter, started = fitter.reporter, time.monotonic()
     reporter.fold = fold.number
     training = rows.take(fold.train)
     fitter, tuning, left = fitter.tuned(training, span)
     fit = fitter.fit(training, left)
     score = score_in_blocks(fit.model, rows.take(fold.score), lambda: reporter.report(span.high, "scoring"))
-    return FoldFit(score, fit.model.rounds_, fit.losses, tuning, fit.model.selection)
+    seconds = time.monotonic() - started
+    return FoldFit(score, fit.model.rounds_, fit.losses, tuning, seconds)
+
+
+def fit_all_rows(
+    fitter: CandidateFitter, rows: TrainingRows, rounds: Sequence[int] = (), step: str = "refitting"
+) -> tuple[Fit, TuningReport | None]:
+    """Train on all rows, tuned on them where the candidate asks for it.
+
+    Where the folds stopped early, the number of rounds is the median of those that they kept.
+    """
+    fitter, report, span = fitter.tuned(rows, ProgressRange())
+    if fitter.stopping is not None and rounds:
+        # median_low is a number of rounds that some fold has kept.
+        fitter = fitter.with_changes({"rounds": median_low(rounds)})
+    return fitter.fit_without_stopping(rows, span, step), report
 
 
 def score_in_blocks(model: Model, rows: TrainingRows, after_block: Callable[[], None]) -> np.ndarray:

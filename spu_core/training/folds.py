@@ -16,6 +16,7 @@ import pandas as pd
 
 from spu_core.checks import check_groups
 from spu_core.errors import TrainingError
+from spu_core.models.fit_inputs import grouped_folds
 from spu_core.tables.reading.values import moment_bits
 from spu_core.training.config import TrainConfig
 
@@ -132,25 +133,13 @@ def latest_rows(times: np.ndarray, share: float) -> np.ndarray:
 
 
 def _grouped(strata: np.ndarray, groups: np.ndarray, folds: int, rng: np.random.Generator) -> np.ndarray:
-    """Groups, the largest first, each to the fold where its strata are rarest."""
     code = check_groups(groups, strata.size)
     count = int(code.max()) + 1
     if count < folds:
         raise TrainingError(
             f"{folds} folds need at least {folds} groups, but the group column has {count}; use fewer folds."
         )
-    width = int(strata.max()) + 1
-    content = np.bincount(code * width + strata, minlength=count * width).reshape(count, width).astype(float)
-    price = content / np.maximum(content.sum(axis=0), 1.0) ** 2
-    order = rng.permutation(count)
-    order = order[np.argsort(-content.sum(axis=1)[order], kind="stable")]
-    load = np.zeros((folds, width))
-    home = np.empty(count, dtype=np.int64)
-    for group in order:
-        cost = (load * price[group]).sum(axis=1)
-        home[group] = np.lexsort((load.sum(axis=1), cost))[0]
-        load[home[group]] += content[group]
-    return home[code]
+    return grouped_folds(strata, code, folds, rng)
 
 
 def split_rows(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spu_core.checks import check_countable
+from spu_core.codec import encode
 from spu_core.errors import TrainingError
 from spu_core.metrics import Interval, auc_spu_ceiling, calibration_gap, roc_spu, soft_log_loss
 from spu_core.training.evaluation import EvaluationData, folded_auc, folded_interval, interval_of, share_of
@@ -61,7 +62,7 @@ class RunMetrics:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers: an interval becomes its estimate, low, high and standard error."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return encode(self)
 
 
 def judge(score: np.ndarray, evaluation: EvaluationData, *, built_from_refined: bool = False) -> RunMetrics:
@@ -144,10 +145,3 @@ def _log_loss(score: np.ndarray | None, evaluation: EvaluationData) -> float | N
     if score is None:
         return None
     return soft_log_loss(evaluation.judged_soft_label, score, sample_weight=evaluation.judged_weight)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Interval):
-        names = ("estimate", "low", "high", "standard_error", "level", "warning")
-        return {name: getattr(value, name) for name in names}
-    return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""Comparing candidates: paired differences with Holm's correction, and statements about the best of several.
+"""Comparing candidates: paired differences with Holm's correction, and errors of several at once.
 
 The difference of two equally good candidates is noise, whatever signal both have found, so its standard error always
 has the full factor for shared training rows (`evaluation.SHARED_TRAINING`). Tests concern these fitted models and take
@@ -40,7 +40,7 @@ class PairedDifference:
 def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[PairedDifference, ...]:
     """Every pair, the better one first, with p-values corrected by Holm's method."""
     order = sorted(aucs, key=lambda name: -aucs[name].value)
-    pairs = [PairedDifference(a, b, _difference(aucs[a], aucs[b], level)) for a, b in combinations(order, 2)]
+    pairs = [PairedDifference(a, b, paired_difference(aucs[a], aucs[b], level)) for a, b in combinations(order, 2)]
     corrected = holm([pair.difference.p_value for pair in pairs])
     return tuple(replace(pair, p_holm=p) for pair, p in zip(pairs, corrected, strict=True))
 
@@ -66,20 +66,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty(p.size)
     corrected[order] = np.minimum(raised, 1.0)
     return [float(value) for value in corrected]
-
-
-def among_best(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[str, ...]:
-    """The candidates that cannot be excluded from being the best one, best first.
-
-    The truly best candidate is among them with probability `level`: a candidate is left out only where another one
-    leads it by more than chance would let any of the others lead (one-sided max-T test).
-    """
-    ranked = sorted(aucs, key=lambda name: -aucs[name].value)
-    if len(ranked) < 2 or not _is_measurable(aucs):
-        return tuple(ranked)
-    errors = _JointErrors.of([aucs[name] for name in ranked])
-    value = np.array([aucs[name].value for name in ranked])
-    return tuple(name for at, name in enumerate(ranked) if not errors.exclude(at, value, level))
 
 
 def simultaneous_intervals(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> dict[str, Interval]:
@@ -110,17 +96,6 @@ class _JointErrors:
         draws = normal / np.sqrt(rng.chisquare(degrees, (DRAWS, 1)) / degrees)
         return cls(covariance, degrees, draws, shared_factor(aucs[0]))
 
-    def exclude(self, at: int, value: np.ndarray, level: float) -> bool:
-        """Whether some figure leads that at `at` by more than chance would allow."""
-        variance = np.diag(self.covariance)
-        error = np.sqrt((variance + variance[at] - 2.0 * self.covariance[at]).clip(0.0))
-        other = error > 0.0
-        if not other.any():
-            return False
-        lead = (self.draws[:, other] - self.draws[:, [at]]) / error[other]
-        most = float(np.quantile(lead.max(axis=1), level))
-        return bool((value[other] - value[at] > most * self.factor * error[other]).any())
-
     def widening(self, level: float) -> float:
         """How much wider than a single interval one must be to hold for all figures at once."""
         error = np.sqrt(np.diag(self.covariance))
@@ -129,6 +104,15 @@ class _JointErrors:
             return 1.0
         largest = float(np.quantile(np.abs(self.draws[:, seen] / error[seen]).max(axis=1), level))
         return max(1.0, largest / t_quantile(level, self.degrees))
+
+
+def joint_covariance(aucs: Sequence[FoldedAuc]) -> tuple[np.ndarray, float]:
+    """Covariance of the errors of several figures on the same rows, and their degrees of freedom.
+
+    It allows for training rows that folds share, as the paired tests do.
+    """
+    errors = _JointErrors.of(aucs)
+    return errors.covariance * errors.factor**2, errors.degrees
 
 
 def _is_measurable(aucs: Mapping[str, FoldedAuc]) -> bool:
@@ -145,7 +129,8 @@ def _by_unit(folded: FoldedAuc) -> np.ndarray:
     return by_unit / folded.rows.size
 
 
-def _difference(first: FoldedAuc, second: FoldedAuc, level: float) -> Difference:
+def paired_difference(first: FoldedAuc, second: FoldedAuc, level: float) -> Difference:
+    """The first minus the second, on the same rows, with the full factor for shared training rows."""
     spread = first.spread(first.influence - second.influence)
     return Difference.between(
         first.value - second.value,

@@ -9,17 +9,19 @@ import numpy as np
 
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
-from spu_core.training.fitting import CandidateFitter
-from spu_core.training.progress import ProgressRange, Reporter, TrainProgress
-from spu_core.training.rows import prepare_rows
+from spu_core.training.fitting import CandidateFitter, Fit, fit_all_rows
+from spu_core.training.progress import Reporter, TrainProgress
+from spu_core.training.rows import PreparedData, prepare_rows
 from spu_core.training.run import Run
+
+REFINER = Candidate("fused")
 
 
 def refine_soft_labels(
-    table: Table | TableFolder,
+    table: Table,
     soft_labels: SoftLabels,
     config: TrainConfig | None = None,
     *,
@@ -32,14 +34,9 @@ def refine_soft_labels(
     from q may be judged by it.
     """
     config = config or TrainConfig()
-    if soft_labels.is_refined:
-        raise TrainingError("These soft labels are refined already; refine the analyst's own.")
+    refuse_refined(soft_labels)
     data = prepare_rows(table, soft_labels, config)
-    reporter = Reporter(["refined soft labels"], 1, on_progress, should_stop)
-    fitter = CandidateFitter(Candidate("fused"), config, reporter)
-    posterior = fitter.fit_without_stopping(data.rows, ProgressRange(), "refining").model.refined_soft_label
-    assert posterior is not None, "a fused model that was just fitted has its posterior"
-    value = np.where(data.rows.is_labeled, 1.0, np.clip(posterior, 0.0, 1.0))
+    value = refined_value(data, fit_for_refining(data, config, refining_reporter(on_progress, should_stop)))
     return SoftLabels(
         value,
         soft_labels.rule_score,
@@ -47,6 +44,29 @@ def refine_soft_labels(
         tuple(soft_labels.rule_columns),
         refined_from=np.asarray(soft_labels.value, dtype=np.float64),
     )
+
+
+def refuse_refined(soft_labels: SoftLabels) -> None:
+    if soft_labels.is_refined:
+        raise TrainingError("These soft labels are refined already; refine the analyst's own.")
+
+
+def refining_reporter(
+    on_progress: Callable[[TrainProgress], None] | None, should_stop: Callable[[], bool] | None
+) -> Reporter:
+    return Reporter(["refined soft labels"], 1, on_progress, should_stop)
+
+
+def fit_for_refining(data: PreparedData, config: TrainConfig, reporter: Reporter) -> Fit:
+    """The fused method on all rows."""
+    return fit_all_rows(CandidateFitter(REFINER, config, reporter), data.rows, step="refining")[0]
+
+
+def refined_value(data: PreparedData, fit: Fit) -> np.ndarray:
+    """The refined soft label of each row."""
+    posterior = fit.model.refined_soft_label
+    assert posterior is not None, "a fused model that was just fitted has its posterior"
+    return np.where(data.rows.is_labeled, 1.0, np.clip(posterior, 0.0, 1.0))
 
 
 def with_refined(runs: Sequence[Run], refined: SoftLabels) -> list[Run]:

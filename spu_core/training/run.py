@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import median_low
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from spu_core.codec import encode
 from spu_core.errors import TrainingError
-from spu_core.models import FittedEncoder, LabelSelection, Model
+from spu_core.models import FittedEncoder, Model
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.evaluation import EvaluationData
-from spu_core.training.fitting import CandidateFitter
+from spu_core.training.fitting import CandidateFitter, Fit, fit_all_rows
 from spu_core.training.judging import RunMetrics, judge
-from spu_core.training.progress import ProgressRange, Reporter, TrainProgress
+from spu_core.training.progress import Reporter, TrainProgress
 from spu_core.training.rows import PreparedData
 from spu_core.training.tuning import TuningReport
 
@@ -65,15 +65,13 @@ class Run:
     error : str or None
         Why the training failed, in one sentence.
     seconds : float
-        How long the training took.
+        How long the fits of all folds took together.
     learning_curve : tuple of tuples
         The held-out losses of each fold that stopped early.
     rounds : tuple of int
         The number of rounds that each fold kept.
     tunings : tuple of TuningReport
         How each fold was tuned.
-    selections : tuple of LabelSelection
-        For fused, what each fold found about the choice of labelled rows.
     trained_on_refined : bool
         Whether it learnt from refined soft labels.
     data : PreparedData or None
@@ -91,7 +89,6 @@ class Run:
     learning_curve: tuple[tuple[float, ...], ...] = ()
     rounds: tuple[int, ...] = ()
     tunings: tuple[TuningReport, ...] = ()
-    selections: tuple[LabelSelection, ...] = ()
     trained_on_refined: bool = False
     data: PreparedData | None = field(default=None, repr=False)
 
@@ -111,21 +108,6 @@ class Run:
         if self.config.early_stopping is None or entry.stops_early(learner):
             return None
         return f"{entry.why_not_stopped(learner)} It was trained in full."
-
-    @property
-    def selection_note(self) -> str | None:
-        """A warning where, in most folds, fused found that the labels look selected; None for all other methods."""
-        seen = [selection for selection in self.selections if selection.share > 0]
-        if 2 * len(seen) <= len(self.selections):
-            return None
-        labels = sum(selection.label_auc for selection in seen) / len(seen)
-        rules = sum(selection.rule_auc for selection in seen) / len(seen)
-        return (
-            "Confirmed cases may not be typical: they differ from the rest in ways that the rules do not explain "
-            f"(known-positive AUC {labels:.2f} for scores learnt from the labels, {rules:.2f} for scores learnt from "
-            "the rules), so the rules were given more weight. Known-positive AUC favours models that repeat such a "
-            "selection; check some rows at random to find out."
-        )
 
     @property
     def is_built_from_refined(self) -> bool:
@@ -187,16 +169,15 @@ class Run:
             If `should_stop` returned True.
         """
         self.need_score()
+        reporter = Reporter([self.name], 1, on_progress, should_stop)
+        fitter = CandidateFitter(self.candidate, self.config, reporter)
+        return self.with_fit(*fit_all_rows(fitter, self.need_data().rows_for(self.candidate), self.rounds))
+
+    def with_fit(self, fit: Fit, tuning: TuningReport | None) -> FittedCandidate:
+        """The candidate with this fit on all rows."""
         data = self.need_data()
-        rows = data.rows_for(self.candidate)
-        fitter = CandidateFitter(self.candidate, self.config, Reporter([self.name], 1, on_progress, should_stop))
-        fitter, report, span = fitter.tuned(rows, ProgressRange())
-        if fitter.stopping is not None and self.rounds:
-            # median_low is a number of rounds that some fold has kept.
-            fitter = fitter.with_changes({"rounds": median_low(self.rounds)})
-        fit = fitter.fit_without_stopping(rows, span, "refitting")
         columns = data.rows.rule_columns
-        return FittedCandidate(self.candidate, data.encoder, fit.model, fit.settings, columns, report)
+        return FittedCandidate(self.candidate, data.encoder, fit.model, fit.settings, columns, tuning)
 
     def need_data(self) -> PreparedData:
         """The rows that the run was trained on; a run that was read from storage has none."""
@@ -206,13 +187,5 @@ class Run:
 
     def to_dict(self) -> dict[str, Any]:
         """What a catalogue keeps beside the scores: plain values only."""
-        return {
-            "name": self.name,
-            "candidate": self.candidate.to_dict(),
-            "config": self.config.to_dict(),
-            "metrics": None if self.metrics is None else self.metrics.to_dict(),
-            "error": self.error,
-            "seconds": self.seconds,
-            "rounds": list(self.rounds),
-            "is_cut": self.is_cut,
-        }
+        kept = ("name", "candidate", "config", "metrics", "error", "seconds", "rounds", "is_cut")
+        return encode({name: getattr(self, name) for name in kept})

@@ -1,8 +1,9 @@
-"""What can be shown of a run: curve, band, gains, agreement with S, segments, and what a threshold means."""
+"""What can be shown of a run: curve, band, agreement with S, segments, and what a review of its top scores finds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,47 +21,172 @@ from spu_core.metrics import (
     roc_spu_ceiling,
 )
 from spu_core.theory import ScarLink
-from spu_core.training.comparison import NOT_MODELS, Comparison
+from spu_core.theory.check_ratio import wilson_interval
+from spu_core.training.comparison import Comparison
 from spu_core.training.evaluation import folded_interval
 from spu_core.training.run import Run
 
 MOST_SEGMENTS = 12
+NEARLY = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewPoint:
-    """An operating point for a reviewer: `soft_sum` is the sum of S among the flagged rows.
+    """What a review of the highest scores finds.
 
-    `soft_sum` counts expected positives only if S is right on average; `mean_soft_label` is its share of the flagged.
+    Attributes
+    ----------
+    point : OperatingPoint
+        Threshold, flagged rows, TPR_SPU and FPR_SPU; the threshold is finite, so that it can be stored.
+    soft_sum, soft_total : float
+        Sum of soft labels of the flagged rows and of all rows. They count expected cases only if soft labels are right
+        on average.
+    found, confirmed : int
+        Confirmed cases among the flagged rows and in all; each was scored by a model that had not seen it.
+    recall : tuple of float or None
+        Limits of found / confirmed for further cases like these (Wilson); None without confirmed cases.
+    tied : int or None
+        The number of rows that share the highest score, where they are more than the budget.
     """
 
     point: OperatingPoint
     soft_sum: float
-    total: float
+    soft_total: float
+    found: int
+    confirmed: int
+    recall: tuple[float, float] | None
+    tied: int | None = None
 
     @property
-    def mean_soft_label(self) -> float:
-        """Mean S of the flagged rows; NaN where none is flagged."""
-        return self.soft_sum / self.point.flagged if self.point.flagged else float("nan")
+    def sentence(self) -> str:
+        """What the review finds of the confirmed cases."""
+        rows = f"Reviewing the top {self.point.flagged:,.0f} rows ({_percent(self.point.flagged_share)})"
+        if self.recall is None:
+            return f"{rows} cannot be judged by confirmed cases: there are none."
+        low, high = self.recall
+        share = f"{_percent(self.found / self.confirmed)}, {100 * low:.0f} to {_percent(high)}"
+        return f"{rows} finds {self.found:,} of the {self.confirmed:,} confirmed cases ({share})."
+
+    @property
+    def tie_sentence(self) -> str | None:
+        """Why more rows are flagged than the budget; None where they are not."""
+        if self.tied is None:
+            return None
+        return f"The {self.tied:,} highest scores are equal, so these rows are flagged together, above the budget."
 
 
-def best_model(comparison: Comparison) -> Run:
-    """The model with the highest AUC_SPU among those that are not worse than chance.
+@dataclass(frozen=True, eq=False)
+class ReviewCurve:
+    """What reviewing the highest scores of a run finds, for every threshold; made by `review_curve`."""
 
-    The rules alone are best on the S that they made, and an oracle has seen the truth: neither is a model to use, so
-    they come last. Where all models are worse than chance, `comparison.headline` says so.
+    curve: RocSpu
+    by_case: RocSpu | None
+    soft_total: float
+    confirmed: int
+    budget: float
+
+    def at_threshold(self, threshold: float) -> ReviewPoint:
+        """Flag the rows with a score above the threshold."""
+        return self._of(self.curve.at_threshold(threshold))
+
+    def at_rows(self, rows: int) -> ReviewPoint:
+        """Flag this number of rows, or fewer where equal scores would exceed it."""
+        return self._of(self.curve.at_budget(rows))
+
+    def at_budget(self) -> ReviewPoint:
+        """Use the review budget of the run, and never flag nobody: of tied highest scores all are flagged."""
+        point = self.curve.at_budget(self.budget)
+        if point.flagged > 0.0:
+            return self._of(point)
+        tied = self.curve.at_budget(float(self.curve.flagged[1] / self.curve.flagged[-1]))
+        return replace(self._of(tied), tied=int(tied.flagged))
+
+    def _of(self, point: OperatingPoint) -> ReviewPoint:
+        # The highest score flags nothing too, and just below the lowest everything is flagged.
+        lowest = float(np.nextafter(self.curve.score[-1], -np.inf))
+        point = self.curve.at_threshold(float(np.clip(point.threshold, lowest, self.curve.score[0])))
+        found, recall = 0, None
+        if self.by_case is not None:
+            found = round(self.by_case.at_threshold(point.threshold).tpr * self.confirmed)
+            low, high = wilson_interval(found, self.confirmed)
+            recall = float(low), float(high)
+        return ReviewPoint(point, point.tpr * self.soft_total, self.soft_total, found, self.confirmed, recall)
+
+
+def review_curve(run: Run) -> ReviewCurve:
+    """What reviewing the highest out-of-fold scores of a run finds.
+
+    Parameters
+    ----------
+    run : Run
+        A finished run.
+
+    Returns
+    -------
+    ReviewCurve
+        `.at_budget()`, `.at_rows(n)` and `.at_threshold(t)` give a `ReviewPoint`.
+
+    Examples
+    --------
+    >>> from spu_core.training import Candidate, EvaluationData, TrainConfig
+    >>> belief = np.linspace(0.0, 1.0, 200)
+    >>> data = EvaluationData(belief, belief > 0.9, belief, np.arange(200) % 2, np.ones(200, dtype=bool))
+    >>> run = Run("a", Candidate("lightgbm"), TrainConfig(), data, score=belief).judged_by(data)
+    >>> review_curve(run).at_rows(10).sentence
+    'Reviewing the top 10 rows (5.0%) finds 10 of the 20 confirmed cases (50%, 30 to 70%).'
     """
-    models = [run for run in comparison.runs if run.metrics is not None and run.candidate.method not in NOT_MODELS]
-    fit = [run for run in models if run.name not in comparison.below_chance]
-    return next(iter(fit or models), comparison.best)
+    data, score = run.evaluation, run.judged_score
+    labels, weight = data.judged_is_labeled, data.judged_weight
+    soft_label = data.judged_soft_label
+    return ReviewCurve(
+        curve=run_curve(run),
+        by_case=roc_spu(labels.astype(np.float64), score) if 0 < labels.sum() < labels.size else None,
+        soft_total=float(soft_label.sum() if weight is None else (soft_label * weight).sum()),
+        confirmed=int(labels.sum()),
+        budget=run.config.review_budget,
+    )
 
 
-def suggested_model(comparison: Comparison) -> Run:
-    """The model to look at first: the better one of `comparison.verdict`, else the one with the highest AUC_SPU."""
-    pair = comparison.verdict.pair
-    names = [] if pair is None or pair.first in comparison.below_chance else [pair.first]
-    found = (run for run in comparison.runs if run.name in names and run.candidate.method not in NOT_MODELS)
-    return next(found, best_model(comparison))
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}%" if share >= 0.1 else f"{100 * share:.1f}%"
+
+
+def auc_figures(comparison: Comparison, order: Sequence[str]) -> dict[str, dict[str, Interval]]:
+    """The AUCs of each run in a given order, by the words for the reader: AUC_SPU, on confirmed cases, and true AUC."""
+    metrics = {run.name: run.metrics for run in comparison.runs if run.metrics is not None}
+    known = {name: metrics[name] for name in order if name in metrics}
+    found: dict[str, dict[str, Interval | None]] = {
+        "AUC_SPU": {name: comparison.auc_spu.get(name, each.auc_spu) for name, each in known.items()},
+        "AUC on confirmed cases": {name: each.known_positive_auc for name, each in known.items()},
+        "true AUC": {name: each.true_auc for name, each in known.items()},
+    }
+    return {
+        title: {name: interval for name, interval in values.items() if interval is not None}
+        for title, values in found.items()
+    }
+
+
+def true_aucs(runs: Sequence[Run], truth: np.ndarray) -> dict[str, Interval]:
+    """True AUC of finished runs by a truth that none of them was judged by, such as `sample_truth`."""
+    target = np.asarray(truth, dtype=np.float64)
+    found = {
+        run.name: folded_interval(target, run.need_score(), run.evaluation) for run in runs if run.score is not None
+    }
+    return {name: interval for name, interval in found.items() if interval is not None}
+
+
+def hindsight(model: str, aucs: Mapping[str, Interval]) -> str:
+    """Whether a recommendation was right, once the true AUC of each model is known.
+
+    >>> hindsight("a", {"a": Interval(0.8, 0.7, 0.9, 0.05), "b": Interval(0.9, 0.8, 1.0, 0.05)})
+    "No: 'b' has the highest true AUC (0.900), 'a' has 0.800."
+    """
+    best = max(aucs, key=lambda name: aucs[name].estimate)
+    highest, own = aucs[best].estimate, aucs[model].estimate
+    if best == model:
+        return f"Yes: {model!r} has the highest true AUC of these models ({own:.3f})."
+    verdict = "Nearly" if highest - own <= NEARLY else "No"
+    return f"{verdict}: {best!r} has the highest true AUC ({highest:.3f}), {model!r} has {own:.3f}."
 
 
 def run_curve(run: Run) -> RocSpu:
@@ -128,38 +254,9 @@ def run_calibration(run: Run) -> pd.DataFrame | None:
     return calibration_to_soft_label(run.evaluation.judged_soft_label, score)
 
 
-def soft_sum(run: Run) -> float:
-    """ΣS over the judged rows, weighted where rows have weights."""
-    value, weight = run.evaluation.judged_soft_label, run.evaluation.judged_weight
-    return float(value.sum() if weight is None else (value * weight).sum())
-
-
 def mean_soft_label(run: Run) -> float:
     """E[S] over the judged rows."""
     return float(np.average(run.evaluation.judged_soft_label, weights=run.evaluation.judged_weight))
-
-
-def review_point(total: float, point: OperatingPoint) -> ReviewPoint:
-    """How many expected positives a reviewer finds at this point of a curve; `total` is ΣS of its rows.
-
-    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
-    >>> found = review_point(1.5, curve.at_budget(2))
-    >>> found.soft_sum, found.mean_soft_label
-    (1.5, 0.75)
-    """
-    return ReviewPoint(point, point.tpr * total, total)
-
-
-def finite_point(curve: RocSpu, point: OperatingPoint) -> OperatingPoint:
-    """The same point with a threshold that can be stored: the highest score flags nothing too, and just below the
-    lowest everything is flagged.
-
-    >>> curve = roc_spu([1.0, 0.5, 0.0], [0.9, 0.4, 0.1])
-    >>> finite_point(curve, curve.at_budget(0)).threshold, finite_point(curve, curve.at_budget(3)).flagged
-    (0.9, 3.0)
-    """
-    lowest = float(np.nextafter(curve.score[-1], -np.inf))
-    return curve.at_threshold(float(np.clip(point.threshold, lowest, curve.score[0])))
 
 
 def segment_values(values: pd.Series) -> pd.Series:

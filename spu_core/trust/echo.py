@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from spu_core.codec import decode, encode
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
@@ -65,15 +66,12 @@ class EchoReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for a file or a catalogue."""
-        return asdict(self)
+        return encode(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> EchoReport:
         """The report that `to_dict` wrote."""
-        read: dict[str, Any] = {
-            name: Interval(**value) if isinstance(value, Mapping) else value for name, value in data.items()
-        }
-        return cls(**read)
+        return decode(cls, data, "The echo check", TrainingError)
 
 
 def echo_check(

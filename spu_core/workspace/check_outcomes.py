@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
@@ -20,7 +20,6 @@ OUTCOMES = ("admitted", "failed", "passed")
 class QueueRecord(_Record):
     """A stored queue: `plan` describes how it was filled, and from which runs, rules and rows."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"plan"})
     id: str
     dataset: str
     name: str
@@ -130,7 +129,6 @@ class Queues:
 class FeedbackRecord(_Record):
     """A dataset made from outcomes: `source` and `target` are datasets, `detail` has queues, rules and numbers."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
     id: str
     source: str
     target: str

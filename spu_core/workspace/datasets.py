@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from spu_core import tables
 from spu_core.workspace import storage_errors
@@ -21,10 +21,8 @@ from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.records import DatasetRecord, FileRecord, clean_name, new_id, to_json
 
 if TYPE_CHECKING:
-    from spu_core.tables import Table, TableFolder
+    from spu_core.tables import Table
 
-
-AnyTable = TypeVar("AnyTable", "Table", "TableFolder")
 _SELECT = (
     "SELECT datasets.*, files.size, folders.path AS folder FROM datasets JOIN files ON files.id = datasets.file "
     "LEFT JOIN folders ON folders.dataset = datasets.id"
@@ -57,14 +55,15 @@ class Datasets:
         draft = FileDraft("dataset", table.to_parquet, address=table.fingerprint)
         return self.get(self.files.save([draft], record))
 
-    def save_folder(self, folder: TableFolder, sample: Table, name: str | None = None) -> DatasetRecord:
+    def save_folder(self, folder: Table, sample: Table, name: str | None = None) -> DatasetRecord:
         """Register a table that stays in its folder, with a sample to explore.
 
         Where the same content has the same name, the existing dataset gets a new version. A dataset whose rows are
         stored here stays unchanged.
         """
         name = clean_name(folder.name if name is None else name)
-        place = self.converted.place_of(folder.path) or str(self._offered(folder.path, folder).path)
+        path = tables.parquet_store(folder).path
+        place = self.converted.place_of(path) or str(self._offered(path, folder).path)
         survey, described = tables.survey_to_json(folder), _described(folder)
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
@@ -105,7 +104,7 @@ class Datasets:
             raise storage_errors.lies_in_folder(record.name, record.n_rows)
         return self.with_saved_roles(tables.Table.from_parquet(self.path(token)), record)
 
-    def open(self, token: str) -> Table | TableFolder:
+    def open(self, token: str) -> Table:
         """All rows with their saved roles: in memory, or as an unchanged folder that is read in parts."""
         record = self.get(token)
         if record.folder is None:
@@ -114,7 +113,7 @@ class Datasets:
         refuse_changes(folder)
         return folder
 
-    def folder(self, token: str) -> TableFolder:
+    def folder(self, token: str) -> Table:
         """A folder as it was registered, below a root that is still allowed; its files may have changed since."""
         record = self.get(token)
         row = self.files.catalogue.row("SELECT path, survey FROM folders WHERE dataset = ?", token)
@@ -133,18 +132,18 @@ class Datasets:
         record = self.get(token)
         if record.folder is None:
             return self.load(token)
-        return self.with_saved_roles(tables.TablePart.from_parquet(self.path(token)), record)
+        return self.with_saved_roles(tables.Table.from_parquet(self.path(token), is_part=True), record)
 
     @property
     def roots(self) -> FolderRoots:
         """Where folders may be registered, as the operator allows it now."""
         return FolderRoots.allowed(self.home)
 
-    def with_saved_roles(self, table: AnyTable, record: DatasetRecord) -> AnyTable:
+    def with_saved_roles(self, table: Table, record: DatasetRecord) -> Table:
         """The same rows with the name, roles and values that people gave to the dataset."""
         return replace(table, **_saved(record))
 
-    def save_roles(self, table: Table | TableFolder, edited: DatasetRecord) -> DatasetRecord:
+    def save_roles(self, table: Table, edited: DatasetRecord) -> DatasetRecord:
         """Store the roles and positive values of `table`, unless somebody saved others since `edited` was read."""
         described = _described(table)
         with self.files.catalogue.transaction() as rows:
@@ -158,11 +157,18 @@ class Datasets:
             raise storage_errors.stale_edit("dataset", now.name, edited.version, now.version)
         return now
 
-    def _offered(self, path: Path, folder: TableFolder) -> FolderOffer:
+    def save_origin(self, token: str, origin: str) -> DatasetRecord:
+        """Store how the confirmed cases were found. It changes neither rows nor roles, so it is no new version."""
+        self.get(token)
+        with self.files.catalogue.transaction() as rows:
+            rows.execute("UPDATE datasets SET origin = ? WHERE id = ?", (origin, token))
+        return self.get(token)
+
+    def _offered(self, path: Path, folder: Table) -> FolderOffer:
         """The offer of a folder that is below an allowed root with all its files."""
         roots = self.roots
         offer = roots.find(path)
-        roots.refuse_links(offer, (file.path for file in folder.files))
+        roots.refuse_links(offer, (file.path for file in tables.parquet_store(folder).files))
         return offer
 
     def rename(self, token: str, name: str) -> DatasetRecord:
@@ -172,7 +178,7 @@ class Datasets:
             rows.execute("UPDATE OR IGNORE datasets SET name = ? WHERE id = ?", (clean_name(name), token))
         return self.get(token)
 
-    def _insert(self, rows: sqlite3.Connection, table: Table | TableFolder, values: Mapping[str, Any]) -> str:
+    def _insert(self, rows: sqlite3.Connection, table: Table, values: Mapping[str, Any]) -> str:
         token = new_id()
         rows.execute(
             "INSERT INTO datasets (id, name, fingerprint, file, n_rows, n_columns, roles, positive_values, "
@@ -190,9 +196,9 @@ class Datasets:
         return token
 
 
-def refuse_changes(folder: TableFolder) -> None:
+def refuse_changes(folder: Table) -> None:
     """Refuse a registered folder whose files are no longer those that were read."""
-    changed = folder.changed_files
+    changed = tables.parquet_store(folder).changed_files
     if changed:
         raise storage_errors.changed_folder(folder.name, changed)
 
@@ -206,7 +212,7 @@ def _saved(record: DatasetRecord) -> dict[str, Any]:
     }
 
 
-def _described(table: Table | TableFolder) -> dict[str, str]:
+def _described(table: Table) -> dict[str, str]:
     return {
         "roles": to_json(table.roles, "roles"),
         "positive_values": to_json(table.positive_values, "positive_values"),

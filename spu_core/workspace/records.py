@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from enum import Enum, StrEnum
-from typing import Any, ClassVar, Self
+from enum import StrEnum
+from functools import cache
+from typing import Any, Self, get_origin, get_type_hints
 
+from spu_core.codec import dump_json, encode
 from spu_core.errors import WorkspaceError
 
 
@@ -30,39 +31,38 @@ class JobStatus(StrEnum):
         return self not in (JobStatus.WAITING, JobStatus.RUNNING)
 
 
-def _moment(text: str) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
-
-# SQLite stores times as text and booleans as 0 or 1.
-_CONVERT: dict[str, Callable[[Any], Any]] = {
-    "made": _moment,
-    "heartbeat": _moment,
-    "started": _moment,
-    "ended": _moment,
-    "is_current": bool,
-    "is_positive": bool,
-    "cancel_requested": bool,
-    "status": JobStatus,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """Fields are columns of the same name; those in `JSON` are stored as text."""
-
-    JSON: ClassVar[frozenset[str]] = frozenset()
+    """Fields are columns of the same name. SQLite stores times, mappings and lists as text, and flags as 0 or 1."""
 
     @classmethod
     def from_row(cls, row: sqlite3.Row) -> Self:
-        return cls(**{field.name: cls._read(field.name, row[field.name]) for field in fields(cls)})
+        return cls(**{name: read(row[name]) for name, read in _readers(cls).items()})  # type: ignore[arg-type]
 
-    @classmethod
-    def _read(cls, name: str, value: Any) -> Any:
-        if name in cls.JSON:
-            return json.loads(value)
-        convert = _CONVERT.get(name)
-        return value if convert is None or value is None else convert(value)
+
+@cache
+def _readers(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    """How the stored value of each field becomes the value of its type."""
+    types = {field.name: get_type_hints(kind)[field.name] for field in fields(kind)}
+    return {name: _READERS.get(hint, _READERS.get(get_origin(hint), _same)) for name, hint in types.items()}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
+
+_READERS: dict[Any, Callable[[Any], Any]] = {
+    datetime: _moment,
+    datetime | None: _moment,
+    bool: bool,
+    JobStatus: JobStatus,
+    Mapping: json.loads,
+    Sequence: json.loads,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class DatasetRecord(_Record):
     """A stored table; two datasets with the same fingerprint share one file.
 
     `folder` is the path of a table that stays in a folder of the server; `file` then holds a sample of its rows.
+    `origin` says how the confirmed cases were found, in a word of `spu_core.training.ORIGINS`.
     """
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"roles", "positive_values", "truth_values"})
     id: str
     name: str
     fingerprint: str
@@ -97,6 +97,7 @@ class DatasetRecord(_Record):
     version: int
     made: datetime
     folder: str | None = None
+    origin: str = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,6 @@ class RuleSetVersion(_Record):
 class RunRecord(_Record):
     """One trained candidate: what it was made from, a summary for lists, and its files."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"candidate", "config", "versions", "summary"})
     id: str
     name: str
     dataset: str
@@ -146,7 +146,6 @@ class RunRecord(_Record):
 class ThresholdRecord(_Record):
     """An operating point of a run: the threshold and the share of rows that it flags."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
     id: str
     run: str
     name: str
@@ -160,7 +159,6 @@ class ThresholdRecord(_Record):
 class ExportRecord(_Record):
     """A file that was made from a run for use elsewhere."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
     id: str
     run: str
     name: str
@@ -175,7 +173,6 @@ class ExportRecord(_Record):
 class OutcomeRecord(_Record):
     """The outcome of a check of one row; the last one of a row counts."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"detail"})
     dataset: str
     row: int
     is_positive: bool
@@ -187,7 +184,6 @@ class OutcomeRecord(_Record):
 class JobRecord(_Record):
     """A job with its status, progress and result."""
 
-    JSON: ClassVar[frozenset[str]] = frozenset({"parameters", "limits", "detail", "result", "worker"})
     id: str
     kind: str
     title: str
@@ -240,22 +236,4 @@ def to_json(value: Any, name: str) -> str:
     >>> to_json({"auc": float("nan"), "folds": (1, 2)}, "summary")
     '{"auc": null, "folds": [1, 2]}'
     """
-    return json.dumps(_plain(value, name), allow_nan=False, ensure_ascii=False)
-
-
-def _plain(value: Any, name: str) -> Any:
-    if isinstance(value, Enum):
-        value = value.value
-    if hasattr(value, "tolist"):  # numpy scalars and arrays
-        value = value.tolist()
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item, f"{name}.{key}") for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item, f"{name}[{place}]") for place, item in enumerate(value)]
-    raise WorkspaceError(
-        f"{name} must be made of text, numbers, lists and mappings, but holds a {type(value).__name__}."
-    )
+    return dump_json(encode(value, name, WorkspaceError))

@@ -127,8 +127,13 @@ CREATE TABLE folders (
 ) STRICT;
 """
 
+# How the confirmed cases of a dataset were found.
+_ORIGINS = """
+ALTER TABLE datasets ADD COLUMN origin TEXT NOT NULL DEFAULT 'unknown';
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS, _ORIGINS)
 
 
 def known_version() -> int:

@@ -1,4 +1,7 @@
-"""Training benchmarks: cross-fitting against the naive loop, and its peak memory against one LightGBM training.
+"""Training benchmarks: cross-fitting against the naive loop, its peak memory against one LightGBM training, and the
+standard training in two processes against one.
+
+The ratios of wall time need an idle machine with two processors.
 
 What cross-fitting can share is encoding and bins; the trees must be grown all the same. So the ratio rises with the
 rounds, and growing the very same trees is the floor that no sharing can go below: it is printed beside.
@@ -7,27 +10,90 @@ rounds, and growing the very same trees is the floor that no sharing can go belo
 from __future__ import annotations
 
 import os
+import resource
+import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import psutil
 
+from spu_core.engines.executors import Engine, open_executor
+from spu_core.engines.study import Study
 from spu_core.labels import SoftLabels
+from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.tables import Table
-from spu_core.training import Candidate, TrainConfig, cross_fit
+from spu_core.training import SHORTLIST, Candidate, TrainConfig, TrainPlan, cross_fit
 from tests.benchmarks.harness import BenchRow, peak_memory_of
 
 ROWS = 100_000 if os.environ.get("SPU_SLOW") == "1" else 40_000
 COLUMNS, FOLDS = 30, 5
 LEAVES = (4, 8, 12, 16, 24, 31)
+STANDARD = (*map(Candidate, SHORTLIST), Candidate("fused", without_rules=True))
 
 
 def rows() -> list[BenchRow]:
     few, _ = cross_fit_against_the_naive_loop(20)
     many, over_growing = cross_fit_against_the_naive_loop(100)
-    return [few, many, over_growing, peak_memory_against_one_training()]
+    standard = [row for count, goal in ((40_000, 0.6), (8_000, 0.7)) for row in two_processes_against_one(count, goal)]
+    return [few, many, over_growing, peak_memory_against_one_training(), *standard]
+
+
+def two_processes_against_one(count: int, goal: float) -> list[BenchRow]:
+    """The standard training (six candidates, refined soft labels, refits) on so many rows and 30 columns.
+
+    One and two processes take turns three times; the ratios are those of the medians.
+    """
+    table, rules = _ruled_world(count)
+    study = Study.of(table, rules, TrainPlan(TrainConfig(), STANDARD))
+    found: dict[int, list[tuple[float, float, float]]] = {1: [], 2: []}
+    for _ in range(3):
+        for processes, figures in found.items():
+            figures.append(_cost_of(study, table, processes))
+    wall, cpu, _ = (_median(found[2], at) / _median(found[1], at) for at in range(3))
+    own_memory = max(memory for *_, memory in found[2])
+    fit = peak_memory_of(_FIT.format(count=count)) - peak_memory_of(_NO_FIT.format(count=count))
+    name = f"standard training, {count:,} × 30, two processes / one"
+    return [
+        BenchRow(f"{name}: wall time", wall, goal, "at most"),
+        BenchRow(f"{name}: processor time", cpu, 1.15, "at most"),
+        BenchRow(f"{name}: own memory of a process / one fit", own_memory / fit, 1.0, "at most"),
+    ]
+
+
+def _cost_of(study: Study, table: Table, processes: int) -> tuple[float, float, float]:
+    """(wall seconds, processor seconds, largest memory that a process shares with nobody) of one training."""
+    wall, cpu, own = time.monotonic(), _all_processor_seconds(), [0.0]
+    with open_executor(Engine(), table, processes) as executor:
+        for run, _ in study.run(table, lambda _: None, executor=executor):
+            assert run.error is None, run.error
+            for child in psutil.Process().children():
+                with suppress(psutil.Error):
+                    own.append(float(child.memory_full_info().uss))
+    return time.monotonic() - wall, _all_processor_seconds() - cpu, max(own)
+
+
+def _all_processor_seconds() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def _median(figures: list[tuple[float, float, float]], at: int) -> float:
+    return statistics.median(each[at] for each in figures)
+
+
+def _ruled_world(count: int) -> tuple[Table, RuleSet]:
+    """A tenth of the rows is positive, a third of these is labelled, and two rules read two of the columns."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(count) < 0.1
+    values = rng.normal(size=(count, COLUMNS)) + truth[:, None] * rng.normal(0, 0.7, COLUMNS)
+    frame = pd.DataFrame(values, columns=[f"c{k}" for k in range(COLUMNS)])
+    frame["label"] = (truth & (rng.random(count) < 0.33)).astype(int)
+    rules = RuleSet(tuple(Rule(f"High {name}", 0.4, Compare(name, ">", 1.0)) for name in ("c0", "c1")))
+    return Table.from_frame(frame), rules
 
 
 def cross_fit_against_the_naive_loop(rounds: int) -> tuple[BenchRow, BenchRow]:
@@ -88,6 +154,21 @@ def _seconds(call: Callable[[], Any]) -> tuple[float, Any]:
     return time.process_time() - start, found
 
 
+_NO_FIT = """
+import lightgbm
+from spu_core.training import Candidate, TrainConfig, cross_fit
+from spu_core.engines.study import soft_labels_of
+from tests.benchmarks.bench_training import _ruled_world
+table, rules = _ruled_world({count})
+soft_labels = soft_labels_of(table, rules.fit(table))
+cross_fit(table, soft_labels, ["rule_score"])
+"""
+_FIT = (
+    _NO_FIT
+    + """
+cross_fit(table, soft_labels, ["fused"])
+"""
+)
 _SETUP = """
 import numpy as np, pandas as pd
 import lightgbm as lgb, scipy.special, sklearn.base

@@ -40,6 +40,7 @@ from tests.charts.gallery_trust import TRUST_EXAMPLES
 ROWS = 4000
 NOISE = {"Gradient boosting": 0.55, "Random forest": 0.7, "MLP": 0.72, "Soft logistic": 0.95, "Naive Bayes": 1.9}
 CHAMPION = "Gradient boosting"
+STACK_WEIGHTS = {"label trees": 0.61, "label linear": 0.47, "rule trees": 0.2, "rule linear": 0.0, "rule score": 0.31}
 
 
 def rows(size: int = ROWS, seed: int = 0) -> pd.DataFrame:
@@ -83,10 +84,11 @@ LABELED = DATA["is_labeled"].to_numpy()
 SCORES = {name: DATA[name].to_numpy() for name in NOISE}
 CURVES = {name: roc_spu(SOFT, score) for name, score in SCORES.items()}
 CEILING = roc_spu_ceiling(SOFT)
-BAND = {CHAMPION: roc_spu_band(SOFT, SCORES[CHAMPION])}
+BAND = roc_spu_band(SOFT, SCORES[CHAMPION])
 LINK = ScarLink.from_truth(SOFT, np.random.default_rng(4).random(ROWS) < SOFT)
 POINT = CURVES[CHAMPION].at_fpr(0.16)
 INTERVALS = {name: auc_spu_interval(SOFT, score) for name, score in SCORES.items()}
+CONFIRMED = {name: auc_spu_interval(LABELED.astype(float), score) for name, score in SCORES.items()}
 SHARES = {name: ceiling_share_interval(SOFT, score) for name, score in SCORES.items()}
 GAINS = {name: gains_spu(SOFT, score) for name, score in list(SCORES.items())[:3]}
 CALIBRATION = {name: calibration_to_soft_label(SOFT, score) for name, score in list(SCORES.items())[:3]}
@@ -192,18 +194,21 @@ SCORED = pd.DataFrame(
 EXAMPLES: dict[str, Example] = {
     "roc": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, theme=theme),
     "roc_band_perfect": lambda theme: charts.roc_chart(
-        dict(list(CURVES.items())[:2]), CEILING, bands=BAND, perfect=LINK, theme=theme
+        dict(list(CURVES.items())[:2]), CEILING, band=BAND, perfect=LINK, theme=theme
     ),
-    "roc_low": lambda theme: charts.roc_chart(CURVES, CEILING, bands=BAND, zoom="low", theme=theme),
+    "roc_low": lambda theme: charts.roc_chart(
+        CURVES, CEILING, band=BAND, references=["Naive Bayes"], zoom="low", theme=theme
+    ),
     "roc_log": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, zoom="log", theme=theme),
     "roc_many": lambda theme: charts.roc_chart(
         {f"Candidate number {i} with a long name": CURVES["MLP"] for i in range(12)}, CEILING, theme=theme
     ),
     "leaderboard": lambda theme: charts.leaderboard_chart(
-        INTERVALS, ceiling=CEILING.auc, perfect_level=LINK.perfect_level, theme=theme
+        {"AUC_SPU": INTERVALS, "AUC on confirmed cases": CONFIRMED}, ceiling=CEILING.auc, theme=theme
     ),
     "share_of_ceiling": lambda theme: charts.share_of_ceiling_chart(SHARES, theme=theme),
     "difference": lambda theme: charts.difference_chart(PAIRS, theme=theme),
+    "stack_weights": lambda theme: charts.stack_weights_chart(STACK_WEIGHTS, theme=theme),
     "segment": lambda theme: charts.segment_chart(SEGMENTS, overall=CURVES[CHAMPION].auc, theme=theme),
     "calibration": lambda theme: charts.calibration_chart(CALIBRATION, theme=theme),
     "gains": lambda theme: charts.gains_chart(GAINS, budget=0.1, theme=theme),

@@ -27,10 +27,39 @@ def trace(figure, start):
 # ------------------------------------------------------------------ ROC_SPU
 
 
-def test_the_legend_names_each_curve_with_its_area():
-    figure = charts.roc_chart(CURVES, CEILING)
-    names = [t.name for t in figure.data if t.showlegend is not False]
-    assert names == [f"Ceiling  {CEILING.auc:.3f}", *(f"{name}  {curve.auc:.3f}" for name, curve in CURVES.items())]
+def test_each_line_carries_its_name_and_area_instead_of_a_legend():
+    figure = charts.roc_chart(CURVES, CEILING, selected="MLP", perfect=gallery.LINK)
+    labels = {note.text: note for note in figure.layout.annotations}
+    written = {f"{curve.auc:.3f} {name}" for name, curve in CURVES.items() if name != "MLP"}
+    written |= {f"<b>{CURVES['MLP'].auc:.3f} MLP</b>", f"{gallery.LINK.perfect_level:.3f} perfect classifier"}
+
+    assert figure.layout.showlegend is False
+    assert written | {f"Ceiling {CEILING.auc:.3f}"} <= set(labels)
+    for name, curve in CURVES.items():
+        note = next(labels[text] for text in written if name in text)
+        assert note.y == pytest.approx(np.interp(note.x, curve.fpr, curve.tpr))
+
+
+@pytest.mark.parametrize("zoom", ["full", "low", "log"])
+def test_labels_stand_apart_and_their_leaders_do_not_cross(zoom):
+    names = [f"candidate {place}" for place in range(12)]
+    figure = charts.roc_chart(dict.fromkeys(names, CURVES["MLP"]), CEILING, zoom=zoom)
+    notes = [note for note in figure.layout.annotations if "candidate" in note.text]
+    top = figure.layout.yaxis.range[1]
+
+    assert min(-np.diff([note.ay for note in notes])) >= 0.035 * top
+    assert (np.diff([note.x for note in notes]) < 0).all()
+    assert 0 < notes[-1].ay < notes[0].ay < top
+
+
+def test_the_selected_line_is_thick_and_its_operating_point_has_its_colour():
+    figure = charts.roc_chart(CURVES, CEILING, selected="MLP", references=["Naive Bayes"], operating_point=POINT)
+    drawn = {t.name: t.line for t in figure.data if t.customdata is not None}
+
+    assert max(drawn, key=lambda name: drawn[name].width) == "MLP"
+    assert figure.data[-1].marker.color == drawn["MLP"].color
+    assert drawn["Naive Bayes"].dash == "dot"
+    assert drawn["Naive Bayes"].color == LIGHT.muted
 
 
 def test_the_shaded_region_lies_above_the_ceiling():
@@ -69,8 +98,8 @@ def test_a_band_that_does_not_hold_is_not_drawn():
     missing = roc_spu_band([1.0, 0.5, 0.0], [3.0, 2.0, 1.0])
     plain = charts.roc_chart(CURVES, CEILING)
     assert missing.missing_because is not None
-    assert len(charts.roc_chart(CURVES, CEILING, bands={CHAMPION: missing}).data) == len(plain.data)
-    assert len(charts.roc_chart(CURVES, CEILING, bands=gallery.BAND).data) == len(plain.data) + 1
+    assert len(charts.roc_chart(CURVES, CEILING, band=missing).data) == len(plain.data)
+    assert len(charts.roc_chart(CURVES, CEILING, band=gallery.BAND).data) == len(plain.data) + 1
 
 
 def test_the_operating_point_is_marked_and_told():
@@ -150,11 +179,35 @@ def test_pairs_that_cannot_be_told_apart_are_grey():
 
 
 def test_whiskers_reach_from_low_to_high():
-    figure = charts.leaderboard_chart({"a": Interval(0.8, 0.75, 0.83, 0.02)}, ceiling=0.9)
+    figure = charts.leaderboard_chart({"AUC_SPU": {"a": Interval(0.8, 0.75, 0.83, 0.02)}}, ceiling=0.9)
     dot = figure.data[0]
     assert dot.x[0] - dot.error_x.arrayminus[0] == pytest.approx(0.75)
     assert dot.x[0] + dot.error_x.array[0] == pytest.approx(0.83)
     assert figure.layout.shapes[0].x0 == 0.9
+
+
+def test_weights_of_a_stack_are_drawn_as_shares_and_an_unused_ingredient_is_named():
+    figure = charts.stack_weights_chart({"label trees": 0.6, "rule score": 0.2, "rule trees": 0.0})
+
+    assert list(figure.data[0].x) == pytest.approx([0.75, 0.25, 0.0])
+    assert list(figure.data[0].marker.color) == [LIGHT.model, LIGHT.belief, LIGHT.belief]
+    assert "not used" in figure.to_json()
+
+
+def test_figures_of_a_candidate_share_its_line_in_the_given_order():
+    one, other = Interval(0.8, 0.75, 0.83, 0.02), Interval(0.7, 0.6, 0.8, 0.05)
+    figures = {"AUC_SPU": {"b": one, "a": other, "rules": one}, "true AUC": {"a": one}}
+    figure = charts.leaderboard_chart(figures, selected="a", references=["rules"])
+    places = {(t.name, t.marker.line.color): [round(y) for y in t.y] for t in figure.data}
+
+    assert list(figure.layout.yaxis.ticktext) == ["b", "<b>a</b>", "rules"]
+    assert places == {
+        ("AUC_SPU", LIGHT.text): [0],
+        ("AUC_SPU", LIGHT.color(1)): [1],
+        ("AUC_SPU", LIGHT.unsure): [2],
+        ("true AUC", LIGHT.color(1)): [1],
+    }
+    assert alt_text(figure) == "AUC_SPU: b 0.800, a 0.700, rules 0.800. true AUC: a 0.800."
 
 
 def test_segments_clearly_below_all_rows_are_marked():

@@ -36,11 +36,12 @@ def hostile_table(table):
 
 SPOILED = {
     "roc": lambda: charts.roc_chart(named(gallery.CURVES["MLP"]), gallery.CEILING),
-    "leaderboard": lambda: charts.leaderboard_chart(named(gallery.INTERVALS["MLP"])),
+    "leaderboard": lambda: charts.leaderboard_chart({"AUC_SPU": named(gallery.INTERVALS["MLP"])}),
     "share_of_ceiling": lambda: charts.share_of_ceiling_chart(named(gallery.SHARES["MLP"])),
     "difference": lambda: charts.difference_chart(
         [PairedDifference(HOSTILE, HOSTILE, gallery.PAIRS[0].difference, 0.01)]
     ),
+    "stack_weights": lambda: charts.stack_weights_chart({HOSTILE: 1.0}),
     "segment": lambda: charts.segment_chart(named(gallery.INTERVALS["MLP"])),
     "calibration": lambda: charts.calibration_chart(named(gallery.CALIBRATION["MLP"])),
     "gains": lambda: charts.gains_chart(named(gallery.GAINS["MLP"])),
@@ -82,7 +83,7 @@ def test_names_cannot_smuggle_placeholders_into_hover_templates(name):
 
 
 def test_alt_texts_hold_names_as_they_are():
-    figure = charts.leaderboard_chart({"<b>A&B</b>\n\u202etxt": gallery.INTERVALS["MLP"]})
+    figure = charts.leaderboard_chart({"AUC_SPU": {"<b>A&B</b>\n\u202etxt": gallery.INTERVALS["MLP"]}})
     assert "<b>A&B</b> txt 0." in alt_text(figure)
 
 
@@ -103,7 +104,8 @@ def test_long_names_are_cut_before_they_are_escaped():
 
 def test_equal_labels_stay_separate_lines():
     interval = gallery.INTERVALS["MLP"]
-    figure = charts.leaderboard_chart({"a name that is cut here 1": interval, "a name that is cut here 2": interval})
+    names = ("a name that is cut here 1", "a name that is cut here 2")
+    figure = charts.leaderboard_chart({"AUC_SPU": dict.fromkeys(names, interval)})
     assert [y for trace in figure.data for y in trace.y] == [0, 1]
 
 
@@ -129,9 +131,9 @@ def test_many_entries_of_a_legend_do_not_squeeze_the_plot():
 
 def test_long_names_beside_the_lines_take_two_lines_and_get_the_room():
     short, long = Interval(0.8, 0.7, 0.9, 0.05), "Soft labels, logistic regression"
-    plain_chart = leaderboard_chart({"Fused": short, "Rules": short})
-    figure = leaderboard_chart({"Fused": short, long: short})
+    plain_chart = leaderboard_chart({"AUC_SPU": {"Fused": short, "Rules": short}})
+    figure = leaderboard_chart({"AUC_SPU": {"Fused": short, long: short}})
 
-    assert list(figure.layout.yaxis.ticktext) == ["Fused", "Soft labels, logistic<br>regression"]
+    assert list(figure.layout.yaxis.ticktext) == ["<b>Fused</b>", "Soft labels, logistic<br>regression"]
     assert figure.layout.height > plain_chart.layout.height
     assert wrapped("x" * 60) == f"{'x' * 22}<br>{'x' * 21}…"

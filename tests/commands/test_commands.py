@@ -61,8 +61,10 @@ def test_a_profile_names_what_makes_models_look_too_good(run):
 
 
 def test_the_profile_of_the_breast_cancer_file_names_the_real_class(run):
-    run("sample", "breast_cancer")
-    printed = run("profile", "breast_cancer.csv").stdout
+    run("sample", "breast_cancer", "--truth")
+    frame = pd.read_csv("breast_cancer.csv").assign(malignant=pd.read_csv("breast_cancer.truth.csv")["malignant"])
+    frame.to_csv("both.csv", index=False)
+    printed = run("profile", "both.csv").stdout
 
     assert "Column 'malignant' is '1' for 100% of the positives of 'labeled'" in printed
 
@@ -83,13 +85,12 @@ def test_models_judged_on_later_rows_that_have_changed_are_called_worse_than_cha
     told = json.loads(run("compare", "runs/01-labeled_vs_rest.spu", "--json").output)
     report = json.loads(run("report", "runs/01-labeled_vs_rest.spu", "--json").output)
 
-    assert "\nNo model is better than chance" in trained.output
-    assert compared.output.startswith("No model is better than chance")
-    assert compared.output.count("No model is better than chance") == 1
+    assert "No model can be recommended. No model is better than chance" in trained.output
+    assert compared.output.startswith("Recommended: no model (cannot tell)\nNo model can be recommended. No model is")
     assert told["headline"].startswith("No model is better than chance")
-    assert report["best"] is None
+    assert report["recommendation"]["model"] is told["recommendation"]["model"] is None
     page = (tmp_path / "report.html").read_text()
-    assert page.index("No model is better than chance") < page.index("Do my soft labels help?")
+    assert page.index("No model is better than chance") < page.index("ROC_SPU and its ceiling")
 
 
 def test_soft_labels_go_to_standard_output(run):
@@ -298,3 +299,20 @@ def test_every_command_has_help_that_says_what_it_does(run):
         found = run(*path, "--help")
         assert found.exit_code == 0
         assert len(found.stdout) > 200, path
+
+
+def test_features_names_the_columns_that_a_model_needs(run, tmp_path):
+    rows = [(row, (row * 7) % 13, row % 5, int((row * 7) % 13 > 9 and row % 3 == 0)) for row in range(300)]
+    lines = [",".join(map(str, each)) for each in (("id", "amount", "noise", "fraud"), *rows)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    words = ("features", "rows.csv", "--method", "labeled_vs_rest", "--folds", "2", "--role", "fraud=label")
+
+    found = json.loads(run(*words, "--jobs", "2", "--metric", "known_positive_auc", "--margin", "0.1", "--json").stdout)
+
+    assert found["columns"] == ["amount"]
+    assert found["dropped"] == ["noise"]
+    assert {each["column"] for each in found["single"]} == {"amount", "noise"}
+    spoken = run(*words, "--jobs", "1", "--add", "--margin", "0.1").stdout
+    assert "columns are enough: AUC_SPU changes by" in spoken
+    assert "Not needed: noise" in spoken
+    assert "metric must be one of" in str(run(*words, "--metric", "auc").exception)

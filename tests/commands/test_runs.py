@@ -32,7 +32,7 @@ def place(tmp_path_factory):
     with Workspace.open(folder / "home") as workspace:
         ids = train_quickly(workspace, bring_sample(workspace), CANDIDATES)
         save_bundle(stored_bundle(workspace, ids[0]), folder / "linear.spu")
-    load_sample("breast_cancer").frame.to_csv(folder / "rows.csv", index=False)
+    load_sample("breast_cancer", truth=True).frame.to_csv(folder / "rows.csv", index=False)
     return folder, ids
 
 
@@ -76,7 +76,7 @@ def test_rows_are_scored_from_pipe_to_pipe_with_the_notes_beside_them(run, ids, 
     rows = (place[0] / "rows.csv").read_bytes()
     found = run("score", "linear.spu", "-", "-o", "-", input=rows)
 
-    expected = known("linear.spu").score(load_sample("breast_cancer").frame)
+    expected = known("linear.spu").score(load_sample("breast_cancer", truth=True).frame)
     np.testing.assert_array_equal(pd.read_csv(io.StringIO(found.stdout))["score"], expected.frame["score"])
     assert found.stderr.splitlines() == list(expected.report.notes)
     assert run("score", ids[0], "rows.csv", "-o", "-").stdout == found.stdout
@@ -178,7 +178,7 @@ def test_a_report_of_stored_runs_says_which_is_best(run, ids, tmp_path):
     target = tmp_path / "report.html"
     value = json.loads(run("report", *ids, "-o", str(target), "--title", "Cells <b>", "--json").stdout)
 
-    assert value["best"] in ("linear", "plain")
+    assert value["recommendation"]["model"] in ("linear", "plain")
     assert value["bytes"] == target.stat().st_size
     assert "Cells &lt;b&gt;" in target.read_text(encoding="utf-8")
 

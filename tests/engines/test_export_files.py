@@ -164,7 +164,7 @@ def test_a_bundle_of_the_same_table_becomes_one_run(stored, tmp_path):
         table = elsewhere.datasets.load(dataset.id)
         again = StoredModel(elsewhere, run, table)
         np.testing.assert_array_equal(again.bundle.run.score, bundle.run.score)
-        assert again.comparison.best.name == "first"
+        assert again.comparison.runs[0].name == "first"
         assert again.bundle.point.threshold == bundle.point.threshold
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from spu_core.engines import Job, run_here
 from spu_core.engines.stored_runs import (
     compare_on,
-    model_to_show,
     names_apart,
+    recommended_run,
     shuffled_columns,
     soft_labels_by,
     stored_bundle,
@@ -30,7 +28,7 @@ LINEAR = Candidate("logistic", name="linear")
 def workspace(tmp_path_factory):
     """One dataset, two versions of its rules, and runs under both."""
     with Workspace.open(tmp_path_factory.mktemp("stored") / "home") as opened:
-        dataset = opened.datasets.save(load_sample("breast_cancer"))
+        dataset = opened.datasets.save(load_sample("breast_cancer", truth=True))
         first = opened.rule_sets.create("cancer", load_sample_rules("breast_cancer"))
         opened.rule_sets.save(first, first.text.replace('"at_end": 0.8', '"at_end": 0.6'))
         _train(opened, dataset.id, first.id, 1, LINEAR, Candidate("rule_score"))
@@ -111,14 +109,11 @@ def test_the_summary_is_a_leaderboard_with_the_best_first(workspace):
     assert summary_table([]).empty
 
 
-def test_before_anybody_has_chosen_the_best_model_of_the_newest_training_is_shown():
-    def record(name, method, auc, job):
-        summary = {"metrics": {"auc_spu": {"estimate": auc}}}
-        return SimpleNamespace(id=name, job=job, candidate={"method": method}, summary=summary)
+def test_before_anybody_has_chosen_the_recommended_model_of_the_newest_runs_is_shown(workspace):
+    """The rules alone were trained under the older rules, and are never the model to show."""
+    records = workspace.runs.list()
+    older = [record for record in records if record.rule_set_version == 1]
 
-    older = record("older", "fused", 0.99, "a")
-    newest = [record("rules", "rule_score", 0.97, "b"), record("weak", "logistic", 0.80, "b")]
-    best = record("best", "fused", 0.90, "b")
-
-    assert model_to_show([*newest, best, older]).id == "best"
-    assert model_to_show([newest[0], older]).id == "rules"
+    assert recommended_run(workspace, records, "unknown").id == records[0].id
+    assert recommended_run(workspace, older, "unknown").name == "linear"
+    assert {record.name for record in older} == {"linear", "rule_score"}

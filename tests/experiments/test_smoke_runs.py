@@ -64,6 +64,16 @@ def test_selection_ranks_at_least_twenty_configurations():
     assert len(result.series["Breast Cancer"]["true AUC"]) == len(CONFIGURATIONS)
 
 
+def test_features_are_selected_by_each_figure_among_noise():
+    result = EXPERIMENTS["features"].run(SMOKE)
+
+    check(result)
+    for row in result.table("choices").records():
+        assert 1 <= row["chosen"] <= row["columns"] == 8
+        assert 0 <= row["noise dropped"] <= 1
+    assert set(result.table("ranks").column("figure")) == set(result.table("choices").column("chosen by"))
+
+
 def test_the_discussion_maps_target_against_feature(small_data):
     result = EXPERIMENTS["discussion"].run(SMOKE)
 

@@ -18,6 +18,7 @@ TABLES = {
     "table1": {"paper", "readings", "honest"},
     "table3": {"ratios", "differences"},
     "selection": {"ranks", "differences"},
+    "features": {"choices", "ranks"},
     "discussion": {"aucs", "map"},
 }
 

@@ -23,7 +23,7 @@ def test_a_folder_is_scored_like_the_table_in_memory(folder, tmp_path):
     [run] = cross_fit(folder, soft_labels_for(folder, RULES), [Candidate("lightgbm", {"rounds": 5})], config)
     bundle = Bundle.of(run)
 
-    report = bundle.score_file(folder.path, tmp_path / "scored.parquet")
+    report = bundle.score_file(folder.store.path, tmp_path / "scored.parquet")
 
     expected = bundle.score(folder.read().frame)
     found = pd.read_parquet(tmp_path / "scored.parquet")

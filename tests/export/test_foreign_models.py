@@ -186,7 +186,7 @@ def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
 
     def work(command, **_):
         started.release()
-        assert end.wait(60)
+        assert end.wait(600)
         return subprocess.CompletedProcess(command, 0, stdout=trial.MARK + b"{}")
 
     monkeypatch.setattr(trial, "PATIENCE", 0.01)
@@ -194,12 +194,12 @@ def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(try_in_child, b"") for _ in range(2)]
         try:
-            assert all(started.acquire(timeout=60) for _ in both)
+            assert all(started.acquire(timeout=600) for _ in both)
             with pytest.raises(BundleError, match="Two models from elsewhere are at work already"):
                 try_in_child(b"")
         finally:
             end.set()
-        assert [each.result(60) for each in both] == [None, None]
+        assert [each.result(600) for each in both] == [None, None]
     try_in_child(b"")
 
 

@@ -13,10 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from spu_core.codec import decode, dump_json, encode
 from spu_core.errors import BundleError
 from spu_core.export import FlagPoint, ModelDetails, bundle_bytes, load_bundle, save_bundle
-from spu_core.export.bundle_parts import RunFacts, row_parts, run_from, tuning_from_dict, tuning_to_dict
-from spu_core.models import METHODS, LabelSelection
+from spu_core.export.bundle_parts import RunFacts, row_parts, run_from
+from spu_core.models import METHODS
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
 from spu_core.training.tuning import TuningReport
@@ -197,7 +198,7 @@ def test_a_threshold_knows_the_share_that_it_flags_out_of_fold_and_who_chose_it(
 def test_a_search_for_settings_comes_back_with_its_trials(value):
     report = TuningReport({"rounds": 30}, value, "auc_spu", (({"rounds": 30}, 0.75), ({"rounds": 9}, None)), True)
 
-    again = tuning_from_dict(json.loads(json.dumps(tuning_to_dict(report))))
+    again = decode(TuningReport, json.loads(dump_json(encode(report))), "tuning")
 
     assert (again.settings, again.trials, again.objective, again.is_cut) == (
         report.settings,
@@ -218,7 +219,7 @@ def test_a_run_comes_back_with_its_level_its_curve_and_its_gaps():
     assert again.evaluation.level == again.metrics.auc_spu.level == 0.8
     np.testing.assert_equal(again.learning_curve, ((0.5, np.nan), (0.4,)))
     assert again.rounds == (2, 1)
-    with pytest.raises(BundleError, match="lists a selection that is not an object"):
+    with pytest.raises(BundleError, match=r"selections\[0\] must be an object"):
         RunFacts.from_dict(facts.to_dict() | {"selections": ["none"]})
 
 
@@ -279,10 +280,17 @@ def test_a_workspace_stores_a_run_as_a_bundle_and_reads_it_without_a_trial(tmp_p
     np.testing.assert_array_equal(again.predict(found.table.frame), found.expected(found.table.frame))
 
 
-def test_signs_of_selected_labels_are_remembered_and_old_bundles_have_none():
-    run = replace(example("lightgbm").bundle.run, selections=(LabelSelection(0.93, 0.74, labels=40),))
-    facts = RunFacts.of(run)
+def test_signs_of_selected_labels_that_earlier_versions_recorded_are_kept():
+    facts = RunFacts.of(example("lightgbm").bundle.run).to_dict()
+    recorded = {**facts, "selections": [{"label_auc": 0.93, "rule_auc": 0.74, "labels": 40}]}
 
-    assert RunFacts.from_dict(facts.to_dict()) == replace(facts, seconds=0.0)
-    before = {name: value for name, value in facts.to_dict().items() if name != "selections"}
-    assert RunFacts.from_dict(before).selections == ()
+    assert RunFacts.from_dict(recorded).to_dict() == recorded
+    before = {name: value for name, value in facts.items() if name != "selections"}
+    assert RunFacts.from_dict(before).to_dict() == facts
+
+
+def test_the_duration_of_a_training_is_not_stored_but_read_from_earlier_versions():
+    facts = RunFacts.of(replace(example("lightgbm").bundle.run, seconds=3.5)).to_dict()
+
+    assert "seconds" not in facts
+    assert RunFacts.from_dict({**facts, "seconds": 3.5}).seconds == 3.5

@@ -62,7 +62,7 @@ def server(tmp_path, monkeypatch):
         yield address
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=60)
+        process.wait(timeout=300)
 
 
 def _wait(address: str, process: subprocess.Popen) -> None:

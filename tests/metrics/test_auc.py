@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
+from spu_core import SpuError
 from spu_core.metrics import (
     auc_spu_ceiling,
     auc_spu_influence,
@@ -180,3 +181,10 @@ def test_share_of_the_ceiling_is_one_for_the_soft_label_and_undefined_for_consta
     assert auc_spu_share_score([0.1, 0.4, 0.9], [1, 2, 3]) == pytest.approx(1.0)
     assert auc_spu_share_score([0.1, 0.4, 0.9], [3, 2, 1]) == pytest.approx(-1.0)
     assert np.isnan(auc_spu_share_score([0.4, 0.4, 0.4], [3, 2, 1]))
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_without_positives_or_negatives_there_is_no_auc(constant):
+    for metric in (auc_spu_score, roc_spu):
+        with pytest.raises(SpuError, match=f"soft_label is {constant:g} in every row"):
+            metric([constant] * 3, [1.0, 2.0, 3.0])

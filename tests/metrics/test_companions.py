@@ -43,6 +43,16 @@ def test_calibration_compares_mean_score_and_mean_soft_label_in_groups_of_equal_
     assert table["rows"].tolist() == [200] * 5
     assert (table["soft_label"] < table["score"]).all()
     assert calibration_gap(score, score) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(SpuError, match=r"score must lie in \[0, 1\], but row 0 holds 1.5"):
+        calibration_to_soft_label([0.1, 0.2], [1.5, 0.3])
+
+
+def test_the_gap_of_calibration_counts_rows_and_takes_the_groups_that_were_asked_for():
+    soft_label, score = [0.0, 1.0, 1.0, 1.0], [0.2, 0.3, 0.3, 0.9]
+
+    # The lower group is one row that is off by .2, the upper one three rows that are off by .5 on average.
+    assert calibration_gap(soft_label, score, bins=2) == pytest.approx((0.2 + 3 * 0.5) / 4)
+    assert calibration_gap(soft_label, score, bins=1) == pytest.approx(0.75 - 0.425)
 
 
 def test_one_group_of_calibration_holds_all_rows_and_none_is_refused():

@@ -118,6 +118,7 @@ def test_lists_of_numbers_will_do_and_senseless_arguments_are_refused():
     histogram = ScoreHistogram.with_edges([0.5]).add([1.0, 0.0], [0.9, 0.1])
 
     assert histogram.auc().value == 1.0
+    assert histogram.add([0.5], [0.7]).rows.tolist() == [1, 2]
     with pytest.raises(SpuError, match="bins must be at least 2, got 1"):
         ScoreHistogram.logit(1)
     with pytest.raises(SpuError, match="edges must be finite"):

@@ -22,6 +22,7 @@ from spu_core.metrics import (
     roc_spu_band,
     spread_of,
 )
+from spu_core.metrics.intervals import p_value_text
 from spu_core.metrics.ranking import Masses
 from tests.metrics.bootstrap import bootstrap_auc_spu
 from tests.metrics.oracles import auc_by_counting_pairs, influence_by_counting_pairs
@@ -216,7 +217,7 @@ def test_gap_and_share_fit_together_with_the_ceiling(scored):
 def test_the_ceiling_of_hard_labels_has_no_uncertainty():
     interval = auc_spu_ceiling_interval([1, 0, 0, 1] * 30)
 
-    assert (interval.low, interval.estimate, interval.high) == (1.0, 1.0, 1.0)
+    assert (interval.low, interval.estimate, interval.high, interval.level) == (1.0, 1.0, 1.0, 0.95)
 
 
 def test_perfect_order_still_admits_doubt():
@@ -224,6 +225,25 @@ def test_perfect_order_still_admits_doubt():
 
     assert interval.estimate == interval.high == 1.0
     assert interval.low == pytest.approx(0.025 ** (1 / 50))
+    fewer = auc_spu_interval([1] * 30 + [0] * 50, np.r_[np.ones(30), np.zeros(50)])
+    assert fewer.low == pytest.approx(0.025 ** (1 / 30))
+
+
+def test_the_interval_of_confirmed_cases_is_that_of_their_labels(scored):
+    _, score, other = scored
+    labels, groups = other > 0.0, np.arange(600) // 3
+
+    for asked in ({}, {"level": 0.8}, {"groups": groups}, {"sample_weight": np.arange(1, 601)}):
+        assert known_positive_auc_interval(labels, score, **asked) == auc_spu_interval(labels, score, **asked)
+
+
+def test_a_p_value_below_one_in_a_thousand_is_not_spelled_out():
+    assert [p_value_text(value) for value in (0.0007, 0.001, 0.0999, 0.1)] == [
+        "p < 0.001",
+        "p = 0.001",
+        "p = 0.100",
+        "p = 0.10",
+    ]
 
 
 def test_a_small_effective_number_carries_a_warning_in_words(scored):
@@ -277,8 +297,8 @@ def test_bands_hold_the_curve_and_open_where_it_is_0_or_1(scored):
 
     assert (band.low <= band.tpr).all()
     assert (band.tpr <= band.high).all()
-    assert (band.simultaneous_low <= band.low).all()
-    assert (band.simultaneous_high >= band.high).all()
+    assert (band.simultaneous_low < band.low).all()
+    assert (band.simultaneous_high > band.high).all()
 
     perfect = roc_spu_band([1.0] * 60 + [0.0] * 60, np.r_[np.ones(60), np.zeros(60)])
     assert (perfect.high == 1.0).all()
@@ -356,6 +376,14 @@ def test_the_default_grid_has_eight_negatives_on_each_side():
     assert band.fpr[-1] <= 0.92
     assert band.fpr[0] < 0.1
     assert band.fpr[-1] > 0.9
+
+
+def test_the_default_grid_has_eight_groups_with_negatives_on_each_side():
+    rng = np.random.default_rng(6)
+    truth, groups = np.arange(300) % 3 > 0, np.repeat(np.arange(20), 15)
+    band = roc_spu_band(truth, rng.normal(size=20)[groups] + 1e-3 * rng.normal(size=300), groups=groups)
+
+    assert 0.35 < band.fpr[0] <= band.fpr[-1] < 0.65
 
 
 def test_many_rows_are_dealt_to_units_without_changing_the_band_much(scored, monkeypatch):

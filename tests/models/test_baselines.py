@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from spu_core import auc_spu_score
 from spu_core.errors import TrainingError
 from spu_core.models import (
     METHODS,
@@ -172,6 +173,20 @@ def test_bagging_averages_its_bags(case):
     assert model.score_rows(rows.features) == pytest.approx(by_hand)
 
 
+@pytest.mark.parametrize("labels", [1, 2, 3])
+def test_bagging_with_a_handful_of_labels_is_no_constant(labels):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"x": rng.normal(size=300), "y": rng.normal(size=300)})
+    is_labeled = np.zeros(300, dtype=bool)
+    is_labeled[np.argsort(X["x"])[-20 : -20 + labels]] = True
+
+    model = SoftLabelClassifier("bagging_pu", threads=1, bags=10).fit(X, is_labeled.astype(int))
+
+    score = model.predict_proba(X)[:, 1]
+    assert np.unique(score).size > 10
+    assert np.corrcoef(score, X["x"])[0, 1] > 0.3
+
+
 def test_soft_bagging_learns_something_from_bags_of_twenty_rows():
     """LightGBM with 20 rows per leaf returns a constant on such bags; the leaf size adapts."""
     rng = np.random.default_rng(0)
@@ -189,7 +204,8 @@ def test_nnpu_risk_equals_its_definition():
     rng = np.random.default_rng(0)
     margin, target, prior = rng.normal(size=50), (rng.random(50) < 0.4).astype(float), 0.25
     positive, unlabeled = margin[target == 1], margin[target == 0]
-    risk = prior * expit(-positive).mean() + max(0, expit(unlabeled).mean() - prior * expit(positive).mean())
+    negative = (expit(unlabeled).mean() - prior * expit(positive).mean()) / (1 - prior)
+    risk = 0.5 * expit(-positive).mean() + 0.5 * max(0, negative)
 
     assert NonNegativePu(prior)(margin, target, np.ones(50))[0] == pytest.approx(risk)
 
@@ -211,8 +227,23 @@ def test_nnpu_climbs_back_when_the_negative_part_falls_below_zero():
 
     risk, slope = NonNegativePu(0.9)(margin, target, np.ones(3))
 
-    assert risk == pytest.approx(0.9 * expit(-5.0))
+    assert risk == pytest.approx(0.5 * expit(-5.0))
     assert slope[2] < 0, "the margin of the unlabelled row rises, since it was pushed too low"
+
+
+@pytest.mark.parametrize("prior", [None, 0.02])
+def test_nnpu_ranks_rare_positives_forwards(prior):
+    """Two positives in a hundred rows: under a risk weighted by the prior, calling every row negative is the best."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(4000) < 0.02
+    X = pd.DataFrame(rng.normal(size=(4000, 5)), columns=list("abcde")) + 1.5 * truth[:, None]
+    labels = truth & (rng.random(4000) < 0.5)
+
+    model = SoftLabelClassifier("nnpu", prior=prior).fit(X, labels.astype(float), is_labeled=labels)
+
+    score = model.predict_proba(X)[:, 1]
+    assert auc_spu_score(truth.astype(float), score) > 0.9
+    assert score.max() > 0.5
 
 
 def test_nnpu_uses_the_prior_among_unlabelled_rows(case):

@@ -10,7 +10,7 @@ from spu_core.errors import RuleError
 from spu_core.labels import audit_soft_labels, soft_labels_for
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Ramp, ReadyMade, Rule, RuleSet
 from spu_core.tables import open_folder
-from spu_core.tables.column_facts import quantile_ranks, select
+from spu_core.tables.profiles import nearest_quantiles
 from tests.tables.folders import mixed_frame, write_folder
 
 RNG = np.random.default_rng(5)
@@ -80,21 +80,12 @@ ANY_FLOAT = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.
 
 
 @settings(max_examples=60)
-@given(st.lists(ANY_FLOAT, min_size=1, max_size=60), st.lists(st.integers(0, 60), max_size=3))
-def test_selection_finds_the_quantiles_of_numpy_to_the_bit(numbers, cuts):
-    values = np.array(numbers)
-    finite = np.sort(values[np.isfinite(values)])
-    shares = np.linspace(0, 1, 9)
+@given(st.lists(ANY_FLOAT, min_size=1, max_size=60), st.lists(st.floats(0, 1), min_size=1, max_size=9))
+def test_quantiles_are_those_of_numpy_to_the_bit(numbers, shares):
+    ordered = np.sort([number for number in numbers if np.isfinite(number)])
 
-    found = select(lambda: iter(np.split(values, sorted(cuts))), lambda count: quantile_ranks(count, shares))
-
-    if not finite.size:
-        assert found is None
-        return
-    assert np.array_equal(found.value, np.quantile(finite, shares, method="nearest"))
-    assert found.below.tolist() == np.searchsorted(finite, found.value, side="left").tolist()
-    assert found.upto.tolist() == np.searchsorted(finite, found.value, side="right").tolist()
-    assert found.count == finite.size
+    if ordered.size:
+        assert np.array_equal(nearest_quantiles(ordered, shares), np.quantile(ordered, shares, method="nearest"))
 
 
 def test_what_breaks_in_a_late_part_names_the_part(tmp_path):

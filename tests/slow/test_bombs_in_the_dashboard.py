@@ -13,13 +13,8 @@ from tests.live import open_tab_in, running_server
 from tests.tables.bombs import BOMBS
 
 PATIENCE = 900.0
-LONGEST_WAIT = 2.0  # seconds, on a machine that has a core to spare
+LONGEST_WAIT = 2.0  # seconds, on two cores that do nothing else
 MOST_GROWTH = 200_000_000
-
-
-def crowding() -> float:
-    """How many processes share a core; where others fill the machine, they take their share of the time."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def listener(url: str) -> psutil.Process:
@@ -28,13 +23,19 @@ def listener(url: str) -> psutil.Process:
     return psutil.Process(next(each.pid for each in found if each.laddr.port == port))
 
 
+def worked(process: psutil.Process) -> float:
+    """Seconds of processor time that the process has used."""
+    return sum(process.cpu_times()[:2])
+
+
 @pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.xdist_group("processes")
 @pytest.mark.skipif(
     os.environ.get("SPU_SLOW") != "1", reason="Takes minutes; tests/engines/jobs/test_harmful_files.py has a sample."
 )
-def test_no_bomb_takes_the_server(browser, tmp_path):
+def test_no_bomb_takes_the_server(browser, tmp_path, monkeypatch):
+    monkeypatch.delenv("SPU_WORKER_NICENESS")  # as users have it
     with running_server(tmp_path / "home", tmp_path / "server.log") as server:
         process, waits, told = listener(server.url), [], {}
         brings, looks = open_tab_in(browser, server).open("data"), open_tab_in(browser, server).open("paper")
@@ -47,9 +48,11 @@ def test_no_bomb_takes_the_server(browser, tmp_path):
                 begun = time.monotonic()
                 while not (job := next(job for job in workspace.jobs.list() if job.title == name)).status.is_over:
                     assert time.monotonic() - begun < PATIENCE
-                    start = time.perf_counter()
-                    looks.open("train" if len(waits) % 2 else "paper")
-                    waits.append((time.perf_counter() - start, crowding()))
+                    page = "train" if len(waits) % 2 else "paper"
+                    start, asked, busy = time.perf_counter(), looks.runs.seconds, worked(process)
+                    looks.open(page)
+                    took, answered = time.perf_counter() - start, looks.runs.seconds - asked
+                    waits.append((took, answered, worked(process) - busy, page, name))
                     largest = max(largest, process.memory_info().rss)
             told[name] = f"{job.status}: {job.error or job.result}"
             assert "unexpected error" not in job.error, (name, job.error)
@@ -58,11 +61,12 @@ def test_no_bomb_takes_the_server(browser, tmp_path):
             print(f"{name:38} {time.monotonic() - begun:6.1f} s  +{size:.0f} MB  {told[name][:150]}", flush=True)
             (tmp_path / name).unlink()
         grown = largest - before
-        waited = statistics.median(wait for wait, _ in waits)
-        alone = statistics.median(wait / shared for wait, shared in waits)
-        print(f"server grew by {grown / 1e6:.0f} MB; another page: {waited:.2f} s (median of {len(waits)}),", end=" ")
-        print(f"{max(waits)[0]:.2f} s (longest), {alone:.2f} s by its share")
+        print(f"server grew by {grown / 1e6:.0f} MB; another page:", end=" ")
+        print(f"{statistics.median(wait for wait, *_ in waits):.2f} s (median of {len(waits)}); the longest:")
+        for took, answered, busy, page, name in sorted(waits)[-5:]:
+            print(f"{took:.2f} s until it was drawn, {answered:.2f} s until the server had answered,", end=" ")
+            print(f"which worked {busy:.2f} s ({page}, beside {name})")
 
     assert len(told) == 30
     assert grown <= MOST_GROWTH
-    assert alone <= LONGEST_WAIT
+    assert max(waits)[0] <= LONGEST_WAIT

@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from spu_core.tables import column_facts, open_folder, read_table
+from spu_core.tables import open_folder, read_table
 from spu_core.tables.column_facts import ColumnFacts
 from tests.tables.folders import write_folder, write_whole
 
@@ -44,13 +44,16 @@ def test_odd_columns_get_the_types_and_roles_of_the_whole_under_any_name(tmp_pat
     assert problems[0] == problems[1]
 
 
-def test_many_distinct_values_are_estimated_within_a_few_per_cent(monkeypatch):
-    monkeypatch.setattr(column_facts, "MOST_HASHES", 1 << 12)
-    facts = ColumnFacts.empty("x", pa.int64(), 100)
-    for start in range(0, 100_000, 10_000):
-        facts = facts.add(pa.array(np.arange(start, start + 10_000)))
+@pytest.mark.parametrize("name", ["user_id", "thing"])
+def test_distinct_texts_and_ids_are_counted_exactly_over_parts(name):
+    facts = {True: ColumnFacts.empty(name, pa.int64(), 100), False: ColumnFacts.empty(name, pa.string(), 100)}
+    for start in range(0, 9_000, 3_000):
+        numbers = np.arange(start, start + 3_500)  # 500 values of each part come again in the next one
+        for is_number, held in facts.items():
+            values = pa.array(numbers if is_number else [f"u{number}" for number in numbers])
+            facts[is_number] = held.add(values)
 
-    # The relative standard error is 1/√4096, 1.6 %.
-    assert abs(facts.distinct / 100_000 - 1) < 5 / np.sqrt(1 << 12)
-    assert not facts.distinct_is_exact
-    assert (facts.low, facts.high, facts.rows) == (0, 99_999, 100_000)
+    assert facts[False].distinct == 9_500
+    assert facts[True].distinct == (9_500 if name == "user_id" else 0)
+    assert not facts[True].all_differ
+    assert (facts[True].low, facts[True].high, facts[True].rows) == (0, 9_499, 10_500)

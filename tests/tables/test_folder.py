@@ -1,5 +1,7 @@
 """A table over a folder: its parts together are the table in memory, exactly, however the rows are cut into files."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spu_core.errors import TableError
-from spu_core.tables import ColumnType, ReadLimits, Role, TablePart, open_folder, read_table
+from spu_core.tables import ColumnType, ReadLimits, Role, TableFolder, open_folder, read_table
 from tests.tables.folders import mixed_frame, write_folder, write_whole
 
 FRAME = mixed_frame(120)
@@ -159,7 +161,7 @@ def test_a_sample_is_a_table_with_the_same_roles_and_the_same_rows_each_time(tmp
 
     sample = folder.sample(40, seed=1)
 
-    assert isinstance(sample, TablePart)
+    assert sample.in_memory
     assert len(sample) == 40
     assert dict(sample.roles) == dict(folder.roles)
     assert sample.frame["user_id"].is_monotonic_increasing
@@ -181,7 +183,7 @@ def test_roles_of_a_folder_keep_the_laws_of_a_table(tmp_path):
     with pytest.raises(TableError, match="has no value 7"):
         folder.with_positive_values(7)
     with pytest.raises(TableError, match="Did you mean 'city'"):
-        folder.column("citty")
+        folder.values("citty")
 
 
 def test_a_copy_of_the_label_is_found_over_all_files(tmp_path):
@@ -194,3 +196,48 @@ def test_a_copy_of_the_label_is_found_over_all_files(tmp_path):
     assert [finding.column for finding in folder.findings if finding.code == "copy_ignored"] == ["twin"]
     with pytest.raises(TableError, match="Column 'twin' splits the rows exactly as the label"):
         folder.with_roles({"twin": "feature"})
+
+
+def test_a_table_answers_alike_wherever_its_rows_are(tmp_path):
+    files = open_folder(write_folder(FRAME, tmp_path / "f", [50, 70], varied=True))
+    memory = files.read()
+
+    assert (files.in_memory, memory.in_memory) == (False, True)
+    for name in FRAME.columns:
+        pd.testing.assert_series_equal(files.values(name), memory.values(name), check_index_type=False)
+    for name in ("is_labeled", "truth", "times"):
+        assert np.array_equal(getattr(files, name), getattr(memory, name))
+    rows = np.array([119, 3, 60, 3])
+    pd.testing.assert_frame_equal(files.only(rows).frame, memory.frame.iloc[rows].reset_index(drop=True))
+    assert files.sample(40, seed=1).fingerprint == memory.sample(40, seed=1).fingerprint
+    assert [len(part) for part in memory.parts()] == [120]
+    assert [len(part) for part in memory.parts(["x"], rows=50)] == [50, 50, 20]
+    assert isinstance(files, TableFolder)
+
+
+def test_the_frame_of_a_table_in_files_is_refused_with_what_to_do(tmp_path):
+    folder = open_folder(write_folder(FRAME, tmp_path / "f", [50]))
+
+    with pytest.raises(TableError, match=r"120 rows of this table are in files\. Use table\.sample\(\)"):
+        _ = folder.frame
+
+
+def test_rows_without_a_rare_positive_are_still_a_part_of_the_table(tmp_path):
+    frame = pd.DataFrame({"x": np.arange(60.0), "label": ["case", *["no"] * 59]})
+    folder = open_folder(write_folder(frame, tmp_path / "f", [30]))
+
+    late = list(folder.parts())[1]
+
+    assert (late.positive_values, late.is_labeled.any()) == (("case",), False)
+    assert folder.only(np.arange(1, 40)).positive_values == ("case",)
+    with pytest.raises(TableError, match="has no value 'cases'"):
+        folder.with_positive_values("cases")
+
+
+def test_a_table_can_be_sent_to_another_process(tmp_path):
+    folder = open_folder(write_folder(FRAME, tmp_path / "f", [50]))
+
+    for table in (folder, folder.read()):
+        sent = pickle.loads(pickle.dumps(table))
+        assert (sent.fingerprint, dict(sent.roles)) == (folder.fingerprint, dict(folder.roles))
+        assert sent.in_memory == table.in_memory

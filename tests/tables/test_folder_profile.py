@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from spu_core.tables import open_folder
-from spu_core.tables.folder import folder_histogram
 from tests.tables.folders import mixed_frame, write_folder
 
 
@@ -24,10 +23,3 @@ def test_a_profile_does_not_depend_on_where_the_rows_lie(tmp_path, cuts):
             continue
         for name in ("edge", "count", "labeled"):
             assert np.array_equal(getattr(one.histogram, name), getattr(other.histogram, name)), (one.name, name)
-
-
-def test_the_histogram_of_a_column_is_there_for_the_rule_editor(tmp_path):
-    folder = open_folder(write_folder(mixed_frame(90), tmp_path / "f", [45]))
-
-    assert folder_histogram(folder, "x").count.sum() == 90
-    assert folder_histogram(folder, "city") is None

@@ -28,7 +28,7 @@ EXTREME = pd.DataFrame(
 def kept(folder):
     described = {"name": folder.name, "roles": folder.roles, "positive_values": folder.positive_values}
     described |= {"truth_values": folder.truth_values, "known_fingerprint": folder.fingerprint}
-    return folder_from_survey(survey_to_json(folder), folder.path, **described)
+    return folder_from_survey(survey_to_json(folder), folder.store.path, **described)
 
 
 @pytest.mark.parametrize("frame", [mixed_frame(300), EXTREME], ids=["usual", "extreme"])
@@ -37,9 +37,13 @@ def test_a_folder_comes_back_with_its_forms_stand_ins_and_files(tmp_path, frame)
 
     again = kept(opened)
 
-    assert (again.files, again.columns, again.findings) == (opened.files, opened.columns, opened.findings)
-    for name, stand_in in opened.stand_ins.items():
-        pd.testing.assert_series_equal(again.stand_ins[name], stand_in)
+    assert (again.store.files, again.store.columns, again.findings) == (
+        opened.store.files,
+        opened.store.columns,
+        opened.findings,
+    )
+    for name, stand_in in opened.store.stand_ins.items():
+        pd.testing.assert_series_equal(again.store.stand_ins[name], stand_in)
     pd.testing.assert_frame_equal(again.read().frame, opened.read().frame)
 
 
@@ -54,31 +58,31 @@ def test_roles_can_be_changed_on_it_as_on_the_opened_folder(tmp_path):
 def test_its_fingerprint_is_known_and_stays_known_when_roles_change(tmp_path, monkeypatch):
     opened = open_folder(write_folder(mixed_frame(300), tmp_path / "f", [100]))
     again, changed, fingerprint = kept(opened), kept(opened).with_roles({"x": "ignore"}), opened.fingerprint
-    monkeypatch.setattr(type(again), "frames", None)  # reading a row would fail now
+    monkeypatch.setattr(type(again.store), "frames", None)  # reading a row would fail now
 
     assert again.fingerprint == changed.fingerprint == fingerprint
 
 
 def test_a_file_that_was_written_again_or_is_gone_is_named(tmp_path):
     folder = kept(open_folder(write_folder(mixed_frame(300), tmp_path / "f", [100, 200])))
-    assert folder.changed_files == ()
+    assert folder.store.changed_files == ()
 
     write_folder(mixed_frame(300, seed=1), tmp_path / "f", [100, 200])
     (tmp_path / "f" / "part-002.parquet").unlink()
 
-    assert folder.changed_files == ("part-000.parquet", "part-001.parquet", "part-002.parquet")
+    assert folder.store.changed_files == ("part-000.parquet", "part-001.parquet", "part-002.parquet")
 
 
 def test_a_file_that_came_later_is_named_and_changes_nothing(tmp_path):
     folder = kept(open_folder(write_folder(mixed_frame(300), tmp_path / "f", [100, 200])))
-    assert folder.added_files == ()
+    assert folder.store.added_files == ()
 
     write_folder(mixed_frame(20), tmp_path / "f" / "day=2", [])
     write_folder(mixed_frame(20), tmp_path / "f" / "_draft", [])
 
-    assert (folder.added_files, folder.changed_files, len(folder)) == (("part-000.parquet",), (), 300)
+    assert (folder.store.added_files, folder.store.changed_files, len(folder)) == (("part-000.parquet",), (), 300)
     shutil.rmtree(tmp_path / "f")
-    assert folder.added_files == ()
+    assert folder.store.added_files == ()
 
 
 @pytest.mark.parametrize("damage", [lambda note: note.pop("files"), lambda note: note["columns"][0].update(kind="?")])
@@ -88,7 +92,7 @@ def test_a_damaged_note_is_refused_in_words(tmp_path, damage):
     damage(note)
 
     with pytest.raises(TableError, match="The stored description of the folder 'f' is damaged"):
-        folder_from_survey(json.dumps(note), folder.path, name="f", roles=folder.roles)
+        folder_from_survey(json.dumps(note), folder.store.path, name="f", roles=folder.roles)
 
 
 def test_a_note_of_another_schema_is_refused(tmp_path):

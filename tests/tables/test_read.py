@@ -31,7 +31,7 @@ def test_a_converted_file_is_the_table_that_reading_gives(tmp_path, monkeypatch,
     folder, reading = convert_table(path, tmp_path / "folder")
 
     again = folder.read()
-    assert len(folder.files) > 1
+    assert len(folder.store.files) > 1
     assert again.fingerprint == table.fingerprint == folder.fingerprint
     assert dict(folder.types) == dict(table.types)
     assert dict(folder.roles) == dict(table.roles)

@@ -15,6 +15,8 @@ from spu_core.tables.samples import (
     load_sample_checks,
     load_sample_rules,
     sample_folder,
+    sample_of,
+    sample_truth,
     write_samples,
 )
 
@@ -23,7 +25,7 @@ LARGEST_FILE = 1_000_000
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_loads_cleanly_with_label_and_truth(name):
-    table = load_sample(name)
+    table = load_sample(name, truth=True)
 
     assert table.name == name
     assert not [finding for finding in table.findings if finding.severity != "info"]
@@ -35,7 +37,7 @@ def test_a_sample_loads_cleanly_with_label_and_truth(name):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_loaded_sample_has_the_roles_of_the_simulated_table(name):
     made = SAMPLES[name].make()[name]
-    table = load_sample(name)
+    table = load_sample(name, truth=True)
 
     assert list(table.frame.columns) == list(made.columns)
     assert all(table.roles[column] == role for column, role in SAMPLES[name].roles.items())
@@ -62,7 +64,7 @@ def test_every_file_fits_a_repository_and_is_described():
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("combine", ["strongest", "noisy_or"])
 def test_the_suggested_rules_fit_and_believe_more_in_true_positives(name, combine):
-    table, rules = load_sample(name), RuleSet.from_json(load_sample_rules(name))
+    table, rules = load_sample(name, truth=True), RuleSet.from_json(load_sample_rules(name))
     soft_labels = assign_soft_labels(rules.fit(table).apply(table.frame), table.is_labeled, combine=combine)
     positive, negative = (
         soft_labels.rule_score[table.truth].mean(),
@@ -84,7 +86,7 @@ def test_the_suggested_rules_keep_some_features_and_never_read_label_or_truth(na
 
 
 def test_the_log_of_checks_gives_soft_labels_by_both_methods_of_the_appendix():
-    players, checks = load_sample("anti_cheat"), load_sample_checks()
+    players, checks = load_sample("anti_cheat", truth=True), load_sample_checks()
     by_ratio = check_ratio_labels(checks, random_rule="random", users=players.frame["player"], repeats="first")
     record = players.frame[["checked_days", "passed_days"]].to_numpy().T
     by_record = check_record_labels(*record, admitted=players.is_labeled)
@@ -93,6 +95,17 @@ def test_the_log_of_checks_gives_soft_labels_by_both_methods_of_the_appendix():
     for labels in (by_ratio.labels, by_record.labels):
         assert labels.rule_score[players.truth].mean() > 5 * labels.rule_score[~players.truth].mean()
     assert np.isclose(by_record.prior.mass.sum(), 1.0)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_starts_without_its_truth_which_can_be_revealed(name):
+    table, known = load_sample(name), load_sample(name, truth=True)
+
+    assert table.truth is None
+    assert list(table.frame.columns) == [column for column in known.frame.columns if column != SAMPLES[name].truth]
+    assert np.array_equal(sample_truth(name), known.truth)
+    assert [sample_of(each) for each in (table, known)] == [name, name]
+    assert sample_of(table.only(np.arange(100))) is None
 
 
 def test_an_unknown_sample_is_refused_with_the_nearest_name():

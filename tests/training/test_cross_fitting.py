@@ -27,7 +27,7 @@ from spu_core.training import (
     estimate_class_prior,
     iter_cross_fit,
 )
-from spu_core.training.cross_fitting import _reason
+from spu_core.training.fit_pool import reason_of
 from tests.training.worlds import make_world
 
 SMALL = {"rounds": 10}
@@ -81,9 +81,9 @@ def test_at_most_seven_functions_of_ours_lie_between_cross_fit_and_the_library(w
     [
         (
             {"table": pd.DataFrame({"a": [1.0]})},
-            r"table must be a Table or TableFolder, got DataFrame; use Table.from_f",
+            r"table must be a Table, got DataFrame; use Table.from_f",
         ),
-        ({"table": np.zeros((3, 2))}, "table must be a Table or TableFolder, got ndarray"),
+        ({"table": np.zeros((3, 2))}, "table must be a Table, got ndarray"),
         (
             {"soft_labels": np.zeros(3)},
             r"soft labels must be SoftLabels, got ndarray; use soft_labels_for\(table, rules\)",
@@ -122,8 +122,8 @@ def test_a_failing_candidate_becomes_an_error_row(world, quick):
 
 
 def test_errors_of_libraries_are_named_and_memory_gets_advice():
-    assert _reason(KeyError("x")) == "KeyError: 'x'"
-    assert _reason(MemoryError()).startswith("There was not enough memory")
+    assert reason_of(KeyError("x")) == "KeyError: 'x'"
+    assert reason_of(MemoryError()).startswith("There was not enough memory")
 
 
 def test_runs_stream_as_they_finish(world, quick):

@@ -10,7 +10,7 @@ import pytest
 from spu_core.metrics import Interval, auc_spu_interval
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, segment_intervals
 from spu_core.training.evaluation import folded_auc, folded_interval, interval_of, share_of
-from spu_core.training.pairs import among_best, compare_pairs, simultaneous_intervals
+from spu_core.training.pairs import compare_pairs, simultaneous_intervals
 
 
 def hard(labels, fold, **more):
@@ -128,20 +128,6 @@ def candidates(signals, labels=200, rows=2000, seed=6):
     return {name: folded_auc(evaluation.soft_label, score, evaluation) for name, score in scores.items()}
 
 
-def test_clearly_worse_candidates_are_not_among_the_best():
-    aucs = candidates({"poor": 0.2, "good": 2.0, "fine": 2.0})
-
-    assert set(among_best(aucs)) == {"good", "fine"}
-    assert among_best({"poor": aucs["poor"]}) == ("poor",)
-    assert among_best({}) == ()
-
-
-def test_equal_scores_are_all_among_the_best():
-    aucs = candidates({"one": 1.0})
-
-    assert among_best({"one": aucs["one"], "same": aucs["one"]}) == ("one", "same")
-
-
 def test_the_interval_of_a_winner_is_wider_the_more_it_has_beaten():
     aucs = candidates({f"candidate {k}": 0.0 for k in range(20)})
     name = max(aucs, key=lambda name: aucs[name].value)
@@ -175,26 +161,30 @@ def few_labels(count, **more):
     return compare_runs(runs)
 
 
-@pytest.mark.parametrize(("labels", "answer"), [(7, "unknown"), (9, "unknown"), (40, "yes")])
-def test_below_ten_confirmed_positives_nothing_is_compared_by_them(labels, answer):
-    comparison = few_labels(labels)
+@pytest.mark.parametrize("labels", [7, 9])
+def test_below_ten_confirmed_positives_nothing_is_compared_by_them(labels):
+    figure = few_labels(labels).figures["known_positive_auc"]
 
-    assert comparison.verdict.answer == answer
-    if answer == "unknown":
-        assert comparison.verdict.sentence.startswith(f"Too few confirmed cases to compare: they count as {labels} ")
-        assert not any(pair.can_be_told_apart for pair in comparison.figures["known_positive_auc"].pairs)
-        for pair in comparison.figures["known_positive_auc"].pairs:
-            assert np.isnan([pair.p_holm, pair.difference.p_value]).all()
+    assert figure.too_few.startswith(f"Too few confirmed cases to compare: they count as {labels} ")
+    assert not any(pair.can_be_told_apart for pair in figure.pairs)
+    for pair in figure.pairs:
+        assert np.isnan([pair.p_holm, pair.difference.p_value]).all()
+
+
+def test_ten_and_more_are_compared():
+    figure = few_labels(40).figures["known_positive_auc"]
+
+    assert figure.too_few is None
+    assert figure.pairs[0].can_be_told_apart
 
 
 def test_confirmed_positives_of_few_groups_count_as_few():
     groups = np.arange(600)
     groups[:40] = np.arange(40) % 6
 
-    verdict = few_labels(40, groups=groups).verdict
+    found = few_labels(40, groups=groups).figures["known_positive_auc"]
 
-    assert verdict.answer == "unknown"
-    assert "they count as 5.97 independent ones" in verdict.sentence
+    assert "they count as 5.97 independent ones" in found.too_few
 
 
 def intervals_in(value, path="comparison"):
@@ -219,7 +209,7 @@ def test_every_figure_of_few_confirmed_positives_carries_a_warning():
 
     assert len(found) > 12
     assert [path for path, interval in found if interval.warning is None] == []
-    assert any("known-positive AUC" in note.lower() or "Known-positive AUC" in note for note in comparison.notes)
+    assert any("auc on confirmed cases" in note.lower() for note in comparison.notes)
     table = comparison.leaderboard
     assert table["known_positive_auc_warning"].notna().all()
     assert comparison.pairs_table["warning"].notna().all()

@@ -13,7 +13,7 @@ from spu_core.rules import Compare, Ramp, Rule, RuleSet
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, compare_runs, cross_fit
 from spu_core.training.folds import hash_folds
-from spu_core.training.rows import fit_folder_encoder, folder_split, prepare_folder, prepare_rows
+from spu_core.training.rows import fit_encoder, hashed_split, prepare_rows
 from tests.export.examples import known
 from tests.tables.folders import mixed_frame, write_folder
 
@@ -48,7 +48,7 @@ def test_a_folder_and_the_same_table_in_memory_give_the_same_scores_to_the_bit(f
     table = folder.read()
     soft_labels = soft_labels_for(table, RULES)
 
-    in_memory = cross_fit(table, soft_labels, CANDIDATES, CONFIG, split=folder_split(folder, CONFIG))
+    in_memory = cross_fit(table, soft_labels, CANDIDATES, CONFIG, split=hashed_split(folder, CONFIG))
 
     for ours, theirs in zip(runs, in_memory, strict=True):
         assert ours.error is None
@@ -59,11 +59,11 @@ def test_a_folder_and_the_same_table_in_memory_give_the_same_scores_to_the_bit(f
 def test_the_encoder_of_a_folder_is_that_of_the_table(folder):
     soft_labels = soft_labels_for(folder, RULES)
 
-    assert fit_folder_encoder(folder) == prepare_rows(folder.read(), soft_labels, CONFIG).encoder
+    assert fit_encoder(folder) == prepare_rows(folder.read(), soft_labels, CONFIG).encoder
 
 
 def test_rows_of_a_folder_are_read_from_a_file_that_goes_with_them(folder):
-    rows = prepare_folder(folder, soft_labels_for(folder, RULES), CONFIG)
+    rows = prepare_rows(folder, soft_labels_for(folder, RULES), CONFIG)
     matrix = rows.rows.features.store.matrix
 
     assert isinstance(matrix, MatrixFile)
@@ -88,7 +88,7 @@ def test_runs_of_a_folder_are_compared_exported_and_scored_like_any_other(folder
 def test_early_stopping_and_hold_out_work_from_files(folder):
     config = TrainConfig(folds=2, hold_out=0.2, early_stopping=EarlyStopping(patience=3), threads=1)
     soft_labels = soft_labels_for(folder, RULES)
-    split = folder_split(folder, config)
+    split = hashed_split(folder, config)
 
     ours = cross_fit(folder, soft_labels, CANDIDATES[:2], config)
     theirs = cross_fit(folder.read(), soft_labels, CANDIDATES[:2], config, split=split)
@@ -104,8 +104,8 @@ def test_folds_go_by_the_id_of_a_row_wherever_it_lies(folder, tmp_path):
     shuffled = FRAME.sample(frac=1.0, random_state=0)
     other = open_folder(write_folder(shuffled, tmp_path / "f", [100, 500]))
 
-    fold = pd.Series(folder_split(folder, CONFIG).fold, index=FRAME["user_id"])
-    again = pd.Series(folder_split(other, CONFIG).fold, index=shuffled["user_id"])
+    fold = pd.Series(hashed_split(folder, CONFIG).fold, index=FRAME["user_id"])
+    again = pd.Series(hashed_split(other, CONFIG).fold, index=shuffled["user_id"])
 
     assert fold.equals(again.loc[fold.index])
     assert np.array_equal(fold.to_numpy(), hash_folds(FRAME["user_id"], CONFIG))
@@ -113,8 +113,8 @@ def test_folds_go_by_the_id_of_a_row_wherever_it_lies(folder, tmp_path):
 
 def test_groups_stay_together_and_the_latest_rows_are_held_out(folder):
     grouped = folder.with_roles({"visits": "group"})
-    fold = folder_split(grouped, CONFIG).fold
-    late = folder_split(folder, TrainConfig(out_of_time=0.2, time_column="signed_at"))
+    fold = hashed_split(grouped, CONFIG).fold
+    late = hashed_split(folder, TrainConfig(out_of_time=0.2, time_column="signed_at"))
 
     assert pd.Series(fold).groupby(FRAME["visits"]).nunique().max() == 1
     assert FRAME["signed_at"][late.fold == -1].min() > FRAME["signed_at"][late.fold >= 0].max()
@@ -124,13 +124,13 @@ def test_what_a_folder_lacks_is_named(folder):
     soft_labels = soft_labels_for(folder, RULES)
 
     with pytest.raises(TrainingError, match="group_column is 'citty', which the table does not have"):
-        folder_split(folder, TrainConfig(group_column="citty"))
+        hashed_split(folder, TrainConfig(group_column="citty"))
     with pytest.raises(TrainingError, match="group_column is 'city', which is also a feature"):
-        folder_split(folder, TrainConfig(group_column="city"))
+        hashed_split(folder, TrainConfig(group_column="city"))
     with pytest.raises(TrainingError, match="out_of_time needs to know when each row happened"):
-        folder_split(folder.with_roles({"signed_at": "ignore"}), TrainConfig(out_of_time=0.2))
+        hashed_split(folder.with_roles({"signed_at": "ignore"}), TrainConfig(out_of_time=0.2))
     with pytest.raises(TrainingError, match="There are 10 soft labels, but the table has 900 rows"):
-        prepare_folder(folder, soft_labels.take(np.arange(10)), CONFIG)
+        prepare_rows(folder, soft_labels.take(np.arange(10)), CONFIG)
 
 
 METHODS_FROM_FILES = [key for key in METHODS if key not in ("cnn", "nnpu", "sar_em", "neural_net")]
@@ -183,7 +183,7 @@ def test_a_file_that_is_cut_off_gets_a_sentence(tmp_path):
 @pytest.mark.parametrize("fewest", [50_000, 600], ids=["all rows at once", "a sample first"])
 def test_copies_in_a_folder_stay_in_one_fold(fewest, tmp_path, monkeypatch):
     """Each row of noise four times, in other files; one text column and a counter that differs."""
-    monkeypatch.setattr("spu_core.tables.folder.REPEAT_ROWS", fewest)
+    monkeypatch.setattr("spu_core.tables.table.REPEAT_ROWS", fewest)
     rng = np.random.default_rng(0)
     once = pd.DataFrame(rng.normal(size=(250, 4))).add_prefix("x")
     once = once.assign(city=rng.choice(["Bern", "Basel", "Chur"], 250), label=(rng.random(250) < 0.3).astype(int))
@@ -202,7 +202,7 @@ def test_copies_in_a_folder_stay_in_one_fold(fewest, tmp_path, monkeypatch):
 
 def test_a_folder_without_copies_has_the_folds_it_always_had(folder):
     assert folder.repeats is None
-    assert folder_split(folder, CONFIG).groups is None
+    assert hashed_split(folder, CONFIG).groups is None
 
 
 def test_the_profile_of_a_folder_proposes_roles_and_names_copies(tmp_path):

@@ -18,11 +18,10 @@ from spu_core.training import (
     FoldAssignment,
     Run,
     TrainConfig,
-    best_model,
     compare_runs,
     cross_fit,
     make_split,
-    suggested_model,
+    recommend,
 )
 from tests.training.worlds import make_world
 
@@ -179,8 +178,9 @@ def test_a_rule_that_reads_what_was_written_after_confirmation_leaves_the_answer
     soft_labels = assign_soft_labels(matrix, labels)
     comparison = compare_runs(cross_fit(Table.from_frame(frame), soft_labels, ["rule_score", "elkan_noto"], QUICK))
 
-    assert comparison.verdict.answer == "unknown"
-    assert "not independent of the rules" in comparison.verdict.sentence
+    found = recommend(comparison)
+    assert (found.confidence, found.help_of_rules) == ("provisional", "cannot tell")
+    assert "confirmed positives follow the rules" in found.sentence
 
 
 def drifted(truth=None):
@@ -205,9 +205,10 @@ def test_models_below_chance_never_win_and_the_headline_says_so():
     comparison = compare_runs([run("fused", -1.0), run("labeled_vs_rest", -0.6), run("elkan_noto", 0.2)])
 
     assert set(comparison.below_chance) == {"fused", "labeled_vs_rest"}
-    assert comparison.among_best == ("elkan_noto",)
-    assert best_model(comparison).name == "elkan_noto"
-    assert suggested_model(comparison).name == "elkan_noto"
+    found = recommend(comparison)
+    assert found.model == "elkan_noto"
+    assert found.among_best == ("elkan_noto",)
+    assert found.order[0] == "elkan_noto"
     assert comparison.headline.startswith(
         ("'fused', 'labeled_vs_rest' are worse", "'labeled_vs_rest', 'fused' are worse")
     )
@@ -219,22 +220,24 @@ def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():
     comparison = compare_runs([run("fused", -1.0), run("labeled_vs_rest", -1.6), run("rule_score", -0.3)])
 
     assert comparison.headline.startswith("No model is better than chance: positives are ranked below other rows")
-    assert "known-positive AUC 0." in comparison.headline
-    assert comparison.among_best == ()
-    assert comparison.verdict.answer == "unknown"
-    assert "not better than chance" in comparison.verdict.sentence
+    assert "AUC on confirmed cases 0." in comparison.headline
+    found = recommend(comparison)
+    assert (found.model, found.confidence, found.help_of_rules) == (None, "cannot tell", "cannot tell")
+    assert found.among_best == ()
+    assert found.order[-1] == "rule_score"
+    assert found.next_step.action == "revise rules"
 
 
-def test_a_model_that_is_not_better_than_chance_wins_against_none_that_is_worse():
+def test_a_model_that_is_not_better_than_chance_is_only_provisional():
     """'lightgbm' uses the rules and beats labels alone, but only because these are far below chance."""
     run = drifted()
-    comparison = compare_runs([run("lightgbm", -0.08), run("labeled_vs_rest", -1.6)])
-    pair = comparison.verdict.pair
+    comparison = compare_runs([run("lightgbm", -0.08), run("fused", -0.1), run("labeled_vs_rest", -1.6)])
+    found = recommend(comparison)
 
     assert comparison.below_chance == ("labeled_vs_rest",)
-    assert pair.first == "lightgbm"
-    assert pair.can_be_told_apart
-    assert comparison.verdict.answer == "unknown"
+    assert max(comparison.figures["known_positive_auc"].value.values()) <= 0.5
+    assert found.confidence == "provisional"
+    assert "better than chance" in found.sentence
     assert "No other model is clearly better" in comparison.headline
 
 

@@ -16,12 +16,13 @@ from spu_core.training import (
     EvaluationData,
     Run,
     TrainConfig,
-    best_model,
+    auc_figures,
     ceiling_curve,
     compare_runs,
+    hindsight,
     mean_soft_label,
     perfect_link,
-    review_point,
+    review_curve,
     run_band,
     run_calibration,
     run_curve,
@@ -29,8 +30,7 @@ from spu_core.training import (
     segment_table,
     segment_values,
     sketch,
-    soft_sum,
-    suggested_model,
+    true_aucs,
     why_not,
 )
 
@@ -61,7 +61,6 @@ def test_views_count_the_judged_rows_only(run):
 
     assert run_curve(run).auc == pytest.approx(auc_spu_score(soft_label, score))
     assert ceiling_curve(run).auc == pytest.approx(auc_spu_score(soft_label, soft_label))
-    assert soft_sum(run) == pytest.approx(soft_label.sum())
     assert mean_soft_label(run) == pytest.approx(soft_label.mean())
     assert run_calibration(run)["rows"].sum() == 1800
     assert (run_band(run).low <= run_band(run).tpr).all()
@@ -77,15 +76,65 @@ def test_the_band_takes_rows_of_a_group_as_dependent(run):
     assert "groups with negatives" in few.missing_because
 
 
-def test_the_sum_of_s_among_the_flagged_is_counted(run):
-    point = run_curve(run).at_budget(100)
-    flagged = np.argsort(-run.score[:1800], kind="stable")[: int(point.flagged)]
+def test_a_review_counts_soft_labels_and_held_out_confirmed_cases_of_the_flagged_rows(run):
+    found = review_curve(run).at_rows(100)
+    flagged = np.argsort(-run.score[:1800], kind="stable")[:100]
+    labels = run.evaluation.is_labeled[:1800]
 
-    found = review_point(soft_sum(run), point)
-
+    assert found.point.flagged == 100
     assert found.soft_sum == pytest.approx(run.evaluation.soft_label[:1800][flagged].sum())
-    assert found.mean_soft_label == pytest.approx(found.soft_sum / point.flagged)
-    assert np.isnan(review_point(1.0, run_curve(run).at_budget(0)).mean_soft_label)
+    assert found.soft_total == pytest.approx(run.evaluation.soft_label[:1800].sum())
+    assert (found.found, found.confirmed) == (labels[flagged].sum(), labels.sum())
+    assert found.recall[0] < found.found / found.confirmed < found.recall[1]
+    assert f"finds {found.found} of the {found.confirmed} confirmed cases" in found.sentence
+
+
+@pytest.mark.parametrize("rows", [0, 1800])
+def test_a_review_of_nothing_or_everything_has_a_threshold_that_can_be_stored(run, rows):
+    found = review_curve(run).at_rows(rows)
+
+    assert np.isfinite(found.point.threshold)
+    assert found.point.flagged == rows
+    assert review_curve(run).at_threshold(found.point.threshold) == found
+
+
+def test_a_budget_never_flags_nobody(evaluation):
+    tied = run_of("elkan_noto", np.minimum(evaluation.soft_label, 0.3), evaluation)
+    highest = int((tied.score[:1800] == 0.3).sum())
+    found = review_curve(tied).at_budget()
+
+    assert found.point.flagged == highest > 0.02 * 1800
+    assert found.tie_sentence.startswith(f"The {highest:,} highest scores are equal")
+
+
+def test_without_confirmed_cases_a_review_says_so(evaluation):
+    blind = replace(evaluation, is_labeled=np.zeros(2000, bool))
+    found = review_curve(run_of("lightgbm", evaluation.soft_label, blind)).at_rows(10)
+
+    assert found.recall is None
+    assert "there are none" in found.sentence
+
+
+def test_the_revealed_truth_says_whether_the_recommendation_was_right(run, evaluation):
+    other = run_of("logistic", np.random.default_rng(2).random(2000), evaluation)
+    found = true_aucs([run, other], evaluation.truth)
+
+    assert found["lightgbm"] == run.metrics.true_auc
+    assert hindsight("lightgbm", found).startswith("Yes: 'lightgbm' has the highest true AUC")
+    assert hindsight("logistic", found).startswith("No: 'lightgbm' has the highest true AUC")
+    near = {**found, "logistic": replace(found["lightgbm"], estimate=found["lightgbm"].estimate - 0.004)}
+    assert hindsight("logistic", near).startswith("Nearly: ")
+
+
+def test_figures_of_runs_come_in_the_given_order_with_the_intervals_of_the_leaderboard(run, evaluation):
+    other = run_of("logistic", np.random.default_rng(2).random(2000), evaluation)
+    comparison = compare_runs([run, other])
+    found = auc_figures(comparison, ["logistic", "lightgbm"])
+
+    assert [list(values) for values in found.values()] == [["logistic", "lightgbm"]] * 3
+    assert found["AUC_SPU"]["lightgbm"] == comparison.auc_spu["lightgbm"]
+    assert found["AUC on confirmed cases"]["logistic"] == other.metrics.known_positive_auc
+    assert found["true AUC"]["logistic"] == other.metrics.true_auc
 
 
 def test_scores_that_are_no_probabilities_have_no_calibration(evaluation):
@@ -118,20 +167,6 @@ def test_the_perfect_level_needs_the_truth(run, evaluation):
     assert perfect_link(replace(run, evaluation=replace(evaluation, truth=~evaluation.truth))) is None
 
 
-def test_rules_alone_lead_on_the_s_they_made_but_are_no_model(run, evaluation):
-    rules, labels = (
-        run_of("rule_score", evaluation.rule_score, evaluation),
-        run_of("labeled_vs_rest", evaluation.truth * 1.0, evaluation),
-    )
-    comparison = compare_runs(
-        [run_of("lightgbm", evaluation.rule_score * 0.9 + 0.05 * evaluation.truth, evaluation), rules, labels]
-    )
-
-    assert best_model(comparison).name == "lightgbm"
-    assert suggested_model(comparison).name == comparison.verdict.pair.first
-    assert best_model(compare_runs([rules])).name == "rule_score"
-
-
 def test_segments_are_quarters_of_numbers_and_levels_of_the_rest(run):
     number = segment_values(pd.Series(np.arange(2000.0)))
     assert number.value_counts().tolist() == [500, 500, 500, 500]
@@ -148,7 +183,7 @@ def test_segments_are_quarters_of_numbers_and_levels_of_the_rest(run):
 
 
 def test_a_table_allows_some_of_the_shortlist_and_says_why_not_the_others():
-    table = load_sample("breast_cancer")
+    table = load_sample("breast_cancer", truth=True)
 
     assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=True)] == []
     assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=False)] == ["lightgbm", "rule_score"]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import norm, rankdata
 
 from spu_core.trust import Population, Verdict, check_assumptions, estimate_audit, plan_audit
 from spu_core.trust.assumptions import SCORE, holm
@@ -36,6 +37,7 @@ def test_soft_labels_that_follow_the_class_alone_pass():
 def test_soft_labels_that_follow_the_score_are_refuted_and_the_sentence_says_what_that_means():
     report = audited(1, dependent=True)
     assert report.is_score_refuted
+    assert report.is_independence_refuted
     assert "Do not use the implied true AUC" in report.sentences[1]
     assert set(report.dependence["with"]) == {SCORE, "noise", "level"}
 
@@ -66,7 +68,7 @@ def test_the_link_has_a_bound_and_says_that_it_is_an_illustration():
     report = audited(3)
     assert report.bound.auc_loss >= 0
     assert report.link.slope > 0
-    assert "Assumption" in report.sentences[2]
+    assert "ε = " in report.sentences[2]
 
 
 def test_few_of_a_class_say_nothing():
@@ -83,3 +85,36 @@ def test_holm_never_falls_below_and_never_reorders():
     assert (adjusted >= values).all()
     assert np.argsort(adjusted, kind="stable").tolist() == np.argsort(values, kind="stable").tolist()
     assert adjusted[1] == pytest.approx(0.004)
+
+
+def test_where_all_rows_are_checked_the_correlation_is_that_of_the_ranks_and_the_gap_has_no_error():
+    rng = np.random.default_rng(7)
+    truth, known = np.arange(60) % 3 == 0, np.arange(60) % 15 == 0  # four of twenty positives were known before
+    score, soft_label = truth + rng.normal(size=60), np.where(known, 1.0, rng.random(60))
+    population = Population.of(score, soft_label, threshold=1.0, is_known=known)
+    plan = plan_audit(population, 56)
+    verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
+    report = check_assumptions(estimate_audit(population, plan, verdicts))
+
+    ranks = rankdata(score)
+    found = report.dependence.set_index("class")["correlation"]
+    for name, rows in (("positive", truth), ("negative", ~truth)):
+        assert found[name] == pytest.approx(np.corrcoef(soft_label[rows], ranks[rows])[0, 1])
+    gap = soft_label[truth].mean() - soft_label[~truth].mean()
+    assert (report.separation.low, report.separation.high) == pytest.approx((gap, gap))
+
+
+def test_the_p_value_of_the_gap_is_that_of_its_standard_error():
+    clear, none = audited(4).separation, audited(2, useless=True).separation
+
+    assert clear.p_value < 1e-6 < 0.01 < none.p_value
+    assert none.p_value == pytest.approx(norm.sf(none.estimate / none.standard_error))
+
+
+def test_positives_that_were_known_before_count_among_those_of_their_class():
+    known = np.arange(200) % 25 == 0
+    population = Population.of(np.linspace(0, 1, 200), np.where(known, 1.0, 0.3), threshold=0.5, is_known=known)
+    plan = plan_audit(population, 40)
+    few = [Verdict(row, "positive" if at < 2 else "negative") for at, row in enumerate(plan.rows)]
+
+    assert check_assumptions(estimate_audit(population, plan, few)).separation is not None

@@ -109,6 +109,7 @@ def test_two_reviewers_are_both_heard_and_the_treatment_is_said(treatment):
     assert found.missing == (found.agreement.split if treatment == "agreed" else 0)
     if treatment == "worst_case":
         plain = estimate_audit(population, plan, split)
+        assert found.figures["prior"].estimate == pytest.approx(plain.figures["prior"].estimate, abs=0.02)
         assert found.figures["prior"].low < plain.figures["prior"].low
         assert found.figures["prior"].high > plain.figures["prior"].high
 
@@ -169,3 +170,16 @@ def test_a_list_with_a_fault_is_refused_with_its_line(plan, change, words):
     frame = change(pd.DataFrame({"row": plan.rows[:2], "verdict": ["yes", "no"]}), plan)
     with pytest.raises(AssumptionError, match=words):
         read_verdicts(frame, plan)
+
+
+def test_where_no_row_is_flagged_there_is_every_figure_but_the_precision():
+    population, truth = world()
+    unflagged = Population.of(population.score, population.soft_label, threshold=9.0, is_known=population.is_known)
+    plan = plan_audit(unflagged, 200, "prior")
+    found = estimate_audit(unflagged, plan, verdicts_of(plan, truth))
+
+    assert set(found.figures) == set(TARGETS) - {"precision"}
+    figure = found.figures["prior"]
+    assert figure.low in figure
+    assert figure.high in figure
+    assert figure_of(found.audited, "prior") == figure

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spu_core.errors import AssumptionError
 from spu_core.tables import Table, read_table
 from spu_core.trust import TARGETS, AuditPlan, Population, outlook, outlook_table, plan_audit, review_list
-from spu_core.trust.audit.outlook import expected_bounds
+from spu_core.trust.audit.outlook import expected_bounds, quick_outlook
 from spu_core.trust.audit.plan import PROPORTIONAL_SHARE, Strata, allocate, make_strata
 
 
@@ -130,8 +130,8 @@ def test_a_plan_survives_json_and_a_changed_one_is_refused():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[]", 'with "schema": 1'),
-        ('{"schema": 1}', "incomplete: KeyError"),
+        ("[]", "The audit plan must be an object, got a list of 0"),
+        ('{"schema": 1}', "lacks the field 'target'"),
         ('{"schema": 1, "schema": 1}', "twice|duplicate"),
         ("{", "The audit plan"),
     ],
@@ -252,3 +252,18 @@ def test_the_list_shows_cells_as_they_stood_in_the_file():
     listed = review_list(read_table(content.encode()), plan)
 
     assert listed["price"].tolist() == [f"${row}.50" for row in plan.rows]
+
+
+def test_a_plan_has_the_usual_level_and_a_code_of_its_own():
+    plan, other = plan_audit(rows(), 100), plan_audit(rows(), 100, seed=1)
+
+    assert plan.level == 0.95
+    assert len(plan.code) == 8
+    assert plan.code == plan_audit(rows(), 100).code != other.code
+
+
+def test_the_quick_outlook_of_a_small_table_is_the_outlook():
+    population = rows()
+
+    found = outlook(population, 100, "prior"), expected_bounds(population, 100, "prior")
+    assert quick_outlook(population, 100, "prior") == found

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import hypergeom, norm
 
 from spu_core.errors import AssumptionError
 from spu_core.labels import assign_soft_labels
@@ -37,6 +38,7 @@ def test_where_people_looked_more_closely_is_found():
     assert {"north", "south"} == set(found.biased["part"])
     north = found.cells[found.cells["part"] == "north"].iloc[0]
     assert north["ratio"] == pytest.approx(1.6, abs=0.2)  # four of five confirmed among half of the rows
+    assert found.sentence.startswith("2 parts of columns have more or fewer")
     assert " expected (" in found.sentence
 
 
@@ -68,3 +70,16 @@ def test_without_labels_or_rules_there_is_nothing_to_compare():
     silent = assign_soft_labels(RuleMatrix.from_arrays(["r"], np.zeros((len(table), 1))), labels.is_labeled)
     with pytest.raises(AssumptionError, match="No rule fires on any row"):
         selection_bias(table, silent)
+
+
+def test_one_set_of_equal_rule_scores_has_the_spread_of_drawing_without_replacement():
+    north, labels = np.arange(200) < 80, np.zeros(200, dtype=bool)
+    labels[:20] = labels[-10:] = True
+    frame = pd.DataFrame({"region": np.where(north, "north", "south"), "label": labels.astype(int)})
+    soft_labels = assign_soft_labels(RuleMatrix.from_arrays(["rule"], np.full((200, 1), 0.5)), labels)
+    cells = selection_bias(Table.from_frame(frame, roles={"label": "label"}), soft_labels).cells.set_index("part")
+
+    drawn = hypergeom(200, 30, 80)
+    cell, reach = cells.loc["north"], norm.ppf(0.975) * drawn.std()
+    assert (cell["found"], cell["expected"]) == (20, pytest.approx(drawn.mean()))
+    assert (cell["low"], cell["high"]) == pytest.approx(((20 - reach) / drawn.mean(), (20 + reach) / drawn.mean()))

@@ -37,6 +37,8 @@ def test_who_admitted_is_labelled_and_everybody_else_is_as_before():
     assert np.flatnonzero(found.table.is_labeled).tolist() == [0, 3]
     assert table.is_labeled.sum() == 1
     assert "checks" not in table.frame.columns
+    assert found.summary["changed_rows"] == 1
+    assert feed_back(table, None, checks([4], ["model"], [PASSED])).confirmed == 0
 
 
 def test_positives_of_the_holdout_are_kept_for_measuring_unless_it_is_given_up():
@@ -125,6 +127,7 @@ def test_a_belief_below_what_random_checks_prove_is_raised_and_only_then():
     bounds = belief_bounds(rules, table, np.arange(200), outcome, np.ones(200, dtype=bool))
 
     assert [bound.is_too_low for bound in bounds] == [True, False]
+    assert bounds[0].low < bounds[0].bound
     assert raised(rules, bounds)["high"].belief.value == pytest.approx(0.35)
     assert "so the belief is too low" in bounds[0].sentence
     assert "does not contradict" in bounds[1].sentence
@@ -171,6 +174,28 @@ def test_features_from_after_the_check_may_show_what_it_did():
 
 def test_without_dates_nothing_can_be_said():
     assert history_leaks(table_of(), [0], ["2026-03-02"])[0].code == "no_dates"
+    frame = pd.DataFrame({"turn": [1, 2, 3], "label": [0, 1, 0]})
+    numbered = Table.from_frame(frame, roles={"turn": "time", "label": "label"})
+    [told] = history_leaks(numbered, [0], ["2026-03-02"])
+    assert "turn" in told.message
+
+
+def test_checks_without_a_day_are_not_counted_and_five_lines_are_named():
+    frame = pd.DataFrame({"checks": range(8), "day": pd.to_datetime(["2026-03-01"] * 8), "label": [1] + [0] * 7})
+    table = Table.from_frame(frame, roles={"checks": "feature", "day": "time", "label": "label"})
+    [leak] = history_leaks(table, range(8), ["2026-03-02"] * 7 + ["NaT"], history=("checks",))
+
+    assert "7 of 7 checks happened after" in leak.message
+    assert leak.lines == (1, 2, 3, 4, 5)
+
+
+def test_a_record_that_is_missing_begins_at_nothing():
+    before = table_of(n=[np.nan] * 39 + [2.0], k=[np.nan] * 39 + [1.0])
+    found = feed_back(before, RuleSet((Rule("record", RECORD),)), checks([5], ["model"], [PASSED])).table.frame
+
+    assert found["n"].iloc[[5, 6, 39]].tolist() == [1, 0, 2]
+    assert found["k"].iloc[[5, 6, 39]].tolist() == [1, 0, 1]
+    assert pd.api.types.is_integer_dtype(found["n"])
 
 
 def test_young_rows_are_those_that_could_not_have_been_confirmed_yet():

@@ -169,6 +169,8 @@ def test_more_checks_detect_smaller_differences():
     assert 0 < many < few
     with pytest.raises(TableError, match="checks must be at least 1"):
         detectable_difference(0.02, 0)
+    with pytest.raises(TableError, match="power"):
+        detectable_difference(0.02, 300, power=1.5)
 
 
 def test_the_detectable_difference_has_the_power_that_was_asked_for():

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from spu_core.errors import TableError
 from spu_core.trust import Checks, QueuePlan, assign_arms, disagreement, fill_queue, measure_on_holdout, split_balance
-from spu_core.trust.outcomes.arms import hash_shares
+from spu_core.trust.outcomes.arms import SplitBalance, hash_shares
 from spu_core.trust.outcomes.review_queue import MODEL_ABOVE, RULES_ABOVE, ArmPlan
 
 USERS = np.array([f"u{number}" for number in range(2_000)], dtype=object)
@@ -131,6 +131,8 @@ def test_a_split_that_lost_users_is_suspicious():
     assert found.is_suspicious
     assert "find out why" in found.sentence
     assert (found.of, round(found.largest_gap, 1)) == ("age", 2.0)
+    assert SplitBalance({}, {}, 0.0007, 0.0, "age").is_suspicious
+    assert not SplitBalance({}, {}, 0.001, 0.0, "age").is_suspicious
 
 
 @pytest.mark.parametrize("counts", [(60, 40), (55, 40, 25), (30, 30, 22, 18)])
@@ -181,6 +183,11 @@ def test_ranks_become_percentiles_and_closed_rows_are_left_out():
 
     assert found.row.tolist() == [0]  # the others agree, or are closed
     assert (found.model_percentile[0], found.rules_percentile[0], found.gap[0]) == (87.5, 12.5, 0.75)
+
+
+@pytest.mark.parametrize("side", ["model", "rules"])
+def test_one_side_alone_gets_no_more_rows_than_the_budget(side):
+    assert disagreement([0.9, 0.8, 0.1, 0.2], [0.1, 0.2, 0.8, 0.9], budget=1, side=side).row.size == 1
 
 
 def test_rows_of_which_the_rules_say_nothing_are_not_suspected_by_them():

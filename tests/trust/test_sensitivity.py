@@ -118,6 +118,7 @@ def test_ties_are_shared():
     found = Sensitivity(("a", "b"), np.array([[0.7, 0.7], [0.8, 0.6]]), 0.5)
 
     assert found.stays_best == {"a": 0.75, "b": 0.25}
+    assert found.sentence.startswith("'a' is best in 75%")
 
 
 def test_the_table_holds_the_middle_and_the_outer_twentieths_of_the_draws():
@@ -127,6 +128,21 @@ def test_the_table_holds_the_middle_and_the_outer_twentieths_of_the_draws():
     assert table[["low", "median", "high"]].to_numpy() == pytest.approx(
         np.array([[0.52, 0.7, 0.88], [0.605, 0.65, 0.695]])
     )
+
+
+def test_the_run_that_stays_best_most_often_comes_first():
+    table = Sensitivity(("a", "b"), np.array([[0.6, 0.7], [0.6, 0.8]]), 0.5).table
+
+    assert (table.index.tolist(), table["name"].tolist()) == ([0, 1], ["b", "a"])
+
+
+def test_a_floor_stays_below_shifted_beliefs():
+    matrix = RuleMatrix.from_arrays(["rule"], np.array([[0.6], [0.0], [0.0]]))
+    soft_labels = assign_soft_labels(matrix, np.array([False, False, True]), floor=0.1)
+
+    for shifted in shifted_labels(soft_labels, draws=3, spread=1.0, wrong=0.0):
+        assert shifted.value[1] == 0.1
+        assert shifted.floor == 0.1
 
 
 def test_labels_and_silence_are_not_shifted(trained):

@@ -5,12 +5,13 @@ A sample of points; `tests/slow/test_faults_below.py` goes through all of them.
 
 import itertools
 import os
-import time
+from pathlib import Path
 
 import pytest
 
+from spu_core.engines.processes.os_processes import wait_until
 from spu_core.workspace import Home, Workspace
-from tests.workspace.faults_below import sweep
+from tests.workspace.faults_below import PATIENCE, sweep
 from tests.workspace.test_many_processes import in_processes
 
 # Every n-th point of each scenario.
@@ -25,7 +26,7 @@ SAMPLE = {
     "watch": 12,
     "end": 31,
 }
-SECONDS = 8.0
+JOINS = 250
 
 
 @pytest.mark.xdist_group("processes")
@@ -36,30 +37,42 @@ def test_a_kill_or_a_full_disk_below_sqlite_leaves_a_workspace_that_opens_with_a
     assert not found.keys() & {"refused", "lost", "raw"}, found
 
 
-def save_long_texts(folder, seconds):
+def save_long_texts(folder):
     """Each save takes many pages of the catalogue, so that it is often between two of them."""
-    end = time.monotonic() + seconds
     with Workspace.open(folder) as workspace:
-        for number in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):
+        for number in itertools.takewhile(lambda _: not enough(folder).exists(), itertools.count()):
             print(workspace.rule_sets.create(f"{os.getpid()} {number}", str(number % 10) * 30_000).id)
 
 
-def join_often(folder, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        Workspace.join(Home.at(folder), ".").close()
-        print("joined")
+def join_often(folder, joins):
+    """Begins when both others save, who end when this ends."""
+    try:
+        with Workspace.join(Home.at(folder), ".") as workspace:
+            both = lambda: len({rules.name.split()[0] for rules in workspace.rule_sets.list()}) == 2  # noqa: E731
+            assert wait_until(both, PATIENCE)
+        for _ in range(joins):
+            Workspace.join(Home.at(folder), ".").close()
+            print("joined")
+    finally:
+        enough(folder).touch()
+
+
+def enough(folder):
+    return Path(f"{folder}.enough")
 
 
 def save_or_join(folder, process):
-    (join_often if process == "0" else save_long_texts)(folder, float(os.environ["RACE_SECONDS"]))
+    if process == "0":
+        join_often(folder, int(os.environ["JOINS"]))
+    else:
+        save_long_texts(folder)
 
 
-def join_while_two_save(folder, seconds):
+def join_while_two_save(folder, joins):
     """Counts of looks and of saves; a look that is refused, or a save that is not there afterwards, fails."""
     Workspace.open(folder).close()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RACE_SECONDS", str(seconds))
+        patch.setenv("JOINS", str(joins))
         joined, *saved = in_processes(3, save_or_join, folder, __name__)
     tokens = {token for lines in saved for token in lines}
     with Workspace.open(folder) as workspace:
@@ -69,7 +82,6 @@ def join_while_two_save(folder, seconds):
 
 @pytest.mark.xdist_group("processes")
 def test_a_workspace_is_joined_whenever_one_likes_while_two_others_save(tmp_path):
-    joined, saved = join_while_two_save(tmp_path, SECONDS)
+    joined, _ = join_while_two_save(tmp_path / "home", JOINS)
 
-    assert joined > 20
-    assert saved > 20
+    assert joined == JOINS

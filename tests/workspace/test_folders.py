@@ -8,7 +8,7 @@ import pytest
 
 from spu_core.engines import Job, run_here
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.tables import TablePart, read_table
+from spu_core.tables import read_table
 from spu_core.workspace import Home, Workspace
 from spu_core.workspace.home import VARIABLE, FolderRoots
 from tests.tables.folders import mixed_frame, write_folder
@@ -174,7 +174,7 @@ def test_a_registered_folder_is_a_dataset_with_a_sample_and_all_rows(root, monke
 
         assert (dataset.name, dataset.n_rows, dataset.n_columns) == ("rows", 300, 10)
         assert dataset.fingerprint == whole.fingerprint == whole.read().fingerprint
-        assert isinstance(sample, TablePart)
+        assert sample.in_memory
         assert (len(sample), len(whole)) == (50, 300)
         with pytest.raises(WorkspaceError, match="The 300 rows of 'rows' stay in a folder"):
             workspace.datasets.load(dataset.id)
@@ -258,13 +258,13 @@ def test_a_text_file_is_converted_once_and_goes_with_its_dataset(root):
 
         assert (dataset.name, dataset.n_rows) == ("sales.csv", 120)
         assert folder.read().frame["amount"].tolist()[:2] == [1.5, 2.5]
-        assert folder.path.is_relative_to(workspace.folder)
+        assert folder.store.path.is_relative_to(workspace.folder)
         assert sample.reading.rejected_rows == 1
         (root / "sales.csv").unlink()
         assert len(workspace.datasets.open(dataset.id)) == 120
 
         workspace.delete(workspace.plan_deletion("dataset", dataset.id))
-        assert not folder.path.exists()
+        assert not folder.store.path.exists()
 
 
 def test_a_workspace_copied_without_times_keeps_its_converted_folders(root, tmp_path):
@@ -276,7 +276,7 @@ def test_a_workspace_copied_without_times_keeps_its_converted_folders(root, tmp_
         folder = copied.datasets.open(dataset.id)
 
         assert len(folder.read()) == 120
-        (folder.path / "part-00000.parquet").write_bytes(b"cut")
+        (folder.store.path / "part-00000.parquet").write_bytes(b"cut")
         with pytest.raises(WorkspaceError, match="has changed on disk"):
             copied.datasets.open(dataset.id)
 
@@ -341,7 +341,7 @@ def test_a_converted_folder_stays_while_a_job_may_read_it(root):
         assert len(read_by_a_job.read()) == 120
         workspace.jobs.finish(training, {})
     with Workspace.open():
-        assert not read_by_a_job.path.exists()
+        assert not read_by_a_job.store.path.exists()
 
 
 @pytest.mark.parametrize("place", ["converted/../files", "converted/x", "../converted/" + "a" * 24])

@@ -21,20 +21,26 @@ from spu_core.engines.stored_runs import (
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval, RocBand, RocSpu
+from spu_core.models.methods import FusedModel
+from spu_core.tables.samples import sample_of, sample_truth
 from spu_core.theory import ScarLink
 from spu_core.training import (
     Comparison,
+    Recommendation,
+    ReviewCurve,
     Run,
+    auc_figures,
     ceiling_curve,
     gain_importance,
     mean_soft_label,
     perfect_link,
-    run_curve,
+    recommend,
+    review_curve,
     segment_intervals,
     segment_table,
     segment_values,
     sketch,
-    soft_sum,
+    true_aucs,
 )
 from spu_core.training import run_band as band_of_run
 from spu_core.training import run_calibration as calibration_of_run
@@ -43,12 +49,12 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 
 @dataclass(frozen=True, eq=False)
 class RunViews:
-    """What the charts of a comparison need: whole curves, thinned curves to draw, and the ceiling."""
+    """What the charts of a comparison need: reviews, thinned curves to draw, the ceiling, and AUCs by their titles."""
 
-    whole: dict[str, RocSpu]
+    reviews: dict[str, ReviewCurve]
     curves: dict[str, RocSpu]
     ceiling: RocSpu
-    soft_sum: float
+    figures: dict[str, dict[str, Interval]]
     mean_soft_label: float
     perfect: ScarLink | None
 
@@ -83,22 +89,56 @@ def compare_stored_runs(
     return compare_on(named, judging_soft_labels(workspace, dataset, rules))
 
 
+@cache_result(16, "Comparing the runs …")
+def recommendation_of(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    origin: str,
+) -> Recommendation:
+    """Which of the same runs to use; `origin` says how the confirmed cases were found."""
+    return recommend(compare_stored_runs(workspace, dataset, runs, rules), origin=origin)
+
+
 @cache_result(8, "Drawing the curves …")
 def run_views(
-    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    order: tuple[str, ...],
 ) -> RunViews:
-    """The curves of the same runs."""
+    """The curves and figures of the same runs, in the order of the recommendation."""
     compared = compare_stored_runs(workspace, dataset, runs, rules)
     scored = [run for run in compared.runs if run.score is not None]
-    whole = {run.name: run_curve(run) for run in scored}
+    reviews = {run.name: review_curve(run) for run in scored}
     return RunViews(
-        whole=whole,
-        curves={name: sketch(curve) for name, curve in whole.items()},
+        reviews=reviews,
+        curves={name: sketch(review.curve) for name, review in reviews.items()},
         ceiling=sketch(ceiling_curve(scored[0])),
-        soft_sum=soft_sum(scored[0]),
+        figures=auc_figures(compared, order),
         mean_soft_label=mean_soft_label(scored[0]),
         perfect=perfect_link(scored[0]),
     )
+
+
+@cache_result(32)
+def sample_name(workspace: Workspace, dataset: DatasetRecord) -> str | None:
+    """The sample that a dataset is; None for other data."""
+    return sample_of(load_all_rows(workspace, dataset))
+
+
+@cache_result(8, "Revealing the truth …")
+def revealed_aucs(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    sample: str,
+) -> dict[str, Interval]:
+    """True AUC of the same runs by the truth of a sample."""
+    return true_aucs(compare_stored_runs(workspace, dataset, runs, rules).runs, sample_truth(sample))
 
 
 @cache_result(32)
@@ -139,6 +179,13 @@ def tree_gains(workspace: Workspace, token: str) -> pd.DataFrame | None:
         return gain_importance(stored_bundle(workspace, token).fitted)
     except TrainingError:
         return None
+
+
+@cache_result(32)
+def stack_weights(workspace: Workspace, token: str) -> dict[str, float] | None:
+    """The weights of the ingredients of a fused run; None for other methods."""
+    model = stored_bundle(workspace, token).fitted.model
+    return model.stack_weights if isinstance(model, FusedModel) else None
 
 
 @cache_result(16, "Training one fold again, then shuffling …")

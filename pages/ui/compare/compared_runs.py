@@ -3,33 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from pages.ui.compare.cached import RunViews, compare_stored_runs, run_views
+from pages.ui.compare.cached import (
+    RunViews,
+    compare_stored_runs,
+    recommendation_of,
+    revealed_aucs,
+    run_views,
+    sample_name,
+)
 from pages.ui.shared.shell import Page, confirm_deletion
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
-from spu_core.engines.stored_runs import comparable_runs, names_apart
-from spu_core.metrics import RocSpu
-from spu_core.training import Comparison, Run, suggested_model
-from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
-
-MOST_RUNS = 12
+from spu_core.engines.stored_runs import MOST_COMPARED, comparable_runs, names_apart
+from spu_core.metrics import Interval
+from spu_core.tables import Role
+from spu_core.training import Comparison, Recommendation, Run
+from spu_core.training.comparison import NOT_MODELS
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord, Workspace
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """The compared runs, evaluated by the same soft labels, with the data for their charts."""
+    """The compared runs, evaluated by the same soft labels, with the data for their charts.
+
+    `champion` is the operating point by which the model in use was chosen. `sample` is the name of the sample that the
+    dataset is, and `truth` its true AUCs once they were revealed; the recommendation does not use them. `names` are the
+    runs with scores and `references` those of them that are no models to use, both in the order of the recommendation.
+    """
 
     page: Page
     dataset: DatasetRecord
     comparison: Comparison
+    recommendation: Recommendation
     views: RunViews
     ids: Mapping[str, str]
     rules: RuleSetVersion | None
+    champion: ThresholdRecord | None
+    sample: str | None
+    truth: Mapping[str, Interval] | None
 
     def run(self, name: str) -> Run:
         return next(run for run in self.comparison.runs if run.name == name)
@@ -39,15 +55,30 @@ class Choice:
         return self.page.workspace, self.dataset, self.run(name), self.ids[name], self.rules
 
     @property
-    def drawn(self) -> dict[str, RocSpu]:
-        """The curves in the order of drawing: the suggested model first, so that colours stay the same."""
-        first, curves = suggested_model(self.comparison).name, self.views.curves
-        return {first: curves[first], **{name: curve for name, curve in curves.items() if name != first}}
+    def names(self) -> list[str]:
+        return [name for name in self.recommendation.order if name in self.views.curves]
 
     @property
-    def names(self) -> list[str]:
-        """Runs with scores, the best AUC_SPU first."""
-        return [run.name for run in self.comparison.runs if run.score is not None]
+    def references(self) -> list[str]:
+        return [name for name in self.names if self.run(name).candidate.method in NOT_MODELS]
+
+    @property
+    def models(self) -> list[str]:
+        """The runs that can be recommended."""
+        return [name for name in self.names if name not in self.references]
+
+    @property
+    def figures(self) -> dict[str, dict[str, Interval]]:
+        """The AUCs of each run by their titles, in the order of the recommendation."""
+        if self.truth is None:
+            return self.views.figures
+        return {**self.views.figures, "true AUC": {name: self.truth[name] for name in self.names if name in self.truth}}
+
+    @property
+    def champion_name(self) -> str | None:
+        """The name of the model in use; None where none was chosen, or where it is not among these runs."""
+        token = None if self.champion is None else self.champion.run
+        return next((name for name, known in self.ids.items() if known == token), None)
 
 
 def choose_runs(page: Page) -> Choice:
@@ -61,23 +92,48 @@ def choose_runs(page: Page) -> Choice:
             chosen = _ask_runs(records, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
             _ask_deletion(page, records)
-        _show_choice(dataset, chosen, rules)
-    _show_stale(page, [record for record in records if record.id in chosen])
+        compared = [record for record in records if record.id in chosen]
+        _show_choice(dataset, compared, rules)
+    _show_stale(page, compared)
     if not chosen:
         st.info("Choose at least one run.", icon=":material/info:")
         st.stop()
-    names = names_apart([record for record in records if record.id in chosen])
-    named = tuple(names.items())
-    comparison = compare_stored_runs(page.workspace, dataset, named, rules)
-    views = run_views(page.workspace, dataset, named, rules)
-    return Choice(page, dataset, comparison, views, {name: token for token, name in named}, rules)
+    named = tuple(_names(compared).items())
+    content = (page.workspace, dataset, named, rules)
+    found = recommendation_of(*content, dataset.origin)
+    has_truth = Role.TRUTH in dataset.roles.values()
+    sample = None if has_truth else sample_name(page.workspace, dataset)
+    is_asked = st.session_state.get("compare_reveal", False)
+    return Choice(
+        page=page,
+        dataset=dataset,
+        comparison=compare_stored_runs(*content),
+        recommendation=found,
+        views=run_views(*content, found.order),
+        ids={name: token for token, name in named},
+        rules=rules,
+        champion=page.workspace.thresholds.champion(dataset.id),
+        sample=sample,
+        truth=None if sample is None or not is_asked else revealed_aucs(*content, sample),
+    )
 
 
-def _show_choice(dataset: DatasetRecord, chosen: Sequence[str], rules: RuleSetVersion | None) -> None:
-    many = f"{len(chosen)} run{'s' * (len(chosen) != 1)}"
-    st.badge(many, icon=":material/check_circle:", color="green")
+def _names(records: Sequence[RunRecord]) -> dict[str, str]:
+    """Id → name; where runs were trained on different versions of the rules, the name tells the version."""
+    if len({_trained_on(record) for record in records}) > 1:
+        records = [replace(record, name=f"{record.name}, {_trained_on(record)}") for record in records]
+    return names_apart(records)
+
+
+def _trained_on(record: RunRecord) -> str:
+    return "no rules" if record.rule_set_version is None else f"rules v{record.rule_set_version}"
+
+
+def _show_choice(dataset: DatasetRecord, records: Sequence[RunRecord], rules: RuleSetVersion | None) -> None:
+    trained = ", ".join(sorted({_trained_on(record) for record in records}))
     by = "the labels alone" if rules is None else f"soft labels of {plain(rules.name)}, version {rules.number}"
-    st.caption(f"{count(dataset.n_rows)} rows, out of fold · evaluated by {by}", width="content")
+    many = f"{len(records)} run{'s' * (len(records) != 1)} trained on {trained or 'no rules'}"
+    st.caption(f"{many} · {count(dataset.n_rows)} rows, out of fold · evaluated by {by}", width="content")
 
 
 def _show_stale(page: Page, records: Sequence[RunRecord]) -> None:
@@ -95,17 +151,15 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     known = [record.id for record in records]
     labels = _labels(records)
     wanted = [token for token in st.query_params.get("runs", "").split(",") if token in known]
-    default = wanted or comparable_runs(records, MOST_RUNS)
+    default = wanted or comparable_runs(records, MOST_COMPARED)
     key = f"compare_runs_{page.dataset.id if page.dataset else ''}"
-    if key in st.session_state:
-        # A run may have been deleted meanwhile, here or in another tab.
-        st.session_state[key] = [token for token in st.session_state[key] if token in known]
+    # A run may have been deleted meanwhile, here or in another tab.
+    st.session_state[key] = [token for token in st.session_state.get(key, default) if token in known]
     chosen = st.multiselect(
         "Runs",
         known,
-        default=default,
         format_func=labels.__getitem__,
-        max_selections=MOST_RUNS,
+        max_selections=MOST_COMPARED,
         key=key,
         help="Only runs on the same folds can be compared; trainings with equal folds and seed share them.",
     )
@@ -132,7 +186,7 @@ def _ask_deletion(page: Page, records: Sequence[RunRecord]) -> None:
 
 
 def _labels(records: Sequence[RunRecord]) -> dict[str, str]:
-    return {record.id: f"{record.name} · {record.made:%d %b %H:%M}" for record in records}
+    return {record.id: f"{record.name} · {_trained_on(record)} · {record.made:%d %b %H:%M}" for record in records}
 
 
 def _ask_rules(page: Page, records: Sequence[RunRecord]) -> RuleSetVersion | None:

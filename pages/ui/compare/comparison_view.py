@@ -1,4 +1,4 @@
-"""The main figures of a comparison: four cards, the benefit of soft labels, the curves and the leaderboard."""
+"""The compared runs in pictures and as a table, in the order of the recommendation."""
 
 from __future__ import annotations
 
@@ -7,178 +7,111 @@ import streamlit as st
 from pages.ui.compare.cached import run_band
 from pages.ui.compare.compared_runs import Choice
 from pages.ui.compare.point import ChosenPoint, apply_click
-from pages.ui.shared.show import (
-    BadgeColor,
-    in_percent,
-    meaning,
-    share_column,
-    show_chart,
-    show_figure,
-    show_table,
-    theme,
-)
-from pages.ui.shared.steps import link_to, step_named
-from pages.ui.shared.text import count, figure, plain, share
-from spu_core.charts import roc_chart
+from pages.ui.shared.show import in_percent, meaning, show_chart, show_table, theme
+from pages.ui.shared.text import plain
+from spu_core.charts import leaderboard_chart, roc_chart
 from spu_core.errors import AssumptionError
 from spu_core.theory import ScarLink
-from spu_core.training import SoftLabelBenefit, best_model
-from spu_core.training.figures import QUESTION
 
 ZOOMS = {"full": "Full", "low": "Low FPR", "log": "Log"}
-ANSWERS: dict[str, tuple[str, BadgeColor, str]] = {
-    "yes": ("Yes", "green", ":material/thumb_up:"),
-    "no": ("No", "red", ":material/thumb_down:"),
-    "no difference seen": ("No clear difference", "orange", ":material/balance:"),
-    "unknown": ("Not known", "gray", ":material/help:"),
-}
-WORDS = (
+PERFECT = (
     "The AUC_SPU of a model that knows the true class, if soft labels did not depend on the columns within a class. A "
     "model can exceed it where that assumption fails."
 )
 
 
-def show_headline(choice: Choice) -> None:
-    """The best AUC_SPU, the ceiling, the share reached and the mean soft label."""
-    best, views = best_model(choice.comparison), choice.views
-    assert best.metrics is not None
-    if choice.comparison.headline is not None:
-        st.error(plain(choice.comparison.headline), icon=":material/trending_down:")
-    metrics = best.metrics
-    cards = st.columns(4, gap="small")
-    show_figure(
-        cards[0],
-        "AUC_SPU, highest" if best.name in choice.comparison.below_chance else "AUC_SPU, best model",
-        figure(metrics.auc_spu.estimate),
-        plain(_short(best.name)),
-        about="AUC_SPU",
-    )
-    show_figure(cards[1], "Ceiling", figure(metrics.ceiling), "set by your soft labels", about="ceiling")
-    reached = metrics.share_of_ceiling
-    show_figure(
-        cards[2],
-        "Share of the ceiling",
-        "–" if reached is None else share(reached.estimate),
-        f"{figure(max(0.0, metrics.ceiling - metrics.auc_spu.estimate))} AUC_SPU left",
-        about="share of ceiling",
-    )
-    show_figure(
-        cards[3],
-        "Mean soft label",
-        figure(views.mean_soft_label),
-        f"ΣS {count(views.soft_sum)} of {count(metrics.rows)} rows",
-        about="mean soft label",
-    )
-
-
-def show_verdict(choice: Choice) -> None:
-    """Whether soft labels help: the answer, and its evidence in an expander."""
-    verdict = choice.comparison.verdict
-    words, color, icon = ANSWERS[verdict.answer]
-    with st.container(border=True, key="compare_verdict"):
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.subheader(QUESTION, anchor=False, width="content")
-            st.badge(words, icon=icon, color=color)
-        st.markdown(plain(_without_answer(verdict)))
-        more = (*verdict.evidence, *verdict.caveats, *choice.comparison.disagreements)
-        if more:
-            with st.expander("Evidence, caveats, and where the figures disagree", icon=":material/fact_check:"):
-                for sentence in more:
-                    st.markdown(f"- {plain(sentence)}")
-        if verdict.answer == "unknown" and verdict.pair is None:
-            link_to(step_named("Train"), "Train candidates", choice.page.query)
-
-
-def show_curves(choice: Choice, chosen: ChosenPoint | None) -> None:
-    """ROC_SPU of all runs against the ceiling; a click on a curve sets the operating point of its run."""
+def show_curves(choice: Choice, chosen: ChosenPoint) -> None:
+    """ROC_SPU of all runs against the ceiling; a click on a curve tries that operating point."""
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.subheader("ROC_SPU against the ceiling", anchor=False, width="content")
-        zoom = st.segmented_control(
-            "Zoom",
-            list(ZOOMS),
-            default="full",
-            required=True,
-            format_func=ZOOMS.__getitem__,
-            key="compare_zoom",
-            label_visibility="collapsed",
-        )
-    name = chosen.name if chosen is not None else choice.names[0]
-    with st.container(horizontal=True):
-        banded = st.toggle("Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once.")
-        perfect = choose_perfect(choice)
-    bands = {name: run_band(*choice.judged(name))} if banded else {}
+        with st.popover("Zoom", icon=":material/tune:", type="tertiary", key="compare_shown"):
+            zoom = st.segmented_control(
+                "Part of the chart",
+                list(ZOOMS),
+                default="full",
+                required=True,
+                format_func=ZOOMS.__getitem__,
+                key="compare_zoom",
+            )
+            banded = st.toggle(
+                "Confidence band", value=True, key="compare_band", help="Holds for the whole curve at once."
+            )
+            perfect = choose_perfect(choice)
+    band = run_band(*choice.judged(chosen.name)) if banded else None
     chart = roc_chart(
-        choice.drawn,
+        {name: choice.views.curves[name] for name in choice.names},
         choice.views.ceiling,
+        selected=chosen.name,
+        references=choice.references,
         areas={run.name: run.metrics.auc_spu.estimate for run in choice.comparison.runs if run.metrics is not None},
-        bands=bands,
+        band=band,
         perfect=perfect,
-        operating_point=None if chosen is None else chosen.review.point,
+        operating_point=chosen.review.point,
         zoom=zoom,
         theme=theme(),
     )
-    show_chart(
-        chart,
-        key="compare_roc",
-        on_select=lambda: apply_click(choice, chart),
-        selection_mode="points",
+    show_chart(chart, key="compare_roc", on_select=lambda: apply_click(choice, chart), selection_mode="points")
+    missing = None if band is None else band.missing_because
+    st.caption(f":material/info: {missing}" if missing else "Click a curve to try its operating point.")
+
+
+def show_figures(choice: Choice, chosen: ChosenPoint) -> None:
+    """AUC_SPU, AUC on confirmed cases and, where it is known, true AUC of each run on one scale."""
+    st.subheader("How good is each model?", anchor=False)
+    chart = leaderboard_chart(
+        choice.figures,
+        ceiling=choice.views.ceiling.auc,
+        selected=chosen.name,
+        references=choice.references,
+        theme=theme(),
     )
-    st.caption(":material/ads_click: Click a curve to flag the rows above that point.")
-    for band in bands.values():
-        if band.missing_because is not None:
-            st.caption(f":material/info: {band.missing_because}")
+    show_chart(chart, key="compare_figures")
+    st.caption(
+        "AUC_SPU follows your rules, right or wrong. AUC on confirmed cases does not, but it counts hidden cases as "
+        "negatives. 0.5 is guessing."
+    )
 
 
 def show_leaderboard(choice: Choice) -> None:
     """The most important figures; the details show all of them."""
-    with st.container(horizontal=True):  # the same height as the title of the curves beside it
-        st.subheader("Leaderboard", anchor=False, width="content")
-    board = in_percent(choice.comparison.leaderboard, "share_of_ceiling")
+    st.subheader("Leaderboard", anchor=False)
+    board = choice.recommendation.ranked(in_percent(choice.comparison.leaderboard, "share_of_ceiling"))
+    if choice.truth is not None:
+        board["true_auc"] = board["name"].map({name: found.estimate for name, found in choice.truth.items()})
+    board.loc[board["name"].isin(choice.references), "name"] += " (reference)"
     known = [name for name in ("known_positive_auc", "true_auc") if board[name].notna().any()]
     numbers = {
-        "auc_spu": ("AUC", meaning("AUC_SPU")),
-        "known_positive_auc": ("Known", meaning("known-positive AUC")),
-        "true_auc": ("True", "AUC against the truth, where it is known."),
+        "auc_spu": ("AUC_SPU", meaning("AUC_SPU")),
+        "known_positive_auc": ("On confirmed cases", meaning("known-positive AUC")),
+        "true_auc": ("True AUC", "AUC against the truth, where it is known."),
     }
     config = {
-        name: st.column_config.NumberColumn(title, format="%.3f", help=words, width=52)
+        name: st.column_config.NumberColumn(title, format="%.3f", help=words)
         for name, (title, words) in numbers.items()
     }
-    config["name"] = st.column_config.TextColumn("Model", width=208)
-    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"), width=84)
+    config["name"] = st.column_config.TextColumn("Model", pinned=True)
+    config["share_of_ceiling"] = st.column_config.NumberColumn(
+        "Of ceiling", format="%.0f%%", help=meaning("share of ceiling")
+    )
     show_table(
-        board[["name", "auc_spu", "share_of_ceiling", *known]],
+        board[["name", *known, "auc_spu", "share_of_ceiling"]],
         hide_index=True,
         key="compare_board",
         height="content" if len(board) <= 8 else 320,
         column_config=config,
         placeholder="–",
     )
-    best = choice.comparison.among_best
-    if len(best) > 1:
-        st.caption(f"{len(best)} models may be the best by AUC_SPU: {plain(', '.join(best))}.")
-    st.caption(":material/info: These figures describe the models of the folds, not the exported model.")
+    st.caption(
+        "In the order of the recommendation. The figures describe the models of the folds, not the exported one."
+    )
     for run in choice.comparison.runs:
         if run.error is not None:
             st.error(f"**{plain(run.name)}**: {plain(run.error)}", icon=":material/error:")
 
 
-def _without_answer(verdict: SoftLabelBenefit) -> str:
-    """The sentence without its first word, which the badge shows."""
-    sentence = verdict.sentence
-    for start in ("Yes: ", "No: "):
-        sentence = sentence.removeprefix(start)
-    return sentence[:1].upper() + sentence[1:]
-
-
-def _short(name: str) -> str:
-    line = " ".join(name.split())
-    return line if len(line) <= 24 else f"{line[:23]}…"
-
-
 def choose_perfect(choice: Choice) -> ScarLink | None:
     """The level of a perfect classifier, from the truth where it is known, else from what the analyst assumes."""
-    if not st.toggle("Perfect classifier", key="compare_perfect", help=WORDS, persist_state="session"):
+    if not st.toggle("Perfect classifier", key="compare_perfect", help=PERFECT, persist_state="session"):
         return None
     return choice.views.perfect or _assumed(choice.views.mean_soft_label)
 

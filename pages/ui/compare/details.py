@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, tree_gains
+from pages.ui.compare.cached import run_calibration, run_segments, shuffle_columns, stack_weights, tree_gains
 from pages.ui.compare.compared_runs import Choice
-from pages.ui.compare.point import ChosenPoint, save_point
+from pages.ui.compare.point import ChosenPoint, try_point
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain, share
@@ -18,9 +18,9 @@ from spu_core.charts import (
     feature_effect_chart,
     gains_chart,
     gains_lift_chart,
-    leaderboard_chart,
     score_chart,
     segment_chart,
+    stack_weights_chart,
 )
 from spu_core.metrics import Gains
 from spu_core.tables import ColumnType
@@ -30,7 +30,7 @@ COLUMNS = {
     "auc_spu": "AUC_SPU",
     "share_of_ceiling": "Of ceiling",
     "refined_auc_spu": "On refined S",
-    "known_positive_auc": "Known-positive AUC",
+    "known_positive_auc": "AUC on confirmed cases",
     "true_auc": "True AUC",
     "tpr_spu_at_1": "TPR_SPU at 1%",
     "tpr_spu_at_5": "TPR_SPU at 5%",
@@ -63,24 +63,19 @@ def show_details(choice: Choice, chosen: ChosenPoint) -> None:
 
 
 def _figures(choice: Choice, chosen: ChosenPoint) -> None:
-    board = choice.comparison.leaderboard
-    own = {run.name: run.metrics.auc_spu for run in choice.comparison.runs if run.metrics is not None}
-    intervals = {name: choice.comparison.auc_spu.get(name, interval) for name, interval in own.items()}
-    ceiling = choice.comparison.best.metrics.ceiling if choice.comparison.best.metrics else None
-    show_chart(leaderboard_chart(intervals, ceiling=ceiling, theme=theme()), key="compare_intervals")
+    board = choice.recommendation.ranked(in_percent(choice.comparison.leaderboard, "share_of_ceiling"))
     present = [name for name in COLUMNS if board[name].notna().any()]
     config = {name: st.column_config.NumberColumn(COLUMNS[name], format="%.3f") for name in present}
-    config["share_of_ceiling"] = share_column("Of ceiling", meaning("share of ceiling"))
-    config["among_best"] = st.column_config.CheckboxColumn(
-        "May be the best", help="Models that may have the highest AUC_SPU, at 95% confidence."
-    )
+    config["share_of_ceiling"] = share_column("Of the ceiling", meaning("share of ceiling"))
     config["name"] = st.column_config.TextColumn("Model", pinned=True)
     config["refined_note"] = st.column_config.TextColumn("About refined S", help=meaning("refined S"))
     notes = ["refined_note"] if board["refined_note"].notna().any() else []
-    shown = in_percent(board, "share_of_ceiling")[["name", "among_best", *present, *notes]]
-    show_table(shown, hide_index=True, column_config=config, key="compare_all", placeholder="–")
-    for sentence in (*choice.comparison.disagreements, *choice.comparison.notes):
-        st.caption(f":material/info: {plain(sentence)}")
+    show_table(
+        board[["name", *present, *notes]], hide_index=True, column_config=config, key="compare_all", placeholder="–"
+    )
+    for sentence in choice.comparison.notes:
+        if sentence not in choice.recommendation.warnings:
+            st.caption(f":material/info: {plain(sentence)}")
 
 
 def _differences(choice: Choice, chosen: ChosenPoint) -> None:
@@ -97,7 +92,7 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
     loss = miss.number_input(
         "Loss of one missed positive", 0.0, value=10.0, key="compare_loss", persist_state="session"
     )
-    costs = ReviewCosts(review=each, miss=loss, positives=choice.views.soft_sum)
+    costs = ReviewCosts(review=each, miss=loss, positives=chosen.review.soft_total)
     curve = choice.views.curves[chosen.name]
     chart = cost_chart(curve, costs, operating_point=chosen.review.point, theme=theme())
     show_chart(chart, key="compare_costs")
@@ -105,10 +100,10 @@ def _costs(choice: Choice, chosen: ChosenPoint) -> None:
         "Missed positives are estimated by the sum of soft labels, so the costs are right if soft labels are right "
         "on average."
     )
-    best = costs.cheapest(chosen.curve)
-    words = f"Flag {share(best.flagged_share)} of rows, the cheapest point"
+    best = costs.cheapest(chosen.curve.curve)
+    words = f"Try the cheapest point: flag {share(best.flagged_share)} of rows"
     if st.button(words, icon=":material/savings:", key="compare_cheapest"):
-        save_point(choice, chosen.name, best, "the lowest expected cost")
+        try_point(choice, chosen.name, chosen.curve.at_threshold(best.threshold))
         st.rerun()
 
 
@@ -165,6 +160,10 @@ def _features(choice: Choice, chosen: ChosenPoint) -> None:
     if effects is None:
         effects = shuffle_columns(*choice.judged(chosen.name))
     show_chart(feature_effect_chart(effects.head(MOST_FEATURES), theme=theme()), key="compare_features")
+    weights = stack_weights(choice.page.workspace, chosen.id)
+    if weights is not None:
+        st.markdown("**Weights in the fused score**")
+        show_chart(stack_weights_chart(weights, theme=theme()), key="compare_weights")
     more = f"The first {MOST_FEATURES} of {count(len(effects))} columns. " if len(effects) > MOST_FEATURES else ""
     st.caption(f"{more}Correlated columns can replace each other, so each of them may look unimportant.")
 

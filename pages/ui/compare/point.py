@@ -1,6 +1,6 @@
-"""The operating point, set by a click, a threshold or a review budget; and the choice of the champion.
+"""The operating point: a draft, set by a click, a threshold or a number of rows, until a button uses it.
 
-A change is stored at once with the run, so that it survives a refresh.
+Drafts live in the session. Only *Use this model* and *Use this threshold* change what is stored and exported.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.compare.compared_runs import Choice
-from pages.ui.shared.shell import show_errors
 from pages.ui.shared.show import meaning
-from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import clicked_threshold
-from spu_core.metrics import OperatingPoint, RocSpu
-from spu_core.training import ReviewPoint, finite_point, review_point, suggested_model
-from spu_core.workspace import Threshold
+from spu_core.training import ReviewCurve, ReviewPoint
+from spu_core.workspace import Threshold, ThresholdRecord
 
-SOFT_SUM_WORDS = (
-    "The sum of soft labels of the flagged rows. It equals the expected number of positives only if your soft labels "
-    "are right on average, which an audit or a known share of positives can test."
+DRAFTS = "compare_drafts"  # id of a run → the threshold that is being tried
+CONFIRMED_WORDS = (
+    "Each case was scored by a model that had not seen it. It holds for hidden cases like the confirmed ones."
 )
+EXPECTED_WORDS = "Right if your soft labels are right on average."
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +31,19 @@ class ChosenPoint:
 
     name: str
     id: str
-    curve: RocSpu
+    curve: ReviewCurve
     review: ReviewPoint
 
 
 def choose_point(choice: Choice) -> ChosenPoint:
-    """A threshold slider and a review budget that move together, and the resulting number of reviews."""
+    """A threshold slider and a number of rows that move together, what they find, and a button that uses them."""
     st.subheader("Operating point", anchor=False, help=meaning("threshold"))
     name = _ask_run(choice)
-    curve, token = choice.views.whole[name], choice.ids[name]
-    point = finite_point(curve, curve.at_threshold(_current(choice, name, curve)))
-    low, high = float(curve.score[-1]), float(curve.score[0])
-    st.session_state["compare_threshold"] = min(max(point.threshold, low), high)
-    st.session_state["compare_rows"] = int(point.flagged)
+    curve, token = choice.views.reviews[name], choice.ids[name]
+    review = first_point(choice, name)
+    low, high = float(curve.curve.score[-1]), float(curve.curve.score[0])
+    st.session_state["compare_threshold"] = min(max(review.point.threshold, low), high)
+    st.session_state["compare_rows"] = int(review.point.flagged)
     slider, rows = st.columns([3, 2], gap="medium")
     if high > low:
         slider.slider(
@@ -56,25 +54,32 @@ def choose_point(choice: Choice) -> ChosenPoint:
             format="%.3f",
             key="compare_threshold",
             help=meaning("threshold"),
-            on_change=_keep_threshold,
-            args=(choice, name, curve),
+            on_change=lambda: try_point(choice, name, curve.at_threshold(float(st.session_state["compare_threshold"]))),
         )
     rows.number_input(
         "Rows to review",
         0,
-        int(curve.flagged[-1]),
+        int(curve.curve.flagged[-1]),
         key="compare_rows",
         help="Your review budget: the highest scores first. Rows with equal scores are flagged together.",
-        on_change=_keep_budget,
-        args=(choice, name, curve),
+        on_change=lambda: try_point(choice, name, curve.at_rows(int(st.session_state["compare_rows"]))),
     )
-    chosen = ChosenPoint(name, token, curve, review_point(choice.views.soft_sum, point))
+    chosen = ChosenPoint(name, token, curve, review)
     _show_meaning(chosen)
+    _ask_to_use(choice, chosen)
     return chosen
 
 
+def first_point(choice: Choice, name: str) -> ReviewPoint:
+    """The point that is being tried, else the stored one, else the one that uses the review budget."""
+    curve, token = choice.views.reviews[name], choice.ids[name]
+    stored = choice.page.workspace.thresholds.list(token)
+    threshold = st.session_state.get(DRAFTS, {}).get(token, stored[0].threshold if stored else None)
+    return curve.at_budget() if threshold is None else curve.at_threshold(threshold)
+
+
 def apply_click(choice: Choice, chart: go.Figure) -> None:
-    """Save the threshold of a clicked point for the run of that curve."""
+    """Try the threshold of a clicked point for the run of that curve."""
     state: Any = st.session_state.get("compare_roc")
     points = state["selection"]["points"] if state else []
     for point in points:
@@ -82,99 +87,93 @@ def apply_click(choice: Choice, chart: go.Figure) -> None:
         name = _clicked_run(choice, chart, point)
         if threshold is not None and name is not None:
             st.session_state["compare_run"] = name
-            save_point(choice, name, choice.views.whole[name].at_threshold(threshold), "a click on the curve")
+            try_point(choice, name, choice.views.reviews[name].at_threshold(threshold))
 
 
-def save_point(choice: Choice, name: str, point: OperatingPoint, by: str) -> None:
-    """Store the operating point of a run; also called before the page runs, so it shows its own errors."""
-    with show_errors("Compare"):
-        point = finite_point(choice.views.whole[name], point)
-        choice.page.workspace.thresholds.save(choice.ids[name], _threshold(point), {"by": by})
+def try_point(choice: Choice, name: str, review: ReviewPoint) -> None:
+    """Make a point the draft of a run."""
+    st.session_state.setdefault(DRAFTS, {})[choice.ids[name]] = review.point.threshold
 
 
-def show_champion(choice: Choice, chosen: ChosenPoint) -> None:
-    """Which model is the champion; the choice is stored with its operating point."""
-    champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
-    st.markdown(f":material/trophy: {_champion_words(choice, champion)}")
-    with st.container(horizontal=True, vertical_alignment="center", key="compare_champion"):
-        is_champion = champion is not None and champion.run == chosen.id
-        is_worse = chosen.name in choice.comparison.below_chance
-        words = "Save this threshold" if is_champion else f"Choose {_short(chosen.name)}"
-        if st.button(plain(words), key="compare_choose", type="secondary" if is_champion or is_worse else "primary"):
-            detail = {"by": "the analyst"}
-            choice.page.workspace.thresholds.save_champion(chosen.id, _threshold(chosen.review.point), detail)
+def use_model(choice: Choice, name: str, review: ReviewPoint) -> None:
+    """Store a run as the model in use, with its operating point, which is no draft any longer."""
+    point = review.point
+    threshold = Threshold(f"{share(point.flagged_share)} flagged", point.threshold, min(point.flagged_share, 1.0))
+    choice.page.workspace.thresholds.save_champion(choice.ids[name], threshold, {"by": "the analyst"})
+    st.session_state.get(DRAFTS, {}).pop(choice.ids[name], None)
+
+
+def words_in_use(choice: Choice) -> str:
+    """Which model is in use, and at which threshold."""
+    if choice.champion is None:
+        return "No model in use yet."
+    record = choice.page.workspace.runs.get(choice.champion.run)
+    current = choice.page.workspace.thresholds.list(choice.champion.run)[0]
+    return f"In use: {plain(choice.champion_name or record.name)}, flags {_words(current)}."
+
+
+def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
+    """What is stored beside the draft, and the button that stores the draft."""
+    if chosen.name in choice.references:
+        st.caption("A reference to compare with, not a model to use.")
+        return
+    stored = choice.page.workspace.thresholds.list(chosen.id)
+    is_used, is_draft = choice.champion_name == chosen.name, chosen.id in st.session_state.get(DRAFTS, {})
+    point = chosen.review.point
+    words = "Use this threshold" if is_used else f"Use {_short(chosen.name)} at this threshold"
+    if is_used and is_draft:
+        new = f"{share(point.flagged_share)} of rows (scores above {point.threshold:.3g})"
+        st.markdown(f":orange-badge[Draft] In use: flags {_words(stored[0])}. New: flags {new}.")
+    elif is_used and len(stored) > 1:
+        st.markdown(f":green-badge[In use] Flags {_words(stored[0])}. Before: {_words(stored[1])}.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if st.button(
+            plain(words),
+            key="compare_choose",
+            type="primary" if is_used and is_draft else "secondary",
+            disabled=is_used and not is_draft,
+        ):
+            use_model(choice, chosen.name, chosen.review)
             st.rerun()
-        if champion is not None:
-            link_to(step_named("Export"), "Export", choice.page.query)
-    if is_worse:
+        if is_draft:
+            st.button("Discard", key="compare_discard", type="tertiary", on_click=_discard, args=(chosen.id,))
+    if chosen.name in choice.comparison.below_chance:
         st.caption(":material/trending_down: This model is worse than chance on the evaluated rows.")
-
-
-def _champion_words(choice: Choice, champion: Any) -> str:
-    if champion is None:
-        return "**No model chosen yet.** The model you choose is exported with its operating point."
-    record = choice.page.workspace.runs.get(champion.run)
-    flagged = choice.page.workspace.thresholds.list(champion.run)[0].flagged_share
-    name = next((name for name, token in choice.ids.items() if token == champion.run), record.name)
-    return f"**Champion**: {plain(f'{name}, which flags {share(flagged)} of rows.')}"
 
 
 def _ask_run(choice: Choice) -> str:
     names = choice.names
     if st.session_state.get("compare_run") not in names:
-        st.session_state["compare_run"] = _first_run(choice)
-    return st.selectbox(
-        "Model", names, key="compare_run", label_visibility="collapsed", help="Its threshold is set here."
-    )
+        st.session_state["compare_run"] = choice.champion_name or names[0]
+    return st.selectbox("Model", names, key="compare_run", label_visibility="collapsed")
 
 
-def _first_run(choice: Choice) -> str:
-    """The champion if it is among these runs, else the suggested model."""
-    champion = choice.page.workspace.thresholds.champion(choice.dataset.id)
-    token = champion.run if champion is not None else None
-    suggested = suggested_model(choice.comparison).name
-    return next((name for name in choice.names if choice.ids[name] == token), suggested)
+def _discard(token: str) -> None:
+    st.session_state[DRAFTS].pop(token, None)
 
 
-def _current(choice: Choice, name: str, curve: RocSpu) -> float:
-    """The stored threshold of a run, else the one that uses its review budget."""
-    stored = choice.page.workspace.thresholds.list(choice.ids[name])
-    if stored:
-        return stored[0].threshold
-    return curve.at_budget(choice.run(name).config.review_budget).threshold
-
-
-def _keep_threshold(choice: Choice, name: str, curve: RocSpu) -> None:
-    save_point(choice, name, curve.at_threshold(float(st.session_state["compare_threshold"])), "a threshold")
-
-
-def _keep_budget(choice: Choice, name: str, curve: RocSpu) -> None:
-    save_point(choice, name, curve.at_budget(int(st.session_state["compare_rows"])), "a review budget")
-
-
-def _threshold(point: OperatingPoint) -> Threshold:
-    return Threshold(f"{share(point.flagged_share)} flagged", point.threshold, min(point.flagged_share, 1.0))
+def _words(stored: ThresholdRecord) -> str:
+    return f"{share(stored.flagged_share)} of rows (scores above {stored.threshold:.3g})"
 
 
 def _show_meaning(chosen: ChosenPoint) -> None:
-    point = chosen.review.point
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        for title, value, words in (
-            ("Flagged", share(point.flagged_share), f"{count(point.flagged)} rows."),
-            ("TPR_SPU", share(point.tpr), meaning("TPR_SPU")),
-            ("FPR_SPU", share(point.fpr), meaning("FPR_SPU")),
-            ("ΣS flagged", count(chosen.review.soft_sum), SOFT_SUM_WORDS),
-        ):
-            st.metric(title, value, help=words, width="content")
+    """What the review finds, by confirmed cases and by soft labels, with what each assumes."""
+    review, point = chosen.review, chosen.review.point
+    st.markdown(f"**{plain(review.sentence)}**", help=CONFIRMED_WORDS)
+    expected = f"{count(review.soft_sum)} of {count(review.soft_total)} expected cases"
+    rates = f"TPR_SPU {share(point.tpr)}, FPR_SPU {share(point.fpr)}"
+    st.markdown(plain(f"By your soft labels: {expected}. {rates}."), help=f"{EXPECTED_WORDS} {meaning('TPR_SPU')}")
+    if review.tie_sentence is not None:
+        st.caption(f":material/warning: {plain(review.tie_sentence)}")
 
 
 def _clicked_run(choice: Choice, chart: go.Figure, point: Any) -> str | None:
     """The run whose curve was clicked. Only curves that can be clicked have thresholds, in the order of drawing."""
     clickable = [at for at, trace in enumerate(chart.data) if trace.customdata is not None]
     number = point.get("curve_number")
-    return list(choice.drawn)[clickable.index(number)] if number in clickable else None
+    return choice.names[clickable.index(number)] if number in clickable else None
 
 
 def _short(name: str) -> str:
     line = " ".join(name.split())
-    return line if len(line) <= 36 else f"{line[:35]}…"
+    return line if len(line) <= 28 else f"{line[:27]}…"

@@ -10,7 +10,7 @@ from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, sized
 from spu_core.engines.jobs.register import start_looking, start_registering
-from spu_core.tables import Table, TableFolder, TableProfile
+from spu_core.tables import Table, TableProfile, parquet_store
 from spu_core.workspace import DatasetRecord, Home
 from spu_core.workspace.home import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
 
@@ -72,9 +72,10 @@ def show_folder(page: Page, table: Table) -> None:
     _show_changes(page, folder)
     figures = st.columns(4)
     figures[0].metric("Rows", count(len(folder)), border=True)
-    figures[1].metric("Columns", count(len(folder.columns)), border=True)
+    figures[1].metric("Columns", count(len(folder.roles)), border=True)
     figures[2].metric("Confirmed positives", _positives(page), border=True, help=meaning("label"))
-    figures[3].metric("Files", f"{count(len(folder.files))} · {sized(folder.size)}", border=True)
+    store = parquet_store(folder)
+    figures[3].metric("Files", f"{count(len(store.files))} · {sized(store.size)}", border=True)
     show_sample_note(page.dataset, table)
     if table.reading is not None:
         st.caption(plain(table.reading.describe()))
@@ -103,8 +104,9 @@ def is_sampled(dataset: DatasetRecord, table: Table) -> bool:
     return dataset.folder is not None and len(table) < dataset.n_rows
 
 
-def _show_changes(page: Page, folder: TableFolder) -> None:
-    changed, added = folder.changed_files, folder.added_files
+def _show_changes(page: Page, folder: Table) -> None:
+    store = parquet_store(folder)
+    changed, added = store.changed_files, store.added_files
     if changed:
         _show_changed(page, changed)
     elif added:

@@ -21,6 +21,7 @@ from pages.ui.shared.text import count, plain, share
 from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
 from spu_core.engines.jobs.read import read_again, reading_of
 from spu_core.tables import ColumnProfile, ColumnType, Dialect, Reading, Role, Table, TableProfile
+from spu_core.training import ORIGINS
 
 SEPARATORS = {"detect": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = {"detect": None, "UTF-8": "utf-8", "UTF-16": "utf-16", "Latin-1": "latin-1", "Windows-1252": "cp1252"}
@@ -158,6 +159,25 @@ def _edit_positive_values(page: Page, table: Table) -> None:
     if chosen and set(chosen) != set(known):
         whole = load_all_rows(page.workspace, page.dataset)
         page.workspace.datasets.save_roles(whole.with_positive_values(chosen), page.dataset)
+        st.rerun()
+
+
+def ask_origin(page: Page, table: Table) -> None:
+    """How the confirmed cases were found; it decides how far they can be trusted to choose a model."""
+    assert page.dataset is not None
+    if table.column_with(Role.LABEL) is None:
+        return
+    chosen = st.radio(
+        "How were the confirmed cases found?",
+        list(ORIGINS),
+        index=list(ORIGINS).index(page.dataset.origin),
+        format_func=ORIGINS.__getitem__,
+        horizontal=True,
+        key=f"data_origin_{page.dataset.id}",
+        help="Cases that were found because of a rule look like that rule. They cannot tell whether it helps.",
+    )
+    if chosen != page.dataset.origin:
+        page.workspace.datasets.save_origin(page.dataset.id, chosen)
         st.rerun()
 
 

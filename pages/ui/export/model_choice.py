@@ -8,13 +8,13 @@ from typing import Any
 
 import streamlit as st
 
-from pages.ui.shared.cached import cache_result, load_all_rows
+from pages.ui.shared.cached import cache_result, load_all_rows, recommended_run
 from pages.ui.shared.shell import Page
 from pages.ui.shared.show import show_figure
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import figure, plain, share
 from spu_core.engines.export_files import ExportWords, StoredModel
-from spu_core.engines.stored_runs import model_to_show, names_apart
+from spu_core.engines.stored_runs import names_apart
 from spu_core.workspace import DatasetRecord, RunRecord, Workspace
 
 ROWS_INSIDE = (
@@ -72,10 +72,10 @@ def stored_models(page: Page) -> tuple[RunRecord, ...]:
 
 
 def choose_model(page: Page) -> ExportChoice:
-    """Ask which run: that of the address, else the champion, else the best model of the newest training."""
+    """Ask which run: that of the address, else the champion, else the recommended run."""
     dataset, records = page.need_dataset(), stored_models(page)
     champion = page.workspace.thresholds.champion(dataset.id)
-    first = model_to_show(records).id if champion is None else champion.run
+    first = champion.run if champion else recommended_run(page.workspace, records, dataset.origin).id
     names, known = names_apart(records), [record.id for record in records]
     with st.container(horizontal=True, vertical_alignment="center", key="export_choice"):
         chosen = _ask(dataset, known, names, first)
@@ -127,7 +127,7 @@ def show_card(chosen: ExportChoice) -> None:
         about="share of ceiling",
     )
     known = metrics.get("known_positive_auc")
-    show_figure(cards[2], "Known-positive AUC", *_bounded(known), about="known-positive AUC")
+    show_figure(cards[2], "AUC on confirmed cases", *_bounded(known), about="known-positive AUC")
     show_figure(cards[3], "Flags", share(point.share), f"scores above {point.threshold:.4g}", about="threshold")
     lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
     st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")

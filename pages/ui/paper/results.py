@@ -23,6 +23,7 @@ SHORT = {
     "table3": "Table 3",
     "theorems": "Theorems and figures",
     "selection": "Model selection",
+    "features": "Feature selection",
     "discussion": "Target or feature",
 }
 MARKS = {

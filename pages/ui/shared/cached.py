@@ -7,17 +7,18 @@ key. Results are shared between reruns (`st.cache_resource`), so callers must no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
+from spu_core.engines import stored_runs as engine
 from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
-from spu_core.tables import Role, Table, TableFolder, TableProfile
+from spu_core.tables import Role, Table, TableProfile
 from spu_core.workspace import AuditRecord, DatasetRecord, RuleSetVersion, RunRecord, Workspace
 from spu_core.workspace.datasets import refuse_changes
 
@@ -61,12 +62,12 @@ def load_table(workspace: Workspace, dataset: DatasetRecord) -> Table:
 
 
 @cache_result(8, "Opening the folder …")
-def load_folder(workspace: Workspace, dataset: DatasetRecord) -> TableFolder:
+def load_folder(workspace: Workspace, dataset: DatasetRecord) -> Table:
     """The folder of a dataset as it was registered."""
     return workspace.datasets.folder(dataset.id)
 
 
-def load_all_rows(workspace: Workspace, dataset: DatasetRecord) -> Table | TableFolder:
+def load_all_rows(workspace: Workspace, dataset: DatasetRecord) -> Table:
     """All rows of a dataset: the table, or its folder, which is refused if it has changed on disk."""
     if dataset.folder is None:
         return load_table(workspace, dataset)
@@ -99,11 +100,16 @@ def column_examples(workspace: Workspace, dataset: DatasetRecord) -> tuple[str, 
 def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
     """The values of the label column, at most 200."""
     table = load_table(workspace, dataset)
-    columns: Mapping[str, Any] | pd.DataFrame = table.frame
-    if dataset.folder is not None:
-        columns = load_folder(workspace, dataset).stand_ins  # a sample may lack a rare value
+    # A sample may lack a rare value.
+    store = (table if dataset.folder is None else load_folder(workspace, dataset)).store
     label = table.column_with(Role.LABEL)
-    return [] if label is None else columns[label].dropna().unique()[:200].tolist()
+    return [] if label is None else store.stand_ins[label].dropna().unique()[:200].tolist()
+
+
+@cache_result(32, "Comparing the runs …")
+def recommended_run(workspace: Workspace, records: tuple[RunRecord, ...], origin: str) -> RunRecord:
+    """The recommended run of a dataset; `origin` says how its confirmed cases were found."""
+    return engine.recommended_run(workspace, records, origin)
 
 
 @cache_result(8, "Reading the file …")

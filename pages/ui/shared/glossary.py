@@ -48,9 +48,10 @@ GLOSSARY = {
         r"\frac{\sum (1-S)\,1[g>T]}{\sum (1-S)}",
     ),
     "known-positive AUC": Entry(
-        "Known-positive AUC",
-        "How well a score ranks confirmed positives that the model has not seen above the rest. Your rules cannot "
-        "inflate it, unless they decided which rows were checked.",
+        "AUC on confirmed cases",
+        "How well a score ranks confirmed cases that the model has not seen above all other rows (known-positive AUC). "
+        "Hidden cases count as negatives, so it is no estimate of the true AUC. Your rules cannot inflate it, unless "
+        "they decided which rows were checked.",
         r"P(g_i > g_j) + \tfrac12 P(g_i = g_j), \quad i \text{ confirmed},\ j \text{ not}",
     ),
     "refined S": Entry(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -214,4 +213,4 @@ def with_column(table: Table, values: Any) -> tuple[Table, str]:
         name, place = f"{COLUMN}_{place}", place + 1
     role = Role.SOFT_LABEL if table.column_with(Role.SOFT_LABEL) is None else Role.IGNORE
     roles, types = {**table.roles, name: role}, {**table.types, name: ColumnType.NUMBER}
-    return replace(table, frame=table.frame.assign(**{name: values}), roles=roles, types=types), name
+    return table.with_frame(table.frame.assign(**{name: values}), roles=roles, types=types), name

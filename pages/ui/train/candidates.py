@@ -12,8 +12,8 @@ import streamlit as st
 from pages.ui.shared.show import BadgeColor
 from pages.ui.shared.text import plain
 from spu_core.models import METHODS, Method, Setting
-from spu_core.tables import Table, TableFolder
-from spu_core.training import SHORTLIST, Candidate, methods_by_group, why_not
+from spu_core.tables import Table
+from spu_core.training import SHORTLIST, Candidate, methods_by_group, why_not, with_twins
 
 GROUPS = {
     "ours": ("Labels and rules together", "Methods of SPU Studio."),
@@ -32,7 +32,7 @@ DECIDED_FOR_ALL = {"seed", "threads"}
 CARDS_A_ROW = 3
 
 
-def choose_candidates(table: Table | TableFolder, *, has_beliefs: bool) -> tuple[Candidate, ...]:
+def choose_candidates(table: Table, *, has_beliefs: bool) -> tuple[Candidate, ...]:
     """The chosen candidates with their settings, in the order of the registry."""
     st.subheader("Candidates", anchor=False)
     st.caption("The recommended method, the paper's method and baselines are selected. You can change the selection.")
@@ -48,9 +48,7 @@ def choose_candidates(table: Table | TableFolder, *, has_beliefs: bool) -> tuple
     return tuple(each for key in METHODS for each in _chosen(key, reasons[key], has_beliefs))
 
 
-def _draw_cards(
-    keys: Sequence[str], reasons: dict[str, str | None], table: Table | TableFolder, has_beliefs: bool
-) -> None:
+def _draw_cards(keys: Sequence[str], reasons: dict[str, str | None], table: Table, has_beliefs: bool) -> None:
     for row in card_rows(keys):
         for column, key in zip(st.columns(len(row), gap="small"), row, strict=True):
             with column, st.container(border=True, height="stretch", key=f"card_{key}"):
@@ -68,7 +66,7 @@ def card_rows(keys: Sequence[str]) -> list[Sequence[str]]:
     return [keys[start:end] for start, end in pairwise(ends)]
 
 
-def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, has_beliefs: bool) -> None:
+def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: bool) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.checkbox(
             f"**{entry.title}**",
@@ -85,13 +83,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, ha
         st.caption(f":material/block: {plain(reason)}")
         return
     if entry.key == "fused" and has_beliefs:
-        st.checkbox(
-            "Also without rules",
-            value=True,
-            key="train_twin",
-            persist_state="session",
-            help="Training the same method with and without your rules shows how much the rules help.",
-        )
+        st.caption(":material/difference: Also trained without rules, to see whether your rules help.")
     # A popover, because an expander would stretch the neighbouring cards.
     settings = st.popover(
         "Settings", icon=":material/tune:", type="tertiary", key=f"train_open_{entry.key}", on_change="rerun"
@@ -101,7 +93,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table | TableFolder, ha
             _edit_settings(entry, table)
 
 
-def _edit_settings(entry: Method, table: Table | TableFolder) -> None:
+def _edit_settings(entry: Method, table: Table) -> None:
     """A form made from the registry; only values that differ from a default are kept."""
     drafts = _drafts(entry.key)
     name = st.text_input("Name", value=drafts.get("name", ""), placeholder=entry.title, key=f"train_name_{entry.key}")
@@ -120,7 +112,7 @@ def _edit_settings(entry: Method, table: Table | TableFolder) -> None:
             st.rerun()
 
 
-def _ask(method: str, setting: Setting, value: Any, table: Table | TableFolder) -> Any:
+def _ask(method: str, setting: Setting, value: Any, table: Table) -> Any:
     label, key = setting.name.replace("_", " ").capitalize(), f"train_{method}_{setting.name}"
     if setting.kind == "flag":
         return st.toggle(label, value=value, key=key, help=setting.help)
@@ -153,9 +145,7 @@ def _chosen(key: str, reason: str | None, has_beliefs: bool) -> list[Candidate]:
     draft = _drafts(key)
     settings, name = draft.get("settings", {}), draft.get("name", "").strip() or METHODS[key].title
     chosen = [Candidate(key, settings, name)]
-    if key == "fused" and has_beliefs and st.session_state.get("train_twin", True):
-        chosen.append(Candidate(key, settings, f"{name} without rules", without_rules=True))
-    return chosen
+    return list(with_twins(chosen)) if has_beliefs else chosen
 
 
 def _drafts(key: str) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import streamlit as st
 
 from pages.ui.shared.show import meaning
 from spu_core.engines.executors import engine_words
-from spu_core.engines.training_cost import advised_threads
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
 from spu_core.training.config import RULE_COLUMNS
 
@@ -36,7 +35,7 @@ class TrainOptions:
         return TrainPlan(self.config, self.candidates)
 
 
-def choose_options(table: Table | TableFolder, candidates: Sequence[Candidate]) -> TrainOptions:
+def choose_options(table: Table, candidates: Sequence[Candidate]) -> TrainOptions:
     """Ask for the options; all have defaults and are in one expander."""
     with st.expander("Training and evaluation options", icon=":material/tune:", key="train_options"):
         columns = st.columns(2, gap="large")
@@ -58,7 +57,7 @@ def choose_options(table: Table | TableFolder, candidates: Sequence[Candidate]) 
     return TrainOptions(tuned, config, left_out, refine, engine)
 
 
-def _judging(table: Table | TableFolder) -> TrainConfig:
+def _judging(table: Table) -> TrainConfig:
     folds = st.slider(
         "Folds",
         2,
@@ -97,11 +96,10 @@ def _judging(table: Table | TableFolder) -> TrainConfig:
     seed = st.number_input(
         "Seed", 0, 2**31 - 1, 0, key="train_seed", persist_state="session", help="Equal seeds give equal results."
     )
-    threads = advised_threads(len(table), len(table.features))
-    return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100, threads=threads)
+    return TrainConfig(folds=folds, seed=seed, out_of_time=later / 100, review_budget=budget / 100)
 
 
-def _columns(table: Table | TableFolder) -> tuple[str, ...]:
+def _columns(table: Table) -> tuple[str, ...]:
     left_out = st.multiselect(
         "Columns that models must not see",
         table.features,

@@ -16,7 +16,8 @@ from spu_core.engines.executors import Engine
 from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
 from spu_core.engines.stored_runs import summary_table
 from spu_core.engines.training_cost import estimate_training, plan_memory, plan_memory_on, refused_on
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
+from spu_core.training.fit_pool import usable_processes
 from spu_core.workspace import JobStatus, RunRecord
 
 # The share of latest rows, in %, that the button sets.
@@ -44,7 +45,7 @@ CURVE_WORDS = {
 }
 
 
-def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
+def need_something_to_learn(page: Page, table: Table) -> bool:
     """Whether there are soft labels; a table without soft labels and without labels ends the page."""
     has_beliefs = page.rules is not None or table.column_with(Role.SOFT_LABEL) is not None
     if table.is_labeled.all():
@@ -61,7 +62,7 @@ def need_something_to_learn(page: Page, table: Table | TableFolder) -> bool:
     return has_beliefs
 
 
-def start_training(page: Page, table: Table | TableFolder, options: TrainOptions) -> None:
+def start_training(page: Page, table: Table, options: TrainOptions) -> None:
     """The estimated cost and the button that starts the job in the background."""
     assert page.dataset is not None
     chosen = options.candidates
@@ -86,7 +87,7 @@ def start_training(page: Page, table: Table | TableFolder, options: TrainOptions
             st.rerun()
 
 
-def _offer_latest_rows(table: Table | TableFolder, options: TrainOptions) -> None:
+def _offer_latest_rows(table: Table, options: TrainOptions) -> None:
     """Where rows have a time, offer to evaluate on the latest of them, as in production."""
     column = table.column_with(Role.TIME)
     if column is None or options.config.out_of_time:
@@ -106,13 +107,15 @@ def _offer_latest_rows(table: Table | TableFolder, options: TrainOptions) -> Non
         )
 
 
-def _show_cost(table: Table | TableFolder, options: TrainOptions) -> None:
+def _show_cost(table: Table, options: TrainOptions) -> None:
     """Time and memory, and whether the training fits into this machine."""
     if not options.candidates:
         st.markdown(":material/info: Choose at least one candidate.")
         return
     size = (len(table), len(table.features) - len(options.left_out), options.candidates, options.config)
-    estimate, from_files = estimate_training(*size, refine=options.refine), isinstance(table, TableFolder)
+    processes = usable_processes(options.config.threads)
+    estimate = estimate_training(*size, refine=options.refine, processes=processes)
+    from_files = not table.in_memory
     # The line below shows how much memory a folder needs.
     words = estimate.time_words if from_files else estimate.words
     st.markdown(
@@ -253,7 +256,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
                 "high": st.column_config.NumberColumn("to", format="%.3f", help="Upper end of the 95% interval."),
                 "share_of_ceiling": share_column("Of ceiling", meaning("share of ceiling")),
                 "known_positive_auc": st.column_config.NumberColumn(
-                    "Known-positive AUC", format="%.3f", help=meaning("known-positive AUC")
+                    "AUC on confirmed cases", format="%.3f", help=meaning("known-positive AUC")
                 ),
                 "true_auc": st.column_config.NumberColumn("True AUC", format="%.3f", help="Where the truth is known."),
                 "seconds": st.column_config.NumberColumn("Seconds", format="%.1f"),

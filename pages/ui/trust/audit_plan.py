@@ -25,13 +25,14 @@ def show_planner(model: EvaluatedModel) -> None:
     with settings, st.container(border=True):
         st.subheader("Plan an audit", anchor=False)
         target = _ask_target()
-        room = int(rows.is_open.sum())
+        most = max(10, int(rows.is_open.sum()))
+        # The Compare page asks for a number of checks.
+        st.session_state["trust_checks"] = min(max(10, st.session_state.get("trust_checks", 200)), most)
         checks = int(
             st.number_input(
                 "Rows you can check by hand",
                 10,
-                max(10, room),
-                min(200, max(10, room)),
+                most,
                 step=10,
                 key="trust_checks",
                 persist_state="session",

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.ui.compare.cached import compare_stored_runs
-from pages.ui.shared.cached import load_table, make_soft_labels
+from pages.ui.shared.cached import load_table, make_soft_labels, recommended_run
 from pages.ui.shared.shell import Page
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
-from spu_core.engines.stored_runs import model_to_show, names_apart, soft_labels_by
+from spu_core.engines.stored_runs import names_apart, soft_labels_by
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Run
@@ -99,10 +99,10 @@ def _runs(page: Page, dataset: DatasetRecord) -> tuple[RunRecord, ...]:
 
 
 def _ask_run(page: Page, dataset: DatasetRecord, records: Sequence[RunRecord], names: dict[str, str]) -> RunRecord:
-    """The run of the address, else the champion, else the best model of the newest training."""
+    """The run of the address, else the champion, else the recommended run."""
     champion = page.workspace.thresholds.champion(dataset.id)
     known = [record.id for record in records]
-    first = model_to_show(records).id if champion is None else champion.run
+    first = champion.run if champion else recommended_run(page.workspace, tuple(records), dataset.origin).id
     wanted = st.query_params.get("run", first)
     default = wanted if wanted in known else first
     chosen = st.selectbox(

@@ -1,7 +1,8 @@
 """Executors: where the fits of a training run.
 
-`open_executor` gives the one for an engine and a table: `LocalExecutor` (this process), `DaskTaskExecutor` (each fit a
-task on a cluster, for tables) or `DaskSpreadExecutor` (rows spread over a cluster, for folders).
+`open_executor` gives the one for an engine and a table: `LocalExecutor` (this process), `ProcessExecutor` (forked
+processes of this machine), `DaskTaskExecutor` (each fit a task on a cluster, for tables) or `DaskSpreadExecutor` (rows
+spread over a cluster, for folders).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from spu_core.engines.executors.dask_cluster import (
 from spu_core.engines.executors.dask_spread import DaskSpreadExecutor, refused_when_spread, soft_labels_on
 from spu_core.engines.executors.dask_tasks import DaskTaskExecutor, score_folder_on
 from spu_core.errors import EngineError
-from spu_core.tables import Table, TableFolder
+from spu_core.tables import Table
 from spu_core.training import Executor, LocalExecutor
+from spu_core.training.cross_fitting import ProcessExecutor
 
 __all__ = [
     "ENGINES",
@@ -48,7 +50,7 @@ ENGINES = ("here", "dask")
 
 @dataclass(frozen=True)
 class Engine:
-    """The choice of an engine: "here" (this process) or "dask", with the address of its scheduler.
+    """The choice of an engine: "here" (this machine) or "dask", with the address of its scheduler.
 
     Without an address, "dask" starts workers on this computer.
 
@@ -82,18 +84,25 @@ def engine_words() -> dict[str, str]:
     """
     address = os.environ.get(SCHEDULER_VARIABLE)
     if address:
-        return {"dask": f"On the Dask cluster at {address}", "here": "In one process on this computer"}
-    words = {"here": "In one process on this computer"}
+        return {"dask": f"On the Dask cluster at {address}", "here": "On this computer"}
+    words = {"here": "On this computer"}
     if find_spec("distributed") is not None:
         words["dask"] = "By Dask workers on this computer"
     return words
 
 
 @contextmanager
-def open_executor(engine: Engine, table: Table | TableFolder) -> Iterator[Executor]:
-    """The executor for training this table on this engine; workers that it starts end with the context."""
-    if engine.name == "here":
+def open_executor(engine: Engine, table: Table, processes: int = 1) -> Iterator[Executor]:
+    """The executor for training this table on this engine; workers that it starts end with the context.
+
+    `processes` is the number of processes on this machine; Dask has its own workers.
+    """
+    if engine.name == "here" and processes == 1:
         yield LocalExecutor()
         return
+    if engine.name == "here":
+        with ProcessExecutor(processes, refits=True) as executor:
+            yield executor
+        return
     with open_cluster(engine.scheduler) as cluster:
-        yield DaskSpreadExecutor(cluster) if isinstance(table, TableFolder) else DaskTaskExecutor(cluster)
+        yield DaskTaskExecutor(cluster) if table.in_memory else DaskSpreadExecutor(cluster)

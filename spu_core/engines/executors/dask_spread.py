@@ -8,7 +8,7 @@ sent `FilePiece`s, which hold file names and types only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,16 +19,16 @@ from spu_core.engines.executors.dask_boosters import Chunk, Schema, can_fit_toge
 from spu_core.engines.executors.dask_cluster import Cluster
 from spu_core.errors import EngineError, TrainingError
 from spu_core.labels import SoftLabels
-from spu_core.labels.soft_labels import FolderSoftLabels, PartLabels, columns_for, join_labels, soft_labels_of_part
+from spu_core.labels.soft_labels import PartLabels, columns_for, join_labels, part_labels
 from spu_core.models import LEARNERS, Encoder, EncoderStatistics, Features, FittedEncoder, Model, TrainingRows
 from spu_core.rules import FittedRules, RuleSet
-from spu_core.tables import ColumnType, Table, TableFolder, TablePart
+from spu_core.tables import ColumnType, Table, parquet_store
 from spu_core.training import Candidate, FittedCandidate, FoldAssignment, Run, TrainConfig, TrainProgress
 from spu_core.training.cross_fitting import Fits
 from spu_core.training.fitting import FoldFit, settings_from
 from spu_core.training.folds import hash_rows
 from spu_core.training.progress import Reporter
-from spu_core.training.rows import PreparedData, prepare_folder
+from spu_core.training.rows import PreparedData, prepare_rows
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -84,17 +84,20 @@ class DaskSpreadExecutor:
     """Spreads a folder over a Dask cluster: workers label and hold the rows, and fit each booster together."""
 
     cluster: Cluster
-    holds_rows = False
 
-    def label(self, table: Table | TableFolder, rules: FittedRules) -> SoftLabels:
+    def label(self, table: Table, rules: FittedRules) -> SoftLabels:
         """The soft labels of all rows, computed on the workers."""
-        return soft_labels_on(self.cluster, _folder(table), rules)
+        return soft_labels_on(self.cluster, _in_files(table), rules)
 
     def prepare(
-        self, table: Table | TableFolder, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
+        self, table: Table, soft_labels: SoftLabels, config: TrainConfig, split: FoldAssignment | None
     ) -> PreparedData:
         """Encode the rows on the workers, and make the folds here."""
-        return prepare_folder(_folder(table), soft_labels, config, split, encode=self._encode)
+        return prepare_rows(_in_files(table), soft_labels, config, split, encode=self._encode)
+
+    def refine(self, data: PreparedData, config: TrainConfig, reporter: Reporter) -> None:
+        """The fused method reads all rows at once, which no worker holds."""
+        return
 
     def fits(self, rows: PreparedData, candidates: tuple[Candidate, ...], config: TrainConfig) -> Fits:
         """Fit one fold after the other, each on all workers."""
@@ -119,7 +122,7 @@ class DaskSpreadExecutor:
         model = _fit(self.cluster, candidate, run.config, evidence, f"The refit of {run.name}")
         return FittedCandidate(candidate, rows.encoder, model, settings, evidence.rule_columns)
 
-    def _encode(self, folder: TableFolder) -> tuple[FittedEncoder, Features]:
+    def _encode(self, folder: Table) -> tuple[FittedEncoder, Features]:
         encoder = fit_encoder_on(self.cluster, folder)
         return encoder, Features.of(_spread(self.cluster, folder, encoder), encoder.columns)
 
@@ -244,7 +247,7 @@ def score_share(model: Model, matrix: np.ndarray, columns: Any, places: np.ndarr
     return model.score_rows(Features.of(matrix[places], columns), None)
 
 
-def _spread(cluster: Cluster, folder: TableFolder, encoder: FittedEncoder) -> RemoteMatrix:
+def _spread(cluster: Cluster, folder: Table, encoder: FittedEncoder) -> RemoteMatrix:
     """Encode every row and send it to one of the workers, chosen by a hash of its number."""
     from distributed import wait
 
@@ -264,7 +267,7 @@ def _spread(cluster: Cluster, folder: TableFolder, encoder: FittedEncoder) -> Re
 
 
 def _submit_spreading(
-    cluster: Cluster, workers: tuple[str, ...], folder: TableFolder, encoder: FittedEncoder, home: np.ndarray
+    cluster: Cluster, workers: tuple[str, ...], folder: Table, encoder: FittedEncoder, home: np.ndarray
 ) -> tuple[Share, ...]:
     """Submit the tasks that make the shares. Only shares are kept; encoded pieces are released after use."""
     client, shares = cluster.client, []
@@ -305,47 +308,40 @@ def _settings(candidate: Candidate, config: TrainConfig) -> dict[str, Any]:
     return {**settings_from(config, candidate), **candidate.settings}
 
 
-def _folder(table: Table | TableFolder) -> TableFolder:
-    if isinstance(table, TableFolder):
-        return table
-    raise TrainingError("Only a folder of parquet files can be spread over a cluster; open it with open_folder().")
+def _in_files(table: Table) -> Table:
+    if table.in_memory:
+        raise TrainingError("Only a folder of parquet files can be spread over a cluster; open it with open_folder().")
+    return table
 
 
 @dataclass(frozen=True, eq=False)
 class FilePiece:
-    """One file of a folder, with the number of its first row. Holds plain values, so that it can be sent."""
+    """One file of a table, and the number of its first row. No row is in it, so that it can be sent."""
 
-    state: dict[str, Any]
+    table: Table
     start: int
 
-    def folder(self) -> TableFolder:
-        """The piece as a folder with one file, on a worker. A file that the worker cannot see is an error."""
-        folder = TableFolder(**self.state)
-        path = folder.files[0].path
+    def parts(self, columns: Sequence[str] | None = None) -> Iterator[Table]:
+        """Its rows as tables, on a worker; `frame.index` holds their row numbers in the whole table."""
+        path = parquet_store(self.table).files[0].path
         if not path.exists():
             raise EngineError(
                 f"A worker cannot read {str(path)!r}: put the folder on a disk that all workers share, under one path."
             )
-        return folder
-
-    def parts(self, columns: Sequence[str] | None = None) -> Iterator[TablePart]:
-        """Its rows as tables; `frame.index` holds their row numbers in the whole folder."""
-        folder = self.folder()
-        for frame in folder.frames(columns):
+        for frame in self.table.frames(columns):
             frame.index = frame.index + self.start
-            yield folder.part(frame)
+            yield self.table.part(frame)
 
 
-def pieces_of(folder: TableFolder) -> list[FilePiece]:
+def pieces_of(folder: Table) -> list[FilePiece]:
     """One piece for each file that has rows, in order."""
-    state = {each.name: getattr(folder, each.name) for each in fields(folder)}
-    # Read-only views of dictionaries cannot be sent to another process.
-    state |= {"roles": dict(folder.roles), "stand_ins": dict(folder.stand_ins)}
+    store = parquet_store(folder)
     pieces, start = [], 0
-    for file in folder.files:
+    for file in store.files:
         if file.rows:
             # Absolute paths: a worker may have another current folder.
-            pieces.append(FilePiece({**state, "files": (replace(file, path=file.path.absolute()),)}, start))
+            one = replace(store, files=(replace(file, path=file.path.absolute()),))
+            pieces.append(FilePiece(replace(folder, store=one), start))
         start += file.rows
     return pieces
 
@@ -364,7 +360,7 @@ def on_pieces(
     return cluster.guarded(gather, what=what)
 
 
-def fit_encoder_on(cluster: Cluster, folder: TableFolder) -> FittedEncoder:
+def fit_encoder_on(cluster: Cluster, folder: Table) -> FittedEncoder:
     """The encoder of all rows: the categories and frequencies of all pieces merged."""
     names = folder.features
     codes = tuple(name for name in names if folder.types[name] is ColumnType.CATEGORY)
@@ -382,7 +378,7 @@ def statistics_of(piece: FilePiece, names: tuple[str, ...], codes: tuple[str, ..
     return found
 
 
-def soft_labels_on(cluster: Cluster, folder: TableFolder, rules: RuleSet | FittedRules) -> FolderSoftLabels:
+def soft_labels_on(cluster: Cluster, folder: Table, rules: RuleSet | FittedRules) -> SoftLabels:
     """Soft labels of all rows, piece by piece on the workers. They equal those computed in memory."""
     fitted = rules.fit(folder) if isinstance(rules, RuleSet) else rules
     names = columns_for(folder, fitted)
@@ -392,4 +388,4 @@ def soft_labels_on(cluster: Cluster, folder: TableFolder, rules: RuleSet | Fitte
 
 def label_piece(piece: FilePiece, names: tuple[str, ...], fitted: FittedRules) -> list[PartLabels]:
     """The soft labels of a piece without its rule matrix, on a worker."""
-    return [PartLabels.of(soft_labels_of_part(part, fitted)) for part in piece.parts(names)]
+    return list(part_labels(piece.parts(names), fitted))

@@ -20,6 +20,7 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 JOBS: dict[str, str] = {
     "echo": "spu_core.engines.jobs.echo:echo",
     "experiment": "spu_core.experiments.catalog:run_experiment",
+    "features": "spu_core.engines.jobs.features:features",
     "read": "spu_core.engines.jobs.read:read",
     "register": "spu_core.engines.jobs.register:register",
     "score": "spu_core.engines.jobs.score:score",
@@ -80,13 +81,17 @@ class Job:
 
 
 class JobContext:
-    """What a job function gets: the workspace, the parameters, and `progress` to report with."""
+    """What a job function gets: the workspace, the parameters, its limits, and `progress` to report with.
+
+    `is_worker` says whether the job has a process of its own.
+    """
 
     def __init__(self, workspace: Workspace, job: JobRecord, attempt: Attempt) -> None:
         self.workspace = workspace
         self.job = job.id
         self.parameters = job.parameters
-        self.threads = int(job.limits["threads"])
+        self.threads, self.memory = int(job.limits["threads"]), job.limits.get("memory")
+        self.is_worker = bool(job.worker.get("detached"))
         self._attempt = attempt
         self._last = float("-inf")
         self._message = ""
@@ -102,14 +107,17 @@ class JobContext:
         JobCancelled
             The job was cancelled or deleted.
         """
-        now = time.monotonic()
-        if message == self._message and now - self._last < REPORT_SECONDS:
+        if not self.is_due(message):
             return
-        self._last, self._message = now, message
+        self._last, self._message = time.monotonic(), message
         kept = self.workspace.jobs.report(self._attempt, share, message, detail or {})
         record = self.workspace.jobs.find(self.job)
         if not kept or record is None or record.cancel_requested:
             raise JobCancelled
+
+    def is_due(self, message: str) -> bool:
+        """Whether `progress` would store this message now; ask it before you make a costly `detail`."""
+        return message != self._message or time.monotonic() - self._last >= REPORT_SECONDS
 
     def need(self, name: str) -> str:
         """The text parameter `name`; a job without it is refused."""

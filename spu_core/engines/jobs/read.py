@@ -19,7 +19,7 @@ from typing import IO, Any
 from spu_core.engines.jobs import Job, JobContext, JobLimits
 from spu_core.engines.processes import run_here, start_worker
 from spu_core.engines.processes.job_queue import spawn, thread_variables
-from spu_core.engines.processes.os_processes import limit_memory, limit_processor_time
+from spu_core.engines.processes.os_processes import give_way, limit_memory, limit_processor_time
 from spu_core.errors import SpuError, TableError, WorkspaceError, nearest_hint
 from spu_core.tables import Dialect, ReadLimits, Table, TableProfile, read_table
 from spu_core.tables.profiles import profile_from_json, profile_to_json
@@ -199,6 +199,7 @@ def dialect_of(given: Any) -> Dialect:
 
 def main(source: str, target: str, name: str, memory: str, seconds: str) -> None:
     """The child process of `read_aside`: read a file and write it as parquet, or print why that failed."""
+    give_way()
     limit_memory(int(memory))
     limit_processor_time(float(seconds))
     try:

@@ -13,8 +13,7 @@ from spu_core.engines.jobs import Job, JobContext
 from spu_core.engines.jobs.read import REGISTER, keep_profile
 from spu_core.engines.processes import start_worker
 from spu_core.errors import WorkspaceError
-from spu_core.tables import Reading, TableFolder, convert_table, open_folder
-from spu_core.tables.folder import profile_folder
+from spu_core.tables import Reading, Table, convert_table, open_folder, parquet_store
 from spu_core.tables.folder_files import list_files
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace
 from spu_core.workspace.home import FolderOffer
@@ -60,12 +59,12 @@ def _saved(context: JobContext) -> DatasetRecord:
     assert folder.fingerprint
     context.progress(SAMPLING, f"drawing {min(SAMPLE_ROWS, len(folder)):,} rows to explore")
     sample = replace(folder.sample(SAMPLE_ROWS), reading=reading)
-    if folder.changed_files:
+    if parquet_store(folder).changed_files:
         raise WorkspaceError(f"{offer.name!r} changed while it was read; register it when no program writes to it.")
     return context.workspace.datasets.save_folder(folder, sample)
 
 
-def _converted(context: JobContext, offer: FolderOffer) -> tuple[TableFolder, Reading]:
+def _converted(context: JobContext, offer: FolderOffer) -> tuple[Table, Reading]:
     """Convert a text file to a folder in the workspace; problems of reading are stored with the sample."""
     context.progress(OPENING, "converting the file, once")
 
@@ -73,14 +72,15 @@ def _converted(context: JobContext, offer: FolderOffer) -> tuple[TableFolder, Re
         context.progress(FINGERPRINT * share, "writing its rows in parts")
 
     folder, reading = convert_table(offer.path, context.workspace.converted.new(), on_progress=report)
-    files = tuple(replace(file, written=0) for file in folder.files)
-    return replace(folder, name=offer.name, files=files), reading
+    store = parquet_store(folder)
+    files = tuple(replace(file, written=0) for file in store.files)
+    return replace(folder, name=offer.name, store=replace(store, files=files)), reading
 
 
 def _profile(context: JobContext, dataset: DatasetRecord) -> None:
     message = f"looking at {dataset.n_columns:,} columns of {dataset.n_rows:,} rows"
     opened = context.workspace.datasets.open(dataset.id)
-    if not isinstance(opened, TableFolder):
+    if opened.in_memory:
         return  # an uploaded table; the page makes its profile
-    made = profile_folder(opened, lambda share: context.progress(PROFILING + (1 - PROFILING) * share, message))
+    made = opened.profile(lambda share: context.progress(PROFILING + (1 - PROFILING) * share, message))
     keep_profile(context.workspace, dataset, made)

@@ -8,7 +8,6 @@ run.
 from __future__ import annotations
 
 import io
-import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import IO, Any
 import pandas as pd
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.engines.jobs import Job, JobContext, JobLimits
 from spu_core.engines.jobs.read import MEMORY, is_read_at_once, read_limits
 from spu_core.engines.processes import start_worker
@@ -27,7 +27,7 @@ from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreProgress, ScoreReport, Scoring
 from spu_core.export.monitoring import ScoringEvent
 from spu_core.export.trial import score_in_child
-from spu_core.tables import TableFolder
+from spu_core.tables import Table
 from spu_core.tables.spreadsheet import write_csv
 from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace
 
@@ -71,7 +71,7 @@ def score(context: JobContext) -> dict[str, Any]:
     return {"export": kept.id, **found}
 
 
-def _rows(context: JobContext) -> tuple[Path | TableFolder, str, dict[str, Any]]:
+def _rows(context: JobContext) -> tuple[Path | Table, str, dict[str, Any]]:
     """Source of the rows, their name, and the detail to store with the scores."""
     if "upload" in context.parameters:
         name = str(context.parameters.get("name") or "upload")
@@ -79,8 +79,7 @@ def _rows(context: JobContext) -> tuple[Path | TableFolder, str, dict[str, Any]]
     token = context.need("dataset")
     datasets, record = context.workspace.datasets, context.workspace.datasets.get(token)
     detail = {"dataset": token, "fingerprint": record.fingerprint}
-    opened = None if record.folder is None else datasets.open(token)
-    return opened if isinstance(opened, TableFolder) else datasets.path(token), record.name, detail
+    return datasets.path(token) if record.folder is None else datasets.open(token), record.name, detail
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +169,10 @@ def remember_scoring(workspace: Workspace, run: str, name: str, report: ScoreRep
     """Store the report of a scoring whose rows are not stored; not again where the newest one is the same."""
     if workspace.is_read_only:
         return
-    detail = {"file": name, "report": json.loads(json.dumps(report.to_dict()))}
+    detail = {"file": name, "report": report.to_dict()}
     last = next((record for record in workspace.exports.list(run) if record.format == SCORE_REPORT), None)
     if last is None or last.detail != detail:
-        text = json.dumps(detail, indent=1, ensure_ascii=False)
+        text = dump_json(detail, indent=1)
         workspace.exports.save(run, name, SCORE_REPORT, lambda path: path.write_text(text, encoding="utf-8"), detail)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable
 from typing import Any
 
 from spu_core.checks import check_choice
+from spu_core.codec import decode
 from spu_core.engines.jobs import JobContext
-from spu_core.errors import WorkspaceError, nearest_hint
+from spu_core.errors import WorkspaceError
 from spu_core.tables import Table
 from spu_core.tables import simulators as simulated
 
@@ -17,21 +17,12 @@ def simulate(context: JobContext) -> dict[str, Any]:
     """`{"simulator": "ads", "settings": {"users": 5000, "seed": 1}, "name": "ads, seed 1"}` → the id of the dataset."""
     kind = check_choice(context.parameters.get("simulator", ""), SIMULATORS, "simulator", WorkspaceError)
     config_type, make = SIMULATORS[kind]
-    config = _config(config_type, context.parameters.get("settings", {}))
+    config: Any = decode(config_type, context.parameters.get("settings", {}), "The simulator", WorkspaceError)
     context.progress(0.1, f"simulating {kind.replace('_', ' ')}")
     table = make(config)
     context.progress(0.9, "saving")
     saved = context.workspace.datasets.save(table, context.parameters.get("name"))
     return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
-
-
-def _config(config_type: type, settings: Mapping[str, Any]) -> Any:
-    """The configuration from JSON values; unknown settings are refused, and lists become tuples."""
-    known = {field.name for field in fields(config_type)}
-    for name in settings:
-        if name not in known:
-            raise WorkspaceError(f"The simulator has no setting {name!r}. {nearest_hint(name, known)}")
-    return config_type(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
 
 
 def _anti_cheat(config: simulated.AntiCheatConfig) -> Table:

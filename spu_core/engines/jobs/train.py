@@ -17,7 +17,7 @@ from spu_core.engines.jobs import JobContext
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.export import Bundle, load_bundle, save_bundle
 from spu_core.rules import RuleSet
-from spu_core.tables import Role, Table, TableFolder
+from spu_core.tables import Role, Table
 from spu_core.training import Candidate, EvaluationData, FoldAssignment, Run, TrainPlan, TrainProgress, make_split
 from spu_core.training.rows import group_codes
 from spu_core.workspace import JobRecord, JobStatus, RuleSetVersion, RunDraft, RunRecord, Workspace
@@ -32,8 +32,9 @@ _SPLIT_SETTINGS = ("folds", "seed", "hold_out", "out_of_time", "group_column", "
 def train(context: JobContext) -> dict[str, Any]:
     """`{"dataset": id, "rule_set": id, "rule_set_version": 3, "plan": "…JSON…", "refine": true}` → ids of the runs.
 
-    `"left_out": ["name"]` names columns that models must not see; `"engine": "dask"` and `"scheduler": "tcp://…"` run
-    the fits on a cluster. A job that is started again keeps the runs that it has stored.
+    `"left_out": ["name"]` names columns that models must not see; `"processes": 2` limits the processes that do the
+    fits; `"engine": "dask"` and `"scheduler": "tcp://…"` run them on a cluster. A job that is started again keeps the
+    runs that it has stored.
     """
     parameters = context.parameters
     table = context.workspace.datasets.open(context.need("dataset"))
@@ -45,15 +46,15 @@ def train(context: JobContext) -> dict[str, Any]:
     return _run(context, study, table, version)
 
 
-def _run(
-    context: JobContext, study: Study, table: Table | TableFolder, version: RuleSetVersion | None
-) -> dict[str, Any]:
+def _run(context: JobContext, study: Study, table: Table, version: RuleSetVersion | None) -> dict[str, Any]:
     report = _Report(context, study.refine and bool(table.is_labeled.any()), _stored_before(context))
     left = tuple(candidate for candidate in study.plan.candidates if candidate.name not in report.stored)
     if left:
         rest = replace(study, plan=replace(study.plan, candidates=left))
         split = earlier_split(context.workspace, context.parameters["dataset"], table, rest)
-        with open_executor(_engine(context), table) as executor:
+        wanted = context.parameters.get("processes") or (None if context.is_worker else 1)
+        processes = rest.processes(table, wanted, context.memory)
+        with open_executor(_engine(context), table, processes) as executor:
             for run, bundle in rest.run(table, report, on_refit=report.refitting, split=split, executor=executor):
                 report.finished(run, None if bundle is None else _keep(context, run, bundle, version))
     return report.result()
@@ -124,6 +125,8 @@ class _Report:
         return {"runs": list(self.stored.values()), "errors": list(self.errors), "losses": thinned(self.losses)}
 
     def _tell(self, progress: TrainProgress, message: str) -> None:
+        if not self.context.is_due(message):
+            return
         detail = {**asdict(progress), **self.result(), "finished": list(self.stored)}
         self.context.progress(self._share(progress), message, detail)
 
@@ -141,16 +144,14 @@ def _rule_set_version(context: JobContext) -> RuleSetVersion | None:
     return None if token is None else context.workspace.rule_sets.get(token, context.parameters.get("rule_set_version"))
 
 
-def earlier_split(
-    workspace: Workspace, dataset: str, table: Table | TableFolder, study: Study
-) -> FoldAssignment | None:
+def earlier_split(workspace: Workspace, dataset: str, table: Table, study: Study) -> FoldAssignment | None:
     """The split of the newest run of this dataset with the same split settings; None if there is none.
 
     Folds are stratified by soft labels, so another rule set would get other folds; paired comparisons need the same
     ones. A split with other groups or other latest rows is not used, since related rows would leak. The folds of a
     folder depend on a hash only, so they are the same anyway.
     """
-    if isinstance(table, TableFolder):
+    if not table.in_memory:
         return None
     config = study.plan.config
     for record in workspace.runs.list(dataset):

@@ -7,18 +7,18 @@ What a job is stands in the catalogue of its workspace; a ticket only decides it
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import spu_core
+from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Attempt, Disk, Home, JobStatus, Workspace
 from spu_core.workspace.disk import locked, try_lock
@@ -83,16 +83,16 @@ class JobQueue:
         if not path.exists():
             return QueueLimits()
         try:
-            return QueueLimits(**json.loads(path.read_text("utf-8")))
-        except (TypeError, ValueError) as error:
+            return decode(QueueLimits, parse_json(path.read_text("utf-8"), str(path)), str(path))
+        except ValueError as error:
             raise WorkspaceError(
-                f"{path} must hold {json.dumps(asdict(QueueLimits()))} or other numbers; correct or delete it."
+                f"{path} must hold {dump_json(encode(QueueLimits()))} or other numbers; correct or delete it."
             ) from error
 
     def set_limits(self, limits: QueueLimits) -> None:
         """Store the limits of this home."""
         with self.locked():
-            self._publish(json.dumps(asdict(limits)), self._limits_path)
+            self._publish(dump_json(encode(limits)), self._limits_path)
 
     def tickets(self) -> list[Ticket]:
         """Waiting jobs in their order."""

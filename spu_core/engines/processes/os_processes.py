@@ -20,9 +20,12 @@ from typing import Any
 
 import psutil
 
+# How far workers give way to the server, from 0 to 19; SPU_WORKER_NICENESS changes it.
+NICENESS = 10
 # A process that survives this many SIGKILLs hangs in the kernel, where no signal reaches it.
 _ROUNDS = 25
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_AUTOGROUP = Path("/proc/self/autogroup")
 _PR_SET_CHILD_SUBREAPER = 36
 _SHARE_OF_MACHINE = 0.9
 
@@ -86,6 +89,16 @@ def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.0
     return True
 
 
+def give_way() -> None:
+    """Lower the priority of this process and of all that it starts, so that the server answers meanwhile.
+
+    Linux may share the processor among sessions first (autogroup), and our workers have sessions of their own. Between
+    sessions `nice` alone changes nothing, so the whole session gets the same niceness.
+    """
+    own = os.nice(int(os.environ.get("SPU_WORKER_NICENESS", NICENESS)))
+    wait_until(lambda: _set_session_niceness(own), seconds=2.0, pause=0.11)
+
+
 def limit_memory(limit: int | None) -> None:
     """Limit the address space of this process: `limit` bytes beyond what is reserved now, else most of the machine."""
     if sys.platform != "linux":
@@ -105,6 +118,17 @@ def limit_processor_time(seconds: float | None) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(used + seconds), hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _set_session_niceness(niceness: int) -> bool:
+    """Whether it is set, or cannot be set on this system; the kernel accepts one change in a tenth of a second."""
+    try:
+        _AUTOGROUP.write_text(str(niceness))
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def _identity(pid: int) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from spu_core.experiments.result import Verdict
+from spu_core.metrics.intervals import t_quantile
 
 LEVEL = 0.95
 """A mean differs from 0 where its Student interval over seeds, of this level, does not contain 0."""
@@ -45,7 +45,7 @@ def student(count: int) -> float:
     >>> [round(student(count), 2) for count in (2, 5, 10)]
     [12.71, 2.78, 2.26]
     """
-    return float(stdtrit(count - 1, 0.5 + LEVEL / 2))
+    return t_quantile(LEVEL, count - 1)
 
 
 def average(values: Sequence[float] | np.ndarray) -> SeedAverage:

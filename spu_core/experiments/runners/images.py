@@ -318,9 +318,6 @@ class CellRow:
     train_images: int | None = None
     epochs: int | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True, eq=False)
 class ImageCell:
@@ -448,7 +445,7 @@ def run_images(
 def append_row(path: Path, row: CellRow) -> None:
     """One line of JSON at the end of a file."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row.as_dict()) + "\n")
+        file.write(json.dumps(asdict(row)) + "\n")
 
 
 def read_rows(path: Path) -> list[CellRow]:

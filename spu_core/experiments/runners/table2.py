@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -162,7 +162,7 @@ def result_of(rows: Sequence[CellRow], settings: ExperimentSettings, seconds: fl
         claims({table.name: table for table in tables}),
         CHOICES,
         provenance(settings, seconds, seeds=max(seeds.values(), default=0), seeds_by_training_images=seeds),
-        {"rows": [row.as_dict() for row in rows]},
+        {"rows": [asdict(row) for row in rows]},
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from hashlib import blake2b
 from inspect import Parameter, Signature
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from spu_core.checks import check_sample_weight
+from spu_core.codec import encode
 from spu_core.errors import SoftLabelError, TrainingError, nearest_hint
 from spu_core.models.encoder import Encoder
 from spu_core.models.features import Features
 from spu_core.models.fit_inputs import FitMonitor
-from spu_core.models.model import Blob, LabelSelection, Model, State
+from spu_core.models.fit_memo import KnownFit
+from spu_core.models.model import Blob, Model, State
 from spu_core.models.settings import Setting
 
 
@@ -29,7 +32,7 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
     """A classifier whose target may be any belief in [0, 1].
 
     `fit` takes a table or matrix and y: floats in [0, 1] are soft labels, every other dtype is two classes.
-    `fit_rows` is the same for rows that are already encoded; training uses it to share encoding and bins.
+    `fit_rows` is the same for rows that are already encoded; training uses it to share encoding, bins and equal fits.
     `stops_early` says whether the learner grows in rounds that held-out rows can end; the trees of a forest do not
     build on each other, so a forest has no best round. `key` also names the learner in stored models.
 
@@ -43,7 +46,6 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
     stops_early: ClassVar[bool] = False
 
     parts: ClassVar[tuple[Model, ...]] = ()
-    selection: ClassVar[LabelSelection | None] = None
     refined_soft_label: ClassVar[np.ndarray | None] = None
     rounds_ = None  # type: int | None
 
@@ -76,10 +78,19 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
                 raise TrainingError("Every row has weight 0, so there is nothing to learn from.")
             kept = weight > 0
             features, target, weight = features.take(kept), target[kept], weight[kept]
+        target, monitor = np.asarray(target, dtype=np.float64), monitor or FitMonitor()
         self.active_ = features.active
         if not hasattr(self, "classes_"):
             self.classes_ = np.array([0, 1])
-        self._learn(features, np.asarray(target, dtype=np.float64), weight, monitor or FitMonitor())
+        memo, key = features.store.fits, self._fit_key(features, target, weight, monitor)
+        if (known := memo.find(key)) is not None:
+            self.__dict__.update(known.learnt)
+            monitor.repeat(known.losses)
+            return self
+        monitor, losses = monitor.recorded()
+        self._learn(features, target, weight, monitor)
+        learnt = {name: value for name, value in vars(self).items() if name.endswith("_") and name != "classes_"}
+        memo.keep(key, KnownFit(learnt, tuple(losses), self.size_in_memory()))
         return self
 
     def score_rows(self, features: Features, rule_score: np.ndarray | None = None) -> np.ndarray:
@@ -96,6 +107,27 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
+    def size_in_memory(self) -> int | None:
+        """About how many bytes the fitted model takes; None for models that may be as large as the table."""
+        return None
+
+    def settings_that_matter(self) -> dict[str, Any]:
+        """The settings on which the fitted model depends."""
+        return {each.name: getattr(self, each.name) for each in self.settings}
+
+    def _fit_key(
+        self, features: Features, target: np.ndarray, weight: np.ndarray | None, monitor: FitMonitor
+    ) -> bytes | None:
+        """The same for equal fits on one matrix; None for a fit that held-out rows may stop."""
+        if monitor.stop is not None:
+            return None
+        text = repr((self.key, sorted(self.settings_that_matter().items()), features.rows is None, weight is None))
+        key = blake2b(text.encode(), digest_size=20)
+        for values in (features.active, features.rows, target, weight):
+            if values is not None:
+                key.update(np.ascontiguousarray(values).data)
+        return key.digest()
+
     def check_settings(self) -> None:
         """Refuse a setting whose value is not allowed."""
         for each in self.settings:
@@ -103,7 +135,17 @@ class SoftLearner(ClassifierMixin, BaseEstimator):
 
     def describe(self) -> dict[str, Any]:
         """Kind and settings as plain values: the part of a state that every learner has."""
-        return {"kind": self.key, "settings": {s.name: _plain(getattr(self, s.name)) for s in self.settings}}
+        return {"kind": self.key, "settings": encode({s.name: getattr(self, s.name) for s in self.settings})}
+
+    @classmethod
+    def restored(cls, description: Mapping[str, Any]) -> Self:
+        """A learner with the stored settings, and with the columns and rounds where the description has them."""
+        model = cls(**description["settings"])
+        model.classes_ = np.array([0, 1])
+        if "active" in description:
+            model.active_ = np.array(description["active"], dtype=np.int64)
+        model.rounds_ = description.get("rounds")
+        return model
 
     def to_state(self) -> State:
         raise NotImplementedError
@@ -209,7 +251,3 @@ def _ravel(y: np.ndarray) -> np.ndarray:
 
     warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4)
     return y.ravel()
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else list(value) if isinstance(value, tuple) else value

@@ -138,11 +138,9 @@ class SoftCnn(SoftLearner):
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftCnn:
         torch = _torch()
-        model = cls(**description["settings"])
+        model = cls.restored(description)
         model.center_, model.scale_ = description["center"], description["scale"]
-        model.shape_, model.rounds_ = tuple(description["shape"]), description["rounds"]
-        model.active_ = np.array(description["active"], dtype=np.int64)
-        model.classes_ = np.array([0, 1])
+        model.shape_ = tuple(description["shape"])
         model.network_ = model._network(0.0)
         model.network_.load_state_dict({name: torch.from_numpy(np.array(blob)) for name, blob in blobs.items()})
         return model

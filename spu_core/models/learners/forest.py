@@ -100,8 +100,6 @@ class SoftForest(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftForest:
-        model = cls(**description["settings"])
-        model.active_ = np.array(description["active"], dtype=np.int64)
+        model = cls.restored(description)
         model.trees_ = {name: np.asarray(blob) for name, blob in blobs.items()}
-        model.classes_ = np.array([0, 1])
         return model

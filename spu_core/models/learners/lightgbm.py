@@ -84,7 +84,10 @@ class SoftLightGBM(SoftLearner):
             held_out = stop.features.select(features.active).binned(self.max_bin, stop.target, stop.weight)
             evaluation = {"valid_sets": [held_out], "feval": lambda score, _: ("loss", stop(score), False)}
             callbacks.append(lgb.early_stopping(stop.patience, verbose=False))
-        booster = lgb.train(self.params(len(features)), data, self.rounds, callbacks=callbacks, **evaluation)
+        # Without keep_training_booster, LightGBM writes and reads the text form once more.
+        booster = lgb.train(
+            self.params(len(features)), data, self.rounds, callbacks=callbacks, keep_training_booster=True, **evaluation
+        )
         self.rounds_ = booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration()
         # The text form drops what training leaves behind: a reference to the bins, the rounds after the best.
         self._load(booster.model_to_string(num_iteration=max(self.rounds_, 1)))
@@ -129,7 +132,17 @@ class SoftLightGBM(SoftLearner):
     def _load(self, text: str) -> None:
         import lightgbm as lgb
 
-        self.booster_ = lgb.Booster(model_str=text)
+        self.booster_, self.size_ = lgb.Booster(model_str=text), len(text)
+
+    def size_in_memory(self) -> int:
+        return self.size_
+
+    def settings_that_matter(self) -> dict[str, Any]:
+        """All but the seed, where no rows and columns are drawn."""
+        settings = super().settings_that_matter()
+        if self.subsample == 1.0 and self.colsample_bytree == 1.0:
+            del settings["seed"]
+        return settings
 
     def to_state(self) -> State:
         """LightGBM's own text form."""
@@ -139,10 +152,7 @@ class SoftLightGBM(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftLightGBM:
-        model = cls(**description["settings"])
-        model.active_ = np.array(description["active"], dtype=np.int64)
-        model.rounds_ = description["rounds"]
-        model.classes_ = np.array([0, 1])
+        model = cls.restored(description)
         model._load(bytes(blobs["model.txt"]).decode())
         return model
 

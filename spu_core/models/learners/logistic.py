@@ -56,6 +56,9 @@ class SoftLogistic(SoftLearner):
     def _score(self, features: Features) -> np.ndarray:
         return expit(self.margin(features))
 
+    def size_in_memory(self) -> int:
+        return int(self.coef_.nbytes)
+
     def to_state(self) -> State:
         """Plain arrays: coefficients and the linear view."""
         blobs: dict[str, Blob] = {"coef": self.coef_, **self.view_.to_state()}
@@ -63,12 +66,11 @@ class SoftLogistic(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftLogistic:
-        model = cls(**description["settings"])
+        model = cls.restored(description)
         model.view_ = LinearView.from_state(blobs)
         model.active_ = model.view_.active
         model.coef_ = np.asarray(blobs["coef"])
         model.intercept_ = float(description["intercept"])
-        model.classes_ = np.array([0, 1])
         return model
 
 

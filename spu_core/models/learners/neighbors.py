@@ -74,12 +74,11 @@ class SoftNeighbors(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftNeighbors:
-        model = cls(**description["settings"])
+        model = cls.restored(description)
         model.view_ = LinearView.from_state(blobs)
         model.active_ = model.view_.active
         model.reference_, model.target_, model.weight_ = (
             np.asarray(blobs[name]) for name in ("reference", "target", "weight")
         )
-        model.classes_ = np.array([0, 1])
         model._index()
         return model

@@ -1,4 +1,7 @@
-"""A three-layer neural network on soft labels, in plain NumPy, equal to the bit for equal seeds."""
+"""A three-layer neural network on soft labels, in plain NumPy, equal to the bit for equal seeds.
+
+docs/architecture.md says why it is not scikit-learn's `MLPClassifier`.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ from spu_core.models.model import Blob, State
 from spu_core.models.settings import SEED, setting
 
 BLOCK = 4096
+# The share of positives that the nnPU risk pretends.
+BALANCED = 0.5
 
 
 class SoftNetwork(SoftLearner):
@@ -95,13 +100,11 @@ class SoftNetwork(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftNetwork:
-        model = cls(**description["settings"])
-        model.rounds_ = description["rounds"]
+        model = cls.restored(description)
         model.view_ = LinearView.from_state(blobs)
         model.active_ = model.view_.active
         weights, biases = ([np.asarray(blobs[f"{name}{depth}"]) for depth in range(3)] for name in ("weight", "bias"))
         model.layers_ = Layers(weights, biases)
-        model.classes_ = np.array([0, 1])
         return model
 
 
@@ -120,7 +123,7 @@ class NnpuNetwork(SoftNetwork):
         return NonNegativePu(max(0.0, (self.prior - labeled) / (1.0 - labeled)))
 
     def _start_share(self, share: float) -> float:
-        return self.prior
+        return BALANCED
 
     def _batches(self, target: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Every batch holds its share of labelled rows: a batch without one has no risk to estimate."""
@@ -147,7 +150,10 @@ def soft_cross_entropy(margin: np.ndarray, target: np.ndarray, weight: np.ndarra
 
 @dataclass(frozen=True)
 class NonNegativePu:
-    """nnPU risk π R_P⁺ + max(0, R_U⁻ − π R_P⁻) with the sigmoid loss; π is the prior among the *unlabelled* rows.
+    """nnPU risk ½ R_P⁺ + ½ max(0, R_U⁻ − π R_P⁻) / (1 − π) with the sigmoid loss; π is the prior of *unlabelled* rows.
+
+    Both classes have the weight ½ (Su, Chen and Xu 2021), whatever π is: weighted by π, as Kiryo and others have it,
+    the best network for rare positives calls every row negative, and what is left of its scores can rank backwards.
 
     Unlabelled rows here exclude the labelled ones, so the share of positives among them is
     π_U = (π − ρ)/(1 − ρ) and not π. Where the negative part falls below 0, the step goes
@@ -161,12 +167,12 @@ class NonNegativePu:
         unlabeled = _shares(weight * (1.0 - target))
         as_positive, as_negative = expit(-margin), expit(margin)
         slope = as_positive * as_negative
-        gain = self.unlabeled_prior * (positive * as_positive).sum()
-        rest = (unlabeled * as_negative).sum() - self.unlabeled_prior * (positive * as_negative).sum()
-        rest_slope = (unlabeled - self.unlabeled_prior * positive) * slope
+        negative = (unlabeled - self.unlabeled_prior * positive) / (1.0 - self.unlabeled_prior)
+        gain, rest = BALANCED * (positive * as_positive).sum(), (1.0 - BALANCED) * (negative * as_negative).sum()
+        rest_slope = (1.0 - BALANCED) * negative * slope
         if rest < 0:
             return float(gain), -rest_slope
-        return float(gain + rest), rest_slope - self.unlabeled_prior * positive * slope
+        return float(gain + rest), rest_slope - BALANCED * positive * slope
 
 
 @dataclass

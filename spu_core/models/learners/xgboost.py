@@ -118,6 +118,9 @@ class SoftXGBoost(SoftLearner):
         self.booster_ = xgb.Booster({"nthread": self.threads}, model_file=bytearray(raw))
         self.raw_ = bytes(raw)
 
+    def size_in_memory(self) -> int:
+        return len(self.raw_)
+
     def to_state(self) -> State:
         """XGBoost's own binary JSON."""
         description = {**self.describe(), "rounds": self.rounds_, "active": self.active_.tolist()}
@@ -125,10 +128,7 @@ class SoftXGBoost(SoftLearner):
 
     @classmethod
     def from_state(cls, description: Mapping[str, Any], blobs: Mapping[str, Blob]) -> SoftXGBoost:
-        model = cls(**description["settings"])
-        model.active_ = np.array(description["active"], dtype=np.int64)
-        model.rounds_ = description["rounds"]
-        model.classes_ = np.array([0, 1])
+        model = cls.restored(description)
         model._load(bytes(blobs["model.ubj"]))
         return model
 

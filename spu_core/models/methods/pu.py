@@ -2,7 +2,8 @@
 
 - Elkan and Noto: labels are a random share c of the positives, so P(positive | x) = P(labelled | x) / c.
 - Bagging (Mordelet and Vert): labelled rows against many random parts of the unlabelled rows, averaged.
-- nnPU (Kiryo and others): a network under a risk that needs the class prior and cannot fall below zero.
+- nnPU (Kiryo and others; Su and others for rare positives): a network under a risk that needs the class prior, gives
+  both classes the same weight, and cannot fall below zero.
 - SAR-EM (Bekker, Robberechts and Davis): labels depend on known columns; class and labelling propensity are learnt in
   turns.
 """
@@ -31,9 +32,11 @@ BAG_RATIO = Setting(
     high=100.0,
     log=True,
     tunable=True,
-    help="Unlabelled rows per labelled one in a bag.",
+    help="Unlabelled rows per labelled one in a bag; a bag has at least 20.",
 )
 SMALL_BAGS = (("rounds", 60), ("num_leaves", 8))
+# Boosted trees keep at least 3 rows in a leaf: a bag of 2 labelled and 2 other rows could not be split at all.
+FEWEST_IN_BAG = 20
 
 
 def scaled_by_label_frequency(rows: TrainingRows, fitter: LearnerFitter) -> Model:
@@ -89,9 +92,13 @@ def average_of_bags(rows: TrainingRows, target: np.ndarray, fitter: LearnerFitte
 
 
 def bag_counts(rows: TrainingRows, fitter: LearnerFitter) -> Iterator[np.ndarray]:
-    """How often each row is in each bag: labelled rows once, unlabelled ones as a bootstrap draws them."""
+    """How often each row is in each bag: labelled rows once, unlabelled ones as a bootstrap draws them.
+
+    A bag has `bag_ratio` unlabelled rows per labelled one, but at least 20 (or all that there are).
+    """
     labeled, unlabeled = np.flatnonzero(rows.is_labeled), np.flatnonzero(~rows.is_labeled)
-    size = int(np.clip(round(fitter.options["bag_ratio"] * labeled.size), 1, unlabeled.size))
+    wanted = round(fitter.options["bag_ratio"] * labeled.size)
+    size = int(np.clip(max(wanted, FEWEST_IN_BAG), 1, unlabeled.size))
     rng = np.random.default_rng(fitter.seed)
     for _ in range(fitter.options["bags"]):
         times = rows.is_labeled.astype(np.float64)
@@ -199,7 +206,8 @@ PU = (
         key="nnpu",
         title="nnPU",
         group="baseline",
-        words="A neural network under the non-negative PU risk (Kiryo and others); needs the class prior.",
+        words="A neural network under the non-negative PU risk (Kiryo and others), with equal weight for both classes; "
+        "needs the class prior.",
         needs=(Need.LABELS, Need.PRIOR),
         keeps_rule_columns=True,
         learners=("nnpu_net",),

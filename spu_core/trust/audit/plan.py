@@ -7,16 +7,15 @@ negative can be in one stratum, while a hundred uncertain rows are in several.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from spu_core.checks import check_share
+from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import AssumptionError
-from spu_core.rules import parse_json
 from spu_core.trust.audit.population import Population
 from spu_core.trust.audit.targets import target_named
 
@@ -108,7 +107,7 @@ def _range(name: str, low: float, high: float) -> str:
     return f"{name} > {low:.3g}" if np.isinf(high) else f"{low:.3g} < {name} ≤ {high:.3g}"
 
 
-SCHEMA = 1
+SCHEMA = ("schema", 1)
 PROPORTIONAL_SHARE = 0.2
 FEWEST_PER_STRATUM = 2
 ENOUGH_POSITIVES = 5.0
@@ -162,28 +161,19 @@ class AuditPlan:
         return self.strata.assign(population)
 
     def to_json(self) -> str:
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, allow_nan=False)
+        return dump_json({**dict([SCHEMA]), **encode(self, "The audit plan", AssumptionError, exact=True)})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditPlan:
         """A plan from untrusted JSON. An incomplete plan is an error."""
-        data = parse_json(text, what="The audit plan", error=AssumptionError)
-        if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
-            raise AssumptionError(f'An audit plan must be a JSON object with "schema": {SCHEMA}.')
-        try:
-            strata = data.pop("strata")
-            read: dict[str, Any] = {name: tuple(data.pop(name)) for name in ("sizes", "drawn", "rows", "row_stratum")}
-            edges = tuple(map(float, strata["score_edges"])), tuple(tuple(map(float, e)) for e in strata["soft_edges"])
-            plan = cls(strata=Strata(*edges), **read, **data)
-        except (KeyError, TypeError, ValueError) as problem:
-            raise AssumptionError(f"The audit plan is incomplete: {type(problem).__name__} {problem}.") from None
+        what = "The audit plan"
+        plan = decode(cls, parse_json(text, what, AssumptionError), what, AssumptionError, schema=SCHEMA)
         plan._check()
         return plan
 
     def _check(self) -> None:
-        whole = all(isinstance(number, int) for number in (*self.sizes, *self.drawn, *self.rows, *self.row_stratum))
         fits = len(self.sizes) == len(self.drawn) == self.strata.count and len(self.rows) == len(self.row_stratum)
-        counted = whole and fits and np.bincount(self.row_stratum, minlength=self.strata.count).tolist()
+        counted = fits and np.bincount(self.row_stratum, minlength=self.strata.count).tolist()
         if not counted or tuple(counted) != self.drawn or len(set(self.rows)) != len(self.rows):
             raise AssumptionError("The audit plan is damaged: its rows do not match its strata.")
         target_named(self.target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -105,7 +105,7 @@ def with_labels(table: Table, checks: RowChecks, *, use_holdout: bool) -> tuple[
         return with_columns(table, {CONFIRMED: flags}, Role.LABEL), int(fresh.size), withheld
     values = table.frame[column].copy()
     values.iloc[fresh] = table.positive_values[0]
-    labelled = replace(table, frame=table.frame.assign(**{column: values}), positive_values=table.positive_values)
+    labelled = table.with_frame(table.frame.assign(**{column: values}))
     return labelled, int(fresh.size), withheld
 
 
@@ -116,7 +116,7 @@ def with_columns(table: Table, columns: dict[str, pd.Series], role: Role) -> Tab
         name: ColumnType.CATEGORY if values.dtype == "str" else ColumnType.NUMBER for name, values in columns.items()
     }
     roles = {**dict.fromkeys(columns, role), **table.roles}
-    return replace(table, frame=frame, roles=roles, types={**kinds, **table.types})
+    return table.with_frame(frame, roles=roles, types={**kinds, **table.types})
 
 
 def _latest(table: Table, column: str, rows: np.ndarray, values: np.ndarray) -> pd.Series:

@@ -18,7 +18,7 @@ from spu_core.export import save_bundle
 from spu_core.rules import Compare, Ramp
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, TrainPlan, iter_cross_fit
-from spu_core.training.rows import fit_folder_encoder
+from spu_core.training.rows import fit_encoder
 from tests.export.examples import known
 
 pytestmark = pytest.mark.xdist_group("processes")
@@ -82,7 +82,7 @@ def test_soft_labels_are_exactly_those_of_the_rows_in_memory(cluster, folder):
 
 
 def test_levels_of_all_pieces_are_merged_before_anything_is_trained(cluster, folder):
-    assert fit_encoder_on(cluster, folder) == fit_folder_encoder(folder)
+    assert fit_encoder_on(cluster, folder) == fit_encoder(folder)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_what_is_sent_for_each_row_goes_to_its_worker_and_not_into_the_graph_of_
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "30kB"}):
         study = Study.of(folder, RULES, TrainPlan(CONFIG, CANDIDATES[:1]), refine=False)
         ((_, bundle),) = study.run(folder, executor=DaskSpreadExecutor(cluster))
-        score_folder_on(cluster, save_bundle(bundle, tmp_path / "model.spu"), folder.path, tmp_path / "scores")
+        score_folder_on(cluster, save_bundle(bundle, tmp_path / "model.spu"), folder.store.path, tmp_path / "scores")
 
     assert [str(warning.message) for warning in recwarn if "large graph" in str(warning.message)] == []
 
@@ -211,10 +211,9 @@ def test_what_cannot_be_shared_is_a_row_with_an_error(cluster, folder, soft_labe
 
 def test_files_that_workers_cannot_see_are_named(folder):
     (piece, *_) = pieces_of(folder)
-    file = piece.state["files"][0]
-    lost = FilePiece(
-        {**piece.state, "files": (type(file)(file.path.with_name("gone.parquet"), file.rows, file.size),)}, 0
-    )
+    store = piece.table.store
+    gone = replace(store.files[0], path=store.path / "gone.parquet")
+    lost = FilePiece(replace(piece.table, store=replace(store, files=(gone,))), 0)
 
     with pytest.raises(EngineError, match=r"A worker cannot read .*gone\.parquet.* a disk that all workers share"):
-        lost.folder()
+        next(lost.parts())

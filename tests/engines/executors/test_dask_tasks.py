@@ -45,8 +45,6 @@ def test_scores_and_figures_are_those_of_this_process(cluster, work):
     for remote, local in zip(there, here, strict=True):
         np.testing.assert_array_equal(remote.score, local.score)
         assert remote.metrics.auc_spu == local.metrics.auc_spu
-        assert remote.selections == local.selections
-    assert len(there[-1].selections) == CONFIG.folds, "fused did not say whether labels were selected"
 
 
 def test_a_candidate_that_fails_is_a_row_with_an_error(cluster, work):
@@ -82,9 +80,9 @@ def test_a_caller_can_stop_it(cluster, work):
 
 def test_a_fit_has_a_time_limit_and_its_workers_are_free_afterwards(cluster, work):
     slow = [Candidate("lightgbm", settings={"rounds": 20_000})]
-    impatient = replace(cluster, deadline=Deadline(seconds=4))
+    impatient = replace(cluster, deadline=Deadline(seconds=1))
 
-    with pytest.raises(EngineError, match=r"^A fit of lightgbm was interrupted: it took longer than 4 seconds\."):
+    with pytest.raises(EngineError, match=r"^A fit of lightgbm was interrupted: it took longer than 1 seconds\."):
         on(impatient, work, slow)
 
     (run,) = on(cluster, work, CANDIDATES[:1])

@@ -28,7 +28,7 @@ PLAN = TrainPlan(TrainConfig(folds=3, threads=1), (Candidate("lightgbm", {"round
 
 
 def training(workspace, **parameters):
-    dataset = workspace.datasets.save(load_sample("breast_cancer"))
+    dataset = workspace.datasets.save(load_sample("breast_cancer", truth=True))
     rules = workspace.rule_sets.create("cancer", load_sample_rules("breast_cancer"))
     given = {"dataset": dataset.id, "rule_set": rules.id, "plan": PLAN.to_json(), "refine": False}
     return Job(kind="train", parameters=given | parameters)
@@ -92,7 +92,7 @@ def test_a_job_on_a_folder_that_loses_a_worker_is_marked_interrupted_and_the_nex
 
 
 def write_cells(folder):
-    frame = load_sample("breast_cancer").frame
+    frame = load_sample("breast_cancer", truth=True).frame
     folder.mkdir(parents=True)
     frame[:300].to_parquet(folder / "a.parquet")
     frame[300:].to_parquet(folder / "b.parquet")

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,10 +76,24 @@ def test_a_worker_is_modest_and_tells_its_result(ended):
     workspace, tokens = ended
     over = workspace.jobs.get(tokens["well"])
 
-    assert (over.share, over.result["nice"], over.result["threads"]) == (1.0, min(19, os.nice(0) + 10), "1")
+    niceness = min(19, os.nice(0) + int(os.environ["SPU_WORKER_NICENESS"]))
+    assert (over.share, over.result["nice"], over.result["threads"]) == (1.0, niceness, "1")
     assert workspace.rule_sets.get(over.result["made"][1]).name == "kept"
     assert over.heartbeat is not None
     assert over.started <= over.heartbeat
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="This kernel does not weigh sessions.")
+def test_the_session_of_a_worker_gives_way_to_the_session_of_the_server():
+    code = (
+        "from pathlib import Path; from spu_core.engines.processes.os_processes import give_way; "
+        "give_way(); print(Path('/proc/self/autogroup').read_text().split()[-1])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "SPU_WORKER_NICENESS"}
+    command = [sys.executable, "-c", code]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
+
+    assert int(said.stdout) == min(19, os.nice(0) + 10)
 
 
 def test_an_interrupted_job_keeps_its_last_progress(ended):

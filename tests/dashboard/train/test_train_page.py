@@ -1,0 +1,217 @@
+"""The Train page: cards from the registry, one click to train, progress that survives a refresh, errors as rows."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pages.ui.train import features, training
+from spu_core.engines import Job, run_here
+from spu_core.tables import read_table
+from spu_core.tables.samples import load_sample
+from spu_core.training import Candidate, TrainConfig, TrainPlan
+from spu_core.workspace import Attempt, JobStatus, Workspace
+from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
+from tests.live import WORKER_PATIENCE
+
+PAGE = "pages/3_train.py"
+
+
+@pytest.fixture
+def sample():
+    with Workspace.open() as workspace:
+        yield bring_sample(workspace)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Jobs that the page started, without a worker."""
+    jobs: list[Job] = []
+    monkeypatch.setattr(training, "start_worker", lambda workspace, job: jobs.append(job))
+    return jobs
+
+
+def labels(elements):
+    return [element.label for element in elements]
+
+
+def text_of(page):
+    return "\n".join(element.value for element in (*page.markdown, *page.caption, *page.subheader, *page.error))
+
+
+def test_without_data_the_page_says_where_to_begin(open_app):
+    page = open_app(PAGE)
+
+    assert not page.exception
+    assert page.subheader[0].value == "No data yet."
+
+
+def test_one_click_trains_the_recommended_set(open_app, sample, started):
+    page = open_app(PAGE, **sample)
+    assert not page.exception
+    assert page.button(key="train_start").label == "Train 6 candidates"
+    assert "This is an estimate" in text_of(page)
+    assert "are trained in memory: about" in text_of(page)
+
+    page.button(key="train_start").click().run()
+
+    assert not page.exception
+    [job] = started
+    plan = TrainPlan.from_json(job.parameters["plan"])
+    assert [candidate.name for candidate in plan.candidates] == [
+        "Fused",
+        "Fused without rules",
+        "Soft labels, LightGBM",
+        "Labelled against the rest",
+        "Elkan–Noto",
+        "The rules alone",
+    ]
+    assert job.parameters["rule_set_version"] == 1
+
+
+def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, sample, monkeypatch):
+    jobs: list[Job] = []
+    monkeypatch.setattr(features, "start_worker", lambda workspace, job: jobs.append(job))
+    page = open_app(PAGE, **sample)
+    page.selectbox(key="features_candidate").set_value("Soft labels, LightGBM").run()
+    page.selectbox(key="features_metric").set_value("known_positive_auc").run()
+    page.button(key="features_start").click().run()
+    assert not page.exception
+
+    [job] = jobs
+    assert job.parameters["metric"] == "known_positive_auc"
+    assert job.parameters["candidate"]["method"] == "lightgbm"
+    with Workspace.open() as workspace:
+        quick = {**job.parameters["candidate"], "settings": {"rounds": 2}}
+        config = {**job.parameters["config"], "folds": 2}
+        table = workspace.datasets.load(sample["dataset"])
+        rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
+        parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
+        done = run_here(workspace, Job(kind="features", parameters=parameters))
+    monkeypatch.setattr(features, "latest_features", lambda workspace, job: done)
+    page.run()
+    assert not page.exception
+    assert "columns" in text_of(page)
+    assert "chosen on the rows that it is measured on" in text_of(page)
+
+
+def test_candidates_without_what_they_need_say_why(open_app):
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer", truth=True))
+    page = open_app(PAGE, dataset=dataset.id)
+
+    assert not page.exception
+    assert page.checkbox(key="train_pick_rule_score").disabled
+    assert "there are no rules yet" in text_of(page)
+    assert page.button(key="train_start").label == "Train 3 candidates"
+
+
+def test_settings_names_and_options_reach_the_job(open_app, sample, started):
+    page = open_app(PAGE, **sample)
+    page.session_state["train_drafts"] = {"lightgbm": {"name": HOSTILE, "settings": {"rounds": 7}}}
+    for key in ("fused", "labeled_vs_rest", "elkan_noto", "rule_score"):
+        page.checkbox(key=f"train_pick_{key}").uncheck()
+    page.slider(key="train_folds").set_value(3)
+    page.multiselect(key="train_left_out").set_value(["label_chance"])
+    page.toggle(key="train_early").set_value(True)
+    page.run()
+    page.multiselect(key="train_tuned").set_value([HOSTILE]).run()
+    page.button(key="train_start").click().run()
+
+    assert not page.exception
+    [job] = started
+    plan = TrainPlan.from_json(job.parameters["plan"])
+    [candidate] = plan.candidates
+    assert (candidate.name, dict(candidate.settings), candidate.tuning.trials) == (HOSTILE, {"rounds": 7}, 20)
+    assert (plan.config.folds, plan.config.early_stopping.on) == (3, "soft_log_loss")
+    assert job.parameters["left_out"] == ["label_chance"]
+
+
+def test_finished_runs_fill_the_leaderboard_and_failures_are_rows(open_app, sample):
+    with Workspace.open() as workspace:
+        plain = workspace.datasets.load(sample["dataset"]).with_roles({"malignant": "ignore"})
+        address = {**sample, "dataset": workspace.datasets.save(plain, "no truth").id}
+        train_quickly(workspace, address, [Candidate("oracle"), Candidate("rule_score")])
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert "Trained" in [element.value for element in page.subheader]
+    assert page.dataframe[0].value["name"].tolist() == ["rule_score"]
+    assert page.error[0].value.startswith("**oracle**")
+
+
+def test_an_interrupted_training_shows_its_sentence_and_log_and_starts_again(open_app, sample, monkeypatch):
+
+    restarted: list[str] = []
+    monkeypatch.setattr(training, "restart", lambda workspace, token: restarted.append(token))
+    with Workspace.open() as workspace:
+        plan = TrainPlan(TrainConfig(), (Candidate("rule_score"),)).to_json()
+        workspace.jobs.add("f" * 24, "train", "1 candidate", {"dataset": sample["dataset"], "plan": plan}, {})
+        workspace.jobs.begin("f" * 24)
+        workspace.jobs.end(Attempt("f" * 24, 1), JobStatus.INTERRUPTED, "The worker process ended unexpectedly.")
+        workspace.jobs.log_path("f" * 24).write_text("killed by the kernel")
+    page = open_app(PAGE, **sample)
+
+    assert not page.exception
+    assert "The training was interrupted" in [element.value for element in page.subheader]
+    assert "killed by the kernel" in [element.value for element in page.code]
+    page.button(key=f"restart_{'f' * 24}").click().run()
+    assert restarted == ["f" * 24]
+
+
+@pytest.mark.browser
+def test_training_shows_progress_survives_a_refresh_and_ends_in_a_leaderboard(shared_server, open_tab):
+    with Workspace.open(shared_server.home) as workspace:
+        address = bring_sample(workspace, "Trained")
+    tab = open_tab(shared_server).open(f"train?dataset={address['dataset']}&rules={address['rules']}")
+    for key in ("fused", "lightgbm", "elkan_noto"):
+        tab.page.locator(f".st-key-train_pick_{key} label").first.click()
+        tab.settle()
+
+    tab.page.get_by_role("button", name="Train 2 candidates").click()
+    tab.page.wait_for_selector("[data-testid=stProgress]")
+    tab.page.reload()
+    tab.page.wait_for_selector("text=/^(Training|Trained|Waiting for its turn)$/")
+
+    tab.page.wait_for_selector("text=/^Trained$/", timeout=WORKER_PATIENCE)
+    tab.settle()
+    assert tab.page.locator("[data-testid=stDataFrame]").count() == 1
+    assert tab.page.locator("[data-testid=stProgress]").count() == 0
+    with Workspace.open(shared_server.home) as workspace:
+        assert {run.name for run in workspace.runs.list(address["dataset"])} == {
+            "Labelled against the rest",
+            "The rules alone",
+        }
+
+
+@pytest.mark.browser
+def test_a_training_can_be_cancelled_and_offers_to_start_again(shared_server, open_tab):
+    with Workspace.open(shared_server.home) as workspace:
+        address = bring_sample(workspace, "Cancelled")
+    tab = open_tab(shared_server, width=390, dark=True)
+    tab.open(f"train?dataset={address['dataset']}&rules={address['rules']}")
+
+    tab.page.get_by_role("button", name="Train 6 candidates").click()
+    tab.page.get_by_role("button", name="Cancel").click()
+
+    tab.page.wait_for_selector("text=The training was cancelled")
+    tab.settle()
+    assert tab.page.get_by_role("button", name="Start again").count() == 1
+    assert tab.page.evaluate("document.documentElement.scrollWidth") <= 390
+    with Workspace.open(shared_server.home) as workspace:
+        [job] = [job for job in workspace.jobs.list() if job.parameters.get("dataset") == address["dataset"]]
+        assert job.status == "cancelled"
+        assert json.loads(job.parameters["plan"])["config"]["folds"] == 5
+
+
+def test_a_table_of_positives_alone_is_sent_back_to_its_label(open_app, started):
+    with Workspace.open() as workspace:
+        table = read_table(b"a,label\n" + b"".join(b"%d,1\n" % row for row in range(40)), name="all.csv")
+        dataset = workspace.datasets.save(table.with_roles({"label": "label"}).with_positive_values(["1"]))
+
+    page = open_app(PAGE, dataset=dataset.id)
+
+    assert not page.exception
+    assert page.subheader[0].value == "Every row is a confirmed positive."
+    assert not page.button

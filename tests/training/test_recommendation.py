@@ -1,0 +1,195 @@
+"""The recommendation: the default wins ties, valid yardsticks come first, and doubts are said instead of Yes or No."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spu_core.errors import TrainingError
+from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, recommend, with_twins
+from spu_core.training.record import Belief, rank_distance, stored_record
+
+ROWS = 3000
+
+
+def evaluation(labels=200, seed=0, **more):
+    """Confirmed cases drawn at random from a third of positives, and rules that know a little."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random(ROWS) < 0.33
+    flags = np.zeros(ROWS, dtype=bool)
+    flags[rng.choice(np.flatnonzero(truth), labels, replace=False)] = True
+    rule = np.where(rng.random(ROWS) < 0.2 + 0.3 * truth, 0.6, 0.1)
+    data = EvaluationData(
+        np.where(flags, 1.0, rule), flags, rule, np.arange(ROWS) % 5, np.ones(ROWS, dtype=bool), **more
+    )
+    return data, truth
+
+
+def compared(data, truth, signals, seed=1):
+    """Runs whose scores follow the truth with these strengths, the rules alone among them."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=ROWS)
+    runs = []
+    for name, strength in signals.items():
+        method, blind = name.removesuffix(" without rules"), name.endswith(" without rules")
+        score = data.rule_score if method == "rule_score" else strength * truth + shared + 0.3 * rng.normal(size=ROWS)
+        candidate = Candidate(method, name=name, without_rules=blind)
+        runs.append(Run(name, candidate, TrainConfig(), data, score=score).judged_by(data))
+    return compare_runs(runs)
+
+
+EQUAL = {"labeled_vs_rest": 1.0, "fused": 1.0, "fused without rules": 1.0, "rule_score": 0.0}
+RULES_HELP = {"labeled_vs_rest": 0.8, "fused": 1.6, "fused without rules": 0.9, "rule_score": 0.0}
+RULES_HURT = {"labeled_vs_rest": 0.8, "fused": 0.5, "fused without rules": 1.6, "rule_score": 0.0}
+
+
+def test_the_default_wins_a_tie_and_references_come_last():
+    found = recommend(compared(*evaluation(), EQUAL))
+
+    assert (found.model, found.confidence, found.yardstick) == ("fused", "tie", "known_positive_auc")
+    assert set(found.among_best) >= {"fused", "fused without rules"}
+    assert found.order[0] == "fused"
+    assert found.order[-1] == "rule_score"
+    assert found.help_of_rules == "no clear difference"
+    assert "rule_score" not in found.among_best
+
+
+def test_rules_that_help_are_seen_by_the_twin():
+    found = recommend(compared(*evaluation(600), RULES_HELP))
+
+    assert (found.model, found.confidence, found.help_of_rules) == ("fused", "clear", "yes")
+    assert found.among_best == ("fused",)
+    assert found.next_step.action == "export"
+    assert found.help_sentence.startswith("Yes, the rules help ('fused' against 'fused without rules': +0.")
+
+
+def test_the_default_is_left_only_where_cases_were_found_by_chance_and_the_difference_is_clear():
+    comparison = compared(*evaluation(600), RULES_HURT)
+    by_chance, not_known = (recommend(comparison, origin=origin) for origin in ("chance", "unknown"))
+
+    assert (by_chance.model, by_chance.help_of_rules) == ("fused without rules", "no")
+    assert by_chance.order[0] == "fused without rules"
+    # Selected cases look as if rules hurt, so an analyst who does not know gets a weaker answer, never a stronger one.
+    assert not_known.model in (*by_chance.among_best, "fused")
+    few = recommend(compared(*evaluation(15), RULES_HURT))
+    assert few.model == "fused"
+
+
+def test_the_truth_comes_before_confirmed_cases():
+    data, truth = evaluation(600)
+    comparison = compared(replace(data, truth=truth), truth, RULES_HURT)
+    found = recommend(comparison, origin="rules")
+
+    assert (found.yardstick, found.model, found.confidence) == ("true_auc", "fused without rules", "clear")
+    assert found.help_of_rules == "no"
+
+
+def test_random_checks_come_before_cases_that_were_found_otherwise():
+    data, truth = evaluation(600, labels_note="The rules decided who was checked.")
+    checked = np.random.default_rng(0).random(ROWS) < 0.5
+    found = recommend(compared(replace(data, randomly_checked=checked), truth, RULES_HELP))
+
+    assert (found.yardstick, found.confidence) == ("random_checks", "clear")
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "origin", "reason"),
+    [
+        (7, {}, "chance", "Too few confirmed cases"),
+        (200, {"labels_note": "The rules decided who was checked."}, "chance", "The rules decided"),
+        (200, {}, "rules", "found because of these rules"),
+    ],
+)
+@pytest.mark.parametrize("signals", [RULES_HELP, RULES_HURT])
+def test_without_a_valid_yardstick_there_is_neither_yes_nor_no(labels, more, origin, reason, signals):
+    found = recommend(compared(*evaluation(labels, **more), signals), origin=origin)
+
+    assert (found.model, found.yardstick, found.confidence) == ("fused", "provisional", "provisional")
+    assert found.help_of_rules == "cannot tell"
+    assert reason in found.sentence
+    assert reason in found.help_sentence
+    assert (found.next_step.action == "get more confirmed cases") == (labels < 10)
+
+
+def test_where_yardsticks_disagree_both_contenders_and_the_number_of_checks_are_named():
+    data, truth = evaluation(600)
+    comparison = compared(data, truth, {"fused": 1.6, "fused without rules": 1.5, "rule_score": 0.0})
+    follower = Candidate("lightgbm")
+    echo = Run("lightgbm", follower, TrainConfig(), data, score=data.rule_score + 0.01 * truth).judged_by(data)
+    found = recommend(compare_runs([*comparison.runs, echo]))
+
+    [warning] = found.warnings
+    assert found.model == "fused"
+    assert "your soft labels favour 'lightgbm'" in warning
+    assert "confirmed cases 'fused'" in warning
+    assert "random rows would settle it" in warning
+
+
+def test_without_the_twin_nothing_is_said_about_the_rules():
+    found = recommend(compared(*evaluation(600), {"fused": 1.5, "labeled_vs_rest": 0.5}))
+
+    assert found.help_of_rules == "cannot tell"
+    assert "with and without" in found.help_sentence
+
+
+def test_one_model_alone_is_provisional_and_rules_alone_are_no_model():
+    alone = recommend(compared(*evaluation(), {"lightgbm": 1.0, "rule_score": 0.0}))
+    none = recommend(compared(*evaluation(), {"rule_score": 0.0}))
+
+    assert (alone.model, alone.confidence, alone.among_best) == ("lightgbm", "provisional", ("lightgbm",))
+    assert (none.model, none.confidence, none.order) == (None, "cannot tell", ("rule_score",))
+
+
+def test_failed_runs_are_listed_last():
+    comparison = compared(*evaluation(), EQUAL)
+    failed = Run("oracle", Candidate("oracle"), TrainConfig(), comparison.runs[0].evaluation, error="no truth")
+    found = recommend(compare_runs([*comparison.runs, failed]))
+
+    assert found.order[-2:] == ("rule_score", "oracle")
+    assert found.ranked(compare_runs([*comparison.runs, failed]).leaderboard)["name"].tolist() == list(found.order)
+
+
+def test_an_unknown_origin_is_refused():
+    with pytest.raises(TrainingError, match="origin must be one of 'chance', 'rules', 'other', 'unknown'"):
+        recommend(compared(*evaluation(), EQUAL), origin="luck")
+
+
+def test_the_belief_is_the_normal_posterior_by_definition():
+    """Against the conditional distribution of a joint normal, written out for one rival."""
+    comparison = compared(*evaluation(), {"fused": 1.0, "fused without rules": 0.8})
+    runs = sorted(comparison.runs, key=lambda run: run.candidate.without_rules)
+    record = stored_record()
+    prior = Belief.from_record(runs, record)
+    [distance] = rank_distance(runs)
+    mean, variance = record.mean[0] * distance, record.covariance[0, 0] * distance**2
+    measured, error = np.array([0.80, 0.75]), np.diag([0.0, 0.02**2])
+
+    found = prior.after(measured, error, [(1.0, np.array([0.01]), np.array([[0.03**2]]))])
+
+    share = variance / (variance + 0.02**2 + 0.03**2)
+    expected = mean + share * ((0.75 - 0.80) - 0.01 - mean)
+    value, sd = found.difference("fused without rules", "fused")
+    assert value == pytest.approx(expected, abs=1e-6)
+    assert sd == pytest.approx(np.sqrt(variance * (1.0 - share)), abs=1e-6)
+
+
+def test_models_that_rank_alike_have_no_distance():
+    data, truth = evaluation()
+    comparison = compared(data, truth, {"fused": 1.0})
+    [one] = comparison.runs
+    other = replace(one, name="other", score=3.0 * one.score + 1.0)
+    backwards = replace(one, name="backwards", score=-one.score)
+
+    same, reverse = rank_distance([one, other, backwards])
+    assert same == pytest.approx(1e-4)
+    assert reverse == pytest.approx(np.sqrt(1.0 / 3.0), rel=0.01)
+
+
+def test_the_twin_follows_each_fused_and_is_not_added_twice():
+    listed = with_twins(
+        [Candidate("fused"), Candidate("fused", without_rules=True), Candidate("fused", {"rounds": 50}, "long")]
+    )
+
+    assert [each.name for each in listed] == ["fused", "fused without rules", "long", "long without rules"]
