@@ -108,7 +108,8 @@ def test_the_report_has_the_charts_and_the_library_once(report):
     page = Tags(report)
 
     assert len([tag for tag, _ in page.tags if tag == "figure"]) == 7
-    assert "Do my soft labels help?" in report
+    assert "Recommended model" in report
+    assert "Cannot tell whether the rules help" in report
     packed = re.search(r'id="spu-packed">([^<]*)</script>', report)[1].replace(",", "<")
     script = zlib.decompressobj(wbits=31).decompress(base64.b85decode(packed)).decode()
     assert script.count("plotly.js v") == 1
