@@ -16,7 +16,8 @@ commands = typer.Typer(help="The workspace: list, check, clean up and back up wh
 @commands.command("list")
 def list_stored(workspace: Folder = None, as_json: AsJson = False) -> None:
     """List datasets, rule sets and runs with their sizes."""
-    if not Workspace.exists(workspace):
+    is_folder = workspace is None or not workspace.is_file()
+    if is_folder and not Workspace.exists(workspace):
         print_result([], "There is no workspace here yet.", as_json)
         return
     with Workspace.open(workspace) as opened:

@@ -274,7 +274,7 @@ class Bundle:
         """
         self._check_scores(np.array(self.profile.probe), self._probe_score())
         if self.self_test is not None:
-            self._check_scores(np.array(self.self_test.score), self.predict(self.self_test.frame))
+            self._check_scores(np.array(self.self_test.score), self._self_test_score(self.self_test))
 
     def _check_scores(self, expected: np.ndarray, found: np.ndarray) -> None:
         if expected.shape != found.shape or not np.all(np.abs(found - expected) <= PROBE_TOLERANCE):
@@ -297,7 +297,12 @@ class Bundle:
         encoder = self.fitted.encoder.columns
         columns = {each.name: (each, outline) for each, outline in zip(encoder, self.profile.columns, strict=True)}
         rows = self_test_rows(self.input_kinds, columns, self.label_rules if self.reads_rules else None)
-        return replace(rows, score=tuple(self.predict(rows.frame).tolist()))
+        return replace(rows, score=tuple(self._self_test_score(rows).tolist()))
+
+    def _self_test_score(self, rows: SelfTest) -> np.ndarray:
+        frame = conform(self, rows.frame)
+        rule_score = self.rule_score(frame) if reads_rule_score(self.fitted.model) else None
+        return self.fitted.model.score_rows(self.features(frame), rule_score)
 
     def _versions(self) -> str:
         return ", ".join(f"{name} {number}" for name, number in self.facts.versions.items())

@@ -260,7 +260,7 @@ def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
     )
     assert shown["rank"].is_monotonic_increasing
     assert len(shown) == 60
-    assert any(each.value.startswith("These rows differ from the training rows: ") for each in page.warning)
+    assert any(each.value.startswith("These rows differ from the training rows") for each in page.warning)
     assert "Scored files over time" in text_of(page)
     assert history["file"].tolist() == ["new.csv"]
     assert history["level"].tolist() == ["warning"]
