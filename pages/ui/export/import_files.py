@@ -24,6 +24,10 @@ from spu_core.workspace import DatasetRecord, Workspace
 def import_from_elsewhere(page: Page) -> None:
     """Import a bundle or a rule set from a file; after the checks the page offers what can be done with it."""
     st.subheader("Import a bundle or a rule set", anchor=False)
+    st.caption(
+        ":material/verified_user: Import only what comes from a sender you trust. Its hashes show that it was not "
+        "changed on the way, not who made it."
+    )
     uploaded = st.file_uploader(
         "A bundle (.spu) or rules (.json). The content is never run as code.",
         type=["spu", "json"],
