@@ -103,6 +103,7 @@ def test_what_json_lacks_is_null_or_refused():
     numbers = {"nan": math.nan, "inf": np.array([1.0, np.inf]), "scalar": np.float32(0.5), "flag": np.bool_(True)}
 
     assert encode(numbers) == {"nan": None, "inf": [1.0, None], "scalar": 0.5, "flag": True}
+    assert math.isnan(read({"count": 1, "budget": None}).budget)
     with pytest.raises(RuleError, match=r"^result\.inf\[1\] holds inf, which JSON cannot represent; use None"):
         encode({"inf": [1.0, np.inf]}, "result", RuleError, exact=True)
     with pytest.raises(RuleError, match=r"^summary\.made must be made of text, numbers.*but holds a set\.$"):

@@ -1,5 +1,22 @@
 """A benchmark of methods: tables with a known class × ways of labelling × rule sets × methods.
 
-Order of imports: `table_spec` → `cells` → `adapters` → `runner` → `report`, `diagram`. The truth labels rows and scores
-test rows; no method but the oracle is given it.
+Order of imports: `table_spec` → `cells` → `adapters` → `runner` → `report` → `page`, which draws `diagram`. The truth
+labels rows and scores test rows; no method but the oracle is given it.
 """
+
+from spu_core.bench.adapters import Adapter, bench_adapters, numbers
+from spu_core.bench.cells import Cell
+from spu_core.bench.runner import BenchPlan, read_results, run_bench
+from spu_core.bench.table_spec import TableSpec, load_specs
+
+__all__ = [
+    "Adapter",
+    "BenchPlan",
+    "Cell",
+    "TableSpec",
+    "bench_adapters",
+    "load_specs",
+    "numbers",
+    "read_results",
+    "run_bench",
+]

@@ -1,4 +1,4 @@
-"""From stored results to figures: methods, groups of cells, yardsticks without truth, and the record that pages read.
+"""From stored results to figures: methods, groups of cells, and how well figures without truth choose.
 
 A cell counts once, as the mean over its seeds. Standard errors are over tables: the cells of a table share its rows, so
 their mean is one observation.
@@ -6,9 +6,7 @@ their mean is one observation.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -29,11 +27,6 @@ YARDSTICKS = {
     "refined_auc_spu": "AUC_SPU on refined S",
 }
 CLEAR = 0.01
-ORIGINS = {"chance": ("even", "scarce"), "other": ("biased",), "unknown": ("even", "scarce", "biased")}
-MANY_LABELS = 100
-# Where results hold no cell with many labels.
-UNKNOWN_MISS = 0.03
-LABEL_STEPS = {"<=15": (0, 15), "16-50": (16, 50), "51-150": (51, 150), ">150": (151, np.inf)}
 
 
 def cell_means(results: pd.DataFrame, figure: str = "auc") -> pd.DataFrame:
@@ -180,101 +173,3 @@ def mean_ranks(results: pd.DataFrame) -> tuple[pd.Series, float]:
     methods, tables = by_table.shape[1], by_table.shape[0]
     quantile = studentized_range.ppf(0.95, methods, np.inf) / np.sqrt(2.0)
     return ranks, float(quantile * np.sqrt(methods * (methods + 1) / (6.0 * tables)))
-
-
-def record(results: pd.DataFrame, source: str) -> dict[str, Any]:
-    """What the recommendation reads (`training/record.py`): each method against fused, and how far yardsticks miss.
-
-    `methods`: true AUC on test rows minus that of fused; `mean` and `sd` are over cells, `sd_tables` is the standard
-    deviation of the means of tables. `other` stands for a method that was not measured. `yardstick`: (difference to
-    fused in known-positive AUC) minus (difference in true AUC), out of fold, in cells with at least 100 labels, where
-    little of it is noise of the labels; "chance" is from cells with labels drawn at random, "other" from biased ones.
-    `yardsticks`: the same for all figures, pairs of candidates and cells, with rank correlation and regret.
-    """
-    means = cell_means(results)
-    gaps = {name: (means[name] - means[DEFAULT]).dropna() for name in means if name not in (DEFAULT, "oracle")}
-    methods = {name: _gap_record(gap) for name, gap in gaps.items()}
-    chosen = dict(zip(YARDSTICKS, yardstick_table(results).to_dict("records"), strict=False))
-    return {
-        "schema": 1,
-        "source": source,
-        "default": DEFAULT,
-        "cells": len(means),
-        "tables": int(results["table"].nunique()),
-        "seeds": int(results["seed"].nunique()),
-        "methods": methods,
-        "other": _unmeasured(pd.concat(gaps)),
-        "yardstick": {name: _misses(results, labellings) for name, labellings in ORIGINS.items()},
-        "yardsticks": {
-            name: {**_errors(results, name), "spearman": chosen[name]["spearman"], "regret": chosen[name]["regret"]}
-            for name in YARDSTICKS
-        },
-    }
-
-
-def record_json(results: pd.DataFrame, source: str) -> str:
-    """The record as JSON with four digits after the point."""
-    return json.dumps(_rounded(record(results, source)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _gap_record(gap: pd.Series) -> dict[str, Any]:
-    by = {
-        f"by_{group}": {str(value): _mean_and_sd(part) for value, part in gap.groupby(level=group)}
-        for group in ("rules", "labelling")
-    }
-    tables = gap.groupby(level="table").mean()
-    spread = {"sd_tables": float(tables.std(ddof=1)) if tables.size > 1 else None}
-    return {**_mean_and_sd(gap), **spread, "cells": len(gap), "tables": len(tables), **by}
-
-
-def _unmeasured(gaps: pd.Series) -> dict[str, float]:
-    """Mean of all methods; the standard deviation includes how methods differ."""
-    return {"mean": float(gaps.mean()), "sd": float(gaps.std(ddof=1))}
-
-
-def _mean_and_sd(values: pd.Series) -> dict[str, float]:
-    """The standard deviation of one value is unknown; its size takes its place."""
-    return {
-        "mean": float(values.mean()),
-        "sd": float(values.std(ddof=1)) if len(values) > 1 else abs(float(values.iloc[0])),
-    }
-
-
-def _misses(results: pd.DataFrame, labellings: tuple[str, ...]) -> dict[str, Any]:
-    judged = _judged(results).query("labels >= @MANY_LABELS and labelling in @labellings")
-    misses = judged.set_index([*CELL, "seed", "method"]).eval("cv_known_positive_auc - cv_true_auc").unstack()
-    gaps = (
-        misses.drop(columns=DEFAULT).sub(misses[DEFAULT], axis=0).stack()
-        if DEFAULT in misses
-        else pd.Series(dtype=float)
-    )
-    found = _mean_and_sd(gaps) if len(gaps) else {"mean": 0.0, "sd": UNKNOWN_MISS}
-    return {**found, "pairs": len(gaps)}
-
-
-def _errors(results: pd.DataFrame, yardstick: str) -> dict[str, Any]:
-    """Errors of the yardstick in differences between two candidates of a cell, together and by number of labels."""
-    errors, labels = [], []
-    for _, part in _judged(results).groupby([*CELL, "seed"]):
-        part = part.set_index("method").sort_index()
-        seen = part[[f"cv_{yardstick}", "cv_true_auc"]].dropna()
-        for one, other in combinations(seen.index, 2):
-            gap = seen.loc[one] - seen.loc[other]
-            errors.append(float(gap.iloc[0] - gap.iloc[1]))
-            labels.append(int(part["labels"].iloc[0]))
-    error, count = np.array(errors), np.array(labels)
-    steps = {
-        name: {"pairs": int(inside.sum()), "sd_error": float(error[inside].std()) if inside.any() else None}
-        for name, (low, high) in LABEL_STEPS.items()
-        for inside in [(count >= low) & (count <= high)]
-    }
-    found = {"pairs": len(error), "mean_error": float(error.mean()), "sd_error": float(error.std())}
-    return {**found, "by_labels": steps}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    if isinstance(value, float):
-        return None if np.isnan(value) else round(value, 4)
-    return value

@@ -13,7 +13,7 @@ from spu_core.bench.adapters import bench_adapters
 from spu_core.bench.cells import LABELLINGS
 from spu_core.bench.choosing import make_record, read_cell, study, summary
 from spu_core.bench.page import results_markdown, write_page
-from spu_core.bench.report import method_table, record_json
+from spu_core.bench.report import method_table
 from spu_core.bench.runner import STORED, BenchPlan, forget_methods, read_results, run_bench
 from spu_core.bench.table_spec import RULE_SETS
 from spu_core.checks import check_choice
@@ -79,15 +79,12 @@ def report(
     page: Annotated[
         Path | None, typer.Option(help="A Markdown page whose part between the marks is written again, with a picture.")
     ] = None,
-    record: Annotated[Path | None, typer.Option(help="A file for the record that recommendations read.")] = None,
     store: Annotated[Path | None, typer.Option(help="A file for all results (.parquet).")] = None,
 ) -> None:
     """Sum up results: figures of each method, regret, ranks, and how well figures without truth choose."""
     found = read_results(results)
     if store is not None:
         _sorted(found).to_parquet(store, index=False, compression="zstd")
-    if record is not None:
-        record.write_text(record_json(found, (store or results).name), encoding="utf-8")
     if page is not None:
         write_page(page, found)
     if as_json:

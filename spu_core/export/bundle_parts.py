@@ -141,6 +141,9 @@ class FlagPoint:
         reason = (
             f"a review budget of {budget:,} rows" if isinstance(budget, int) else f"a review budget of {budget:.4g}"
         )
+        if not point.flagged and budget > 0:
+            point = curve.at_threshold(float(np.nextafter(curve.score[0], -np.inf)))
+            reason += f"; the {point.flagged:,.0f} highest scores are equal, so they are flagged together"
         return cls(threshold=point.threshold, share=min(point.flagged_share, 1.0), chosen_by=reason)
 
     @classmethod

@@ -232,7 +232,7 @@ def cross_fit(
     """
     _check_arguments(table, soft_labels, config, split)
     runs: list[Run] = []
-    with _executor(n_jobs, config) as executor:
+    with executor_for(n_jobs, config) as executor:
         try:
             runs.extend(
                 iter_cross_fit(
@@ -263,14 +263,15 @@ def iter_cross_fit(
     should_stop: Callable[[], bool] | None = None,
     executor: Executor | None = None,
     refine: bool = False,
+    data: PreparedData | None = None,
 ) -> Iterator[Run]:
     """`cross_fit`, but each run is given as soon as it is finished; `executor` decides where the fits are done.
 
-    With `refine`, runs are also judged by refined soft labels.
+    With `refine`, runs are also judged by refined soft labels. `data` are the rows, where they were prepared before.
     """
     _check_arguments(table, soft_labels, config, split)
     config, listed, executor = config or TrainConfig(), named_apart(candidates), executor or LocalExecutor()
-    data = executor.prepare(table, soft_labels, config, split)
+    data = executor.prepare(table, soft_labels, config, split) if data is None else data
     evaluation, fit = evaluation_of(data, soft_labels, config), None
     if refine:
         refuse_refined(soft_labels)
@@ -370,8 +371,8 @@ def _judged(run: Run, fits: list[FoldFit]) -> Run:
     return run.judged_by(run.evaluation)
 
 
-def _executor(n_jobs: Any, config: TrainConfig | None) -> AbstractContextManager[Executor]:
-    """One process, or as many as `n_jobs` says."""
+def executor_for(n_jobs: Any, config: TrainConfig | None) -> AbstractContextManager[Executor]:
+    """The executor with as many processes as `n_jobs` says."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or not (n_jobs == -1 or n_jobs >= 1):
         raise TrainingError(f"n_jobs must be a whole number of at least 1, or -1 for all processors, got {n_jobs!r}.")
     threads = 1 if config is None else config.threads

@@ -8,7 +8,7 @@ is the smallest one that is shown to lose less than a margin.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,17 @@ from spu_core.checks import check_choice, check_share
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Difference, Interval
-from spu_core.tables import Role, Table
+from spu_core.models.features import Features, FeatureStore
+from spu_core.tables import Table
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
-from spu_core.training.cross_fitting import cross_fit
+from spu_core.training.cross_fitting import executor_for, iter_cross_fit
 from spu_core.training.evaluation import EvaluationData, FoldedAuc, folded_auc, interval_of
 from spu_core.training.fitting import settings_from
-from spu_core.training.folds import FoldAssignment
 from spu_core.training.pairs import paired_difference
 from spu_core.training.progress import TrainProgress
-from spu_core.training.refined import refine_soft_labels
-from spu_core.training.rows import make_split
+from spu_core.training.refined import fit_for_refining, refined_value, refining_reporter
+from spu_core.training.rows import prepare_rows
 
 METRICS = {
     "auc_spu": "AUC_SPU",
@@ -226,7 +226,7 @@ class ColumnSets:
         self.table, self.soft_labels, self.candidate, self.config = table, soft_labels, candidate, config
         self.n_jobs, self.on_progress = n_jobs, on_progress
         self.columns = _seen(table, soft_labels, candidate, config)
-        self.split: FoldAssignment = make_split(table, soft_labels, config)
+        self.data = prepare_rows(table, soft_labels, config)
         self.refined = self._refined()
         self._aucs: dict[frozenset[str], dict[str, FoldedAuc]] = {}
         # The first set of the path is one of those with a single change.
@@ -270,17 +270,26 @@ class ColumnSets:
             def tell(at: TrainProgress) -> None:
                 self.on_progress(min((done + at.share) / self._steps, 1.0), words)
 
-            rest = [name for name in self.columns if name not in key]
-            table = self.table.with_roles(dict.fromkeys(rest, Role.IGNORE))
-            given = (self.soft_labels, [self.candidate], self.config)
-            run = cross_fit(table, *given, split=self.split, on_progress=tell, n_jobs=self.n_jobs)[0]
-            self._aucs[key] = _aucs(run.need_score(), run.evaluation, self.refined)
+            self._aucs[key] = self._cross_fitted(key, tell)
         return self._aucs[key]
+
+    def _cross_fitted(self, columns: frozenset[str], tell: Callable[[TrainProgress], None]) -> dict[str, FoldedAuc]:
+        whole = self.data.rows.features
+        kept = np.array([name in columns for name in whole.names], dtype=bool)
+        # A store of its own: the bins of many sets would fill the memory.
+        own = Features(FeatureStore(whole.store.matrix, whole.store.columns), whole.rows, whole.active[kept])
+        data = replace(self.data, rows=replace(self.data.rows, features=own))
+        given = (self.table, self.soft_labels, [self.candidate], self.config)
+        with executor_for(self.n_jobs, self.config) as executor:
+            (run,) = iter_cross_fit(*given, on_progress=tell, executor=executor, data=data)
+        if run.error is not None:
+            raise TrainingError(f"{run.name!r} cannot be trained on {', '.join(sorted(columns))}: {run.error}")
+        return _aucs(run.need_score(), run.evaluation, self.refined)
 
     def _refined(self) -> np.ndarray | None:
         if self.candidate.method == "fused" or int(self.table.is_labeled.sum()) < 2:
             return None
-        return refine_soft_labels(self.table, self.soft_labels, self.config).value
+        return refined_value(self.data, fit_for_refining(self.data, self.config, refining_reporter(None, None)))
 
 
 def ladder(columns: int) -> list[int]:

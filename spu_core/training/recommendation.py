@@ -18,9 +18,10 @@ from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
 from spu_core.metrics.intervals import t_quantile, z_quantile
 from spu_core.training.comparison import NOT_MODELS, Comparison
+from spu_core.training.evaluation import shared_factor
 from spu_core.training.figures import Figure, is_twin, uses_rules
 from spu_core.training.pairs import joint_covariance
-from spu_core.training.record import Belief, BenchmarkRecord, method_key, rank_distance, stored_record
+from spu_core.training.record import BenchmarkRecord, Posterior, method_key, rank_distance, stored_record
 from spu_core.training.run import Run
 
 Origin = Literal["chance", "rules", "other", "unknown"]
@@ -45,6 +46,8 @@ CLEAR = 0.85
 # Rules help or hurt if the difference is larger than this.
 MATTERS = 0.005
 LARGEST_CHECK = 2_000
+# Standard errors that a difference must have to be seen at 5 % in 80 % of the cases: 1.96 + 0.84.
+POWER = 2.8
 RULES = "rule_score"
 # Intervals of the recommendation.
 SHOWN = 0.95
@@ -52,9 +55,16 @@ SHOWN = 0.95
 
 @dataclass(frozen=True)
 class NextStep:
-    """What to do now: `action` is "export", "check rows", "get more confirmed cases" or "revise rules".
+    """What to do after a recommendation.
 
-    `rows` is the number of rows to check, where the action is "check rows".
+    Parameters
+    ----------
+    action : str
+        "export", "check rows", "get more confirmed cases" or "revise rules".
+    rows : int or None
+        How many rows to check, where the action is "check rows".
+    sentence : str
+        The same in a sentence.
     """
 
     action: str
@@ -173,7 +183,7 @@ class _Evidence:
     models: tuple[Run, ...]
     yardstick: str
     figure: Figure | None
-    belief: Belief
+    belief: Posterior
     doubt: str | None
 
     @property
@@ -189,7 +199,7 @@ def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: Benc
     models = sorted(fit, key=lambda run: _preference(run, record))
     # The rules alone are no model to choose, but how well they rank says how good they are.
     seen = [*models, *(run for run in comparison.runs if run.score is not None and method_key(run) == RULES)]
-    belief = Belief.from_record(seen, record)
+    belief = Posterior.from_record(seen, record)
     yardstick, figure, doubt = _yardstick(comparison, origin)
     if doubt is None and figure is not None and max(figure.value[run.name] for run in models) <= 0.5:
         yardstick, doubt = "provisional", f"No model ranks {YARDSTICKS[yardstick]} better than chance."
@@ -310,7 +320,8 @@ class _Answer:
     def sentence(self, model: str, among: tuple[str, ...], confidence: str) -> str:
         evidence, record = self.evidence, f"{model!r} has the best record in our benchmark"
         if len(evidence.models) == 1:
-            return f"{model!r} is the only model that can be used; train others to compare it with."
+            doubt = "" if evidence.doubt is None else f" {evidence.doubt}"
+            return f"{model!r} is the only model that can be used; train others to compare it with.{doubt}"
         if confidence == "provisional":
             return f"Use {model!r} for now: {record}. {evidence.doubt}"
         figure = YARDSTICKS[evidence.yardstick]
@@ -364,13 +375,14 @@ class _Answer:
         runs = {run.name: run for run in self.evidence.models}
         follows = uses_rules(runs[other]) and not uses_rules(runs[model])
         why = "it uses your rules, which made these soft labels" if follows else "AUC_SPU follows your rules"
-        what = YARDSTICKS[self.evidence.yardstick]
+        valid = self.evidence.is_valid and self._measured(model, other) > 0.0
+        what = YARDSTICKS[self.evidence.yardstick if valid else "provisional"]
         rows = self.checks(model, other)
         settle = f" Checking about {rows:,} random rows would settle it." if rows is not None else ""
         return f"The yardsticks disagree: your soft labels favour {other!r} ({why}), {what} {model!r}.{settle}"
 
     def checks(self, a: str, b: str) -> int | None:
-        """How many rows, checked at random, show the expected difference of two models with 80 % power.
+        """How many rows, checked at random, show a difference of the likely size between two models with 80 % power.
 
         None where more rows would be needed than can be checked.
         """
@@ -379,8 +391,10 @@ class _Answer:
         if pair is None or not pair.difference.standard_error > 0.0:
             return None
         positives = figure.aucs[a].effective_numbers[0]
-        expected = max(abs(self.evidence.belief.difference(a, b)[0]), 2 * MATTERS)
-        needed = (2.8 * pair.difference.standard_error / expected) ** 2 * positives
+        expected = max(float(np.hypot(*self.evidence.belief.difference(a, b))), 2 * MATTERS)
+        # Checked rows are not trained on, so the factor for shared training rows does not apply.
+        error = pair.difference.standard_error / shared_factor(figure.aucs[a])
+        needed = (POWER * error / expected) ** 2 * positives
         evaluation = self.comparison.runs[0].evaluation
         share = min(max(float(evaluation.judged_soft_label.mean()), 0.01), 0.5)
         rows = int(np.ceil(max(needed, 10.0) / share / 10.0) * 10)

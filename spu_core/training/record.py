@@ -128,7 +128,7 @@ def rank_distance(runs: Sequence[Run]) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class Posterior:
     """What is believed about the true AUC of each model minus that of the first: for each scenario its weight, and
     mean and covariance of a normal distribution."""
 
@@ -143,7 +143,7 @@ class Belief:
         part = 1.0, _with_first(mean * distance), _with_first(covariance * np.outer(distance, distance))
         return cls(tuple(run.name for run in runs), (part,))
 
-    def after(self, measured: np.ndarray, error: np.ndarray, biases: Sequence[tuple[float, Any, Any]]) -> Belief:
+    def after(self, measured: np.ndarray, error: np.ndarray, biases: Sequence[tuple[float, Any, Any]]) -> Posterior:
         """The belief once AUCs were `measured` with covariance `error`, by a yardstick with one of these `biases`.
 
         A bias is a prior probability with the mean and the covariance of the error of differences from the first model.
@@ -160,7 +160,7 @@ class Belief:
             evidence.append(np.log(share) - 0.5 * _surprise(surprise, total))
         weights = np.exp(np.array(evidence) - max(evidence))
         weights /= weights.sum()
-        return Belief(self.names, tuple((float(w), *part) for w, part in zip(weights, parts, strict=True)))
+        return Posterior(self.names, tuple((float(w), *part) for w, part in zip(weights, parts, strict=True)))
 
     def difference(self, a: str, b: str) -> tuple[float, float]:
         """Mean and standard deviation of the true AUC of `a` minus that of `b`."""

@@ -315,4 +315,4 @@ def test_features_names_the_columns_that_a_model_needs(run, tmp_path):
     spoken = run(*words, "--jobs", "1", "--add", "--margin", "0.1").stdout
     assert "columns are enough: AUC_SPU changes by" in spoken
     assert "Not needed: noise" in spoken
-    assert "metric must be one of" in run(*words, "--metric", "auc").stderr
+    assert "metric must be one of" in str(run(*words, "--metric", "auc").exception)

@@ -28,7 +28,7 @@ from spu_core.metrics import Interval
 from spu_core.rules import Compare, FittedRules, Kind, Ramp, ReadyMade, Rule, RuleSet
 from spu_core.rules.beliefs import CheckRatio, CheckRecord
 from spu_core.rules.frozen_beliefs import FrozenConstant, FrozenRamp, FrozenRatios, FrozenReadyMade, FrozenRecords
-from spu_core.tables import Table, open_folder, read_table
+from spu_core.tables import Role, Table, open_folder, read_table
 from spu_core.tables.open_folder import folder_from_survey, survey_to_json
 from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
@@ -79,7 +79,14 @@ FITTED = FittedRules(
     ),
 )
 PLAN = TrainPlan(
-    TrainConfig(folds=3, hold_out=0.1, time_column="Tag", early_stopping=EarlyStopping(patience=7), review_budget=50),
+    TrainConfig(
+        folds=3,
+        hold_out=0.1,
+        time_column="Tag",
+        early_stopping=EarlyStopping(patience=7),
+        review_budget=50,
+        threads=2,
+    ),
     (
         Candidate("lightgbm", {"rounds": np.int64(50)}, tuning=Tuning(trials=3, ranges={"num_leaves": (4, 64)})),
         Candidate("fused", {"folds": 2}, name="Ä", without_rules=True),
@@ -198,6 +205,9 @@ def summary() -> str:
     return to_json(known(BUNDLES / "lightgbm.spu").run.to_dict(), "summary")
 
 
+SURVEYED_ROLES = dict.fromkeys(("day", "x", "c", "label"), Role.FEATURE)
+
+
 def again(read: Callable[[str], Any], write: Callable[[Any], str] = lambda value: value.to_json()) -> Any:
     return lambda text: write(read(text))
 
@@ -233,7 +243,9 @@ READ: dict[str, Callable[[str], str]] = {
     ),
     "profile": again(profile_from_json, profile_to_json),
     "survey": again(
-        lambda text: folder_from_survey(text, Path("folder"), name="t", roles={}, positive_values=(), truth_values=()),
+        lambda text: folder_from_survey(
+            text, Path("folder"), name="t", roles=SURVEYED_ROLES, positive_values=(), truth_values=()
+        ),
         survey_to_json,
     ),
 }

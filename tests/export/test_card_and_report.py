@@ -106,7 +106,8 @@ def test_the_report_has_the_charts_and_the_library_once(report):
 
     assert len([tag for tag, _ in page.tags if tag == "figure"]) == 7
     assert report.count("plotly.js v") == 1
-    assert "Do my soft labels help?" in report
+    assert "Recommended model" in report
+    assert "Cannot tell whether the rules help" in report
 
 
 def test_the_report_asks_for_nothing_outside_itself(report):

@@ -194,6 +194,18 @@ def test_a_threshold_knows_the_share_that_it_flags_out_of_fold_and_who_chose_it(
     assert FlagPoint.from_dict(all_rows.to_dict()) == all_rows
 
 
+def test_tied_highest_scores_are_flagged_together_instead_of_nobody():
+    run = example("lightgbm").run
+    score = np.where(np.arange(run.score.size) % 3 == 0, 0.9, 0.1)
+    point = FlagPoint.at_budget(replace(run, score=score), 0.02)
+
+    assert np.isfinite(point.threshold)
+    assert point.share == pytest.approx((score[run.evaluation.judged] > 0.5).mean())
+    assert point.flags(score).sum() == (score > 0.5).sum()
+    assert "highest scores are equal" in point.chosen_by
+    assert FlagPoint.at_budget(replace(run, score=score), 0).share == 0.0
+
+
 @pytest.mark.parametrize("value", [0.75, np.nan])
 def test_a_search_for_settings_comes_back_with_its_trials(value):
     report = TuningReport({"rounds": 30}, value, "auc_spu", (({"rounds": 30}, 0.75), ({"rounds": 9}, None)), True)

@@ -173,7 +173,7 @@ def test_notes_tell_of_selection_levels_and_few_positives(evaluation):
     )
     words = " ".join(comparison.notes)
 
-    assert "hold for all 2 models at once, so also for the best" in words
+    assert "hold for all 2 models at once, so also for the chosen one" in words
     assert "take the soft labels as given" in words
     assert "folds of 'lightgbm' score at different levels" in words
 

@@ -9,7 +9,7 @@ import pytest
 
 from spu_core.errors import TrainingError
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, recommend, with_twins
-from spu_core.training.record import Belief, rank_distance, stored_record
+from spu_core.training.record import Posterior, rank_distance, stored_record
 
 ROWS = 3000
 
@@ -117,7 +117,8 @@ def test_where_yardsticks_disagree_both_contenders_and_the_number_of_checks_are_
     data, truth = evaluation(600)
     comparison = compared(data, truth, {"fused": 1.6, "fused without rules": 1.5, "rule_score": 0.0})
     follower = Candidate("lightgbm")
-    echo = Run("lightgbm", follower, TrainConfig(), data, score=data.rule_score + 0.01 * truth).judged_by(data)
+    score = data.rule_score + 0.2 * np.random.default_rng(3).random(ROWS)
+    echo = Run("lightgbm", follower, TrainConfig(), data, score=score).judged_by(data)
     found = recommend(compare_runs([*comparison.runs, echo]))
 
     [warning] = found.warnings
@@ -161,7 +162,7 @@ def test_the_belief_is_the_normal_posterior_by_definition():
     comparison = compared(*evaluation(), {"fused": 1.0, "fused without rules": 0.8})
     runs = sorted(comparison.runs, key=lambda run: run.candidate.without_rules)
     record = stored_record()
-    prior = Belief.from_record(runs, record)
+    prior = Posterior.from_record(runs, record)
     [distance] = rank_distance(runs)
     mean, variance = record.mean[0] * distance, record.covariance[0, 0] * distance**2
     measured, error = np.array([0.80, 0.75]), np.diag([0.0, 0.02**2])

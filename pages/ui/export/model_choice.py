@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 import streamlit as st
@@ -128,13 +129,19 @@ def show_card(chosen: ExportChoice) -> None:
     )
     known = metrics.get("known_positive_auc")
     show_figure(cards[2], "AUC on confirmed cases", *_bounded(known), about="known-positive AUC")
-    show_figure(cards[3], "Flags", share(point.share), f"scores above {point.threshold:.4g}", about="threshold")
+    show_figure(cards[3], "Flags", share(point.share), _above(point.threshold), about="threshold")
     lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
     st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")
     if chosen.stored.bundle.keeps_training_rows:
         st.warning(ROWS_INSIDE, icon=":material/privacy_tip:")
     if chosen.record.candidate.get("method") == "oracle":
         st.warning(ORACLE, icon=":material/warning:")
+
+
+def _above(threshold: float) -> str:
+    if isfinite(threshold):
+        return f"scores above {threshold:.4g}"
+    return "no score; choose a threshold on Compare" if threshold > 0 else "every score"
 
 
 def edit_words(chosen: ExportChoice) -> ExportChoice:

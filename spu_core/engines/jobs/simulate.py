@@ -17,7 +17,7 @@ def simulate(context: JobContext) -> dict[str, Any]:
     """`{"simulator": "ads", "settings": {"users": 5000, "seed": 1}, "name": "ads, seed 1"}` → the id of the dataset."""
     kind = check_choice(context.parameters.get("simulator", ""), SIMULATORS, "simulator", WorkspaceError)
     config_type, make = SIMULATORS[kind]
-    config = decode(config_type, context.parameters.get("settings", {}), "The simulator", WorkspaceError)
+    config: Any = decode(config_type, context.parameters.get("settings", {}), "The simulator", WorkspaceError)
     context.progress(0.1, f"simulating {kind.replace('_', ' ')}")
     table = make(config)
     context.progress(0.9, "saving")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -111,15 +111,22 @@ def _column_sets(draw: Draw, frame: pd.DataFrame, inside: np.ndarray, seed: int,
 
 @dataclass(eq=False)
 class _TrueAuc:
-    """The true AUC, on other rows, of the model with a set of columns."""
+    """The true AUC, on other rows, of the model with a set of columns; each set is measured once."""
 
     draw: Draw
     frame: pd.DataFrame
     rows: tuple[np.ndarray, np.ndarray]
     settings: dict[str, Any]
+    known: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     def __call__(self, columns: Any) -> float:
-        (inside, outside), seen = self.rows, self.frame[list(columns)]
+        key = tuple(sorted(columns))
+        if key not in self.known:
+            self.known[key] = self._measured(list(key))
+        return self.known[key]
+
+    def _measured(self, columns: list[str]) -> float:
+        (inside, outside), seen = self.rows, self.frame[columns]
         model = SoftLabelClassifier("lightgbm", **self.settings)
         model.fit(seen.iloc[inside], self.draw.soft_labels.value[inside])
         score = model.predict_proba(seen.iloc[outside])[:, 1]

@@ -29,5 +29,5 @@ def test_a_simulated_table_becomes_a_dataset(workspace, simulator, settings):
 def test_an_unknown_simulator_or_setting_is_named(workspace):
     with pytest.raises(WorkspaceError, match="simulator must be one of 'ads', 'anti_cheat'"):
         run_here(workspace, Job(kind="simulate", parameters={"simulator": "weather"}))
-    with pytest.raises(WorkspaceError, match=r"The simulator has no setting 'user'\. Did you mean 'users'\?"):
+    with pytest.raises(WorkspaceError, match=r"The simulator has an unknown field 'user'\. Did you mean 'users'\?"):
         run_here(workspace, Job(kind="simulate", parameters={"simulator": "ads", "settings": {"user": 3}}))
