@@ -137,6 +137,8 @@ class ScoreReport:
         found: dict[str, Any] = encode(self)
         ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
         found["drift"]["columns"] = ordered[:MOST_COLUMNS]
+        if not self.drift.score.quantiles_now:  # unknown to reports of earlier versions
+            del found["drift"]["score"]["quantiles_now"]
         return found
 
     @classmethod

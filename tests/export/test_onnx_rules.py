@@ -37,11 +37,11 @@ def scores(bundle: Bundle, proof: pd.DataFrame, frame: pd.DataFrame) -> np.ndarr
 @settings(max_examples=60)
 @given(st.lists(CONDITIONS, min_size=1, max_size=3), ROWS)
 def test_any_condition_holds_on_the_same_rows(conditions, rows):
-    # Inputs have no missing text of their own: the empty text stands for it.
-    rows = [{name: None if value == "" else value for name, value in row.items()} for row in [*EVERY_VALUE, *rows]]
+    rows = [*EVERY_VALUE, *rows]
     rules = RuleSet(tuple(Rule(f"r{place}", 0.1 + 0.2 * place, when) for place, when in enumerate(conditions)))
-    frame = frame_of(rows)
-    bundle = bundle_of(rules, frame)
+    bundle = bundle_of(rules, frame_of(rows))
+    # Inputs have no missing text of their own: the empty text stands for it.
+    frame = frame_of([{name: None if value == "" else value for name, value in row.items()} for row in rows])
 
     np.testing.assert_array_equal(scores(bundle, frame, frame), bundle.predict(frame))
 
