@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from streamlit.proto.Metric_pb2 import Metric
 
 from spu_core.rules import AnyOf, Compare, ReadyMade, Rule, RuleSet
 from spu_core.tables import Role
@@ -48,6 +49,10 @@ def test_a_typed_range_is_previewed_before_it_is_saved(open_app):
     rows = int(some_table().frame["age"].between(20, 30).sum())
     assert figures(page)["Rows matched"] == str(rows)
     assert figures(page)["Ceiling"] != before
+    # Every honest rule lowers the ceiling: that is explained, and not coloured as a loss.
+    ceiling = next(each for each in page.metric if each.label == "Ceiling" and each.delta)
+    assert (ceiling.delta[0], ceiling.color) == ("-", Metric.GRAY)
+    assert any("A lower ceiling is not a fault" in each.value for each in page.caption)
     assert saved_rules(query) == SAVED
 
     page.button(key="soft_save").click().run()
