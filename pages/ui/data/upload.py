@@ -39,15 +39,16 @@ def upload_file(page: Page) -> None:
     st.rerun()
 
 
-def show_readings(page: Page) -> None:
-    """The file that is being read, or its result; the rest of the page stays usable."""
+def show_readings(page: Page) -> bool:
+    """The file that is being read, or its result; returns whether that file was read, or none was uploaded."""
     job = _followed_job(page)
     if job is None:
-        return
+        return True
     if job.status.is_over:
         _show_end(job)
     else:
         st.fragment(_show_progress, run_every=POLL_SECONDS)(page, job.id)
+    return job.status not in STOPPED
 
 
 def _followed_job(page: Page) -> JobRecord | None:
