@@ -84,6 +84,7 @@ def test_one_row_is_a_table_too(data_page):
     assert not data_page.exception
     assert any("1 row read" in caption.value for caption in data_page.caption)
     assert any("only one row" in each.value for each in data_page.markdown)
+    assert any(" · 1 row · " in option for each in data_page.selectbox for option in each.options)
 
 
 def test_a_file_that_is_no_table_is_refused_in_words(data_page):
@@ -175,7 +176,14 @@ def test_deleting_a_dataset_says_first_what_goes(open_app):
     page = open_app("pages/1_data.py", dataset=dataset.id)
     page.button(key="data_delete").click().run()
     assert any("sales" in each.value for each in page.markdown)
+    assert ":red[" in page.button(key="delete_for_good").label
 
+    page.button(key="delete_cancel").click().run()
+    assert "delete_for_good" not in [each.key for each in page.button]
+    with Workspace.open() as workspace:
+        assert workspace.datasets.list() == (dataset,)
+
+    page.button(key="data_delete").click().run()
     page.button(key="delete_for_good").click().run()
     assert not page.exception
     with Workspace.open() as workspace:
