@@ -14,7 +14,7 @@ from pages.ui.data.upload import FILE_TYPES
 from pages.ui.shared.cached import cache_result
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import in_percent, share_column, show_chart, show_figure, show_table, theme
-from pages.ui.shared.text import count, plain, share
+from pages.ui.shared.text import count, plain, row_count, share
 from spu_core.charts import scoring_history_chart
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines.export_files import file_stem
@@ -183,7 +183,7 @@ def _show_progress(page: Page, run: str, key: str) -> None:
             return
         with st.container(border=True, key=f"{key}_scoring"):
             rows = job.detail.get("rows")
-            many = "" if rows is None else f", {count(rows)} rows"
+            many = "" if rows is None else f", {row_count(rows)}"
             words = "waiting for its turn" if job.status is JobStatus.WAITING else f"{job.message}{many}"
             st.progress(job.share, text=f"**{plain(job.title)}**: {plain(words)}")
             with st.container(horizontal=True, vertical_alignment="center"):
@@ -222,7 +222,7 @@ def score_folder(page: Page, run: str, flag_by: str, key: str) -> None:
         "Or a registered folder",
         list(folders),
         index=None,
-        format_func=lambda token: f"{folders[token].name} · {count(folders[token].n_rows)} rows",
+        format_func=lambda token: f"{folders[token].name} · {row_count(folders[token].n_rows)}",
         placeholder="Choose a folder",
         key=f"{key}_folder",
         help="Folders are registered on the Data page; a folder of new rows may be registered too.",

@@ -122,6 +122,19 @@ def test_the_champion_comes_first_with_its_figures_and_lineage(open_app, address
     assert "rule set 'Breast cancer' version 1" in text_of(page)
 
 
+def test_without_a_chosen_model_the_page_says_which_one_it_uses_and_why(open_app, address):
+    assert "You have not chosen a model" not in text_of(open_app(PAGE, **address))
+    with Workspace.open() as workspace, workspace.catalogue.transaction() as rows:
+        rows.execute("DELETE FROM thresholds")
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    used = next(each.value for each in page.selectbox if each.key.startswith("export_run_"))
+    with Workspace.open() as workspace:
+        name = workspace.runs.get(used).name
+    assert f"so this page uses {name}, the recommended model of your latest training" in text_of(page)
+
+
 def test_opening_the_page_prepares_nothing(open_app, address):
     page = open_app(PAGE, **address)
 
