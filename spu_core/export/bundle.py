@@ -41,6 +41,7 @@ from spu_core.export.score_report import (
     top_reasons,
 )
 from spu_core.export.self_test import SelfTest, input_kind, self_test_rows
+from spu_core.html_table import count, short_repr
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family, family_of
 from spu_core.rules import RuleMatrix
@@ -85,6 +86,11 @@ class Bundle:
     details: ModelDetails = field(default_factory=ModelDetails)
     rows: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
     self_test: SelfTest | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        rules = "without rules" if self.label_rules is None else "with rules"
+        method = f"method {self.fitted.candidate.method}"
+        return short_repr("Bundle", self.facts.name, method, f"trained on {count(self.facts.rows, 'row')}", rules)
 
     @classmethod
     def of(
