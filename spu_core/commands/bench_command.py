@@ -38,6 +38,7 @@ def run(
     seeds: Annotated[int, typer.Option(min=1, help="Draws of rows and labels for each cell.")] = 1,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     scores: Annotated[Path | None, typer.Option(help="Folder for the scores themselves (.npz).")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Run what is missing, one file per cell; stop it at any time and run it again to go on."""
     adapters = bench_adapters()
@@ -60,11 +61,11 @@ def run(
     )
     forget_methods(output, again or ())
     chosen_adapters = [each for each in adapters if not method or each.name in method]
-    with progress_bar(quiet=False, title="benchmark") as show:
+    with progress_bar(quiet=as_json, title="benchmark") as show:
         skipped = run_bench(plan, chosen_adapters, workers=workers, on_progress=show)
-    for sentence in skipped:
-        typer.echo(sentence, err=True)
-    typer.echo(f"{len(read_results(output)):,} results in {output}; `spu bench report {output}` sums them up.")
+    results = len(read_results(output))
+    words = [*skipped, f"{results:,} results in {output}; `spu bench report {output}` sums them up."]
+    print_result({"results": results, "output": str(output), "skipped": list(skipped)}, "\n".join(words), as_json)
 
 
 @commands.command("report")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,8 +122,16 @@ TABLE3 = {
 
 def _selection(result: ExperimentResult, pool: str, theme: Theme) -> go.Figure:
     rows = [row for row in result.table("ranks").records() if row["candidates"] == pool]
+    return _ranks(rows, "chosen by", theme)
+
+
+def _features(result: ExperimentResult, choice: str, theme: Theme) -> go.Figure:
+    return _ranks(result.table("ranks").records(), "figure", theme)
+
+
+def _ranks(rows: Iterable[Mapping[str, Any]], by: str, theme: Theme) -> go.Figure:
     found = [
-        PrintedFigure(row["data"], None, row["rank correlation"], row["SE"], row["chosen by"])
+        PrintedFigure(row["data"], None, row["rank correlation"], row["SE"], row[by])
         for row in rows
         if row["rank correlation"] is not None
     ]
@@ -220,6 +228,13 @@ FIGURES: dict[str, dict[str, PaperFigure]] = {
             _selection,
             "Candidates",
             _values("ranks", "candidates"),
+        )
+    },
+    "features": {
+        "ranks": PaperFigure(
+            "Which figure ranks sets of columns best",
+            "1 means that choosing without truth orders the sets as the truth would.",
+            _features,
         )
     },
     "discussion": {

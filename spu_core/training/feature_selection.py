@@ -296,7 +296,7 @@ def ladder(columns: int) -> list[int]:
     """The sizes of the sets on the path, from few columns to all but one.
 
     >>> ladder(5), ladder(100)
-    ([1, 2, 3, 4], [1, 2, 3, 4, 5, 8, 12, 19, 28, 43, 65, 99])
+    ([1, 2, 3, 4], [1, 2, 4, 5, 8, 12, 19, 28, 43, 65, 99])
     """
     if columns <= MOST_STEPS + 1:
         return list(range(1, columns))

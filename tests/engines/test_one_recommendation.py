@@ -37,9 +37,8 @@ def world(*, labels=60, good_rules=True, selected=False):
     positives = np.flatnonzero(truth)
     chosen = rng.choice(positives, labels, replace=False, p=chance[positives] / chance[positives].sum())
     frame["label"] = np.isin(np.arange(500), chosen).astype(int)
-    rule = Rule(
-        "high" if good_rules else "low", Compare("x", ">" if good_rules else "<", 0.8 if good_rules else 0.0), 0.6
-    )
+    where = Compare("x", ">", 0.8) if good_rules else Compare("x", "<", 0.0)
+    rule = Rule("high" if good_rules else "low", belief=0.6, when=where)
     return Table.from_frame(frame, roles={"label": "label"}), RuleSet((rule,)).to_json()
 
 

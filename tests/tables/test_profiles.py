@@ -222,10 +222,9 @@ def test_a_value_that_nearly_every_row_has_is_not_named() -> None:
 
 
 def test_the_real_class_in_the_breast_cancer_file_is_named() -> None:
-    from spu_core.tables import read_table
-    from spu_core.tables.samples import sample_files
+    from spu_core import load_sample, sample_truth
 
-    file = next(path for path in sample_files("breast_cancer") if str(path).endswith(".csv"))
-    findings = read_table(file).profile().findings
+    frame = load_sample("breast_cancer").frame.assign(malignant=sample_truth("breast_cancer").astype(int))
+    findings = Table.from_frame(frame, roles={"labeled": "label"}).profile().findings
 
     assert [finding.column for finding in findings if finding.code.startswith("leak_")] == ["malignant"]

@@ -40,7 +40,18 @@ LONG = Candidate("lightgbm", {"rounds": 20_000})
 
 
 def children() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    """The processes that a test started; a browser or server of an earlier test may still run beside them."""
+    found = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in found if child.pid not in EARLIER]
+
+
+EARLIER: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def _children_of_earlier_tests():
+    EARLIER.clear()
+    EARLIER.update(child.pid for child in psutil.Process().children())
 
 
 def test_the_scores_of_every_method_are_those_of_one_process(world, quick):
