@@ -37,9 +37,7 @@ def world(*, labels=60, good_rules=True, selected=False):
     positives = np.flatnonzero(truth)
     chosen = rng.choice(positives, labels, replace=False, p=chance[positives] / chance[positives].sum())
     frame["label"] = np.isin(np.arange(500), chosen).astype(int)
-    rule = Rule(
-        "high" if good_rules else "low", Compare("x", ">" if good_rules else "<", 0.8 if good_rules else 0.0), 0.6
-    )
+    rule = Rule("rule", 0.6, Compare("x", ">", 0.8) if good_rules else Compare("x", "<", 0.0))
     return Table.from_frame(frame, roles={"label": "label"}), RuleSet((rule,)).to_json()
 
 
