@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.ui.data.registered_folder import folder_profile, register_folder, show_folder
-from pages.ui.data.table_view import ask_origin, edit_roles, show_profile, show_reading
+from pages.ui.data.table_view import ask_origin, edit_roles, show_next_step, show_profile, show_reading
 from pages.ui.data.upload import choose_dataset, choose_sample, show_readings, upload_file
 from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
@@ -12,7 +12,7 @@ from pages.ui.shared.show import explain_words
 with open_page("Data", "Upload a file or open a sample, check what was read, and set the role of each column.") as page:
     with st.container(border=True):
         upload_file(page)
-        show_readings(page)
+        is_latest = show_readings(page)
     register_folder(page)
     choose_dataset(page)
     choose_sample(page)
@@ -20,8 +20,13 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
     if page.dataset is not None:
         table = load_table(page.workspace, page.dataset)
         lies_in_folder = page.dataset.folder is not None
-        (show_folder if lies_in_folder else show_reading)(page, table)
+        if lies_in_folder:
+            show_folder(page, table)
+        else:
+            show_reading(page, table, is_latest=is_latest)
         edit_roles(page, table)
         ask_origin(page, table)
-        show_profile(page, folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset))
+        profile = folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset)
+        show_profile(page, profile)
+        show_next_step(page, table, profile)
         explain_words("soft label", "label", "role")

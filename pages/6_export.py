@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.export.forms import show_forms
 from pages.ui.export.import_files import import_from_elsewhere
 from pages.ui.export.model_choice import choose_model, edit_words, show_card, stored_models
-from pages.ui.export.score_files import score_file, score_new_file
+from pages.ui.export.score_files import score_file, score_new_file, show_history
 from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 
@@ -30,8 +30,9 @@ with open_page("Export", "Export the chosen model for production, and score new 
     if score.open:
         with score:
             bundle, run = chosen.stored.bundle, chosen.record
-            score_now = partial(score_file, page.workspace, bundle, f"{run.id} {bundle.point}")
+            score_now = partial(score_file, page.workspace, bundle, run.id, str(bundle.point))
             score_new_file(page, bundle, "export", score_now, run)
+            show_history(page.workspace, run.id)
     if imports.open:
         with imports:
             import_from_elsewhere(page)

@@ -27,6 +27,8 @@ from .metrics import roc_spu_ceiling as roc_spu_ceiling
 from .metrics import tpr_spu_score as tpr_spu_score
 from .models import METHODS as METHODS
 from .models import SoftLabelClassifier as SoftLabelClassifier
+from .models import auc_spu_scorer as auc_spu_scorer
+from .models import known_positive_auc_scorer as known_positive_auc_scorer
 from .rules import AllOf as AllOf
 from .rules import AnyOf as AnyOf
 from .rules import Compare as Compare

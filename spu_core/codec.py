@@ -240,7 +240,7 @@ class Reader:
         given = {name: self.read(known[name][0], part, self.at(place, name)) for name, part in data.items()}
         return self.make(place, kind, **given)
 
-    def make(self, place: str, kind: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    def make(self, place: str, kind: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
         """Call a constructor; its error message gets the place as a prefix."""
         try:
             return kind(*arguments, **named)

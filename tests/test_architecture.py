@@ -23,6 +23,7 @@ PIPELINE = [
     "checks",
     "codec",
     "versions",
+    "html_table",
     "metrics",
     "theory",
     "tables",

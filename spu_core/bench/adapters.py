@@ -127,7 +127,7 @@ def snorkel_label_model(cell: Cell) -> np.ndarray:
 
     votes = np.where(np.column_stack([cell.fired, cell.is_labeled]), 1, -1)
     model = LabelModel(cardinality=2, verbose=False)
-    model.fit(votes, class_balance=[0.8, 0.2], seed=cell.seed)
+    model.fit(votes, class_balance=[0.8, 0.2], seed=cell.seed, progress_bar=False)
     target = np.where(cell.is_labeled, 1.0, model.predict_proba(votes)[:, 1])
     return SoftLightGBM(seed=cell.seed, threads=1).fit_rows(cell.rows.features, target).score_rows(cell.test)
 

@@ -51,11 +51,11 @@ def method_table(results: pd.DataFrame) -> pd.DataFrame:
     means = {figure: cell_means(results, figure) for figure in FIGURES}
     rivals = means["auc"].drop(columns=[name for name in NOT_RIVALS if name in means["auc"]])
     ranks, best = rivals.rank(axis=1, ascending=False), rivals.max(axis=1)
-    cost = cell_means(results, "seconds")
-    cost = cost.div(cost[REFERENCE], axis=0).median() if REFERENCE in cost else pd.Series(dtype=float)
+    seconds = cell_means(results, "seconds")
+    cost = seconds.div(seconds[REFERENCE], axis=0).median().to_dict() if REFERENCE in seconds else {}
     assumes = {each.name: each.assumes for each in bench_adapters()}
     rows = []
-    for name in means["auc"]:
+    for name in map(str, means["auc"]):
         regret = (best - means["auc"][name]).clip(lower=0.0)
         is_rival = name in rivals
         rows.append(
@@ -66,7 +66,7 @@ def method_table(results: pd.DataFrame) -> pd.DataFrame:
                 "regret": over_tables(regret)[0] if is_rival else np.nan,
                 "clear_losses": int(clear_losses(results, name).sum()) if is_rival else None,
                 "cells": int(means["auc"][name].notna().sum()),
-                "cost": float(cost.get(name, np.nan)),
+                "cost": cost.get(name, np.nan),
                 "assumes": assumes.get(name, ""),
             }
         )
@@ -83,7 +83,8 @@ def clear_losses(results: pd.DataFrame, name: str) -> pd.Series:
     best = by_seed[rivals].groupby(level=CELL).mean().idxmax(axis=1)
     found = {}
     for cell, rival in best.items():
-        loss = (by_seed.loc[cell, rival] - by_seed.loc[cell, name]).dropna()
+        seeds = by_seed.xs(cell, level=tuple(CELL))
+        loss = (seeds[rival] - seeds[name]).dropna()
         error = loss.std(ddof=1) / np.sqrt(loss.size) if loss.size > 1 else 0.0
         found[cell] = bool(loss.mean() > max(CLEAR, 2.0 * error))
     return pd.Series(found, dtype=bool).rename_axis(CELL)
@@ -105,9 +106,10 @@ def gain_of_rules(results: pd.DataFrame, figure: str = "auc") -> pd.DataFrame:
     means = cell_means(results, figure)
     gap = means[DEFAULT] - means[TWIN]
     rows = []
-    for (labelling, rules), part in gap.groupby(level=["labelling", "rules"]):
-        mean, error = over_tables(part)
-        rows.append({"labelling": labelling, "rules": rules, "difference": mean, "error": error})
+    for labelling, same in gap.groupby(level="labelling"):
+        for rules, part in same.groupby(level="rules"):
+            mean, error = over_tables(part)
+            rows.append({"labelling": labelling, "rules": rules, "difference": mean, "error": error})
     return pd.DataFrame(rows)
 
 
@@ -143,7 +145,7 @@ def _choices(results: pd.DataFrame) -> Iterator[tuple[str, list[dict[str, Any]]]
                 continue
             truth = part["cv_true_auc"]
             rank = seen.corr(truth[seen.index], method="spearman") if len(seen) > 2 else np.nan
-            found.append(_choice(cell, rank, truth.max() - truth[seen.idxmax()]))
+            found.append(_choice(cell, rank, truth.max() - truth[str(seen.idxmax())]))
         yield title, found
     for name in (DEFAULT, TWIN):
         listed = [(cell, part["cv_true_auc"]) for cell, part in cells if name in part.index]

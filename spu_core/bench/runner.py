@@ -163,6 +163,7 @@ def run_cell(cell: Cell, adapters: Sequence[Adapter], shared: SharedFits) -> tup
         "labels": int(cell.is_labeled.sum()),
     }
     fold = inner_folds(cell.is_labeled, None, FOLDS, cell.seed)
+    assert cell.rows.rule_score is not None
     scores: dict[str, np.ndarray] = {
         "is_labeled": cell.is_labeled,
         "truth": cell.truth,

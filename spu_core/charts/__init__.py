@@ -39,6 +39,7 @@ from spu_core.charts.score_charts import (
     gains_chart,
     gains_lift_chart,
     score_chart,
+    scoring_history_chart,
 )
 from spu_core.charts.theme import DARK, LIGHT, Theme
 from spu_core.charts.theorem_charts import (
@@ -106,6 +107,7 @@ __all__ = [
     "rule_lift_chart",
     "scar_line_chart",
     "score_chart",
+    "scoring_history_chart",
     "segment_chart",
     "selected_levels",
     "selected_range",

@@ -72,6 +72,49 @@ def score_chart(
     return figure
 
 
+def scoring_history_chart(table: pd.DataFrame, *, theme: Theme = LIGHT) -> go.Figure:
+    """Flagged share and scores of each scored file, in the order of `history_table`; dashed: the share at training."""
+    if table.empty:
+        return nothing_to_show(theme, "No file was scored with this model yet.")
+    last = table.iloc[-1]
+    alt = (
+        f"{count(len(table))} scored files; in the last one {percent(last['flagged_share'])} of the rows are flagged, "
+        f"at training {percent(last['training_share'])}."
+    )
+    figure = canvas(theme, alt, height=280)
+    files = [f"{place + 1}. {label(name)}" for place, name in enumerate(table["file"])]
+    known = table[["score_low", "score_high"]].notna().all(axis=1).to_numpy()
+    if known.any():
+        ends = [files[at] for at in np.flatnonzero(known)]
+        figure.add_scatter(
+            x=[*ends, *reversed(ends)],
+            y=light([*table["score_high"][known], *reversed(table["score_low"][known].tolist())]),
+            fill="toself",
+            fillcolor=see_through(theme.rest, 0.2),
+            line={"width": 0},
+            hoverinfo="skip",
+            name="scores, 5 % to 95 %",
+        )
+    shown = {
+        "median score": ("score_median", theme.rest, "solid"),
+        "share flagged": ("flagged_share", theme.model, "solid"),
+        "share flagged at training": ("training_share", theme.muted, "dash"),
+    }
+    for name, (column, color, dash) in shown.items():
+        figure.add_scatter(
+            x=files,
+            y=light(table[column]),
+            mode="lines+markers" if dash == "solid" else "lines",
+            line={"color": color, "width": 2, "dash": dash},
+            name=name,
+            hovertemplate=f"%{{x}}<br>{name} %{{y:.3~g}}<extra></extra>",
+        )
+    figure.update_xaxes(type="category", fixedrange=True, showgrid=False, nticks=12)
+    figure.update_yaxes(title_text="share or score", rangemode="tozero", fixedrange=True, nticks=6)
+    top_legend(figure)
+    return figure
+
+
 def feature_effect_chart(effects: pd.DataFrame, *, theme: Theme = LIGHT) -> go.Figure:
     """Which columns move the scores, largest first.
 

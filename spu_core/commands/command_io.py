@@ -83,6 +83,15 @@ def check_table_name(target: str) -> None:
         raise SpuError(f"The name {target!r} must end in .csv or .parquet, or be - for standard output.")
 
 
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what exists.")]
+
+
+def refuse_overwriting(target: str | Path, force: bool) -> None:
+    """Refuse to overwrite a file, unless `force`."""
+    if not force and str(target) != STANDARD and Path(target).is_file():
+        raise SpuError(f"{str(target)!r} exists; choose another name, or overwrite it with --force.")
+
+
 def write_output(data: bytes, target: str) -> None:
     """Write bytes to a file (completely or not at all), or to standard output if the name is `-`."""
     if target == STANDARD:

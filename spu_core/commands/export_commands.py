@@ -1,8 +1,9 @@
-"""Commands that export a run: `spu export`, `report` and `track`."""
+"""Commands that export a run: `spu export`, `verify`, `serve`, `report` and `track`."""
 
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 import zipfile
 from dataclasses import asdict, replace
@@ -13,10 +14,12 @@ import pandas as pd
 import typer
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
+    Force,
     OriginName,
     RunName,
     RunNames,
@@ -27,6 +30,7 @@ from spu_core.commands.command_io import (
     plain,
     print_result,
     read_input,
+    refuse_overwriting,
     write_output,
 )
 from spu_core.engines.export_files import EXPORT_FORMS, ExportedFile, ExportWords, with_words, zipped
@@ -39,9 +43,13 @@ from spu_core.export import (
     log_to_mlflow,
     model_card,
     model_card_html,
+    sign_file,
+    verify_file,
     write_folder,
 )
+from spu_core.export.monitoring import reference_profile
 from spu_core.export.report import report_html
+from spu_core.export.service import KEY_VARIABLE, ServiceLimits, check_host, run_service
 from spu_core.training import compare_runs, recommend
 
 REPORT = "report.html"
@@ -52,6 +60,8 @@ BY_ENDING = {".spu": "bundle", ".onnx": "onnx", ".md": "card_md", ".html": "card
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
     app.command("export")(export)
+    app.command("verify")(verify)
+    app.command("serve")(serve)
     app.command("report")(report)
     app.command("track")(track)
 
@@ -82,12 +92,19 @@ def export(
     keep_rows: Annotated[
         bool, typer.Option(help="Keep scores, soft labels and labels of the training rows in a bundle.")
     ] = True,
+    force: Force = False,
+    sign: Annotated[
+        Path | None, typer.Option(help="An Ed25519 private key (PEM); the signature is written to OUTPUT.sig.")
+    ] = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a run as bundle, ONNX model, model card, or folder with a stand-alone scoring script."""
     form = form or BY_ENDING.get(Path(output).suffix, "")
     check_choice(form, EXPORT_FORMS, "--as (or the ending of the output)", BundleError)
+    refuse_overwriting(output, force)
+    if sign is not None and (output == STANDARD or (form == "folder" and not output.endswith(".zip"))):
+        raise BundleError("Only a file can be signed; give --output the name of a file.")
     frame = None if rows is None else read_input(rows).frame
     words = ExportWords(
         purpose=purpose,
@@ -98,9 +115,42 @@ def export(
         keep_rows=keep_rows,
     )
     made = _of_file(run, words, form, frame) if is_file(run) else _of_stored(run, words, form, workspace)
-    _write(made, form, output)
-    value = {"output": output, "form": form, "bytes": len(made.data), "note": made.note}
-    print_result(value, f"{output}\n{made.note}".rstrip(), as_json, beside=output)
+    _write(made, form, output, force)
+    signature = None if sign is None else str(sign_file(output, sign))
+    value = {"output": output, "form": form, "bytes": len(made.data), "note": made.note, "signature": signature}
+    print_result(value, "\n".join(filter(None, (output, signature, made.note))), as_json, beside=output)
+
+
+def verify(
+    file: Annotated[str, typer.Argument(help="An exported file, with its signature FILE.sig beside it.")],
+    key: Annotated[Path, typer.Option(help="The sender's Ed25519 public key (PEM).")],
+    as_json: AsJson = False,
+) -> None:
+    """Check that a file was signed with the sender's key and not changed since; exit code 1 if not."""
+    verify_file(file, key)
+    print_result({"file": file, "is_signed": True}, f"{file} was signed with this key and not changed since.", as_json)
+
+
+def serve(
+    run: RunName,
+    host: Annotated[str, typer.Option(help=f"Address to listen on; others than 127.0.0.1 need {KEY_VARIABLE}.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks a free one.")] = 8600,
+    at_once: Annotated[int, typer.Option(min=1, help="Requests that are scored at a time; others get 503.")] = 4,
+    body: Annotated[int, typer.Option(min=1, help="The largest body, in MB.")] = 16,
+    key: Annotated[Path | None, typer.Option(help="Refuse a bundle that is not signed with this public key.")] = None,
+    workspace: Folder = None,
+) -> None:
+    """Serve a model over HTTP: POST /score, GET /health, /schema, /metrics and a page at /docs."""
+    secret = os.environ.get(KEY_VARIABLE) or None
+    check_host(host, secret)
+    if key is not None:
+        verify_file(run, key)
+    [bundle] = bundles_of([run], workspace)
+    typer.echo(f"{bundle.name}: http://{host}:{port}/docs (Ctrl-C stops)", err=True)
+    limits = ServiceLimits(body=body * 1024**2, at_once=at_once)
+    run_service(bundle, host=host, port=port, key=secret, limits=limits)
 
 
 def report(
@@ -128,12 +178,15 @@ def report(
 def track(
     run: RunName,
     experiment: Annotated[str | None, typer.Option(help="Name of the experiment on the server.")] = None,
+    register: Annotated[
+        str | None, typer.Option(help="Register the model under this name, as its next version.")
+    ] = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
     """Log a run to the MLflow server in MLFLOW_TRACKING_URI: parameters, figures, curve, card, bundle, served model."""
     [bundle] = bundles_of([run], workspace)
-    token = log_to_mlflow(bundle, experiment=experiment)
+    token = log_to_mlflow(bundle, experiment=experiment, register=register)
     print_result({"run_id": token, "name": bundle.name}, token, as_json)
 
 
@@ -153,6 +206,8 @@ def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None)
         return ExportedFile((model_card if form == "card_md" else model_card_html)(bundle).encode())
     if form == "rules" and bundle.label_rules is not None:
         return ExportedFile(bundle.label_rules.rules.rules.to_json().encode())
+    if form == "profile":
+        return ExportedFile(dump_json(reference_profile(bundle), indent=1).encode())
     if form == "onnx":
         return _onnx(bundle, rows)
     if form == "folder":
@@ -170,7 +225,7 @@ def _onnx(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
             "--rows FILE."
         )
     made = export_onnx(bundle, rows)
-    return ExportedFile(made.data, made.note)
+    return ExportedFile(made.data, made.summary)
 
 
 def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
@@ -178,13 +233,13 @@ def _folder(bundle: Bundle, rows: pd.DataFrame | None) -> ExportedFile:
         return ExportedFile(zipped(write_folder(bundle, Path(place) / "folder", rows)))
 
 
-def _write(made: ExportedFile, form: str, output: str) -> None:
+def _write(made: ExportedFile, form: str, output: str, force: bool) -> None:
     """Write the file. A folder is unpacked, unless the output is a zip file."""
     if form != "folder" or output == STANDARD or output.endswith(".zip"):
         write_output(made.data, output)
         return
     target = Path(output)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise BundleError(f"{target.name!r} is not an empty folder; choose a new name.")
+    if target.exists() and (not target.is_dir() or (any(target.iterdir()) and not force)):
+        raise BundleError(f"{target.name!r} is not an empty folder; choose a new name, or overwrite it with --force.")
     with zipfile.ZipFile(io.BytesIO(made.data)) as archive:
         archive.extractall(target)

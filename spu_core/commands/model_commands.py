@@ -1,4 +1,4 @@
-"""Commands on models: `spu plan`, `train`, `features`, `compare` and `score`."""
+"""Commands on models: `spu plan`, `train`, `features`, `compare`, `score` and `monitor`."""
 
 from __future__ import annotations
 
@@ -14,26 +14,33 @@ from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
+    Force,
     OriginName,
     RunName,
     RunNames,
     bundles_of,
     check_table_name,
+    is_file,
     open_input,
+    opened_model,
     origin_of,
     plain,
     print_result,
     progress_bar,
     read_text,
+    refuse_overwriting,
     rows_input,
     write_output,
 )
 from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
+from spu_core.engines.jobs.score import remember_scoring, scoring_history
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.engines.training_cost import plan_memory_on, refused_on
 from spu_core.errors import SpuError
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.bundle_parts import FLAG_BY
+from spu_core.export.monitoring import history_table, monitoring_verdict
+from spu_core.export.score_report import DriftLevel
 from spu_core.models import METHODS
 from spu_core.rules import RuleSet
 from spu_core.tables import Table
@@ -77,6 +84,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("features")(features)
     app.command("compare")(compare)
     app.command("score")(score)
+    app.command("monitor")(monitor)
 
 
 def _methods(start: str) -> list[tuple[str, str]]:
@@ -128,6 +136,7 @@ def train(
         str, typer.Option(help="The table to train on, a file or a folder of Parquet files; - for standard input.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
+    force: Force = False,
     engine: EngineName = None,
     scheduler: Scheduler = None,
     jobs: Annotated[
@@ -141,6 +150,9 @@ def train(
     if config == data == STANDARD:
         raise SpuError("Study and rows cannot both come from standard input; give one of them as a file.")
     study = Study.from_json(read_text(config))
+    if output.is_dir():
+        for known in sorted(output.glob("[0-9][0-9]-*.spu")):
+            refuse_overwriting(known, force)
     table = study.prepare(open_input(data))
     where = Engine.chosen(engine, scheduler)
     _show_memory_plan(where, table, study)
@@ -282,7 +294,27 @@ def score(
             found = bundle.score_file(
                 source, output, scoring, raw=raw, on_progress=lambda at: show(at.share, f"{at.step}, {at.rows:,} rows")
             )
+    if not is_file(run):
+        with opened_model(run, workspace) as stored:
+            remember_scoring(stored.workspace, stored.record.id, Path(file).name, found)
     print_result(_score_value(found), "\n".join(found.notes), as_json, beside=output)
+
+
+def monitor(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run in the workspace, or its start.")],
+    last: Annotated[int, typer.Option(min=1, help="Files to show, the newest ones.")] = 20,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how the scored files of a run differ from its training rows; exit code 1 if the newest is a warning."""
+    with opened_model(run, workspace) as stored:
+        events = scoring_history(stored.workspace, stored.record.id)[-last:]
+    level, sentence = monitoring_verdict(events)
+    table = history_table(events)
+    words = [table.to_string(index=False, float_format="{:.3g}".format), ""] if events else []
+    print_result({"level": level, "conclusion": sentence, "files": table}, "\n".join([*words, sentence]), as_json)
+    if level is DriftLevel.WARNING:
+        sys.exit(1)
 
 
 def _score_on_cluster(engine: Engine, bundle: Bundle, source: str, target: str, scoring: Scoring) -> ScoreReport:
@@ -305,7 +337,8 @@ def _show_memory_plan(engine: Engine, table: Table, study: Study) -> None:
 
 
 def _score_value(report: ScoreReport) -> dict[str, object]:
-    return {**plain(report), "flag_rate": report.flag_rate, "notes": list(report.notes)}
+    facts = {"flag_rate": report.flag_rate, "level": report.level, "conclusion": report.conclusion}
+    return {**plain(report), **plain(facts), "notes": list(report.notes)}
 
 
 def _with_fingerprint(bundle: Bundle, fingerprint: str) -> Bundle:

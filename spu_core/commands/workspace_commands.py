@@ -16,6 +16,10 @@ commands = typer.Typer(help="The workspace: list, check, clean up and back up wh
 @commands.command("list")
 def list_stored(workspace: Folder = None, as_json: AsJson = False) -> None:
     """List datasets, rule sets and runs with their sizes."""
+    is_folder = workspace is None or not workspace.is_file()
+    if is_folder and not Workspace.exists(workspace):
+        print_result([], "There is no workspace here yet.", as_json)
+        return
     with Workspace.open(workspace) as opened:
         stored = list_objects(opened)
     print_result(stored, "\n".join(map(str, stored)) or "Nothing is stored yet.", as_json)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from spu_core.html_table import short_repr
 from spu_core.tables import Table
 from spu_core.training import Run
 from spu_core.trust import (
@@ -33,6 +34,9 @@ class AuditResult:
     estimate: AuditEstimate
     assumptions: AssumptionReport
     truth: dict[str, float]
+
+    def __repr__(self) -> str:
+        return short_repr("AuditResult", None, repr(self.estimate))
 
     @property
     def marker(self) -> Marker:

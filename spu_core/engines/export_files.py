@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.engines.stored_runs import (
     MOST_COMPARED,
     column_values,
@@ -33,7 +34,8 @@ from spu_core.engines.stored_runs import (
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import BundleError, SpuError, WorkspaceError
 from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model_card_html, to_csv, write_folder
-from spu_core.export.onnx_export import translatable
+from spu_core.export.monitoring import reference_profile
+from spu_core.export.onnx_export import refuse_untranslatable
 from spu_core.export.onnx_graph import need_onnx
 from spu_core.export.report import report_html
 from spu_core.rules import RuleSet
@@ -99,7 +101,6 @@ class StoredModel:
             id_column=self.table.column_with(Role.ID),
             data_name=self.table.name,
             fingerprint=self.record.dataset_fingerprint,
-            history=(*found.details.history, *self.history),
         )
         named = replace(found, facts=replace(found.facts, name=self.name)).with_details(known)
         return with_words(named, self.words)
@@ -120,6 +121,12 @@ class StoredModel:
     def shared_bundle(self) -> Bundle:
         """The bundle to export: without values of training rows, unless `keep_rows` is set."""
         return self.bundle if self.words.keep_rows else self.bundle.without_rows()
+
+    @property
+    def dated_bundle(self) -> Bundle:
+        """The same with the events of the run, for cards. Dates are not exported: equal studies give equal bundles."""
+        bundle = self.shared_bundle
+        return bundle.with_details(replace(bundle.details, history=(*self.history, *bundle.details.history)))
 
     @cached_property
     def rules(self) -> RuleSetVersion | None:
@@ -219,16 +226,21 @@ def onnx_refusal(bundle: Bundle) -> str | None:
     """Why a bundle cannot be exported to ONNX; None if it can be tried."""
     try:
         need_onnx()
-        translatable(bundle.fitted.model)
+        refuse_untranslatable(bundle)
     except SpuError as refused:
         return str(refused)
     return None
 
 
 def zipped(folder: Path) -> bytes:
-    """A folder as the bytes of a zip file."""
-    with tempfile.TemporaryDirectory() as place:
-        return Path(shutil.make_archive(str(Path(place) / "archive"), "zip", folder)).read_bytes()
+    """A folder as the bytes of a zip file; equal files give equal bytes."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return target.getvalue()
 
 
 def _bundle(model: StoredModel) -> ExportedFile:
@@ -237,15 +249,14 @@ def _bundle(model: StoredModel) -> ExportedFile:
 
 def _onnx(model: StoredModel) -> ExportedFile:
     made = export_onnx(model.bundle, _some_rows(model))
-    proof = f"Proven on {made.rows:,} rows: it differs from the native model by {made.worst:.1g} at most."
-    return ExportedFile(made.data, f"{proof} {made.note}".strip())
+    return ExportedFile(made.data, made.summary)
 
 
 def _folder(model: StoredModel) -> ExportedFile:
     refused = onnx_refusal(model.bundle)
     rows = None if refused else _some_rows(model)
     with tempfile.TemporaryDirectory() as place:
-        folder = write_folder(model.shared_bundle, Path(place) / "folder", rows)
+        folder = write_folder(model.shared_bundle, Path(place) / "folder", rows, card_of=model.dated_bundle)
         return ExportedFile(zipped(folder), f"Without an ONNX model. {refused}" if refused else "")
 
 
@@ -260,16 +271,16 @@ def _scores_parquet(model: StoredModel) -> ExportedFile:
 
 
 def _card_md(model: StoredModel) -> ExportedFile:
-    return ExportedFile(model_card(model.shared_bundle, model.comparison, origin=model.origin).encode())
+    return ExportedFile(model_card(model.dated_bundle, model.comparison, origin=model.origin).encode())
 
 
 def _card_html(model: StoredModel) -> ExportedFile:
-    return ExportedFile(model_card_html(model.shared_bundle, model.comparison, origin=model.origin).encode())
+    return ExportedFile(model_card_html(model.dated_bundle, model.comparison, origin=model.origin).encode())
 
 
 def _report(model: StoredModel) -> ExportedFile:
     title = f"Comparison report: {model.table.name}"
-    return ExportedFile(report_html(model.comparison, model.shared_bundle, title=title, origin=model.origin).encode())
+    return ExportedFile(report_html(model.comparison, model.dated_bundle, title=title, origin=model.origin).encode())
 
 
 def _rules(model: StoredModel) -> ExportedFile:
@@ -283,6 +294,10 @@ def _study(model: StoredModel) -> ExportedFile:
     own = make_split(study.prepare(model.table), soft_labels_of(model.table, study.rules), study.plan.config)
     same = np.array_equal(own.fold, model.bundle.run.fold)
     return ExportedFile(study.to_json().encode(), "" if same else OTHER_FOLDS)
+
+
+def _profile(model: StoredModel) -> ExportedFile:
+    return ExportedFile(dump_json(reference_profile(model.bundle), indent=1).encode())
 
 
 def _some_rows(model: StoredModel) -> pd.DataFrame:
@@ -304,6 +319,7 @@ EXPORT_FORMS = {
     "report": ExportForm("-report.html", "text/html", _report, compares=True),
     "rules": ExportForm("-rules.json", _JSON, _rules),
     "study": ExportForm("-study.json", _JSON, _study),
+    "profile": ExportForm("-profile.json", _JSON, _profile),
 }
 
 

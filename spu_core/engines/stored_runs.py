@@ -53,7 +53,14 @@ def stored_runs(workspace: Workspace, tokens: Iterable[str]) -> list[Run]:
     """Runs with their out-of-fold scores, under names that differ within their dataset."""
     records = [workspace.runs.get(token) for token in tokens]
     names = names_apart(workspace.runs.list(records[0].dataset)) if records else {}
-    return [replace(_bundle_of(workspace, record.id).run, name=names.get(record.id, record.name)) for record in records]
+    return [
+        replace(
+            _bundle_of(workspace, record.id).run,
+            name=names.get(record.id, record.name),
+            seconds=float(record.summary.get("seconds") or 0.0),
+        )
+        for record in records
+    ]
 
 
 def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psutil
 
 from spu_core.engines.executors import LOCAL_WORKERS, Engine, refused_when_spread
-from spu_core.models.methods.fused import FOREST
+from spu_core.models.methods.fused import FOREST_TREES
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 
@@ -269,7 +269,7 @@ def _fit_seconds(candidate: Candidate, cells: float) -> float:
     learners = candidate.entry.learners
     if candidate.method == "fused":
         # The forest of each inner fold learns from a bounded number of rows.
-        forest = _rounds_seconds("extra_trees", FOREST["rounds"], min(cells, 1.0))
+        forest = _rounds_seconds("extra_trees", FOREST_TREES, min(cells, 1.0))
         return _FUSED_FITS * _rounds_seconds("small trees", settings["rounds"], cells) + settings["folds"] * forest
     if not learners:
         return 0.01 + 0.01 * cells

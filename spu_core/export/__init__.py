@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spu_core.export.publishing import log_to_mlflow, standalone_script, write_folder
     from spu_core.export.report import report_html
     from spu_core.export.score_report import ScoreProgress, ScoreReport, ScoreTable, Scoring
+    from spu_core.export.signing import sign_file, verify_file
     from spu_core.tables.spreadsheet import safe_frame, to_csv
 
 __all__ = [
@@ -44,8 +45,10 @@ __all__ = [
     "report_html",
     "safe_frame",
     "save_bundle",
+    "sign_file",
     "standalone_script",
     "to_csv",
+    "verify_file",
     "write_folder",
 ]
 
@@ -60,6 +63,7 @@ _HOMES = {
     "publishing": ("log_to_mlflow", "standalone_script", "write_folder"),
     "report": ("report_html",),
     "score_report": ("ScoreProgress", "ScoreReport", "ScoreTable", "Scoring"),
+    "signing": ("sign_file", "verify_file"),
 }
 
 

@@ -11,7 +11,6 @@ import io
 import os
 import re
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections import Counter
@@ -19,12 +18,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from spu_core.errors import BundleError
 
 MANIFEST = "manifest.json"
 # No other names are accepted, so that a member cannot name a path on the reader's computer.
-MEMBER_NAME = re.compile(r"(manifest|encoder|profile|rules)\.json|(model|rows)/[0-9]{4,6}\.(txt|ubj|bin)")
+MEMBER_NAME = re.compile(r"(manifest|encoder|profile|rules|self_test)\.json|(model|rows)/[0-9]{4,6}\.(txt|ubj|bin)")
 _SEAL = "spu-studio bundle sha256:"
 _SEAL_LENGTH = len(_SEAL) + 64
 _END = struct.Struct("<4s4H2LH")
@@ -58,17 +58,21 @@ def pack_archive(members: Mapping[str, bytes]) -> bytes:
 
 
 def write_file(data: bytes, path: str | os.PathLike[str]) -> Path:
-    """Write a file completely or not at all: into a temporary file in the same folder, which is then renamed."""
+    """Write a file completely or not at all: into a draft in the same folder, which is then renamed.
+
+    It is meant to be passed on, so its permissions are the usual ones (the umask), not those of a temporary file.
+    """
     target = Path(path)
+    place = target.parent / f".writing-{uuid4().hex}"
     try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".writing-", delete=False) as draft:
+        with place.open("xb") as draft:
             try:
                 draft.write(data)
                 draft.flush()
                 os.fsync(draft.fileno())
-                os.replace(draft.name, target)
+                os.replace(place, target)
             except BaseException:
-                os.unlink(draft.name)
+                place.unlink()
                 raise
     except OSError as problem:
         raise BundleError(f"{target.name!r} cannot be written: {problem.strerror or problem}.") from problem

@@ -40,6 +40,8 @@ from spu_core.export.score_report import (
     contributions,
     top_reasons,
 )
+from spu_core.export.self_test import SelfTest, input_kind, self_test_rows
+from spu_core.html_table import count, short_repr
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family, family_of
 from spu_core.rules import RuleMatrix
@@ -72,6 +74,8 @@ class Bundle:
         Purpose, licence, contact and other texts, and the id column.
     rows : mapping of str to array, optional
         Out-of-fold scores, soft labels and labels of the training rows; empty where they were left out.
+    self_test : SelfTest, optional
+        Synthetic rows with their scores; None for old bundles and for those that lack the rules they need.
     """
 
     fitted: FittedCandidate
@@ -81,6 +85,12 @@ class Bundle:
     label_rules: LabelRules | None = None
     details: ModelDetails = field(default_factory=ModelDetails)
     rows: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    self_test: SelfTest | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        rules = "without rules" if self.label_rules is None else "with rules"
+        method = f"method {self.fitted.candidate.method}"
+        return short_repr("Bundle", self.facts.name, method, f"trained on {count(self.facts.rows, 'row')}", rules)
 
     @classmethod
     def of(
@@ -122,7 +132,11 @@ class Bundle:
             rows=row_parts(run) if keep_rows else {},
         )
         probe = bundle._probe_score()
-        return replace(bundle, profile=replace(bundle.profile, probe=tuple(probe.tolist())))
+        return replace(
+            bundle,
+            profile=replace(bundle.profile, probe=tuple(probe.tolist())),
+            self_test=bundle._make_self_test(),
+        )
 
     @property
     def name(self) -> str:
@@ -135,6 +149,13 @@ class Bundle:
         if self.reads_rules and self.label_rules is not None:
             names += [name for name in self.label_rules.rules.columns if name not in names]
         return tuple(names)
+
+    @cached_property
+    def input_kinds(self) -> dict[str, str]:
+        """The columns of `columns`, each with the kind of values it holds: number, flag, days (dates) or text."""
+        known = {column.name: column for column in self.fitted.encoder.columns}
+        rules = {} if self.label_rules is None else self.label_rules.rules.kinds
+        return {name: input_kind(known.get(name), rules.get(name)) for name in self.columns}
 
     @cached_property
     def reads_rules(self) -> bool:
@@ -253,8 +274,15 @@ class Bundle:
         return self.label_rules.rule_score(self.label_rules.apply(frame))
 
     def check_probe(self) -> None:
-        """Refuse a model whose scores of the test rows differ from those at the export."""
-        expected, found = np.array(self.profile.probe), self._probe_score()
+        """Refuse a model whose scores of the test rows differ from those at the export.
+
+        The probe tries the model on encoded rows, the self-test also the encoder and the rules.
+        """
+        self._check_scores(np.array(self.profile.probe), self._probe_score())
+        if self.self_test is not None:
+            self._check_scores(np.array(self.self_test.score), self._self_test_score(self.self_test))
+
+    def _check_scores(self, expected: np.ndarray, found: np.ndarray) -> None:
         if expected.shape != found.shape or not np.all(np.abs(found - expected) <= PROBE_TOLERANCE):
             worst = float(np.max(np.abs(found - expected))) if expected.shape == found.shape else np.nan
             raise BundleError(
@@ -268,6 +296,19 @@ class Bundle:
     def _probe_score(self) -> np.ndarray:
         features = Features.of(self.profile.probe_rows(), self.fitted.encoder.columns)
         return self.fitted.model.score_rows(features, self.profile.probe_rule_score())
+
+    def _make_self_test(self) -> SelfTest | None:
+        if self.reads_rules and self.label_rules is None:
+            return None
+        encoder = self.fitted.encoder.columns
+        columns = {each.name: (each, outline) for each, outline in zip(encoder, self.profile.columns, strict=True)}
+        rows = self_test_rows(self.input_kinds, columns, self.label_rules if self.reads_rules else None)
+        return replace(rows, score=tuple(self._self_test_score(rows).tolist()))
+
+    def _self_test_score(self, rows: SelfTest) -> np.ndarray:
+        frame = conform(self, rows.frame)
+        rule_score = self.rule_score(frame) if reads_rule_score(self.fitted.model) else None
+        return self.fitted.model.score_rows(self.features(frame), rule_score)
 
     def _versions(self) -> str:
         return ", ".join(f"{name} {number}" for name, number in self.facts.versions.items())

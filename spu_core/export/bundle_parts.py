@@ -204,12 +204,12 @@ class RunFacts:
     """The record of a run: configuration, metrics, notes and library versions.
 
     `rows` and `labeled` count the training rows. `selections` is what earlier versions recorded about selected labels.
+    `seconds` is not stored: equal studies must give equal bytes.
     """
 
     name: str
     config: TrainConfig
     metrics: Mapping[str, Any] | None
-    seconds: float
     rounds: tuple[int, ...]
     learning_curve: tuple[tuple[float | None, ...], ...]
     tunings: tuple[TuningReport, ...]
@@ -221,6 +221,7 @@ class RunFacts:
     labeled: int
     soft_label_mean: float
     versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @classmethod
     def of(cls, run: Run) -> RunFacts:
@@ -244,7 +245,7 @@ class RunFacts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return encode(self)
+        return {name: value for name, value in encode(self).items() if name != "seconds"}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:

@@ -38,7 +38,8 @@ from spu_core.export.manifest import (
     to_json,
     unpack_blobs,
 )
-from spu_core.export.model_checks import check_native, check_parts
+from spu_core.export.model_checks import check_loaded, check_native, check_parts
+from spu_core.export.self_test import SelfTest
 from spu_core.export.trial import try_in_child
 from spu_core.models import FittedEncoder, model_from_state
 from spu_core.rules import FittedRules
@@ -152,13 +153,18 @@ def open_members(data: bytes, limits: BundleLimits) -> tuple[dict[str, bytes], M
     return members, manifest
 
 
-def bundle_of(members: Mapping[str, bytes], manifest: Manifest) -> Bundle:
-    """The bundle of checked members; its model is loaded by its library."""
+def bundle_of(members: Mapping[str, bytes], manifest: Manifest, *, is_foreign: bool = False) -> Bundle:
+    """The bundle of checked members; its model is loaded by its library.
+
+    Where it comes from elsewhere, XGBoost's trees are checked before anything is scored with them.
+    """
     parts = _read_parts(members, manifest)
     stored = manifest.model
     with reading("model"):
         model = model_from_state((dict(stored.description), unpack_blobs(stored.blobs, members)))
         check_parts(model, len(parts["encoder"].columns))
+        if is_foreign:
+            check_loaded(model)
     fitted = FittedCandidate(
         candidate=parts.pop("candidate"),
         encoder=parts.pop("encoder"),
@@ -202,6 +208,8 @@ def _members(bundle: Bundle) -> dict[str, bytes]:
     if bundle.label_rules is not None:
         parts["soft_labels"] = {"combine": bundle.label_rules.combine, "floor": float(bundle.label_rules.floor)}
         members["rules.json"] = bundle.label_rules.rules.to_json().encode()
+    if bundle.self_test is not None:
+        members["self_test.json"] = to_json(bundle.self_test.to_dict())
     return seal_members(parts, members)
 
 
@@ -223,6 +231,9 @@ def _read_parts(members: Mapping[str, bytes], manifest: Manifest) -> dict[str, A
     with reading("stored rows"):
         found["rows"] = check_rows(unpack_blobs(manifest.rows, members), found["facts"].rows)
     found["label_rules"] = _read_label_rules(members, manifest)
+    if "self_test.json" in members:
+        with reading("self_test.json"):
+            found["self_test"] = SelfTest.from_dict(read_json(members["self_test.json"], "self_test.json"))
     if [column.name for column in found["profile"].columns] != list(found["encoder"].names):
         raise BundleError("The bundle's profile.json and encoder.json describe different columns.")
     return found

@@ -66,7 +66,7 @@ def to_markdown(title: str, sections: Sequence[Section]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def to_html(title: str, sections: Sequence[Section], *, head: str = "") -> str:
+def to_html(title: str, sections: Sequence[Section], head: str = "") -> str:
     """The document as one HTML page that loads nothing from the network; `head` must be trusted markup."""
     body = "".join(
         f"<section><h2>{html.escape(section.title)}</h2>{''.join(map(_html_block, section.blocks))}</section>"
@@ -170,9 +170,7 @@ _NUMBERS = {
 }
 
 
-def model_card(
-    bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "", origin: str = "unknown"
-) -> str:
+def model_card(bundle: Bundle, comparison: Comparison | None = None, *, origin: str = "unknown") -> str:
     """The model card as Markdown.
 
     Parameters
@@ -181,8 +179,6 @@ def model_card(
         The exported run.
     comparison : Comparison, optional
         The candidates that the run was chosen from, for the section on the choice.
-    onnx_note : str
-        A note about the ONNX model that is exported with the card.
     origin : str
         How the confirmed cases were found, for `recommend`.
 
@@ -191,19 +187,15 @@ def model_card(
     str
         Markdown in which all text of users is escaped.
     """
-    return to_markdown(_title(bundle), card_sections(bundle, comparison, onnx_note, origin))
+    return to_markdown(_title(bundle), card_sections(bundle, comparison, origin))
 
 
-def model_card_html(
-    bundle: Bundle, comparison: Comparison | None = None, *, onnx_note: str = "", origin: str = "unknown"
-) -> str:
+def model_card_html(bundle: Bundle, comparison: Comparison | None = None, *, origin: str = "unknown") -> str:
     """The model card as one HTML page; the parameters are those of `model_card`."""
-    return to_html(_title(bundle), card_sections(bundle, comparison, onnx_note, origin))
+    return to_html(_title(bundle), card_sections(bundle, comparison, origin))
 
 
-def card_sections(
-    bundle: Bundle, comparison: Comparison | None = None, onnx_note: str = "", origin: str = "unknown"
-) -> list[Section]:
+def card_sections(bundle: Bundle, comparison: Comparison | None = None, origin: str = "unknown") -> list[Section]:
     """The sections of the card."""
     return [
         Section("In short", _summary(bundle)),
@@ -214,7 +206,7 @@ def card_sections(
         Section("How good it is", _figures(bundle)),
         Section("How it was chosen", _chosen(bundle, comparison, origin)),
         Section("Threshold and workload", _threshold(bundle)),
-        Section("How to score", (*_scoring(bundle), *([f"The ONNX model: {onnx_note}"] if onnx_note else []))),
+        Section("How to score", _scoring(bundle)),
         Section("Limits", (Bullets((*LIMITS, *_own_limits(bundle))),)),
         Section("Changes", (Bullets(bundle.details.history) if bundle.details.history else "First version.",)),
     ]
@@ -345,7 +337,8 @@ def _scoring(bundle: Bundle) -> tuple[Block, ...]:
         "Columns may come in any order; extra ones are ignored and listed; levels never seen at training are scored "
         "like rare ones. In a shell: spu score model.spu new_rows.csv -o scored.csv"
     )
-    return (Code(code), words)
+    trust = "Use a bundle only if you trust its sender: its hashes show that it was not changed, not who made it."
+    return (trust, Code(code), words)
 
 
 def _own_limits(bundle: Bundle) -> tuple[str, ...]:

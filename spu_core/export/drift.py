@@ -173,7 +173,8 @@ class ColumnDrift:
         return " ".join([*self._moved(), *self._missing_change(), *self._unseen_change()])
 
     @property
-    def _worst(self) -> float:
+    def excess(self) -> float:
+        """The largest change of values, missing values or unknown categories, beyond what chance can cause."""
         gaps = (self.moved - self.noise, self.missing_now - self.missing_before, self.unseen - self.unseen_before)
         return max(gaps[0], abs(gaps[1]), gaps[2])
 
@@ -214,10 +215,16 @@ class ScoreDrift:
     noise: float
     middle_before: float
     middle_now: float
+    quantiles_now: tuple[float, ...] = ()
+
+    @property
+    def excess(self) -> float:
+        """The movement beyond what chance can cause."""
+        return self.moved - self.noise
 
     @property
     def summary(self) -> str:
-        if self.moved - self.noise < SLIGHT:
+        if self.excess < SLIGHT:
             return ""
         extent = "strongly" if self.moved - self.noise >= STRONG else "somewhat"
         way = "higher" if self.middle_now > self.middle_before else "lower"
@@ -236,13 +243,27 @@ class DriftReport:
     score: ScoreDrift
 
     @property
+    def is_judged(self) -> bool:
+        """Whether there are enough rows to judge drift."""
+        return self.rows >= FEWEST_ROWS
+
+    @property
+    def changed(self) -> tuple[ColumnDrift, ...]:
+        """The columns that have changed, the strongest change first; none where there are too few rows."""
+        found = [column for column in self.columns if column.summary] if self.is_judged else []
+        return tuple(sorted(found, key=lambda column: -column.excess))
+
+    @property
+    def worst(self) -> float:
+        """The largest change of the score or of a column, beyond what chance can cause."""
+        return max((self.score.excess, *(column.excess for column in self.columns)))
+
+    @property
     def hints(self) -> tuple[str, ...]:
         """What has changed, as sentences: the score first, then columns, the strongest change first."""
-        if self.rows < FEWEST_ROWS:
-            return (f"With {self.rows} rows nothing can be said about drift; {FEWEST_ROWS} are needed.",)
-        ordered = sorted(self.columns, key=lambda column: -column._worst)
-        found = tuple(text for text in (self.score.summary, *(column.summary for column in ordered)) if text)
-        return found or ("Columns and scores look like those of the training rows.",)
+        if not self.is_judged:
+            return ()
+        return tuple(filter(None, (self.score.summary, *(column.summary for column in self.changed))))
 
 
 @dataclass
@@ -277,9 +298,12 @@ class DriftCounter:
 
     def report(self, places: np.ndarray, ordered_score: np.ndarray) -> DriftReport:
         """The drift of the columns at `places`, and of the scores, which come sorted."""
-        found = tuple(self._drift(int(place)) for place in places)
         score = score_drift(self.profile.score, ordered_score)
-        return DriftReport(rows=self.rows, columns=found, score=score)
+        return DriftReport(rows=self.rows, columns=self.columns(places), score=score)
+
+    def columns(self, places: np.ndarray) -> tuple[ColumnDrift, ...]:
+        """The drift of the columns at `places`."""
+        return tuple(self._drift(int(place)) for place in places)
 
     def _count(self, place: int, values: np.ndarray) -> None:
         column = self.profile.columns[place]
@@ -324,6 +348,7 @@ def score_drift(before: ColumnSummary, ordered: np.ndarray) -> ScoreDrift:
         noise=float(1.0 / np.sqrt(ordered.size)),
         middle_before=float(old[old.size // 2]),
         middle_now=float(new[new.size // 2]),
+        quantiles_now=tuple(new[[1, 5, 10, 15, 19]].tolist()),
     )
 
 

@@ -20,7 +20,7 @@ from spu_core.export.archive import MANIFEST, digest
 from spu_core.training import TuningReport
 
 FORMAT = "spu-studio bundle"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 
 @dataclass(frozen=True)

@@ -168,7 +168,8 @@ def _check(
 
 _END = "end of trees\n"
 _PLAIN = re.compile(r"[\n -~]*")
-_INTS, _FLOATS = re.compile(r"[-0-9 ]*"), re.compile(r"[-+.e0-9 ]*")
+# A split between missing and other values has the threshold inf.
+_INTS, _FLOATS = re.compile(r"[-0-9 ]*"), re.compile(r"([-+.e0-9 ]|inf)*+")
 # Both give one probability. Other objectives can have several outputs, which would overwrite other memory.
 _OBJECTIVES = ("cross_entropy", "binary sigmoid:1")
 # The library reads at most so many lines of a tree.

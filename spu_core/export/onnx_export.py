@@ -1,11 +1,13 @@
-"""A bundle as one ONNX graph, encoder included, compared with the native model on real rows before it is returned."""
+"""A bundle as one ONNX graph: encoder, rules and model, compared with the bundle on real rows before it is returned."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -15,96 +17,146 @@ import pandas as pd
 from spu_core.errors import BundleError
 from spu_core.export.archive import write_file
 from spu_core.export.bundle import Bundle, check_names, conform
-from spu_core.export.bundle_parts import share_threshold
-from spu_core.export.model_checks import active_columns, parse_text
+from spu_core.export.model_checks import active_columns, all_parts, parse_text
 from spu_core.export.onnx_graph import (
     Graph,
     add_trees,
-    column_values,
-    describe_inputs,
     encode_column,
+    forest_trees,
+    input_values,
+    interpolate,
     lightgbm_trees,
     need_onnx,
     xgboost_trees,
 )
+from spu_core.export.onnx_rules import RuleGraph
 from spu_core.models import Model
-from spu_core.models.columns import Column
 from spu_core.models.features import LinearView
-from spu_core.models.learners import SoftLightGBM, SoftLogistic, SoftNetwork, SoftXGBoost
-from spu_core.models.methods.fused import FusedModel
-from spu_core.models.model import AverageModel, ScaledModel
+from spu_core.models.learners import SoftForest, SoftLightGBM, SoftLogistic, SoftNetwork, SoftXGBoost
+from spu_core.models.methods.fused import EDGE, FusedModel
+from spu_core.models.model import AverageModel, RuleScoreModel, ScaledModel, WithRuleScoreModel
 
-# Names of the encoded columns by position; each is float32 of shape rows × 1.
-Columns = dict[int, str]
+TOLERANCE = 1e-6
+OPSET, ML_OPSET, IR_VERSION = 21, 5, 10
+# Versions 1.22 and 1.23 give wrong scores without an error.
+LOWEST_RUNTIME = "1.24"
 
 
-def translatable(model: Model) -> Model:
-    """The model that the ONNX file will hold: the last part of fused, otherwise the model itself.
+@dataclass
+class Inputs:
+    """What models read: the encoded columns by position (float32, rows × 1), and the rule score (double)."""
 
-    A kind of model that cannot be translated is refused.
-    """
-    if isinstance(model, FusedModel):
-        return model.parts[-1]
-    if isinstance(model, AverageModel | ScaledModel):
-        for part in model.parts if isinstance(model, AverageModel) else (model.part,):
-            translatable(part)
-        return model
-    if not any(isinstance(model, kind) for kind in _WRITERS):
+    columns: dict[int, str]
+    rule_score: str | None = None
+
+
+def refuse_untranslatable(bundle: Bundle) -> None:
+    """Raise an error in words where a bundle cannot become ONNX because of its kind of model or its missing rules."""
+    for part in all_parts(bundle.fitted.model):
+        if type(part) not in _COMPOSED and not any(isinstance(part, kind) for kind in _LEARNERS):
+            kind = part.to_state()[0]["kind"]
+            raise BundleError(
+                f"A model with a part of kind {kind!r} cannot become ONNX; use the bundle itself, "
+                "or choose boosters, forests, logistic regression or neural networks."
+            )
+    if bundle.reads_rules and bundle.label_rules is None:
         raise BundleError(
-            f"A model of kind {_kind(model)!r} cannot become ONNX; boosters, logistic regression, neural networks and "
-            "the refit of fused can. Use the bundle itself, or choose one of these."
+            f"The score of {bundle.name!r} depends on the rules, but the bundle was saved without them, so it cannot "
+            "become ONNX; save it with label_rules=."
         )
-    return model
 
 
-def add_model(graph: Graph, model: Model, columns: Columns) -> str:
+def add_model(graph: Graph, model: Model, inputs: Inputs) -> str:
     """The score of the model as double, rows × 1."""
-    if isinstance(model, AverageModel):
-        parts = [add_model(graph, part, columns) for part in model.parts]
-        total = parts[0] if len(parts) == 1 else graph.add("Sum", *parts)
-        return graph.add("Div", total, graph.constant(float(len(parts))))
-    if isinstance(model, ScaledModel):
-        share = graph.add("Div", add_model(graph, model.part, columns), graph.constant(model.divisor))
-        return graph.add("Min", share, graph.constant(1.0))
-    for kind, write in _WRITERS.items():
-        if isinstance(model, kind):
-            return graph.add("Sigmoid", write(graph, model, columns))
-    raise BundleError(f"A model of kind {_kind(model)!r} cannot become ONNX.")
+    if type(model) in _COMPOSED:
+        return _COMPOSED[type(model)](graph, model, inputs)
+    write = next(write for kind, write in _LEARNERS.items() if isinstance(model, kind))
+    return write(graph, model, inputs.columns)
 
 
-def _lightgbm(graph: Graph, model: Any, columns: Columns) -> str:
+def _average(graph: Graph, model: Any, inputs: Inputs) -> str:
+    return graph.mean([add_model(graph, part, inputs) for part in model.parts])
+
+
+def _scaled(graph: Graph, model: Any, inputs: Inputs) -> str:
+    share = graph.add("Div", add_model(graph, model.part, inputs), graph.constant(model.divisor))
+    return graph.add("Min", share, graph.constant(1.0))
+
+
+def _rule_score(graph: Graph, model: Any, inputs: Inputs) -> str:
+    assert inputs.rule_score is not None
+    return inputs.rule_score
+
+
+def _with_rule_score(graph: Graph, model: Any, inputs: Inputs) -> str:
+    """The part has columns of its own: the active ones in their order, then the rule score."""
+    own = {at: inputs.columns[int(place)] for at, place in enumerate(model.active)}
+    own[len(own)] = graph.cast(_rule_score(graph, model, inputs), np.float32)
+    return add_model(graph, model.part, Inputs(own))
+
+
+def _fused(graph: Graph, model: Any, inputs: Inputs) -> str:
+    """The ingredients (mean log-odds over the inner folds; the rule score last), their stack, the refit, the hedge."""
+    *parts, refit = [_log_odds(graph, add_model(graph, part, inputs)) for part in model.parts]
+    ingredients = [graph.mean(parts[at : at + model.folds]) for at in range(0, len(parts), model.folds)]
+    if model.uses_rules:
+        ingredients.append(_rule_score(graph, model, inputs))
+    z = graph.add("Sub", graph.add("Concat", *ingredients, axis=1), graph.constant(model.center[None, :]))
+    z = graph.add("Div", z, graph.constant(model.scale[None, :]))
+    stack_mean, stack_sd, refit_mean, refit_sd, stretch, shift = model.ends
+    stack = graph.affine(graph.linear(z, model.weight[1:]), 1.0, model.weight[0])
+    lines = [
+        graph.affine(graph.affine(stack, 1.0, -stack_mean), 1.0 / stack_sd, 0.0),
+        graph.affine(graph.affine(refit, 1.0, -refit_mean), 1.0 / refit_sd, 0.0),
+    ]
+    if model.hedge:
+        # Earlier versions added the ingredients from rules, which are all but the first two.
+        lines.append(graph.linear(z, np.array([0.0, 0.0] + [model.hedge] * (len(ingredients) - 2))))
+    return graph.add("Sigmoid", graph.affine(graph.add("Sum", *lines), stretch, shift))
+
+
+def _log_odds(graph: Graph, score: str) -> str:
+    score = graph.add("Clip", score, graph.constant(EDGE), graph.constant(1.0 - EDGE))
+    return graph.add("Log", graph.add("Div", score, graph.add("Sub", graph.constant(1.0), score)))
+
+
+def _lightgbm(graph: Graph, model: Any, columns: Mapping[int, str]) -> str:
     trees = parse_text(model.to_state()[1]["model.txt"].decode()).trees
-    return add_trees(graph, _matrix(graph, columns, model.active_), lightgbm_trees(trees))
+    return graph.add("Sigmoid", add_trees(graph, _matrix(graph, columns, model.active_), lightgbm_trees(trees)))
 
 
-def _xgboost(graph: Graph, model: Any, columns: Columns) -> str:
+def _xgboost(graph: Graph, model: Any, columns: Mapping[int, str]) -> str:
     trees, start = xgboost_trees(bytes(model.booster_.save_raw("json")))
     total = add_trees(graph, _matrix(graph, columns, model.active_), trees)
-    return graph.add("Add", total, graph.constant(start))
+    return graph.add("Sigmoid", graph.affine(total, 1.0, start))
 
 
-def _logistic(graph: Graph, model: Any, columns: Columns) -> str:
-    rows = _linear(graph, model.view_, columns)
-    return graph.add(
-        "Add", graph.add("MatMul", rows, graph.constant(model.coef_[:, None])), graph.constant(model.intercept_)
-    )
+def _forest(graph: Graph, model: Any, columns: Mapping[int, str]) -> str:
+    mean = add_trees(graph, _matrix(graph, columns, model.active_), forest_trees(model))
+    return graph.add("Clip", mean, graph.constant(0.0), graph.constant(1.0))
 
 
-def _network(graph: Graph, model: Any, columns: Columns) -> str:
-    value = graph.cast(_linear(graph, model.view_, columns), np.float32)
-    last = len(model.layers_.weights) - 1
-    for depth, (weight, bias) in enumerate(zip(model.layers_.weights, model.layers_.biases, strict=True)):
-        product = graph.add("MatMul", value, graph.constant(weight, np.float32))
-        value = graph.add("Add", product, graph.constant(bias, np.float32))
-        value = value if depth == last else graph.add("Relu", value)
-    return graph.cast(value, np.float64)
+def _logistic(graph: Graph, model: Any, columns: Mapping[int, str]) -> str:
+    coef = model.coef_ if model.coef_.size else np.zeros(1)
+    line = graph.linear(_linear_view(graph, model.view_, columns), coef)
+    return graph.add("Sigmoid", graph.affine(line, 1.0, model.intercept_))
 
 
-def _matrix(graph: Graph, columns: Columns, active: np.ndarray) -> str:
+def _network(graph: Graph, model: Any, columns: Mapping[int, str]) -> str:
+    value = _linear_view(graph, model.view_, columns)
+    layers = model.layers_.as_double()
+    for depth, (weight, bias) in enumerate(zip(layers.weights, layers.biases, strict=True)):
+        value = graph.add("Relu", value) if depth else value
+        weight = weight if len(weight) else np.zeros((1, weight.shape[1]))
+        value = graph.add("Add", graph.add("MatMul", value, graph.constant(weight)), graph.constant(bias))
+    return graph.add("Sigmoid", value)
+
+
+def _matrix(graph: Graph, columns: Mapping[int, str], active: np.ndarray) -> str:
     return graph.add("Concat", *(columns[int(place)] for place in active), axis=1)
 
 
-def _linear(graph: Graph, view: LinearView, columns: Columns) -> str:
+def _linear_view(graph: Graph, view: LinearView, columns: Mapping[int, str]) -> str:
     """Normal scores, level flags and missing flags, in the order of the linear view, as double."""
     parts = []
     for k, place in enumerate(view.active):
@@ -115,98 +167,51 @@ def _linear(graph: Graph, view: LinearView, columns: Columns) -> str:
         if view.is_category[k] and view.levels[k].size:
             parts.append(graph.cast(graph.add("Equal", value, graph.constant(view.levels[k][None, :])), np.float64))
         elif view.grids[k].size:
-            score = _interpolate(graph, value, view.grids[k])
+            score = interpolate(graph, value, *view.grids[k])
             parts.append(graph.add("Where", missing, graph.constant([[0.0]]), score))
     if not parts:
-        raise BundleError("Every column of the model is constant, so its score is the same for every row.")
+        # Every column was constant. One column of zeros gives the number of rows, and its weight does not matter.
+        return graph.zeros((next(iter(columns.values())), "number"))
     return graph.add("Concat", *parts, axis=1)
 
 
-def _interpolate(graph: Graph, value: str, grid: np.ndarray) -> str:
-    """Piecewise linear interpolation: the start plus each step times the part of it that lies below the value.
-
-    All steps have the same sign, so rounding errors stay small.
-    """
-    points, scores = grid
-    done = graph.add(
-        "Div", graph.add("Sub", value, graph.constant(points[None, :-1])), graph.constant(np.diff(points)[None, :])
-    )
-    done = graph.add("Clip", done, graph.constant(0.0), graph.constant(1.0))
-    climbed = graph.add("MatMul", done, graph.constant(np.diff(scores)[:, None]))
-    return graph.add("Add", climbed, graph.constant(scores[0]))
-
-
-def _kind(model: Model) -> str:
-    return str(model.to_state()[0]["kind"])
-
-
-_WRITERS: dict[type, Callable[[Graph, Any, Columns], str]] = {
+_COMPOSED: dict[type, Callable[[Graph, Any, Inputs], str]] = {
+    AverageModel: _average,
+    ScaledModel: _scaled,
+    RuleScoreModel: _rule_score,
+    WithRuleScoreModel: _with_rule_score,
+    FusedModel: _fused,
+}
+_LEARNERS: dict[type, Callable[[Graph, Any, Mapping[int, str]], str]] = {
     SoftLightGBM: _lightgbm,
     SoftXGBoost: _xgboost,
+    SoftForest: _forest,
     SoftLogistic: _logistic,
     SoftNetwork: _network,
 }
 
 
-WHAT = (
-    "This is the refit of fused alone: its last part, one LightGBM model that learnt what fused believes of each row "
-    "and needs no rules. The bundle adds a stack of label models, rule models and rules to it, so their scores differ."
-)
-
-
-def refit_note(bundle: Bundle, refit: Model, frame: pd.DataFrame) -> str:
-    """Which part of fused the graph computes, and how far its scores are from those of the bundle on these rows."""
-    if bundle.reads_rules and bundle.label_rules is None:
-        return f"{WHAT} How far cannot be said, since the bundle was saved without its rules."
-    fitting = conform(bundle, frame)
-    features = bundle.features(fitting)
-    whole, alone = bundle.score_features(fitting, features), refit.score_rows(features)
-    gap = np.abs(whole - alone)
-    share = float(bundle.point.share)
-    own = share_threshold(np.sort(alone), share)
-    both = _agreement(whole, alone, share)
-    return (
-        f"{WHAT} On {len(frame):,} rows they differ by {gap.mean():.3g} on average and by {gap.max():.3g} at most;"
-        f" their rank correlation is {_rank_correlation(whole, alone):.3f}{both}. The threshold of the bundle does not "
-        f"apply to them: scores above {own:.9g} flag {(alone > own).mean():.2%} of these rows."
-    )
-
-
-def _rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
-    return float(pd.Series(one).rank().corr(pd.Series(other).rank()))
-
-
-def _agreement(whole: np.ndarray, alone: np.ndarray, share: float) -> str:
-    """How many of the flagged rows are the same for both scores."""
-    flagged = [score > share_threshold(np.sort(score), share) for score in (whole, alone)]
-    if not flagged[0].any():
-        return ""
-    same = int((flagged[0] & flagged[1]).sum())
-    return f", and {same:,} of the {int(flagged[0].sum()):,} rows with the highest scores are the same"
-
-
-TOLERANCE = 1e-6
-OPSET, ML_OPSET, IR_VERSION = 21, 5, 10
-
-
 @dataclass(frozen=True)
 class OnnxModel:
-    """An ONNX model: its bytes, the number of rows it was compared on, and the largest difference there.
-
-    `note` says how far its scores are from those of the bundle where they differ by design (fused).
-    """
+    """An ONNX model: its bytes, the number of rows it was compared on, and the largest difference there."""
 
     data: bytes
     rows: int
     worst: float
-    note: str = ""
+
+    @property
+    def summary(self) -> str:
+        return (
+            f"The same scores as the bundle: on {self.rows:,} rows they differ by {self.worst:.1g} at most. "
+            f"Needs onnxruntime {LOWEST_RUNTIME} or newer."
+        )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         return write_file(self.data, path)
 
 
 def export_onnx(bundle: Bundle, frame: pd.DataFrame) -> OnnxModel:
-    """Translate a bundle to ONNX and compare both models on the rows of `frame`.
+    """Translate a bundle to ONNX, rules included, and compare both on the rows of `frame` and on the self-test rows.
 
     Parameters
     ----------
@@ -226,69 +231,87 @@ def export_onnx(bundle: Bundle, frame: pd.DataFrame) -> OnnxModel:
         If the kind of model cannot be translated, or any score differs by more than 1e-6.
     """
     need_onnx()
-    model = translatable(bundle.fitted.model)
-    columns = _columns_of(bundle, model)
-    data = _build(bundle, model, columns)
-    worst = _prove(bundle, model, columns, data, frame)
-    note = "" if model is bundle.fitted.model else refit_note(bundle, model, frame)
-    return OnnxModel(data, len(frame), worst, note)
-
-
-def onnx_inputs(bundle: Bundle, frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The rows of a frame as the inputs of the ONNX model."""
-    return _inputs(_columns_of(bundle, translatable(bundle.fitted.model)), frame)
-
-
-def _columns_of(bundle: Bundle, model: Model) -> dict[int, Column]:
-    return {int(place): bundle.fitted.encoder.columns[place] for place in active_columns(model)}
-
-
-def _inputs(columns: Mapping[int, Column], frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    return {column.name: column_values(column, frame[column.name]) for column in columns.values()}
-
-
-def _build(bundle: Bundle, model: Model, columns: Mapping[int, Column]) -> bytes:
-    from onnx import TensorProto, checker, helper
-
-    graph = Graph()
-    encoded = {place: encode_column(graph, column) for place, column in columns.items()}
-    score = graph.rename(add_model(graph, model, encoded), _free("score", columns))
-    outputs = [helper.make_tensor_value_info(score, TensorProto.DOUBLE, ["rows", 1])]
-    if model is bundle.fitted.model:
-        above = graph.add("Greater", score, graph.constant([[bundle.point.threshold]]))
-        flagged = graph.rename(above, _free("flagged", columns))
-        outputs.append(helper.make_tensor_value_info(flagged, TensorProto.BOOL, ["rows", 1]))
-    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
-    body = helper.make_graph(graph.nodes, "spu-studio", graph.inputs, outputs, graph.constants)
-    whole = helper.make_model(body, opset_imports=opsets, ir_version=IR_VERSION, producer_name="spu-studio")
-    helper.set_model_props(whole, _properties(bundle, columns, score))
-    checker.check_model(whole)
-    return bytes(whole.SerializeToString())
-
-
-def _properties(bundle: Bundle, columns: Mapping[int, Column], score: str) -> dict[str, str]:
-    """Metadata of the model, which the stand-alone script reads."""
-    facts = {
-        "name": bundle.name,
-        "score": score,
-        "id_column": bundle.details.id_column,
-        "inputs": describe_inputs(tuple(columns.values())),
-    }
-    return {"spu-studio": json.dumps(facts, sort_keys=True)}
-
-
-def _prove(bundle: Bundle, model: Model, columns: Mapping[int, Column], data: bytes, frame: pd.DataFrame) -> float:
-    import onnxruntime
-
+    refuse_untranslatable(bundle)
     if not len(frame):
         raise BundleError(
             "The ONNX model is compared on rows, but the table has none; give the training or a validation table."
         )
+    data = _sealed(_build(bundle), _facts(bundle))
+    if bundle.self_test is not None:
+        _prove(bundle, data, bundle.self_test.frame)
+    return OnnxModel(data, len(frame), _prove(bundle, data, frame))
+
+
+def onnx_inputs(bundle: Bundle, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The rows of a frame as the inputs of the ONNX model."""
+    return {name: input_values(kind, frame[name]) for name, kind in bundle.input_kinds.items()}
+
+
+def _build(bundle: Bundle) -> Any:
+    """The model without metadata."""
+    from onnx import TensorProto, checker, helper
+
+    graph, kinds, model = Graph(), bundle.input_kinds, bundle.fitted.model
+    if not kinds:
+        raise BundleError("The model reads no column, so its score is the same for every row.")
+    for name, kind in kinds.items():
+        graph.column_input(name, kind)
+    encoder = bundle.fitted.encoder.columns
+    places = {int(place): encoder[place] for place in active_columns(model)}
+    encoded = {place: encode_column(graph, column, column.name, kinds[column.name]) for place, column in places.items()}
+    inputs, refused = Inputs(encoded), []
+    if bundle.reads_rules:
+        assert bundle.label_rules is not None
+        rules = RuleGraph(graph, bundle.label_rules, kinds)
+        inputs.rule_score, refused = rules.score(), rules.refused
+    else:
+        inputs.rule_score = graph.zeros(next(iter(kinds.items())))
+    found = add_model(graph, model, inputs)
+    if refused:
+        lost = reduce(lambda left, right: graph.add("Or", left, right), refused)
+        found = graph.add("Where", lost, graph.constant([[np.nan]]), found)
+    score = graph.rename(found, _free("score", kinds))
+    above = graph.add("Greater", score, graph.constant([[bundle.point.threshold]]))
+    outputs = {score: TensorProto.DOUBLE, graph.rename(above, _free("flagged", kinds)): TensorProto.BOOL}
+    described = [helper.make_tensor_value_info(name, kind, ["rows", 1]) for name, kind in outputs.items()]
+    body = helper.make_graph(graph.nodes, "spu-studio", graph.inputs, described, graph.constants)
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", ML_OPSET)]
+    whole = helper.make_model(body, opset_imports=opsets, ir_version=IR_VERSION, producer_name="spu-studio")
+    checker.check_model(whole)
+    return whole
+
+
+def _facts(bundle: Bundle) -> dict[str, Any]:
+    """What the stand-alone script needs to know: inputs, outputs, the lowest version of onnxruntime, the self-test."""
+    kinds = bundle.input_kinds
+    return {
+        "name": bundle.name,
+        "score": _free("score", kinds),
+        "id_column": bundle.details.id_column,
+        "inputs": [{"name": name, "kind": kind} for name, kind in kinds.items()],
+        "onnxruntime": LOWEST_RUNTIME,
+        "self_test": None if bundle.self_test is None else bundle.self_test.to_dict(),
+    }
+
+
+def _sealed(model: Any, facts: Mapping[str, Any]) -> bytes:
+    """The model with its metadata; the last 64 bytes are the SHA-256 of all bytes before them."""
+    from onnx import helper
+
+    helper.set_model_props(model, {"spu-studio": json.dumps(facts, sort_keys=True), "spu-studio-sha256": "0" * 64})
+    data = bytes(model.SerializeToString(deterministic=True))
+    assert data.endswith(b"0" * 64)
+    return data[:-64] + hashlib.sha256(data[:-64]).hexdigest().encode()
+
+
+def _prove(bundle: Bundle, data: bytes, frame: pd.DataFrame) -> float:
+    import onnxruntime
+
     check_names(bundle, tuple(map(str, frame.columns)))
     fitting = conform(bundle, frame)
-    native = model.score_rows(bundle.features(fitting))
+    native = bundle.score_features(fitting, bundle.features(fitting))
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    found: Any = session.run([session.get_outputs()[0].name], _inputs(columns, fitting))[0]
+    found: Any = session.run([session.get_outputs()[0].name], onnx_inputs(bundle, fitting))[0]
     gap = np.abs(found.ravel() - native)
     row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
     if not gap[row] <= TOLERANCE:
@@ -299,7 +322,6 @@ def _prove(bundle: Bundle, model: Model, columns: Mapping[int, Column], data: by
     return float(gap[row])
 
 
-def _free(name: str, columns: Mapping[int, Column]) -> str:
+def _free(name: str, taken: Mapping[str, str]) -> str:
     """A name for an output that no column has."""
-    taken = {column.name for column in columns.values()}
-    return name if name not in taken else _free(f"spu_{name}", columns)
+    return name if name not in taken else _free(f"spu_{name}", taken)

@@ -1,4 +1,4 @@
-"""Parts of an ONNX graph: nodes, one input per column with its encoding, and boosted trees.
+"""Parts of an ONNX graph: nodes, one input per column with its encoding, and trees.
 
 Trees become one TreeEnsemble in double precision, with the same splits and the same side for missing values.
 """
@@ -6,8 +6,9 @@ Trees become one TreeEnsemble in double precision, with the same splits and the 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ import pandas as pd
 
 from spu_core.errors import BundleError
 from spu_core.export.model_checks import Tree
+from spu_core.export.self_test import INPUT_WORDS
 from spu_core.models.columns import LARGEST, Column, Family, as_numbers
+from spu_core.models.learners.forest import SoftForest
+from spu_core.rules.columns import level_text
 
 
 @dataclass
@@ -41,8 +45,8 @@ class Graph:
     def constant(self, value: Any, dtype: Any = np.float64) -> str:
         from onnx import numpy_helper
 
-        name = self._fresh()
-        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype=dtype), name))
+        array, name = np.asarray(value, dtype=dtype), self._fresh()
+        self.constants.append(numpy_helper.from_array(array, name))
         return name
 
     def cast(self, value: str, dtype: Any) -> str:
@@ -50,13 +54,36 @@ class Graph:
 
         return self.add("Cast", value, to=helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
-    def column_input(self, name: str, dtype: Any, words: str) -> str:
-        """A named input of shape rows × 1."""
+    def column_input(self, name: str, kind: str) -> None:
+        """An input of shape rows × 1 with the name of a column: text, or numbers as double."""
         from onnx import TensorProto, helper
 
-        kind = TensorProto.STRING if dtype is str else helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-        self.inputs.append(helper.make_tensor_value_info(name, kind, ["rows", 1], doc_string=words))
-        return name
+        dtype = TensorProto.STRING if kind == "text" else TensorProto.DOUBLE
+        self.inputs.append(helper.make_tensor_value_info(name, dtype, ["rows", 1], doc_string=INPUT_WORDS[kind]))
+
+    def is_missing(self, value: str, kind: str) -> str:
+        """Whether the input is missing, rows × 1."""
+        if kind == "text":
+            return self.add("Equal", value, self.constant([[MISSING_TEXT]], object))
+        return self.add("IsNaN", value)
+
+    def linear(self, matrix: str, weight: np.ndarray) -> str:
+        """The weighted sum of the columns of a matrix, rows × 1."""
+        return self.add("MatMul", matrix, self.constant(np.asarray(weight)[:, None]))
+
+    def affine(self, value: str, factor: float, shift: float) -> str:
+        """factor · value + shift."""
+        value = value if factor == 1.0 else self.add("Mul", value, self.constant(factor))
+        return value if shift == 0.0 else self.add("Add", value, self.constant(shift))
+
+    def mean(self, values: Sequence[str]) -> str:
+        total = values[0] if len(values) == 1 else self.add("Sum", *values)
+        return self.add("Div", total, self.constant(float(len(values))))
+
+    def zeros(self, column: tuple[str, str]) -> str:
+        """Zero in every row, as double; the input (name and kind) gives the number of rows."""
+        zero = self.constant([[0.0]])
+        return self.add("Where", self.is_missing(*column), zero, zero)
 
     def rename(self, value: str, name: str) -> str:
         from onnx import helper
@@ -85,46 +112,50 @@ def need_onnx() -> None:
 MISSING_TEXT = ""
 
 
-def encode_column(graph: Graph, column: Column) -> str:
-    """Add the input of a column and its encoding; the result is float32, rows × 1, NaN where missing."""
-    if column.is_category:
-        return _category(graph, column)
-    value = graph.column_input(column.name, np.float64, _input_description(column))
+def input_values(kind: str, values: pd.Series) -> np.ndarray:
+    """A column of a frame as the values of its input, rows × 1."""
+    if kind == "text":
+        text = values.astype("object").map(level_text, na_action="ignore")
+        return text.where(text.notna(), MISSING_TEXT).to_numpy(dtype=object)[:, None]
+    if kind == "days":
+        return as_numbers(values, Family.DATE)[:, None]
+    if values.dtype == object or isinstance(values.dtype, pd.CategoricalDtype):
+        values = values.astype("Float64")
+    return values.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+
+
+def encode_column(graph: Graph, column: Column, value: str, kind: str) -> str:
+    """The encoding of an input of this kind: float32, rows × 1, NaN where missing."""
     if column.family is Family.EMPTY:
-        return graph.cast(graph.add("Mul", value, graph.constant(np.nan)), np.float32)
-    # Clip keeps NaN, and infinity stays the largest value.
+        return graph.add("Where", graph.is_missing(value, kind), *[graph.constant([[np.nan]], np.float32)] * 2)
+    if column.is_category:
+        return _category(graph, column, value)
+    # Clip keeps NaN, and infinity becomes the largest value.
     value = graph.add("Clip", value, graph.constant(-LARGEST), graph.constant(LARGEST))
     if column.offset:
         value = graph.add("Sub", value, graph.constant(column.offset))
     return graph.cast(value, np.float32)
 
 
-def input_kind(column: Column) -> str:
-    """The kind of values that the input of a column takes: number, flag, days or text."""
-    if column.is_category and column.family is Family.TEXT:
-        return "text"
-    return {Family.DATE: "days", Family.BOOLEAN: "flag"}.get(column.family, "number")
+def interpolate(graph: Graph, value: str, points: Any, results: Any) -> str:
+    """Piecewise linear interpolation by the formula of `np.interp`, equal to the bit; NaN stays NaN."""
+    points, results = np.asarray(points, dtype=np.float64), np.asarray(results, dtype=np.float64)
+    slopes = np.append(np.diff(results) / np.diff(points), 0.0)
+    value = graph.add("Clip", value, graph.constant(points[0]), graph.constant(points[-1]))
+    reached = graph.cast(graph.add("GreaterOrEqual", value, graph.constant(points[None, 1:])), np.int64)
+    place = graph.add("ReduceSum", reached, graph.constant([1], np.int64), keepdims=1)
+    start, slope, base = (graph.add("Gather", graph.constant(each), place) for each in (points, slopes, results))
+    return graph.add("Add", graph.add("Mul", slope, graph.add("Sub", value, start)), base)
 
 
-def column_values(column: Column, values: pd.Series) -> np.ndarray:
-    """A column of a frame as the values of its input, rows × 1."""
-    if input_kind(column) == "text":
-        text = values.astype("object").map(str, na_action="ignore")
-        return text.where(text.notna(), MISSING_TEXT).to_numpy(dtype=object)[:, None]
-    if column.family is Family.EMPTY:
-        return np.full((len(values), 1), np.nan)
-    return as_numbers(values, column.family)[:, None]
-
-
-def _category(graph: Graph, column: Column) -> str:
+def _category(graph: Graph, column: Column, value: str) -> str:
     if column.family is Family.TEXT:
-        return _text_codes(graph, column)
+        return _text_codes(graph, column, value)
     if column.family is not Family.NUMBER:
         raise BundleError(
             f"Column {column.name!r} has {column.family} values as levels, which ONNX cannot encode; "
             "make it text or numbers and train again."
         )
-    value = graph.column_input(column.name, np.float64, _input_description(column))
     levels = graph.constant([[float(level) for level in column.levels]])
     # Rows × categories; at most one category is equal, and its position is its code.
     fits = graph.cast(graph.add("Equal", value, levels), np.float64)
@@ -133,13 +164,12 @@ def _category(graph: Graph, column: Column) -> str:
     return graph.cast(graph.add("Where", graph.add("IsNaN", value), graph.constant([[np.nan]]), code), np.float32)
 
 
-def _text_codes(graph: Graph, column: Column) -> str:
+def _text_codes(graph: Graph, column: Column, value: str) -> str:
     if MISSING_TEXT in column.levels:
         raise BundleError(
             f"Column {column.name!r} has the empty text as a level, which the ONNX input uses for a missing value; "
             "name that level and train again."
         )
-    value = graph.column_input(column.name, str, _input_description(column))
     return graph.add(
         "LabelEncoder",
         value,
@@ -148,20 +178,6 @@ def _text_codes(graph: Graph, column: Column) -> str:
         values_floats=[*np.arange(1.0, len(column.levels) + 1).tolist(), float("nan")],
         default_float=0.0,
     )
-
-
-def _input_description(column: Column) -> str:
-    return {
-        "text": "text as in the training table; the empty text means missing",
-        "days": "days since 1970-01-01 in UTC, with fractions; NaN means missing",
-        "flag": "1 or 0; NaN means missing",
-        "number": "a number; NaN means missing",
-    }[input_kind(column)]
-
-
-def describe_inputs(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    """Names and kinds of the inputs, stored in the model for the stand-alone script."""
-    return [{"name": column.name, "kind": input_kind(column)} for column in columns]
 
 
 LEQ, LT, MEMBER = 0, 1, 6
@@ -196,7 +212,8 @@ def add_trees(graph: Graph, matrix: str, trees: Iterable[PlainTree]) -> str:
     for tree in trees:
         parts.add(tree)
     if not parts.roots:
-        raise BundleError("The model has no tree, so its score is the same for every row; there is nothing to export.")
+        # A model that learnt nothing: one tree with one leaf.
+        parts.add(PlainTree((), (0.0,)))
     tensors: dict[str, Any] = {
         "nodes_modes": np.array(parts.modes, dtype=np.uint8),
         "nodes_splits": np.array(parts.values, dtype=np.float64),
@@ -238,6 +255,30 @@ def xgboost_trees(raw: bytes) -> tuple[list[PlainTree], float]:
     trees = learner["gradient_booster"]["model"]["trees"]
     start = float(str(learner["learner_model_param"]["base_score"]).strip("[]"))
     return [_xgboost_tree(tree) for tree in trees], float(np.log(start / (1.0 - start)))
+
+
+def forest_trees(forest: SoftForest) -> Iterator[PlainTree]:
+    """The trees of a forest: ≤ goes left. Each leaf is divided by the number of trees, so that the sum is the mean."""
+    parts = forest.trees_
+    count = parts["start"].size - 1
+    for start, end in pairwise(parts["start"].tolist()):
+        tree = {name: parts[name][start:end] for name in parts if name != "start"}
+        inner = tree["children_left"] >= 0
+        # Position of a node among the splits, or of a leaf among the leaves.
+        place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner, dtype=np.int64))
+        splits = tuple(
+            TreeSplit(
+                column=int(tree["feature"][node]),
+                mode=LEQ,
+                value=float(tree["threshold"][node]),
+                members=(),
+                true=int(place[tree["children_left"][node]]),
+                false=int(place[tree["children_right"][node]]),
+                missing_is_true=bool(tree["missing_go_to_left"][node] == 1),
+            )
+            for node in np.flatnonzero(inner)
+        )
+        yield PlainTree(splits, tuple((tree["value"][~inner] / count).tolist()))
 
 
 def _lightgbm_split(tree: Tree, node: int) -> TreeSplit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from spu_core.checks import check_choice
 from spu_core.codec import decode, encode
 from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import FLAG_BY
-from spu_core.export.drift import DriftReport, TrainingProfile, value_text
+from spu_core.export.drift import FEWEST_ROWS, STRONG, DriftReport, TrainingProfile, value_text
 from spu_core.export.model_checks import active_columns, reads_rule_score
 from spu_core.models import Features, Model
 from spu_core.models.learners import SoftLightGBM, SoftXGBoost
@@ -21,6 +22,15 @@ from spu_core.models.model import ScaledModel
 from spu_core.tables.spreadsheet import to_csv
 
 MOST_COLUMNS = 300
+
+
+class DriftLevel(StrEnum):
+    """How far scored rows are from the training rows; `WARNING` asks for a look at them before scores are used."""
+
+    UNKNOWN = "unknown"
+    NORMAL = "normal"
+    WATCH = "watch"
+    WARNING = "warning"
 
 
 @dataclass(frozen=True)
@@ -84,15 +94,51 @@ class ScoreReport:
         return self.flagged / self.rows if self.rows else 0.0
 
     @property
+    def flags_differ(self) -> bool:
+        """Whether the threshold flags another share of these rows than of the training rows out of fold."""
+        # Two standard errors of a share on so many rows, and at least half of it.
+        share, rows = self.training_share, max(self.rows, 1)
+        usual = max(0.5 * share, 2.0 * np.sqrt(share * (1.0 - share) / rows))
+        return self.flag_by == "threshold" and bool(abs(self.flag_rate - share) > usual)
+
+    @property
+    def level(self) -> DriftLevel:
+        """How far these rows are from the training rows."""
+        if not self.drift.is_judged:
+            return DriftLevel.UNKNOWN
+        if self.flags_differ or self.drift.worst >= STRONG:
+            return DriftLevel.WARNING
+        return DriftLevel.WATCH if self.drift.hints else DriftLevel.NORMAL
+
+    @property
+    def conclusion(self) -> str:
+        """One sentence: whether these rows are like the training rows, and if not, what differs."""
+        if not self.drift.is_judged:
+            return f"With {self.rows} rows drift cannot be judged; {FEWEST_ROWS} are needed."
+        columns = len(self.drift.changed)
+        more = "more" if self.flag_rate > self.training_share else "fewer"
+        parts = [
+            f"{more} rows are flagged than at training" if self.flags_differ else "",
+            "scores have moved" if self.drift.score.summary else "",
+            f"{columns} {'column has' if columns == 1 else 'columns have'} changed" if columns else "",
+        ]
+        found = [part for part in parts if part]
+        if not found:
+            return "These rows are like the training rows."
+        return f"These rows differ from the training rows: {', '.join(found)}."
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """The report as sentences: flag rate against training, ignored columns, drift."""
-        return (*self._flag_notes(), *self._column_notes(), *self.drift.hints)
+        """The report as sentences: flags, the conclusion, ignored columns, then what has changed."""
+        return (self._flag_note(), self.conclusion, *self._column_notes(), *self.drift.hints)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; with more than 300 columns only the drift of those that have moved most."""
         found: dict[str, Any] = encode(self)
         ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
         found["drift"]["columns"] = ordered[:MOST_COLUMNS]
+        if not self.drift.score.quantiles_now:  # unknown to reports of earlier versions
+            del found["drift"]["score"]["quantiles_now"]
         return found
 
     @classmethod
@@ -103,15 +149,11 @@ class ScoreReport:
             found = {**found, "threshold": -np.inf if found.get("flagged") else np.inf}
         return decode(cls, found, "The report", BundleError)
 
-    def _flag_notes(self) -> list[str]:
+    def _flag_note(self) -> str:
         rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
         if self.flag_by == "share":
-            return [f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."]
-        # Two standard errors of a share on so many rows, and at least half of it.
-        share, rows = self.training_share, max(self.rows, 1)
-        usual = max(0.5 * share, 2.0 * np.sqrt(share * (1.0 - share) / rows))
-        judgement = "as at training" if abs(self.flag_rate - share) <= usual else "which differs from training"
-        return [f"{rate}; at training {share:.2%} out of fold), {judgement}."]
+            return f"{rate}, by the stored share); the score they exceed is {self.threshold:.6g}."
+        return f"{rate}; at training {self.training_share:.2%} out of fold)."
 
     def _column_notes(self) -> list[str]:
         extra, lost = self.columns.extra, self.columns.absent_for_rules

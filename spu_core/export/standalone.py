@@ -1,5 +1,8 @@
 """Score a CSV file with model.onnx; needs Python, numpy and onnxruntime, nothing else.
 
+The hash of the model and the scores of its self-test rows are checked first. They show that it is whole and works here,
+not who made it: use it only if you trust the sender.
+
 usage: python score.py model.onnx NEW.csv SCORED.csv
 
 Text cells are read as they are, the empty cell is a missing value, dates are ISO 8601 (UTC unless they say otherwise).
@@ -8,6 +11,7 @@ Text cells are read as they are, the empty cell is a missing value, dates are IS
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import sys
@@ -18,15 +22,13 @@ from typing import Any
 import numpy as np
 
 CHUNK = 10_000
+TOLERANCE = 1e-6
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FLAGS = {"true": 1.0, "t": 1.0, "yes": 1.0, "false": 0.0, "f": 0.0, "no": 0.0}
 
 
 def main(model: str, source: str, target: str) -> None:
-    import onnxruntime
-
-    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    about = json.loads(session.get_modelmeta().custom_metadata_map["spu-studio"])
+    session, about = open_model(model)
     outputs = [output.name for output in session.get_outputs()]
     with open(source, newline="", encoding="utf-8-sig") as rows, open(target, "w", newline="", encoding="utf-8") as out:
         reader, writer = csv.DictReader(rows), csv.writer(out)
@@ -36,11 +38,64 @@ def main(model: str, source: str, target: str) -> None:
         for chunk in chunks(reader):
             inputs = {wanted["name"]: column(wanted, chunk) for wanted in about["inputs"]}
             found = session.run(outputs, inputs)
+            refuse_unscored(found[outputs.index(about["score"])], done)
             for place, row in enumerate(chunk):
                 values = [value[place, 0].item() for value in found]
                 writer.writerow([safe(row.get(about["id_column"]) or str(done + place + 1)), *values])
             done += len(chunk)
     print(f"{done} rows scored")
+
+
+def open_model(path: str) -> tuple[Any, dict[str, Any]]:
+    """(session, facts about the model), once its hash, the version of onnxruntime and its self-test are right."""
+    import onnxruntime
+
+    with open(path, "rb") as stream:
+        data = stream.read()
+    if hashlib.sha256(data[:-64]).hexdigest().encode() != data[-64:]:
+        sys.exit(f"{path!r} was changed, cut off or made by another program: its SHA-256 is wrong. Export it again.")
+    try:
+        session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+        about = json.loads(session.get_modelmeta().custom_metadata_map["spu-studio"])
+        lowest, test = about["onnxruntime"], about["self_test"]
+        if {wanted["name"] for wanted in about["inputs"]} != {wanted.name for wanted in session.get_inputs()}:
+            raise ValueError("the metadata describe other inputs")
+        if version(onnxruntime.__version__) < version(lowest):
+            sys.exit(f"onnxruntime {onnxruntime.__version__} can give wrong scores; install {lowest} or newer.")
+        gap = self_test_gap(session, about["score"], test)
+    except Exception as problem:
+        sys.exit(f"{path!r} is not a model that can be used here ({type(problem).__name__}). Export it again.")
+    if not gap <= TOLERANCE:
+        sys.exit(
+            f"{path!r} gives other scores here than at its export: its self-test rows differ by up to {gap:.3g}. "
+            f"Nothing was scored. It has been tried with onnxruntime {lowest} and newer; this is "
+            f"{onnxruntime.__version__}."
+        )
+    return session, about
+
+
+def self_test_gap(session: Any, score: str, test: dict[str, Any]) -> float:
+    """The largest difference between the scores of the self-test rows here and at the export."""
+    inputs = {}
+    for wanted in test["columns"]:
+        is_text = wanted["kind"] == "text"
+        cells = [("" if is_text else math.nan) if value is None else value for value in wanted["values"]]
+        inputs[wanted["name"]] = np.array(cells, dtype=object if is_text else np.float64)[:, None]
+    found = session.run([score], inputs)[0].ravel()
+    return float(np.max(np.abs(found - np.array(test["score"]))))
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2])
+
+
+def refuse_unscored(score: np.ndarray, done: int) -> None:
+    lost = np.flatnonzero(np.isnan(score))
+    if lost.size:
+        sys.exit(
+            f"Row {done + int(lost[0]) + 1} cannot be scored: the rules use one of its columns as a belief, which must "
+            "lie in [0, 1], or as a record of checks, with 0 ≤ passes ≤ checks."
+        )
 
 
 def need_columns(inputs: list[dict[str, str]], names: Iterable[str]) -> None:

@@ -38,7 +38,10 @@ MOST_CELLS = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RulePreview:
-    """The effect of a draft: the rows on which it fires, their labels, and S with the draft included."""
+    """The effect of a draft: the rows on which it fires, their labels, and S with the draft included.
+
+    `share_suspected` is the share of rows that are unlabelled and have an S above the floor.
+    """
 
     n_rows: int
     n_labeled: int
@@ -107,7 +110,7 @@ class PreviewBase:
             lift_low=low,
             lift_high=high,
             suggestion=self._suggestion(draft, fired, mean_belief, prior),
-            **_figures(value, rows, self.floor),  # type: ignore[arg-type]
+            **_figures(value, labeled, rows, self.floor),  # type: ignore[arg-type]
             **_histogram(value, labeled, rows),  # type: ignore[arg-type]
         )
 
@@ -202,10 +205,10 @@ def _compressed(value: np.ndarray, memory: np.ndarray, is_labeled: np.ndarray) -
     return (state, *parts, np.bincount(state, minlength=len(keys)))
 
 
-def _figures(value: np.ndarray, rows: np.ndarray, floor: float) -> dict[str, float]:
+def _figures(value: np.ndarray, labeled: np.ndarray, rows: np.ndarray, floor: float) -> dict[str, float]:
     total = rows.sum()
     between = rows[(value > 0.0) & (value < 1.0)].sum() / total
-    suspected = rows[value > floor].sum() / total
+    suspected = rows[(value > floor) & ~labeled].sum() / total
     mean = (value * rows).sum() / total
     if value.size > MOST_CELLS:
         rows = np.bincount(np.rint(value * MOST_CELLS).astype(np.int64), weights=rows, minlength=MOST_CELLS + 1)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import SoftLabelError
+from spu_core.html_table import count, short_repr
 from spu_core.labels.belief_suggestions import CHOSEN_BY_RULES, Prior, prior_range
 from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
 from spu_core.metrics.auc import auc_spu_ceiling
@@ -52,6 +53,10 @@ class SoftLabelAudit:
     bin_rows: np.ndarray
     bin_labeled: np.ndarray
     findings: tuple[Finding, ...]
+
+    def __repr__(self) -> str:
+        figures = (f"mean {self.mean:.3f}", f"ceiling {self.ceiling:.3f}", count(len(self.findings), "finding"))
+        return short_repr("SoftLabelAudit", None, count(self.n_rows, "row"), *figures)
 
 
 def audit_soft_labels(soft_labels: SoftLabels, *, prior: Prior | None = None, bins: int = BINS) -> SoftLabelAudit:

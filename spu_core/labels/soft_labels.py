@@ -11,6 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_flags, check_share, check_soft_label, read_only
 from spu_core.errors import SoftLabelError
+from spu_core.html_table import count, html_table, short_repr
 from spu_core.labels.belief_suggestions import labels_follow_rules, rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
@@ -96,6 +97,26 @@ class SoftLabels:
         rule_score = check_soft_label(value, "value")
         is_labeled = check_flags(is_labeled, rule_score.size, "is_labeled")
         return cls(np.where(is_labeled, 1.0, rule_score), rule_score, is_labeled, tuple(rule_columns))
+
+    def __repr__(self) -> str:
+        confirmed = f"{int(np.count_nonzero(self.is_labeled)):,} confirmed"
+        mean = f"mean {self.mean:.3f}" if len(self) else None
+        refined = "refined" if self.is_refined else None
+        return short_repr("SoftLabels", None, count(len(self), "row"), confirmed, mean, refined)
+
+    def _repr_html_(self) -> str:
+        rest = ~self.is_labeled
+        sorts = {
+            "confirmed": self.is_labeled,
+            "raised by a rule": rest & (self.rule_score > self.floor),
+            "at the floor": rest & (self.rule_score <= self.floor),
+        }
+        lines = [
+            (name, f"{np.count_nonzero(rows):,}", *_mean_and_ends(self.value[rows])) for name, rows in sorts.items()
+        ]
+        return html_table(
+            repr(self), pd.DataFrame(lines, columns=["rows that are", "number", "mean S", "lowest", "highest"])
+        )
 
     def __len__(self) -> int:
         return self.value.size
@@ -246,6 +267,11 @@ class Explanation:
     floor_lift: float
     label_lift: float
 
+    def __repr__(self) -> str:
+        return short_repr(
+            "Explanation", None, f"row {self.row}", f"S = {self.value:.3f}", count(len(self.fired), "rule") + " fired"
+        )
+
     @property
     def fired(self) -> tuple[Contribution, ...]:
         """Only the rules that fired, the largest contribution first."""
@@ -268,6 +294,10 @@ class Explanation:
         """One line per rule: fired, belief, contribution."""
         lines = [(c.rule, c.fired, c.belief, c.amount) for c in self.contributions]
         return pd.DataFrame(lines, columns=["rule", "fired", "belief", "contribution"]).set_index("rule")
+
+
+def _mean_and_ends(value: np.ndarray) -> tuple[float, float, float]:
+    return (value.mean(), value.min(), value.max()) if value.size else (np.nan, np.nan, np.nan)
 
 
 def explain_row(soft_labels: SoftLabels, row: int) -> Explanation:

@@ -1,7 +1,7 @@
 """Models: an encoder, learners of soft labels, and methods (a target with a learner).
 
 Order of imports: `columns`, `matrix_file` → `features` → `encoder`, `model`, `fit_inputs` → `learners` → `method` →
-`methods`, which knows all of them and reads stored models → `classifier`.
+`methods`, which knows all of them and reads stored models → `classifier`. `scorers` stands alone.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from spu_core.models.learners import (
 from spu_core.models.method import Method, Need
 from spu_core.models.methods import METHODS, method, model_from_state
 from spu_core.models.model import Model
+from spu_core.models.scorers import auc_spu_scorer, known_positive_auc_scorer
 from spu_core.models.settings import Setting
 
 __all__ = [
@@ -51,6 +52,8 @@ __all__ = [
     "SoftXGBoost",
     "StopRule",
     "TrainingRows",
+    "auc_spu_scorer",
+    "known_positive_auc_scorer",
     "method",
     "model_from_state",
 ]

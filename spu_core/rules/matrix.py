@@ -22,6 +22,7 @@ import pandas as pd
 
 from spu_core.checks import check_choice, check_flags, check_share, read_only
 from spu_core.errors import RuleError, nearest_hint
+from spu_core.html_table import count, short_repr
 from spu_core.tables import Finding, Severity
 from spu_core.theory.check_ratio import wilson_interval
 
@@ -74,6 +75,9 @@ class RuleMatrix:
             raise RuleError("belief must lie in [0, 1] in every row and rule.")
         beliefs = tuple(np.where(fired[:, j], belief[:, j], 0.0) for j in range(len(names)))
         return cls(tuple(names), tuple(names), np.asfortranarray(fired), beliefs, tuple(columns))
+
+    def __repr__(self) -> str:
+        return short_repr("RuleMatrix", None, count(len(self), "row"), count(len(self.names), "rule"))
 
     def __len__(self) -> int:
         return self.fired.shape[0]

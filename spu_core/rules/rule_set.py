@@ -17,6 +17,7 @@ import pandas as pd
 from spu_core.checks import check_choice, check_share
 from spu_core.codec import Reader, decode, dump_json, encode, encode_tagged, parse_json
 from spu_core.errors import RuleError, nearest_hint
+from spu_core.html_table import count, html_table, short_repr
 from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of
 from spu_core.rules.combine import COMBINERS
@@ -91,6 +92,21 @@ class RuleSet:
     def __getitem__(self, rule_id: str) -> Rule:
         """The rule with this id."""
         return self.rules[self._place(rule_id)]
+
+    def __repr__(self) -> str:
+        off = len(self) - len(self.active)
+        return short_repr(
+            "RuleSet",
+            None,
+            count(len(self), "rule"),
+            f"{off} off" if off else None,
+            self.combine,
+            f"floor {self.floor:g}",
+        )
+
+    def _repr_html_(self) -> str:
+        lines = [(rule.name, str(rule), "yes" if rule.on else "no") for rule in self.rules]
+        return html_table(repr(self), pd.DataFrame(lines, columns=["name", "rule", "on"]))
 
     def __str__(self) -> str:
         return "\n".join(f"{rule}{'' if rule.on else ' (off)'}" for rule in self.rules)

@@ -23,6 +23,7 @@ from pandas.api import types as kinds
 
 from spu_core.codec import decode, parse_json
 from spu_core.errors import TableError, nearest_hint
+from spu_core.html_table import count, html_table, short_name, short_repr
 from spu_core.tables.leakage import copies_of, refuse_copies
 from spu_core.tables.profiles import SAMPLE_ROWS, TableProfile, profile_table
 from spu_core.tables.reading.file_reader import schema_metadata
@@ -166,6 +167,17 @@ class Table:
         found = tuple(copy_finding(name, answer) for name, answer in copies.items())
         roles = {**self.roles, **dict.fromkeys(copies, Role.IGNORE)}
         return replace(self, roles=roles, findings=(*self.findings, *found))
+
+    def __repr__(self) -> str:
+        label = self.column_with(Role.LABEL)
+        found = None if label is None else f"label {short_name(label)}"
+        return short_repr("Table", self.name, count(len(self), "row"), count(len(self.roles), "column"), found)
+
+    def _repr_html_(self) -> str:
+        columns = {"column": list(self.roles), "role": list(self.roles.values()), "type": list(self.types.values())}
+        if self.in_memory and len(self):
+            columns["first row"] = [str(value) for value in self.frame.iloc[0]]
+        return html_table(repr(self), pd.DataFrame(columns, dtype=object))
 
     def __len__(self) -> int:
         return len(self.store)

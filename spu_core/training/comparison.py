@@ -11,6 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_countable
 from spu_core.errors import TrainingError
+from spu_core.html_table import count, html_table, short_name, short_repr
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
 from spu_core.training.figures import (
@@ -60,6 +61,14 @@ class Comparison:
     auc_spu: dict[str, Interval]
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        best = next((f"highest AUC_SPU {short_name(run.name)}" for run in self.runs if run.metrics is not None), None)
+        return short_repr("Comparison", None, count(len(self.runs), "run"), best)
+
+    def _repr_html_(self) -> str:
+        names = ["name", "method", "auc_spu", "auc_spu_low", "auc_spu_high", "known_positive_auc", "true_auc"]
+        return html_table(repr(self), self.leaderboard.reindex(columns=names).dropna(axis="columns", how="all"))
 
     @property
     def pairs(self) -> tuple[PairedDifference, ...]:

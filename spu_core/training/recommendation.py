@@ -16,6 +16,7 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
+from spu_core.html_table import html_table, short_repr
 from spu_core.metrics.intervals import t_quantile, z_quantile
 from spu_core.training.comparison import NOT_MODELS, Comparison
 from spu_core.training.evaluation import shared_factor
@@ -111,6 +112,20 @@ class Recommendation:
     next_step: NextStep
     help_of_rules: str
     help_sentence: str
+
+    def __repr__(self) -> str:
+        return short_repr("Recommendation", self.model, self.confidence, f"by {YARDSTICKS[self.yardstick]}")
+
+    def _repr_html_(self) -> str:
+        lines = {
+            "model": self.model or "none",
+            "confidence": self.confidence,
+            "decided by": YARDSTICKS[self.yardstick],
+            "among the best": ", ".join(self.among_best),
+            "rules help": self.help_of_rules,
+            "next step": self.next_step.sentence,
+        }
+        return html_table(self.sentence, pd.DataFrame(list(lines.items()), columns=["", "answer"]))
 
     def __str__(self) -> str:
         return self.sentence

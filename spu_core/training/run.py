@@ -12,6 +12,7 @@ import pandas as pd
 
 from spu_core.codec import encode
 from spu_core.errors import TrainingError
+from spu_core.html_table import html_table, short_repr
 from spu_core.models import FittedEncoder, Model
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
@@ -91,6 +92,23 @@ class Run:
     tunings: tuple[TuningReport, ...] = ()
     trained_on_refined: bool = False
     data: PreparedData | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        if self.metrics is None:
+            return short_repr("Run", self.name, "failed", None if self.error is None else repr(self.error)[1:-1])
+        found = self.metrics.auc_spu
+        return short_repr("Run", self.name, f"AUC_SPU {found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})")
+
+    def _repr_html_(self) -> str:
+        names = {
+            "auc_spu": "AUC_SPU",
+            "known_positive_auc": "AUC on confirmed cases",
+            "refined_auc_spu": "AUC_SPU by refined soft labels",
+            "true_auc": "true AUC",
+        }
+        found = [(words, getattr(self.metrics, name, None)) for name, words in names.items()]
+        lines = [(words, each.estimate, each.low, each.high) for words, each in found if each is not None]
+        return html_table(repr(self), pd.DataFrame(lines, columns=["figure", "estimate", "low", "high"]))
 
     @property
     def fold(self) -> np.ndarray:

@@ -72,6 +72,12 @@ class Workspace:
         return cls._start(home.folder, home, disk or Disk(), clock)
 
     @classmethod
+    def exists(cls, folder: str | Path | None = None) -> bool:
+        """Whether there is a workspace in `folder`, by default that of `SPU_HOME`."""
+        home = Home.default() if folder is None else Home.at(folder)
+        return (home.folder / CATALOGUE).is_file()
+
+    @classmethod
     def open_for(cls, issuer: str, subject: str, home: Home | None = None) -> Self:
         """The workspace of a logged-in person, inside the home of the server."""
         home = home or Home.default()

@@ -15,11 +15,13 @@ from typer.testing import CliRunner
 from spu_core.bench.adapters import Adapter, bench_adapters, numbers
 from spu_core.bench.cells import LABELLINGS, draw_labels, look_rows, make_cell, split_rows
 from spu_core.bench.diagram import critical_difference_svg
+from spu_core.bench.page import results_markdown
 from spu_core.bench.report import cell_means, clear_losses, mean_ranks, yardstick_table
-from spu_core.bench.runner import FOLDS, BenchPlan, precision_at, read_results, run_bench
+from spu_core.bench.runner import FOLDS, STORED, BenchPlan, precision_at, read_results, run_bench
 from spu_core.bench.table_spec import RULE_SETS, load_specs
 from spu_core.cli import app
 from spu_core.errors import SpuError, TableError
+from spu_core.models import METHODS
 
 RULES = {
     "strong": [["a", ">", 1.0, 0.6], ["job", "=", "pilot", 0.3]],
@@ -290,3 +292,13 @@ def test_the_development_tables_have_three_rule_sets_of_two_or_three_conditions(
         assert set(spec.rules) == set(RULE_SETS)
         assert all(2 <= len(rules) <= 3 for rules in spec.rules.values())
         assert Path(spec.file).suffix == ".parquet"
+
+
+def test_the_page_and_its_picture_show_the_stored_results():
+    results, docs = read_results(STORED), Path(__file__).parents[2] / "docs"
+
+    assert results_markdown(results) in (docs / "benchmark.md").read_text(encoding="utf-8")
+    picture = (docs / "pictures" / "critical-difference.svg").read_text(encoding="utf-8")
+    assert picture == critical_difference_svg(*mean_ranks(results))
+    assert set(results["table"]) == {spec.name for spec in load_specs()}
+    assert not (set(METHODS) - {"cnn"}) - set(results["method"])

@@ -180,6 +180,17 @@ PRINTED = [
 ]
 
 Example = Callable[[Theme], go.Figure]
+SCORED = pd.DataFrame(
+    {
+        "file": ["may.csv", "<b>june</b>.csv", "july.csv"],
+        "flagged_share": [0.02, 0.03, 0.08],
+        "training_share": [0.02, 0.02, 0.02],
+        "score_low": [0.01, np.nan, 0.02],
+        "score_median": [0.1, 0.12, 0.2],
+        "score_high": [0.6, np.nan, 0.8],
+    }
+)
+
 EXAMPLES: dict[str, Example] = {
     "roc": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, theme=theme),
     "roc_band_perfect": lambda theme: charts.roc_chart(
@@ -203,6 +214,8 @@ EXAMPLES: dict[str, Example] = {
     "gains": lambda theme: charts.gains_chart(GAINS, budget=0.1, theme=theme),
     "gains_lift": lambda theme: charts.gains_lift_chart(GAINS, budget=0.1, theme=theme),
     "cost": lambda theme: charts.cost_chart(CURVES[CHAMPION], COSTS, operating_point=POINT, theme=theme),
+    "scoring_history": lambda theme: charts.scoring_history_chart(SCORED, theme=theme),
+    "no_scoring_history": lambda theme: charts.scoring_history_chart(SCORED.head(0), theme=theme),
     "score": lambda theme: charts.score_chart(SCORES[CHAMPION], LABELED, threshold=POINT.threshold, theme=theme),
     "feature_effect": lambda theme: charts.feature_effect_chart(EFFECTS, theme=theme),
     "brush": lambda theme: charts.brush_chart(DAYS, "days_since_purchase", rules=BANDS, theme=theme),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 
 from spu_core import cli
 from spu_core.engines.stored_runs import stored_bundle
+from spu_core.errors import SpuError
 from spu_core.export import save_bundle
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate
@@ -155,7 +158,7 @@ def test_onnx_is_proven_on_the_table_of_a_stored_run_or_on_given_rows(run, ids, 
     value = json.loads(run("export", ids[0], "-o", str(tmp_path / "a.onnx"), "--json").stdout)
     run("export", "linear.spu", "-o", str(tmp_path / "b.onnx"), "--rows", "rows.csv")
 
-    assert value["note"].startswith("Proven on 569 rows")
+    assert value["note"].startswith("The same scores as the bundle: on 569 rows")
     assert (tmp_path / "b.onnx").stat().st_size > 1000
     monkeypatch.setattr("sys.argv", ["spu", "export", "linear.spu", "-o", "c.onnx"])
     with pytest.raises(SystemExit):
@@ -194,3 +197,48 @@ def test_a_plan_and_a_training_meet_in_a_pipe(run, tmp_path):
     assert not done["rows_differ"]
     # A workspace that has the same rows knows the bundle by this.
     assert known(path).details.fingerprint == json.loads(planned.stdout)["fingerprint"]
+
+
+def test_files_to_pass_on_have_the_usual_permissions_and_are_not_overwritten_without_force(run, ids):
+    before = os.umask(0o022)
+    try:
+        run("export", "linear.spu", "-o", "passed.spu", "--no-keep-rows")
+        run("report", "linear.spu", "-o", "passed.html")
+        run("score", "linear.spu", "rows.csv", "-o", "passed.csv")
+    finally:
+        os.umask(before)
+    assert {name: oct(Path(name).stat().st_mode & 0o777) for name in ("passed.spu", "passed.html", "passed.csv")} == {
+        "passed.spu": "0o644",
+        "passed.html": "0o644",
+        "passed.csv": "0o644",
+    }
+    size = Path("passed.spu").stat().st_size
+    with pytest.raises(SpuError, match=r"'passed.spu' exists; choose another name, or overwrite it with --force"):
+        run("export", "linear.spu", "-o", "passed.spu")
+    assert Path("passed.spu").stat().st_size == size
+    assert run("export", "linear.spu", "-o", "passed.spu", "--force").exit_code == 0
+    assert Path("passed.spu").stat().st_size > size
+
+
+def test_a_folder_with_bundles_is_not_trained_into_without_force(run, tmp_path):
+    assert (
+        run("plan", "rows.csv", "--method", "logistic", "--folds", "2", "-o", str(tmp_path / "study.json")).exit_code
+        == 0
+    )
+    target = tmp_path / "runs"
+    target.mkdir()
+    (target / "01-logistic.spu").write_text("earlier")
+    words = ("train", str(tmp_path / "study.json"), "--data", "rows.csv", "-o", str(target))
+    with pytest.raises(SpuError, match="exists; choose another name, or overwrite it with --force"):
+        run(*words)
+    assert (target / "01-logistic.spu").read_text() == "earlier"
+    assert run(*words, "--force").exit_code == 0
+    assert (target / "01-logistic.spu").stat().st_size > 1000
+
+
+def test_listing_a_workspace_never_makes_one(run, tmp_path):
+    gone = tmp_path / "here"
+
+    assert "There is no workspace here yet" in run("workspace", "list", "--workspace", str(gone)).stdout
+    assert json.loads(run("workspace", "list", "--workspace", str(gone), "--json").stdout) == []
+    assert not gone.exists()

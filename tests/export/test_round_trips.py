@@ -299,3 +299,10 @@ def test_signs_of_selected_labels_that_earlier_versions_recorded_are_kept():
     assert RunFacts.from_dict(recorded).to_dict() == recorded
     before = {name: value for name, value in facts.items() if name != "selections"}
     assert RunFacts.from_dict(before).to_dict() == facts
+
+
+def test_the_duration_of_a_training_is_not_stored_but_read_from_earlier_versions():
+    facts = RunFacts.of(replace(example("lightgbm").bundle.run, seconds=3.5)).to_dict()
+
+    assert "seconds" not in facts
+    assert RunFacts.from_dict({**facts, "seconds": 3.5}).seconds == 3.5

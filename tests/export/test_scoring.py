@@ -129,8 +129,10 @@ def test_the_flag_rate_is_compared_with_training(bundle):
     usual = bundle.with_point(point).score(make_frame(400, seed=5)).report
     strange = bundle.with_point(FlagPoint(threshold=-1.0, share=0.02)).score(make_frame(400, seed=5)).report
 
-    assert "at training 50.00% out of fold), as at training." in usual.notes[0]
-    assert "which differs from training" in strange.notes[0]
+    assert "at training 50.00% out of fold)." in usual.notes[0]
+    assert usual.notes[1] == "These rows are like the training rows."
+    assert strange.notes[1] == "These rows differ from the training rows: more rows are flagged than at training."
+    assert (usual.level, strange.level) == ("normal", "warning")
     assert strange.flag_rate == 1.0
 
 
@@ -359,7 +361,7 @@ def test_drift_is_told_in_words_and_absent_where_nothing_moved(bundle):
     same = bundle.score(make_frame(400, seed=1)).report.drift
     moved = bundle.score(make_frame(400, seed=1).assign(age=lambda f: f["age"] + 25)).report.drift
 
-    assert same.hints == ("Columns and scores look like those of the training rows.",)
+    assert same.hints == ()
     assert any(
         hint.startswith("'age' has moved strongly: ") and "median went from 39.8208 to 64.7" in hint
         for hint in moved.hints
@@ -467,9 +469,21 @@ def test_missing_values_that_were_not_there_are_told(bundle):
 
 
 def test_few_rows_say_nothing_about_drift(bundle):
-    assert bundle.score(make_frame(5)).report.drift.hints == (
-        "With 5 rows nothing can be said about drift; 30 are needed.",
-    )
+    report = bundle.score(make_frame(5)).report
+
+    assert report.drift.hints == ()
+    assert report.notes[1] == "With 5 rows drift cannot be judged; 30 are needed."
+    assert report.level == "unknown"
+
+
+def test_a_report_has_one_conclusion_and_never_contradicts_itself(bundle):
+    for frame in (make_frame(400, seed=1), make_frame(400, seed=1).assign(age=90.0, job=None), make_frame(400)):
+        for point in (FlagPoint(threshold=-1.0, share=0.02), FlagPoint(threshold=2.0, share=0.02), bundle.point):
+            report = bundle.with_point(point).score(frame).report
+            alike = "These rows are like the training rows."
+            assert (alike in report.notes) == (report.level == "normal")
+            assert sum("training rows" in note for note in report.notes) == 1
+            assert not (report.level == "normal" and report.drift.hints)
 
 
 @pytest.mark.parametrize(("setting", "value"), [("flag_by", "luck"), ("reasons", -1), ("explained", 1.5)])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import urllib.request
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from spu_core.errors import BundleError
 from spu_core.export import log_to_mlflow
-from spu_core.export.publishing import metrics_of, roc_table
+from spu_core.export.publishing import input_example, metrics_of, roc_table, write_wheel
+from spu_core.versions import __version__
 from tests.export.examples import example, make_frame
 from tests.live import free_address
 
@@ -72,12 +76,32 @@ def _wait(address: str, process: subprocess.Popen) -> None:
     pytest.fail("the server did not start")
 
 
-def test_a_run_is_logged_and_its_model_scores(server):
+def test_the_package_travels_as_a_wheel(tmp_path):
+    wheel = write_wheel(tmp_path)
+
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        metadata = archive.read(next(name for name in names if name.endswith("/METADATA"))).decode()
+    assert wheel.name == f"spu_studio-{__version__}-py3-none-any.whl"
+    assert {"spu_core/__init__.py", "spu_core/export/bundle.py"} <= set(names)
+    assert not [name for name in names if "__pycache__" in name]
+    assert "Requires-Dist: lightgbm" in metadata
+
+
+def test_the_input_example_can_be_scored():
+    bundle = example("fused").bundle
+    row = input_example(bundle)
+
+    assert row["vip"].dtype == bool
+    np.testing.assert_allclose(bundle.predict(row), bundle.self_test.score[:1])
+
+
+def test_a_run_is_logged_registered_and_scores_in_an_environment_of_its_requirements(server, tmp_path):
     import mlflow
 
     found = example("lightgbm")
 
-    run_id = log_to_mlflow(found.bundle, experiment="tests")
+    run_id = log_to_mlflow(found.bundle, experiment="tests", register="cheats")
 
     client = mlflow.MlflowClient()
     logged = client.get_run(run_id)
@@ -88,3 +112,32 @@ def test_a_run_is_logged_and_its_model_scores(server):
     model = mlflow.pyfunc.load_model(f"runs:/{run_id}/model")
     frame = make_frame(50, seed=5)
     np.testing.assert_array_equal(model.predict(frame), found.expected(frame))
+    assert model.metadata.signature.inputs.input_names() == list(found.bundle.columns)
+    assert client.get_model_version("cheats", "1").run_id == run_id
+
+    folder = Path(mlflow.artifacts.download_artifacts(f"runs:/{run_id}/model", dst_path=str(tmp_path)))
+    fresh = tmp_path / "fresh"
+    subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
+    install = [fresh / "bin" / "pip", "install", "--quiet", "-r", "requirements.txt"]
+    subprocess.run(install, cwd=folder, check=True)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    script = "import mlflow, pandas, sys; frame = pandas.read_parquet(sys.argv[2]); "
+    script += "print(mlflow.pyfunc.load_model(sys.argv[1]).predict(frame).tolist())"
+    command = [fresh / "bin" / "python", "-I", "-c", script, str(folder), str(tmp_path / "rows.parquet")]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    np.testing.assert_allclose(json.loads(done.stdout.splitlines()[-1]), found.expected(frame), atol=1e-6)
+
+
+def test_a_run_that_is_cut_ends_failed(server, monkeypatch):
+    import mlflow
+
+    def cut(*_):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+
+    monkeypatch.setattr("spu_core.export.publishing.write_wheel", cut)
+    with pytest.raises(SystemExit):
+        log_to_mlflow(example("lightgbm").bundle, experiment="cut")
+
+    [run] = mlflow.search_runs(experiment_names=["cut"], output_format="list")
+    assert run.info.status == "FAILED"

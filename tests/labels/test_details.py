@@ -137,13 +137,13 @@ def test_few_confirmed_positives_are_never_said_to_follow_the_rules():
         assert ("labels_follow_rules" in [finding.code for finding in findings]) is follows
 
 
-def test_a_preview_counts_rows_between_0_and_1_and_rows_above_the_floor():
+def test_a_preview_counts_rows_between_0_and_1_and_unlabelled_rows_above_the_floor():
     frame = pd.DataFrame({"x": [1, 2, 3, 4, 5], "label": [0, 0, 0, 0, 1]})
     saved = RuleSet((Rule("sure", 1.0, Compare("x", "=", 4)),), floor=0.1)
 
     preview = preview_base(Table.from_frame(frame), saved).preview(Rule("draft", 0.5, Compare("x", "=", 3)))
 
-    assert (preview.share_between, preview.share_suspected) == (0.6, 0.6)
+    assert (preview.share_between, preview.share_suspected) == (0.6, 0.4)
 
 
 def test_soft_labels_from_records_know_their_floor():

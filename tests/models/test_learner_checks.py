@@ -29,10 +29,7 @@ WEIGHTS_ARE_NOT_COPIES = {
 
 def expected_failures(estimator):
     reason = WEIGHTS_ARE_NOT_COPIES[getattr(estimator, "key", "lightgbm")]
-    failures = {"check_sample_weight_equivalence_on_dense_data": reason}
-    if isinstance(estimator, SoftLabelClassifier):
-        failures["check_fit_score_takes_y"] = "the second argument is a belief and is called soft_label, not y"
-    return failures
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -54,7 +54,7 @@ def show_warnings(choice: Choice) -> None:
             st.toggle("Were we right? Reveal the truth of this sample", key="compare_reveal")
     if choice.truth is not None and found.model is not None:
         truth = {name: choice.truth[name] for name in choice.models}
-        st.success(plain(hindsight(found.model, truth)), icon=":material/visibility:")
+        st.info(plain(hindsight(found.model, truth)), icon=":material/visibility:")
 
 
 def _show_answer(choice: Choice) -> None:

@@ -17,6 +17,7 @@ from pages.ui.shared.show import (
     show_table,
     theme,
 )
+from pages.ui.shared.steps import link_to, missing_in_data, step_named
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
 from spu_core.engines.jobs.read import read_again, reading_of
@@ -32,10 +33,10 @@ WIDTHS = {"column": 144, "missing_share": 106, "distinct": 70}
 MOST_LINES = 24
 
 
-def show_reading(page: Page, table: Table) -> None:
-    """What was read, how it was read, and what was left out."""
+def show_reading(page: Page, table: Table, *, is_latest: bool) -> None:
+    """What was read, how it was read, and what was left out; `is_latest` is False after a refused upload."""
     assert page.dataset is not None
-    st.subheader("What was read", anchor=False)
+    st.subheader("What was read" if is_latest else f"Still open: {plain(page.dataset.name)}", anchor=False)
     labeled = int(table.is_labeled.sum())
     figures = st.columns(4)
     figures[0].metric("Rows", count(len(table)), border=True)
@@ -179,6 +180,18 @@ def ask_origin(page: Page, table: Table) -> None:
     if chosen != page.dataset.origin:
         page.workspace.datasets.save_origin(page.dataset.id, chosen)
         st.rerun()
+
+
+def show_next_step(page: Page, table: Table, profile: TableProfile) -> None:
+    """The link to the rules, or what is missing before them."""
+    has_label = table.column_with(Role.LABEL) is not None
+    missing = missing_in_data(has_label=has_label, rows=profile.rows, labeled=profile.labeled)
+    with st.container(border=True, key="data_next"):
+        if missing is not None:
+            st.markdown(f":material/pending: **{missing[0]}** {missing[1]}")
+        if missing is None or not has_label:
+            label = "Next: define rules" if missing is None else "Define rules without a label"
+            link_to(step_named("Soft labels"), label, page.query)
 
 
 def show_profile(page: Page, profile: TableProfile) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.shared.shell import Page, choose_in_address, confirm_deletion, show_errors
-from pages.ui.shared.text import count, plain, sized
+from pages.ui.shared.text import plain, row_count, sized
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines.jobs.read import bring_file, readings
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
@@ -39,15 +39,16 @@ def upload_file(page: Page) -> None:
     st.rerun()
 
 
-def show_readings(page: Page) -> None:
-    """The file that is being read, or its result; the rest of the page stays usable."""
+def show_readings(page: Page) -> bool:
+    """The file that is being read, or its result; returns whether that file was read, or none was uploaded."""
     job = _followed_job(page)
     if job is None:
-        return
+        return True
     if job.status.is_over:
         _show_end(job)
     else:
         st.fragment(_show_progress, run_every=POLL_SECONDS)(page, job.id)
+    return job.status not in STOPPED
 
 
 def _followed_job(page: Page) -> JobRecord | None:
@@ -107,7 +108,7 @@ def choose_dataset(page: Page) -> None:
     if not known:
         return
     ids = [record.id for record in known]
-    names = {record.id: f"{record.name} · {count(record.n_rows)} rows · {_place(record)}" for record in known}
+    names = {record.id: f"{record.name} · {row_count(record.n_rows)} · {_place(record)}" for record in known}
     current = ids.index(page.dataset.id) if page.dataset and page.dataset.id in ids else 0
     with st.container(border=True):
         st.subheader("Or earlier work", anchor=False)

@@ -34,7 +34,8 @@ CARDS = (
     Card(
         "ONNX model",
         ":material/memory:",
-        "Encoder and model as one graph, compared with the model on your rows. Production needs onnxruntime only.",
+        "Encoder, rules and model as one graph with the scores of the bundle, compared on your rows. Production needs "
+        "onnxruntime only.",
         {".onnx": "onnx"},
     ),
     Card(
@@ -71,14 +72,19 @@ CARDS = (
     Card(
         "Run configuration",
         ":material/settings:",
-        "Roles, rules, settings and seed. `spu train` repeats the training with it.",
-        {".json": "study"},
+        "Study: roles, rules, settings and seed, to repeat the training with `spu train`. Profile: the training "
+        "columns in outline, for a monitoring tool.",
+        {"Study": "study", "Profile": "profile"},
     ),
 )
 
 
 def show_forms(chosen: ExportChoice) -> None:
     """Cards in two rows of four; nothing is computed before its button is pressed."""
+    st.caption(
+        ":material/verified_user: Whoever receives these files must trust you: hashes show that a file was not "
+        "changed, not who made it. `spu export --sign` adds a signature."
+    )
     for start in (0, 4):
         for column, card in zip(st.columns(4, gap="small"), CARDS[start : start + 4], strict=True):
             with column, st.container(border=True, height="stretch"):

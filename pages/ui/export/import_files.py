@@ -12,7 +12,7 @@ from pages.ui.shared.cached import cache_result, load_table
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import show_findings
 from pages.ui.shared.steps import link_to, step_named
-from pages.ui.shared.text import count, figure, plain, share
+from pages.ui.shared.text import count, figure, plain, row_count, share
 from spu_core.engines.jobs.score import ScoredFile, score_foreign
 from spu_core.engines.stored_runs import keep_as_run, keep_rules, kept_before, refusal_to_keep
 from spu_core.errors import BundleError
@@ -24,6 +24,10 @@ from spu_core.workspace import DatasetRecord, Workspace
 def import_from_elsewhere(page: Page) -> None:
     """Import a bundle or a rule set from a file; after the checks the page offers what can be done with it."""
     st.subheader("Import a bundle or a rule set", anchor=False)
+    st.caption(
+        ":material/verified_user: Import only what comes from a sender you trust. Its hashes show that it was not "
+        "changed on the way, not who made it."
+    )
     uploaded = st.file_uploader(
         "A bundle (.spu) or rules (.json). The content is never run as code.",
         type=["spu", "json"],
@@ -86,7 +90,7 @@ def _show_origin(bundle: Bundle) -> None:
         st.badge("Checked and tested", icon=":material/check:", color="green")
     value = (metrics.get("auc_spu") or {}).get("estimate")
     words = [
-        f"{plain(bundle.fitted.candidate.entry.title)}, trained on {count(facts.rows)} rows",
+        f"{plain(bundle.fitted.candidate.entry.title)}, trained on {row_count(facts.rows)}",
         f"of {plain(bundle.details.data_name)}" if bundle.details.data_name else "",
         "" if value is None else f"· AUC\\_SPU {figure(value)}",
         f"· flags {share(bundle.point.share)}",

@@ -82,6 +82,11 @@ def choose_model(page: Page) -> ExportChoice:
         chosen = _ask(dataset, known, names, first)
         is_champion = champion is not None and champion.run == chosen
         _show_rank(page, is_champion, champion is not None)
+    if champion is None and chosen == first:
+        st.caption(
+            f":material/recommend: You have not chosen a model, so this page uses {plain(names[first])}, the "
+            "recommended model of your latest training. Compare gives the reasons."
+        )
     record = next(each for each in records if each.id == chosen)
     words = ExportWords.last_said(page.workspace, chosen)
     return ExportChoice(page, dataset, record, is_champion, _load_model(page.workspace, dataset, record, words))

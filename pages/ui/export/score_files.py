@@ -13,21 +13,26 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from pages.ui.data.upload import FILE_TYPES
 from pages.ui.shared.cached import cache_result
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
-from pages.ui.shared.show import share_column, show_figure, show_table
-from pages.ui.shared.text import count, plain, share
+from pages.ui.shared.show import in_percent, share_column, show_chart, show_figure, show_table, theme
+from pages.ui.shared.text import count, plain, row_count, share
+from spu_core.charts import scoring_history_chart
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines.export_files import file_stem
 from spu_core.engines.jobs.score import (
     SCORE_FORMS,
     ScoredFile,
+    remember_scoring,
     score_upload,
     scored_before,
     scores_at_once,
+    scoring_history,
     start_scoring,
     start_scoring_dataset,
     stored_scores,
 )
 from spu_core.export import Bundle, ColumnDrift, ScoreReport, Scoring
+from spu_core.export.monitoring import history_table, monitoring_verdict
+from spu_core.export.score_report import DriftLevel
 from spu_core.workspace import JobRecord, JobStatus, RunRecord, Workspace
 
 ScoreNow: TypeAlias = Callable[[UploadedFile, str], ScoredFile]
@@ -77,10 +82,33 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
 
 # Scored rows are in a temporary file, which is deleted with the cache entry.
 @cache_result(8, "Scoring …", ttl=3600)
-def score_file(workspace: Workspace, _bundle: Bundle, token: str, uploaded: UploadedFile, flag_by: str) -> ScoredFile:
-    """An uploaded file, scored; `token` names the bundle with its operating point."""
+def score_file(
+    workspace: Workspace, _bundle: Bundle, run: str, point: str, uploaded: UploadedFile, flag_by: str
+) -> ScoredFile:
+    """An uploaded file, scored by a stored run at this operating point; its report joins the history of the run."""
     uploaded.seek(0)
-    return score_upload(_bundle, uploaded, Scoring(flag_by=flag_by))
+    scored = score_upload(_bundle, uploaded, Scoring(flag_by=flag_by))
+    remember_scoring(workspace, run, uploaded.name, scored.report)
+    return scored
+
+
+def show_history(workspace: Workspace, run: str) -> None:
+    """Drift over time: flagged share and scores of all files that were scored with this run; nothing for none."""
+    events = scoring_history(workspace, run)
+    if not events:
+        return
+    with st.container(border=True, key="export_history"):
+        st.markdown(":material/timeline: **Scored files over time**")
+        level, sentence = monitoring_verdict(events)
+        show = {DriftLevel.WARNING: st.warning, DriftLevel.WATCH: st.info}.get(level, st.caption)
+        show(plain(sentence))
+        table = history_table(events)
+        show_chart(scoring_history_chart(table, theme=theme()), key="export_history_chart")
+        shares = {"flagged_share": "Flagged", "training_share": "Flagged at training"}
+        config = {name: share_column(title, "Share of rows.") for name, title in shares.items()}
+        newest_first = in_percent(in_percent(table, "flagged_share"), "training_share").iloc[::-1]
+        show_table(newest_first, hide_index=True, column_config=config)
+        st.caption("`spu monitor` prints this table and returns exit code 1 for a warning.")
 
 
 @cache_result(8, "Loading the scored rows …")
@@ -155,7 +183,7 @@ def _show_progress(page: Page, run: str, key: str) -> None:
             return
         with st.container(border=True, key=f"{key}_scoring"):
             rows = job.detail.get("rows")
-            many = "" if rows is None else f", {count(rows)} rows"
+            many = "" if rows is None else f", {row_count(rows)}"
             words = "waiting for its turn" if job.status is JobStatus.WAITING else f"{job.message}{many}"
             st.progress(job.share, text=f"**{plain(job.title)}**: {plain(words)}")
             with st.container(horizontal=True, vertical_alignment="center"):
@@ -194,7 +222,7 @@ def score_folder(page: Page, run: str, flag_by: str, key: str) -> None:
         "Or a registered folder",
         list(folders),
         index=None,
-        format_func=lambda token: f"{folders[token].name} · {count(folders[token].n_rows)} rows",
+        format_func=lambda token: f"{folders[token].name} · {row_count(folders[token].n_rows)}",
         placeholder="Choose a folder",
         key=f"{key}_folder",
         help="Folders are registered on the Data page; a folder of new rows may be registered too.",
@@ -230,7 +258,10 @@ def _show_drift(report: ScoreReport) -> None:
     """Notes about drift, and a table of all columns in an expander."""
     with st.container(border=True):
         st.markdown(":material/compare_arrows: **Against the training rows**")
-        st.markdown("\n".join(f"- {plain(note)}" for note in report.notes))
+        show = {DriftLevel.WARNING: st.warning, DriftLevel.WATCH: st.info}.get(report.level, st.success)
+        show(plain(report.conclusion))
+        details = [note for note in report.notes if note != report.conclusion]
+        st.markdown("\n".join(f"- {plain(note)}" for note in details))
         with st.expander("Change of each column", icon=":material/table:"):
             config = {
                 "moved": share_column(

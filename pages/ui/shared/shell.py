@@ -212,14 +212,16 @@ def confirm_deletion(page: Page, kind: str, token: str, *forget: str) -> None:
             plan = page.workspace.plan_deletion(kind, token)
             st.write(plain(plan))
             st.caption("This cannot be undone.")
-            if st.button(
-                "Delete permanently",
-                on_click=_delete,
-                args=(page, plan, forget),
-                type="primary",
-                icon=":material/delete_forever:",
-                key="delete_for_good",
-            ):
+            with st.container(horizontal=True):
+                is_deleted = st.button(
+                    ":red[Delete permanently]",
+                    on_click=_delete,
+                    args=(page, plan, forget),
+                    icon=":material/delete_forever:",
+                    key="delete_for_good",
+                )
+                is_cancelled = st.button("Cancel", key="delete_cancel")
+            if is_deleted or is_cancelled:
                 st.rerun()
 
     st.dialog(f"Delete this {kind}?", icon=":material/delete:")(ask)()

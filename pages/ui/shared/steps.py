@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from spu_core.tables import Role
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
 from spu_core.workspace.dataset_progress import progress_of
 
@@ -94,7 +95,7 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
     """Which steps are done, and which are stale because an earlier step changed after them."""
     if dataset is None:
         return {}
-    marks = {"Data": DONE}
+    marks = {"Data": DONE} if _says_what_is_positive(dataset) else {}
     if rules is not None:
         marks["Soft labels"] = DONE
     progress = progress_of(workspace, dataset.id)
@@ -107,6 +108,30 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
         is_current = progress.champion is None or progress.champion in progress.exported
         marks["Export"] = DONE if is_current else STALE
     return marks
+
+
+def _says_what_is_positive(dataset: DatasetRecord) -> bool:
+    """Whether a column marks confirmed positives, or holds soft labels."""
+    roles = set(dataset.roles.values())
+    return Role.SOFT_LABEL in roles or (Role.LABEL in roles and bool(dataset.positive_values))
+
+
+def missing_in_data(*, has_label: bool, rows: int, labeled: int) -> tuple[str, str] | None:
+    """What the data lacks for training, and what to do; None where nothing is missing.
+
+    >>> missing_in_data(has_label=True, rows=1, labeled=1)[0]
+    'This data has only one row.'
+    """
+    if rows == 1:
+        return "This data has only one row.", "A model compares rows. Upload a file with more rows."
+    if not has_label:
+        return "No label column yet.", "Choose the column that marks confirmed positives and give it the role label."
+    if labeled == 0:
+        return "No row is a confirmed positive.", "Check which values of the label mean a confirmed positive."
+    if labeled == rows:
+        check = "There are no unlabelled rows. Check which values of the label mean a confirmed positive."
+        return "Every row is a confirmed positive.", check
+    return None
 
 
 def link_to(step: Step, label: str, query: Mapping[str, str]) -> None:

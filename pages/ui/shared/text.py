@@ -36,6 +36,15 @@ def count(number: float) -> str:
     return f"{number:,.0f}"
 
 
+def row_count(number: int) -> str:
+    """A number of rows in words.
+
+    >>> row_count(1), row_count(1234)
+    ('1 row', '1,234 rows')
+    """
+    return f"{count(number)} row{'s' * (number != 1)}"
+
+
 def share(value: float) -> str:
     """A share in percent, with more digits where it is small.
 

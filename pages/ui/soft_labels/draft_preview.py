@@ -32,7 +32,11 @@ RANKING = (
 )
 HEADLINE_WIDTH = 145
 IN_USE = "A rule that is switched off is kept."
-SUSPECTED = "Rows whose soft label is above the floor."
+SUSPECTED = "Unlabelled rows whose soft label is above the floor. Confirmed positives are not counted."
+LOWER_CEILING = (
+    ":material/info: A lower ceiling is not a fault. No model can rank rows perfectly while their soft labels are "
+    "uncertain; compare models by their share of the ceiling."
+)
 
 
 def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
@@ -85,7 +89,9 @@ def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, i
         mean = figure(shown.mean)
         st.metric("Mean S", mean, change, delta_color="off", help=meaning("mean soft label"), width=FIGURE_WIDTH)
         change = _change(shown.ceiling, saved.ceiling)
-        st.metric("Ceiling", figure(shown.ceiling), change, help=meaning("ceiling"), width=FIGURE_WIDTH)
+        quiet("Ceiling", figure(shown.ceiling), change, delta_arrow="auto", help=meaning("ceiling"))
+    if change is not None and shown.ceiling < saved.ceiling:
+        st.caption(LOWER_CEILING)
 
 
 def _change(after: float, before: float) -> str | None:

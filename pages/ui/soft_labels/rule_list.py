@@ -8,9 +8,10 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.shared.cached import parse_rules
-from pages.ui.shared.shell import choose_in_address, confirm_deletion
+from pages.ui.shared.shell import confirm_deletion
 from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import count, plain
+from pages.ui.soft_labels.cached import rule_problems
 from pages.ui.soft_labels.condition_rows import editable
 from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.errors import SpuError
@@ -125,16 +126,42 @@ def choose_rule_set(opened: OpenRuleSet) -> None:
                 opened.save(rules, "used a column of soft labels")
                 st.rerun()
         if known:
-            _choose_earlier(known)
+            _copy_earlier(opened, known)
 
 
-def _choose_earlier(known: tuple[RuleSetVersion, ...]) -> None:
-    names = {version.id: f"{version.name}, version {version.number}" for version in known}
+def _copy_earlier(opened: OpenRuleSet, known: tuple[RuleSetVersion, ...]) -> None:
+    """Copy the rules of another dataset, so that changes here leave that dataset alone."""
+    fits = _rules_that_fit(opened, known)
+    by_fit = sorted((version for version in known if version.id in fits), key=lambda each: -fits[each.id][0])
+    names = {each.id: f"{each.name}, version {each.number} · {_fit_words(*fits[each.id])}" for each in by_fit}
+    if not by_fit:
+        return
     which, take = st.columns([3, 1], vertical_alignment="bottom")
     chosen = which.selectbox("Earlier rule sets", list(names), format_func=names.__getitem__, key="soft_earlier")
-    if take.button("Use it", key="soft_use", width="stretch"):
-        choose_in_address(rules=chosen)
+    fitting = fits[chosen][1]
+    if take.button("Copy these rules", key="soft_use", width="stretch", disabled=fitting == 0):
+        origin = opened.workspace.rule_sets.get(chosen)
+        opened.save(parse_rules(origin.text), f"copied from {origin.name}, version {origin.number}")
         st.rerun()
+    if fitting == 0:
+        st.caption(":material/block: No rule of this set fits this data.")
+
+
+def _rules_that_fit(opened: OpenRuleSet, known: tuple[RuleSetVersion, ...]) -> dict[str, tuple[float, int, int]]:
+    """Rule set id → the share of its rules that fit this dataset, how many they are, and the number of its rules."""
+    found = {}
+    for version in known:
+        try:
+            rules = parse_rules(version.text)
+        except SpuError:  # a damaged text; opening that rule set shows the error
+            continue
+        fitting = len(rules) - len(rule_problems(opened.workspace, opened.dataset, rules))
+        found[version.id] = (fitting / max(len(rules), 1), fitting, len(rules))
+    return found
+
+
+def _fit_words(_: float, fitting: int, rules: int) -> str:
+    return f"{count(fitting)} of {count(rules)} rule{'s' * (rules != 1)} fit{'s' * (rules == 1)}"
 
 
 def show_versions(opened: OpenRuleSet) -> None:

@@ -82,7 +82,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: boo
     if reason is not None:
         st.caption(f":material/block: {plain(reason)}")
         return
-    if entry.key == "fused" and has_beliefs:
+    if entry.key == "fused" and has_beliefs and st.session_state.get(_pick("fused")):
         st.caption(":material/difference: Also trained without rules, to see whether your rules help.")
     # A popover, because an expander would stretch the neighbouring cards.
     settings = st.popover(

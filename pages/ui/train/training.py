@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.shared import login
 from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
-from pages.ui.shared.steps import link_to, step_named
+from pages.ui.shared.steps import link_to, missing_in_data, step_named
 from pages.ui.shared.text import count, plain
 from pages.ui.train.options import TrainOptions
 from spu_core.charts import learning_curve_chart
@@ -48,11 +48,12 @@ CURVE_WORDS = {
 def need_something_to_learn(page: Page, table: Table) -> bool:
     """Whether there are soft labels; a table without soft labels and without labels ends the page."""
     has_beliefs = page.rules is not None or table.column_with(Role.SOFT_LABEL) is not None
-    if table.is_labeled.all():
-        check = "There are no unlabelled rows. Check which values of the label mean a confirmed positive."
-        page.show_empty("Every row is a confirmed positive.", check, "Data")
-    if not has_beliefs and not table.is_labeled.any():
-        page.need_rules()
+    labeled = int(table.is_labeled.sum())
+    has_label = table.column_with(Role.LABEL) is not None
+    missing = missing_in_data(has_label=has_label, rows=len(table), labeled=labeled)
+    # Rules alone are enough to train, so a missing label stops only a page without them.
+    if missing is not None and (labeled == len(table) or len(table) == 1 or not has_beliefs):
+        page.show_empty(*missing, "Data")
     if not has_beliefs:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(

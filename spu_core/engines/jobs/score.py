@@ -18,18 +18,21 @@ from typing import IO, Any
 import pandas as pd
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.engines.jobs import Job, JobContext, JobLimits
 from spu_core.engines.jobs.read import MEMORY, is_read_at_once, read_limits
 from spu_core.engines.processes import start_worker
 from spu_core.engines.stored_runs import stored_bundle
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreProgress, ScoreReport, Scoring
+from spu_core.export.monitoring import ScoringEvent
 from spu_core.export.trial import score_in_child
 from spu_core.tables import Table
 from spu_core.tables.spreadsheet import write_csv
 from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace
 
 SCORED_ROWS = "scored rows"
+SCORE_REPORT = "score report"
 # Shares of the work that are done when the model is loaded, and when all rows are scored.
 LOADING, WRITTEN = 0.05, 0.95
 # Form → (end of the file name, media type).
@@ -160,6 +163,27 @@ def start_scoring_dataset(workspace: Workspace, run: str, dataset: DatasetRecord
 def scored_before(workspace: Workspace, run: str) -> tuple[ExportRecord, ...]:
     """The scored rows that are stored with a run, the newest first."""
     return tuple(record for record in workspace.exports.list(run) if record.format == SCORED_ROWS)
+
+
+def remember_scoring(workspace: Workspace, run: str, name: str, report: ScoreReport) -> None:
+    """Store the report of a scoring whose rows are not stored; not again where the newest one is the same."""
+    if workspace.is_read_only:
+        return
+    detail = {"file": name, "report": report.to_dict()}
+    last = next((record for record in workspace.exports.list(run) if record.format == SCORE_REPORT), None)
+    if last is None or last.detail != detail:
+        text = dump_json(detail, indent=1)
+        workspace.exports.save(run, name, SCORE_REPORT, lambda path: path.write_text(text, encoding="utf-8"), detail)
+
+
+def scoring_history(workspace: Workspace, run: str) -> tuple[ScoringEvent, ...]:
+    """All files that were scored with a stored run, the oldest first."""
+    kept = (each for each in workspace.exports.list(run) if each.format in (SCORED_ROWS, SCORE_REPORT))
+    events = [
+        ScoringEvent(each.made, str(each.detail.get("file") or each.name), ScoreReport.from_dict(each.detail["report"]))
+        for each in kept
+    ]
+    return tuple(reversed(events))
 
 
 def stored_scores(workspace: Workspace, export: str) -> ScoredFile:

@@ -32,7 +32,8 @@ PRECISION = 8.0
 TRUSTED_WEIGHT = 0.5
 TRUSTED_PRECISION = 100.0
 # A forest smooths what few labels say. It learns from so many rows at most; more would make large, slow models.
-FOREST = {"rounds": 16, "splits": "random"}
+FOREST_TREES = 16
+FOREST = {"rounds": FOREST_TREES, "splits": "random"}
 FOREST_ROWS = 20_000
 FOREST_LEAVES = 1_000
 EDGE = 1e-6

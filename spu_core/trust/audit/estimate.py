@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import AssumptionError
+from spu_core.html_table import count, short_repr
 from spu_core.trust.audit.plan import ENOUGH_POSITIVES, AuditPlan
 from spu_core.trust.audit.population import Population
 from spu_core.trust.audit.targets import TARGETS, Target, target_named
@@ -34,6 +35,9 @@ class AuditFigure:
     level: float
     is_exact: bool
 
+    def __repr__(self) -> str:
+        return short_repr("AuditFigure", self.key, f"{self.estimate:.3f} ({self.low:.3f} to {self.high:.3f})")
+
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
@@ -48,6 +52,11 @@ class AuditEstimate:
     figures: dict[str, AuditFigure]
     method: str
     is_thin: np.ndarray
+
+    def __repr__(self) -> str:
+        return short_repr(
+            "AuditEstimate", None, count(self.agreement.row.size, "verdict"), repr(self.figures.get(self.plan.target))
+        )
 
     @property
     def missing(self) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from spu_core.checks import check_share
 from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import AssumptionError
+from spu_core.html_table import count, short_repr
 from spu_core.trust.audit.population import Population
 from spu_core.trust.audit.targets import target_named
 
@@ -135,6 +136,9 @@ class AuditPlan:
     row_stratum: tuple[int, ...]
     population: str
     prior: float | None = None
+
+    def __repr__(self) -> str:
+        return short_repr("AuditPlan", self.target, count(self.checks, "check"), f"of {count(sum(self.sizes), 'row')}")
 
     @property
     def checks(self) -> int:

@@ -299,9 +299,9 @@ def served(shared_server):
 def click_a_curve(tab):
     """Click in the middle of a curve of the ROC chart."""
     tab.page.wait_for_selector(".st-key-compare_roc .nsewdrag")
-    # The last trace is the operating point, the one before it a curve.
+    # The last trace is the operating point, before it come the rules alone, and before these a model.
     traces = tab.page.locator(".st-key-compare_roc .scatterlayer .trace")
-    points = traces.nth(traces.count() - 2).locator(".point")
+    points = traces.nth(traces.count() - 3).locator(".point")
     box = points.nth(points.count() // 3).bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     tab.page.mouse.move(x - 3, y)

@@ -83,6 +83,8 @@ def test_one_row_is_a_table_too(data_page):
 
     assert not data_page.exception
     assert any("1 row read" in caption.value for caption in data_page.caption)
+    assert any("only one row" in each.value for each in data_page.markdown)
+    assert any(" · 1 row · " in option for each in data_page.selectbox for option in each.options)
 
 
 def test_a_file_that_is_no_table_is_refused_in_words(data_page):
@@ -92,8 +94,41 @@ def test_a_file_that_is_no_table_is_refused_in_words(data_page):
 
     assert not data_page.exception
     assert "HTML" in data_page.error[0].value
+    assert "What was read" not in [each.value for each in data_page.subheader]
     data_page.button(key="data_reading_close").click().run()
     assert not data_page.error
+
+
+def test_after_a_refused_upload_the_earlier_table_keeps_its_own_name(open_app):
+    with Workspace.open() as workspace:
+        earlier = workspace.datasets.save(load_sample("breast_cancer"), "earlier")
+    page = open_app("pages/1_data.py", dataset=earlier.id)
+    assert "What was read" in [each.value for each in page.subheader]
+
+    page.file_uploader(key="data_upload_0").upload("none.csv", b"").run()
+
+    titles = [each.value for each in page.subheader]
+    assert "Still open: earlier" in titles
+    assert "What was read" not in titles
+
+
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [(None, "No label column yet."), ("", "No row is a confirmed positive."), ("yes", "Every row is a confirmed")],
+)
+def test_data_that_cannot_be_trained_on_says_why_and_is_not_done(open_app, label, sentence):
+    content = b"a,found\n" + b"".join(
+        b"%d,%s\n" % (row, ("x" if label is None else label).encode()) for row in range(40)
+    )
+    table = read_table(content, name="claims.csv").with_roles({"found": "feature" if label is None else "label"})
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(table.with_positive_values(["yes"]) if label == "yes" else table)
+    page = open_app("pages/1_data.py", dataset=dataset.id)
+
+    assert not page.exception
+    assert any(sentence in each.value for each in page.markdown)
+    train = open_app("pages/3_train.py", dataset=dataset.id)
+    assert sentence in train.subheader[0].value
 
 
 def test_a_reading_under_way_shows_its_progress_and_leaves_the_page_usable(open_app, monkeypatch):
@@ -141,7 +176,14 @@ def test_deleting_a_dataset_says_first_what_goes(open_app):
     page = open_app("pages/1_data.py", dataset=dataset.id)
     page.button(key="data_delete").click().run()
     assert any("sales" in each.value for each in page.markdown)
+    assert ":red[" in page.button(key="delete_for_good").label
 
+    page.button(key="delete_cancel").click().run()
+    assert "delete_for_good" not in [each.key for each in page.button]
+    with Workspace.open() as workspace:
+        assert workspace.datasets.list() == (dataset,)
+
+    page.button(key="data_delete").click().run()
     page.button(key="delete_for_good").click().run()
     assert not page.exception
     with Workspace.open() as workspace:

@@ -122,6 +122,19 @@ def test_the_champion_comes_first_with_its_figures_and_lineage(open_app, address
     assert "rule set 'Breast cancer' version 1" in text_of(page)
 
 
+def test_without_a_chosen_model_the_page_says_which_one_it_uses_and_why(open_app, address):
+    assert "You have not chosen a model" not in text_of(open_app(PAGE, **address))
+    with Workspace.open() as workspace, workspace.catalogue.transaction() as rows:
+        rows.execute("DELETE FROM thresholds")
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    used = next(each.value for each in page.selectbox if each.key.startswith("export_run_"))
+    with Workspace.open() as workspace:
+        name = workspace.runs.get(used).name
+    assert f"so this page uses {name}, the recommended model of your latest training" in text_of(page)
+
+
 def test_opening_the_page_prepares_nothing(open_app, address):
     page = open_app(PAGE, **address)
 
@@ -174,7 +187,7 @@ def test_onnx_is_proven_and_a_model_that_cannot_says_why(open_app, address):
     pytest.importorskip("onnxruntime")
     page = open_app(PAGE, **address)
     assert prepared(page, "onnx")
-    assert "Proven on 569 rows" in text_of(page)
+    assert "on 569 rows they differ by" in text_of(page)
 
     other = open_app(PAGE, **address, run=run_named(HOSTILE))
     assert not other.exception
@@ -208,11 +221,13 @@ def test_the_card_tells_what_happened_to_the_run_and_what_the_analyst_says_is_ne
     page = open_app(PAGE, **address)
     token = page.selectbox[0].value
     page.text_area(key=f"export_changes_{token}").set_value("New scanner since May.\n\nFewer columns.").run()
-    history = known(prepared(page, "bundle")).details.history
+    assert known(prepared(page, "bundle")).details.history == ("New scanner since May.", "Fewer columns.")
+    card = prepared(page, "card_md", ("export_form_card_html", "Markdown")).decode()
+    history = [line for line in card.rpartition("## Changes")[2].splitlines() if line.startswith("- ")]
 
     assert "logistic on 'Breast cancer'" in history[0]
     assert "flags scores above 0.5 (10.00% of the training rows out of fold), chosen as '10 % flagged'" in history[1]
-    assert history[2:] == ("New scanner since May.", "Fewer columns.")
+    assert history[2:] == ["- New scanner since May.", "- Fewer columns."]
 
 
 def test_another_operating_point_makes_another_bundle(open_app, address):
@@ -253,9 +268,15 @@ def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
     assert not page.error, page.error[0].value
     assert {metric.label: metric.value for metric in page.metric}["Rows scored"] == "60"
     assert "'mean_radius' has moved strongly" in text_of(page)
-    shown = page.dataframe[-1].value
+    shown, history = (
+        next(table.value for table in page.dataframe if column in table.value) for column in ("rank", "moved_most")
+    )
     assert shown["rank"].is_monotonic_increasing
     assert len(shown) == 60
+    assert any(each.value.startswith("These rows differ from the training rows") for each in page.warning)
+    assert "Scored files over time" in text_of(page)
+    assert history["file"].tolist() == ["new.csv"]
+    assert history["level"].tolist() == ["warning"]
 
 
 def finished_scoring(page):

@@ -85,6 +85,8 @@ def test_the_marks_of_all_steps_need_one_query(workspace):
     dataset = workspace.datasets.save(some_table(), "people")
     rules = workspace.rule_sets.create("rules", SAVED.to_json())
     assert marks_of(workspace, dataset, None) == {"Data": DONE}
+    unlabeled = workspace.datasets.save(some_table().with_roles({"label": "ignore"}), "no label")
+    assert marks_of(workspace, unlabeled, None) == {}
 
     def run(name: str) -> str:
         version = {"rule_set": rules.id, "rule_set_version": rules.number}

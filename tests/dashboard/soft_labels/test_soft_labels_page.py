@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from streamlit.proto.Metric_pb2 import Metric
 
 from spu_core.rules import AnyOf, Compare, ReadyMade, Rule, RuleSet
 from spu_core.tables import Role
@@ -48,6 +49,10 @@ def test_a_typed_range_is_previewed_before_it_is_saved(open_app):
     rows = int(some_table().frame["age"].between(20, 30).sum())
     assert figures(page)["Rows matched"] == str(rows)
     assert figures(page)["Ceiling"] != before
+    # Every honest rule lowers the ceiling: that is explained, and not coloured as a loss.
+    ceiling = next(each for each in page.metric if each.label == "Ceiling" and each.delta)
+    assert (ceiling.delta[0], ceiling.color) == ("-", Metric.GRAY)
+    assert any("A lower ceiling is not a fault" in each.value for each in page.caption)
     assert saved_rules(query) == SAVED
 
     page.button(key="soft_save").click().run()
@@ -284,3 +289,25 @@ def test_a_condition_can_be_turned_round(open_app):
 
     assert not page.exception
     assert saved_rules(query).rules[2].when == ~Compare("age", ">=", 60)
+
+
+def test_rules_of_another_dataset_are_copied_best_fit_first_and_the_original_stays(open_app):
+    query = keep(rules=None)
+    stranger = RuleSet((Rule("Strange", 0.4, Compare("elsewhere", ">", 1)),))
+    half = RuleSet((Rule("Older", 0.4, Compare("age", ">", 50)), *stranger))
+    with Workspace.open() as workspace:
+        other = workspace.rule_sets.create("Claims", half.to_json())
+        workspace.rule_sets.create("Newest", stranger.to_json())
+    page = open_app(PAGE, **query)
+
+    chooser = page.selectbox(key="soft_earlier")
+    assert chooser.options == ["Claims, version 1 · 1 of 2 rules fit", "Newest, version 1 · 0 of 1 rule fits"]
+    page.button(key="soft_use").click().run()
+    page.button(key="soft_off").click().run()
+
+    assert not page.exception
+    copy = page.query_params["rules"]
+    with Workspace.open() as workspace:
+        assert workspace.rule_sets.get(other.id) == other
+        assert workspace.rule_sets.history(copy)[0].note == "copied from Claims, version 1"
+    assert figures(page)["Rules in use"] == "1 of 2"

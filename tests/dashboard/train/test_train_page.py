@@ -53,6 +53,10 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
     assert page.button(key="train_start").label == "Train 6 candidates"
     assert "This is an estimate" in text_of(page)
     assert "are trained in memory: about" in text_of(page)
+    assert "Also trained without rules" in text_of(page)
+    page.checkbox(key="train_pick_fused").uncheck().run()
+    assert "Also trained without rules" not in text_of(page)
+    page.checkbox(key="train_pick_fused").check().run()
 
     page.button(key="train_start").click().run()
 

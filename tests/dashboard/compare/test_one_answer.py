@@ -120,7 +120,7 @@ def test_the_truth_of_a_sample_is_revealed_only_on_request_and_changes_no_answer
     assert not page.exception
     assert page.header[0].value == before
     assert page.dataframe[0].value["true_auc"].between(0.5, 1).all()
-    assert "has the highest true AUC" in page.success[0].value
+    assert "has the highest true AUC" in page.info[-1].value
 
 
 def test_seven_labels_are_no_clear_answer(open_app):

@@ -1,0 +1,59 @@
+"""How results show themselves: one short line for `repr()`, and one plain HTML table for notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+LONGEST, LONGEST_NAME = 180, 60
+SHOWN_ROWS = 30
+
+
+def short_repr(kind: str, name: Any = None, *facts: str | None) -> str:
+    """One line of at most 180 characters; facts that are None are left out.
+
+    >>> short_repr("Table", "people", "3 rows", None, "2 columns")
+    "<Table 'people': 3 rows, 2 columns>"
+    >>> short_repr("SoftLabels", None, "3 rows")
+    '<SoftLabels: 3 rows>'
+    """
+    start = kind if name is None else f"{kind} {short_name(name)}"
+    line = f"{start}: {', '.join(fact for fact in facts if fact)}"
+    return f"<{_cut(line, LONGEST - 2)}>"
+
+
+def short_name(name: Any) -> str:
+    """A name in quotes on one line, cut where it is long.
+
+    >>> short_name("two\\nlines"), len(short_name("x" * 500))
+    ("'two\\\\nlines'", 60)
+    """
+    return _cut(repr(name), LONGEST_NAME)
+
+
+def count(number: int, thing: str) -> str:
+    """A number with its noun.
+
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def html_table(title: str, frame: pd.DataFrame) -> str:
+    """A title above the rows, all text escaped; without colours, so that the theme of the notebook decides.
+
+    >>> html_table("<b>", pd.DataFrame({"a": ["<i>"]})).count("&lt;")
+    2
+    """
+    shown = frame.head(SHOWN_ROWS).map(lambda cell: _cut(cell, 100) if isinstance(cell, str) else cell)
+    table = shown.to_html(index=False, border=0, escape=True, na_rep="", float_format="{:.3f}".format)
+    hidden = len(frame) - len(shown)
+    more = f"<p>… and {hidden:,} more</p>" if hidden else ""
+    return f"<div><p>{escape(title)}</p>{table}{more}</div>"
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,95 @@
+"""Results in a shell and a notebook: one short line, and HTML in which no text of the user is markup."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spu_core.engines.audit_results import AuditResult
+from spu_core.export import Bundle
+from spu_core.html_table import SHOWN_ROWS, html_table
+from spu_core.labels import audit_soft_labels, soft_labels_for
+from spu_core.labels.soft_labels import explain_row
+from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.tables import Table
+from spu_core.training import Candidate, TrainConfig, compare_runs, cross_fit, recommend
+from spu_core.trust import Population, estimate_audit, plan_audit
+from spu_core.trust.audit.verdicts import Verdict
+
+BAD = "<script>alert(1)</script>&\n" + "\U0001f480\x00" * 60
+COLUMN = "<img src=x>"
+SHOWN = ("table", "rules", "soft_labels", "run", "failed", "comparison", "recommendation")
+LINES = (*SHOWN, "matrix", "explanation", "bundle", "soft_label_audit", "plan", "figure", "estimate", "audit")
+
+
+@pytest.fixture(scope="module")
+def results():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=240)
+    label = (x + rng.normal(size=240) > 1.2).astype(int)
+    frame = pd.DataFrame({COLUMN: x, "age": rng.normal(size=240), "text": BAD, "label": label})
+    frame.loc[3, "text"] = "other"
+    table = Table.from_frame(frame, name=BAD)
+    rules = RuleSet(tuple(Rule(f"<b>rule {n}", 0.4, Compare(COLUMN, ">", 0.01 * n)) for n in range(40)))
+    soft = soft_labels_for(table, rules)
+    candidates = [
+        Candidate("lightgbm", {"rounds": 3, "threads": 1}, name=f"<i>{BAD}"),
+        Candidate("logistic", name="<u>b"),
+    ]
+    runs = cross_fit(table, soft, candidates, TrainConfig(folds=2, threads=1))
+    comparison = compare_runs(runs)
+    population = Population.of(runs[0].score, soft.value, threshold=0.5, is_known=soft.is_labeled)
+    plan = plan_audit(population, 60)
+    estimate = estimate_audit(
+        population, plan, [Verdict(row, "positive" if x[row] > 0.5 else "negative") for row in plan.rows]
+    )
+    return {
+        "table": table,
+        "rules": rules,
+        "soft_labels": soft,
+        "matrix": soft.matrix,
+        "explanation": explain_row(soft, 0),
+        "run": runs[0],
+        "failed": type(runs[0])(BAD, runs[0].candidate, runs[0].config, runs[0].evaluation, error=BAD),
+        "comparison": comparison,
+        "recommendation": recommend(comparison),
+        "bundle": Bundle.of(runs[0]),
+        "soft_label_audit": audit_soft_labels(soft),
+        "plan": plan,
+        "figure": estimate.figures["true_auc"],
+        "estimate": estimate,
+        "audit": AuditResult(estimate, None, {}),
+    }
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_repr_is_one_short_line(results, name):
+    line = repr(results[name])
+
+    assert line.startswith(f"<{type(results[name]).__name__}")
+    assert len(line) < 200
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_html_is_a_compact_table_without_colours_and_without_markup_of_the_user(results, name):
+    html = results[name]._repr_html_()
+
+    assert html.count("<table") == 1
+    assert len(html) < 20_000
+    for markup in ("<script", "<img", "<b>", "<i>", "<u>", "color", 'style="background'):
+        assert markup not in html, markup
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("table", "&lt;img"), ("rules", "&lt;b&gt;rule 0"), ("comparison", "&lt;i&gt;")]
+)
+def test_html_shows_what_it_is_about(results, name, text):
+    assert text in results[name]._repr_html_()
+
+
+def test_long_tables_are_cut_and_say_so():
+    html = html_table("t", pd.DataFrame({"<a>": range(SHOWN_ROWS + 7)}))
+
+    assert html.count("<td>") == SHOWN_ROWS
+    assert "… and 7 more" in html
+    assert "<a>" not in html
