@@ -53,7 +53,7 @@ def two_processes_against_one(count: int, goal: float) -> list[BenchRow]:
     for _ in range(3):
         for processes, figures in found.items():
             figures.append(_cost_of(study, table, processes))
-    wall, cpu, _ = (_median(found[2], at) / _median(found[1], at) for at in range(3))
+    wall, cpu = (_median(found[2], at) / _median(found[1], at) for at in range(2))
     own_memory = max(memory for *_, memory in found[2])
     fit = peak_memory_of(_FIT.format(count=count)) - peak_memory_of(_NO_FIT.format(count=count))
     name = f"standard training, {count:,} × 30, two processes / one"
