@@ -212,10 +212,14 @@ def draw(
             table_rows=asked.dataset.n_rows, looks=looks, seed=seed,
         )  # fmt: skip
         kept = save_audit(opened, asked.record, drawn, _rules_of(opened, asked.record))
-        write_frame(review_list(opened.datasets.load(asked.dataset.id), drawn), output)
+        listed = review_list(opened.datasets.load(asked.dataset.id), drawn)
+        if asked.checked is not None:
+            # A row that was checked for an earlier batch needs no second check.
+            listed = listed[~listed["row"].isin(asked.checked.row)]
+        write_frame(listed, output)
     how = "simple random checks" if drawn.is_random else "rows that tell most are drawn more often"
-    value = {"audit": kept.id, "code": drawn.code, "checks": drawn.checks, "list": output, "random": drawn.is_random}
-    words = f"{output}: {drawn.checks:,} rows ({how}); kept as {kept.id}"
+    value = {"audit": kept.id, "code": drawn.code, "checks": len(listed), "list": output, "random": drawn.is_random}
+    words = f"{output}: {len(listed):,} rows ({how}); kept as {kept.id}"
     print_result(value, words, as_json, beside=output)
 
 

@@ -70,7 +70,8 @@ def draw_audit(
     population : Population
         The rows, with the scores of the model in question: `Population.of_run(run)`.
     checks : int
-        Number of rows to draw.
+        Number of rows to check. Rows that were checked before may be drawn again and need no second check, so a few more
+        than this are drawn in a later batch.
     question : {"how_good", "which_better", "how_many"}
         A key of `QUESTIONS`.
     rival : Population, optional
@@ -142,10 +143,13 @@ def _design(
     population: Population, checks: int, asked: Question, rival: Population | None, checked: CheckedRows | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The stratum of every row (−1: never drawn) and the number to draw from each; one stratum: random checks."""
-    random = np.where(population.is_open, 0, -1), np.array([checks])
     if checked is None:
-        return random
+        return np.where(population.is_open, 0, -1), np.array([checks])
     sample = checked.sampled(population, 0.5 * (checked.low + checked.high))
+    seen = np.zeros(population.size)
+    seen[sample.place] = 1.0
+    seen = seen[population.is_open]
+    random = np.where(population.is_open, 0, -1), np.array([_with_repeats(checks, seen, np.ones(seen.size))])
     if min(sample.numbers) < ENOUGH_TO_FIT:
         return random
     doubt = _doubt(population, sample.fitted_belief(), asked, rival)[population.is_open]
@@ -160,7 +164,13 @@ def _design(
     sizes = np.bincount(group)
     stratum = np.full(population.size, -1)
     stratum[population.is_open] = group
-    return stratum, _shared(checks, np.bincount(group, weights=pull), sizes)
+    return stratum, _shared(_with_repeats(checks, seen, pull), np.bincount(group, weights=pull), sizes)
+
+
+def _with_repeats(checks: int, seen: np.ndarray, pull: np.ndarray) -> int:
+    """How many rows to draw so that about `checks` of them are new."""
+    again = float((seen * pull).sum() / pull.sum())
+    return min(round(checks / (1.0 - again)), seen.size) if again < 1.0 else seen.size
 
 
 def _pull(doubt: np.ndarray) -> np.ndarray:
