@@ -70,8 +70,8 @@ def draw_audit(
     population : Population
         The rows, with the scores of the model in question: `Population.of_run(run)`.
     checks : int
-        Number of rows to check. Rows that were checked before may be drawn again and need no second check, so a few more
-        than this are drawn in a later batch.
+        Number of rows to check. Rows that were checked before may be drawn again and need no second check, so a later
+        batch draws a few more than this.
     question : {"how_good", "which_better", "how_many"}
         A key of `QUESTIONS`.
     rival : Population, optional
