@@ -477,6 +477,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", choices=PACKAGES)
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="leave out so many of them: those of an earlier run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--exclude", nargs="*", default=[], metavar="FILE.py", help="files that get no mutants")
@@ -492,7 +493,7 @@ def main() -> None:
     places = make_places(chosen.cache, chosen.jobs)
     tests = map_tests([chosen.package, *chosen.also], chosen.cache, places)
 
-    mutants = draw_mutants(chosen.package, chosen.count, chosen.seed, chosen.exclude)
+    mutants = draw_mutants(chosen.package, chosen.count, chosen.seed, chosen.exclude)[chosen.first :]
     batches = [tests.batches(mutant, chosen.package) for mutant in mutants]
     tasks = [
         lambda place, mutant=mutant, batch=batch: try_mutant(mutant, batch, place)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spu_core.engines import JobQueue, QueueLimits, cancel, jobs_now, refresh, restart, start_worker, wait_for
+from spu_core.engines import JobQueue, QueueLimits, cancel, jobs_now, refresh, restart, start_worker
 from spu_core.engines.processes.os_processes import find_process, this_process, wait_until
 from spu_core.workspace import JobStatus, Workspace
 from tests.engines.steps import is_gone, job, processes_of, sleep, wait_for_step
@@ -132,7 +132,7 @@ def test_cancel_ends_the_whole_tree_whether_it_listens_or_not(workspace):
 
 
 def test_a_killed_or_frozen_watcher_takes_its_tree_along_and_the_job_can_start_again(workspace):
-    killed = start_worker(workspace, job(*STUBBORN[:2], sleep(2)))
+    killed = start_worker(workspace, job(*STUBBORN[:2], sleep(300)))
     frozen = start_worker(workspace, job(sleep(300)))
     assert wait_until(lambda: workspace.jobs.get(killed.id).message == "sleeping", PATIENCE)
     wait_for_step(workspace, frozen.id, 1)
@@ -149,9 +149,10 @@ def test_a_killed_or_frozen_watcher_takes_its_tree_along_and_the_job_can_start_a
     assert cancel(workspace, frozen.id).status is JobStatus.CANCELLED
     assert wait_until(lambda: not processes_of(frozen.id), PATIENCE)
 
-    assert restart(workspace, killed.id).status is JobStatus.RUNNING
-    again = wait_for(workspace, killed.id, PATIENCE)
-    assert (again.status, again.attempt) == (JobStatus.FINISHED, 2)
+    again = restart(workspace, killed.id)
+    assert (again.status, again.attempt) == (JobStatus.RUNNING, 2)
+    assert wait_until(lambda: workspace.jobs.get(killed.id).message == "sleeping", PATIENCE)
+    assert cancel(workspace, killed.id).status is JobStatus.CANCELLED
 
 
 def test_a_worker_whose_row_or_workspace_is_gone_exits(workspace):
