@@ -37,7 +37,7 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def run(place, monkeypatch):
+def run(place, no_trial, monkeypatch):
     folder, _ = place
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SPU_HOME", str(folder / "home"))

@@ -16,7 +16,7 @@ from spu_core.models.columns import Column, Family
 from spu_core.models.learners import LEARNERS
 from tests.engines.executors.killing import killing_one
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 LEVELS = ("a", "b", "c", "d")
 COLUMNS = (Column("x", Family.NUMBER), Column("noise", Family.NUMBER), Column("kind", Family.TEXT, True, 0.0, LEVELS))
