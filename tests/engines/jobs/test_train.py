@@ -106,8 +106,9 @@ def is_gone(process):
 def test_a_cancelled_training_leaves_no_process_behind(workspace):
     job, tree = forking(workspace)
 
-    assert cancel(workspace, job.id).status == "cancelled"
+    cancel(workspace, job.id)
 
+    assert wait_for(workspace, job.id, 300).status == "cancelled"
     assert wait_until(lambda: all(map(is_gone, tree)), 300)
 
 
