@@ -54,7 +54,8 @@ def test_all_rows_checked_give_the_true_figures_without_error(table):
     assert figures["recall"].estimate == pytest.approx(flagged[truth].mean())
     assert figures["positive_mean"].estimate == pytest.approx(rows["good"].soft_label[truth].mean())
     assert figures["negative_mean"].estimate == pytest.approx(rows["good"].soft_label[~truth].mean())
-    assert figures["true_auc"].standard_error == 0.0
+    assert all((each.low, each.high) == (each.estimate, each.estimate) for each in figures.values())
+    assert report.pairs[0].difference.low == report.pairs[0].difference.high > 0.0
 
 
 def test_without_assistance_the_share_and_its_error_are_those_of_the_survey_textbook(table):
