@@ -19,6 +19,7 @@ from spu_core.trust import (
     judge_scores,
     plan_audit,
 )
+from spu_core.trust.audit.inference import Sampled, corrected
 
 
 def answers(rows, truth, reviewer="ann"):
@@ -68,6 +69,23 @@ def test_without_assistance_the_share_and_its_error_are_those_of_the_survey_text
 
     assert found.estimate == pytest.approx(share)
     assert found.standard_error == pytest.approx(np.sqrt((1 - 0.2) * share * (1 - share) / 399), rel=0.05)
+
+
+def test_with_a_good_guess_the_share_is_the_regression_estimate_of_the_survey_textbook(table):
+    """Cochran 7.1: ȳ − b (x̄ − X̄) with the slope b of y on x in the sample; x is the guess of the class."""
+    rows, truth = table
+    place = np.random.default_rng(2).choice(2_000, 300, replace=False)
+    y, x = truth[place].astype(float), rows["good"].soft_label
+    sampled = Sampled.of(rows["good"], place, np.full(300, 0.15), y)
+    found = corrected(sampled, sampled.sums("prior"), x)
+    slope = np.cov(y, x[place])[0, 1] / x[place].var(ddof=1)
+    plain = corrected(sampled, sampled.sums("prior"), None)
+
+    assert found.power == pytest.approx(min(slope, 1.0))
+    assert found.value == pytest.approx(y.mean() - found.power * (x[place].mean() - x.mean()))
+    rest = y - found.power * x[place]
+    assert found.standard_error == pytest.approx(rest.std() * np.sqrt(0.85 / 300), rel=0.05)
+    assert found.standard_error < 0.9 * plain.standard_error
 
 
 def test_a_directed_batch_is_weighted_by_one_over_the_probability(table):
