@@ -12,8 +12,10 @@ from spu_core.trust import (
     AuditPlan,
     Population,
     Verdict,
+    check_assumptions,
     combine_audits,
     draw_audit,
+    estimate_audit,
     first_batch,
     forecast,
     judge_scores,
@@ -158,6 +160,15 @@ def test_scores_that_differ_are_told_apart_and_a_score_does_not_differ_from_itse
     assert report.pair("good", "twin").difference.estimate == 0.0
     assert report.pair("good", "twin").difference.p_value == 1.0
     assert "clearly better than 1 of 2 others" in report.sentence.lower()
+
+
+def test_the_assumptions_can_be_tested_on_an_audit_for_every_score(table):
+    rows, truth = table
+    plan = draw_audit(rows["good"], 300)
+    report = check_assumptions(estimate_audit(rows["good"], plan, answers(plan.rows, truth)))
+
+    assert report.separation.is_shown
+    assert report.is_score_refuted  # the soft label is a function of the signal behind the score
 
 
 def test_few_positives_give_the_number_of_missing_checks_and_no_pairs(table):
