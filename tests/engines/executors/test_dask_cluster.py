@@ -14,7 +14,7 @@ from spu_core.engines.executors import dask_cluster, dask_workers, open_cluster
 from spu_core.engines.executors import dask_cluster as module
 from spu_core.errors import EngineError
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 
 def test_without_an_address_workers_start_on_this_computer(cluster):

@@ -21,7 +21,7 @@ from spu_core.tables.samples import load_sample, load_sample_rules
 from tests.engines.executors.test_guarded_work import opened_with_patience
 from tests.live import free_address
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("scale.md", "folders.md", "cluster.md"))
