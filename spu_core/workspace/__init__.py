@@ -28,6 +28,7 @@ from spu_core.workspace.records import (
     RunRecord,
     ThresholdRecord,
 )
+from spu_core.workspace.reviews import ReviewSettings, ReviewState
 from spu_core.workspace.runs import Lineage, RunDraft
 from spu_core.workspace.storage_errors import QueueFullError, StaleEditError
 from spu_core.workspace.workspace import Workspace
@@ -54,6 +55,8 @@ __all__ = [
     "QueueEntry",
     "QueueFullError",
     "QueueRecord",
+    "ReviewSettings",
+    "ReviewState",
     "RuleSetVersion",
     "RunDraft",
     "RunRecord",

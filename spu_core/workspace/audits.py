@@ -91,10 +91,11 @@ class Audits:
         return len(values)
 
     def verdicts(self, audit: str) -> tuple[VerdictRecord, ...]:
-        """The latest verdict of each reviewer on each row; verdicts of different reviewers are all kept."""
+        """The latest verdict of each reviewer on each row that was not withdrawn; verdicts of different reviewers are all kept."""
         rows = self.catalogue.rows(
             "SELECT * FROM verdicts WHERE seq IN "
-            "(SELECT max(seq) FROM verdicts WHERE audit = ? GROUP BY row, reviewer) ORDER BY row, reviewer",
+            "(SELECT max(seq) FROM verdicts WHERE audit = ? AND seq NOT IN (SELECT verdict FROM withdrawn_verdicts) "
+            "GROUP BY row, reviewer) ORDER BY row, reviewer",
             audit,
         )
         return tuple(VerdictRecord.from_row(row) for row in rows)
