@@ -91,7 +91,7 @@ class Audits:
         return len(values)
 
     def verdicts(self, audit: str) -> tuple[VerdictRecord, ...]:
-        """The latest verdict of each reviewer on each row that was not withdrawn; verdicts of different reviewers are all kept."""
+        """The latest verdict of each reviewer on each row, without withdrawn ones; those of all reviewers are kept."""
         rows = self.catalogue.rows(
             "SELECT * FROM verdicts WHERE seq IN "
             "(SELECT max(seq) FROM verdicts WHERE audit = ? AND seq NOT IN (SELECT verdict FROM withdrawn_verdicts) "

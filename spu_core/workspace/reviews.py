@@ -118,7 +118,7 @@ class Reviews:
         return 0 if row is None else int(row["changes"])
 
     def open_next(self, audit: str, reviewer: str, listed: Sequence[int]) -> int | None:
-        """Open the next row for this reviewer: the same one again until it is answered or skipped; None if none is left."""
+        """Open the next row for this reviewer, or None. It stays the same until it is answered or skipped."""
         reviewer = clean_name(reviewer)
         with self.catalogue.transaction() as rows:
             _check_audit(rows, audit)
