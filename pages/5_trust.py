@@ -8,12 +8,12 @@ from pages.ui.trust.reliability import show_echo_and_bias, show_prior, show_sens
 from pages.ui.trust.what_if_map import show_what_if
 
 SECTIONS = {
-    "what-if": ("What if", show_what_if),
-    "prior": ("Prior", show_prior),
-    "audit": ("Audit", show_audit),
-    "sensitivity": ("Sensitivity", show_sensitivity),
-    "echo": ("Echo and bias", show_echo_and_bias),
-    "outcomes": ("Check outcomes", show_outcomes),
+    "audit": ("Check rows by hand", show_audit),
+    "outcomes": ("Outcomes in use", show_outcomes),
+    "echo": ("Where rules and labels disagree", show_echo_and_bias),
+    "sensitivity": ("What if rules are wrong?", show_sensitivity),
+    "prior": ("How many cases?", show_prior),
+    "what-if": ("What-if map", show_what_if),
 }
 
 with open_page("Trust", "How reliable are the figures of a model, and how can you check them at low cost?") as page:

@@ -7,15 +7,18 @@ import streamlit as st
 
 from pages.ui.shared.show import explain_words, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain
-from pages.ui.trust.audit_result import show_list, show_result, show_verdicts
+from pages.ui.trust.audit_files import show_files
+from pages.ui.trust.audit_result import show_result
 from pages.ui.trust.cached import audit_outlook, audit_population, draw_audit, expected_audit
-from pages.ui.trust.evaluated_model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel, choose_by_address
+from pages.ui.trust.review_cards import show_review
 from spu_core.charts import outlook_chart
 from spu_core.engines.audit_results import audits_of, save_audit
 from spu_core.trust import TARGETS, AuditPlan
 from spu_core.workspace import AuditRecord
 
 NEW = "new"
+STEPS = {"review": "Review here", "files": "Review elsewhere", "result": "Result"}
 
 
 def show_planner(model: EvaluatedModel) -> None:
@@ -128,9 +131,13 @@ def show_audit(model: EvaluatedModel) -> None:
             f"Drawn {audit.made:%d %b %Y %H:%M} by the scores of {plain(model.name)} and this S · audit {plan.code} · "
             f"seed {plan.seed} · verdicts are never overwritten."
         )
-        show_list(model, audit, plan)
-        show_verdicts(model, audit, plan)
-        show_result(model, audit)
+        step = choose_by_address("step", STEPS)
+        if step == "review":
+            show_review(model, audit, plan)
+        elif step == "files":
+            show_files(model, audit, plan)
+        else:
+            show_result(model, audit)
     explain_words("soft label", "threshold", "label")
 
 

@@ -1,31 +1,27 @@
-"""The review list of an audit, its verdicts (uploaded or entered), and the estimates from them."""
+"""The estimates from the verdicts of an audit."""
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.cached import read_upload
-from pages.ui.shared.show import edit_table, edited_lines, show_chart, show_table, theme
+from pages.ui.shared.show import show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain
 from pages.ui.trust.cached import estimate_audit
 from pages.ui.trust.evaluated_model import EvaluatedModel
-from spu_core.charts import audit_chart, strata_chart
-from spu_core.engines.audit_results import AuditResult, filled_list, keep_verdicts
+from spu_core.charts import audit_chart
+from spu_core.engines.audit_results import AuditResult
 from spu_core.errors import SpuError
-from spu_core.export import to_csv
-from spu_core.trust import TARGETS, TREATMENTS, AuditPlan, read_verdicts, review_list
-from spu_core.workspace import VERDICTS, AuditRecord
+from spu_core.trust import TARGETS, TREATMENTS
+from spu_core.workspace import AuditRecord
 
 LABELS = {"mean": "Mean verdict", "agreed": "Only agreed rows", "worst_case": "Worst case"}
 METHODS = {"assisted": "Model-assisted", "horvitz_thompson": "Horvitz–Thompson"}
-SHOWN_COLUMNS = 8
 
 
 def show_result(model: EvaluatedModel, audit: AuditRecord) -> None:
     """Estimates as soon as every stratum has two verdicts."""
     with st.container(border=True):
-        st.subheader("3 · Results", anchor=False)
+        st.subheader("Result", anchor=False)
         if not model.workspace.audits.verdicts(audit.id):
             st.markdown("No verdicts yet. Estimates appear with the first verdicts.")
             return
@@ -110,95 +106,3 @@ def _show_strata(result: AuditResult) -> None:
             "is_exact: fewer than five positives or negatives are expected among the checks of this stratum, so its "
             "limits are exact (Clopper–Pearson) and the bounds of figures that depend on it are conservative."
         )
-
-
-def show_list(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
-    """Where the checks go, and the list to download."""
-    with st.container(border=True):
-        st.subheader("1 · Check these rows", anchor=False)
-        st.markdown(
-            f"{count(plan.checks)} rows in random order, without score and soft label, which could influence a "
-            "reviewer. Each row has its stratum and the probability with which it was drawn."
-        )
-        st.download_button(
-            "Download the review list",
-            to_csv(review_list(model.table, plan)),
-            f"audit-{plan.code}.csv",
-            "text/csv",
-            icon=":material/download:",
-            type="primary",
-            key="trust_download",
-            help="CSV, safe to open in a spreadsheet. Fill in verdict (positive, negative, unsure) and reviewer.",
-        )
-        with st.expander("Where the checks go", icon=":material/bar_chart:"):
-            show_chart(strata_chart(plan, theme=theme()), "trust_strata")
-
-
-def show_verdicts(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
-    """Upload the filled list, or enter verdicts here."""
-    standing = model.workspace.audits.verdicts(audit.id)
-    with st.container(border=True):
-        st.subheader("2 · Add the verdicts", anchor=False)
-        reviewers = sorted({item.reviewer for item in standing})
-        done = len({item.row for item in standing})
-        named = f" by {', '.join(map(plain, reviewers))}" if reviewers else ""
-        st.progress(done / max(plan.checks, 1), f"{count(done)} of {count(plan.checks)} rows have a verdict{named}")
-        upload, enter = st.tabs(["Upload", "Enter here"])
-        with upload:
-            _upload(model, audit, plan)
-        with enter:
-            _enter(model, audit, plan)
-
-
-def _upload(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
-    # After a save the uploader gets a new key and is empty; the verdicts are in the workspace.
-    turn = st.session_state.get("trust_upload_turn", 0)
-    given = st.file_uploader(
-        "The filled list",
-        type=["csv", "xlsx", "parquet"],
-        key=f"trust_upload_{turn}",
-        help="Columns row and verdict are needed; reviewer and note are kept. Lines without a verdict are skipped.",
-    )
-    if given is None:
-        return
-    try:
-        reading = read_verdicts(read_upload(given), plan)
-    except SpuError as problem:
-        st.error(plain(problem), icon=":material/error:")
-        return
-    st.caption(f"{count(len(reading.verdicts))} verdicts read, {count(reading.empty)} lines without one.")
-    if st.button("Save these verdicts", type="primary", key="trust_keep", disabled=not reading.verdicts):
-        kept = keep_verdicts(model.workspace, audit, reading)
-        st.session_state["trust_upload_turn"] = turn + 1
-        st.toast(f"{count(kept)} verdicts saved.")
-        st.rerun()
-
-
-def _enter(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
-    reviewer = st.text_input("Your name", "reviewer", key="trust_reviewer", max_chars=60)
-    listed = _short_list(model, plan)
-    filled = filled_list(listed, model.workspace.audits.verdicts(audit.id), reviewer)
-    editable = ["verdict", "note"]
-    shown = [name for name in filled.columns if name not in ("row", "reviewer", *editable)]
-    edited = edit_table(
-        filled[["row", *editable, *shown]],
-        editable,
-        column_config={
-            "verdict": st.column_config.SelectboxColumn("verdict", options=["", *VERDICTS], width=110),
-            "note": st.column_config.TextColumn("note", max_chars=200, width=140),
-        },
-        key=f"trust_editor_{audit.id}_{reviewer}",
-    )
-    entered = edited_lines(filled, edited, editable)
-    many = f"Save {count(len(entered))} verdict{'s' * (len(entered) != 1)}"
-    label = "Nothing entered yet" if entered.empty else many
-    if st.button(label, icon=":material/save:", key="trust_keep_entered", disabled=entered.empty):
-        reading = read_verdicts(entered.assign(reviewer=reviewer), plan)
-        kept = keep_verdicts(model.workspace, audit, reading)
-        st.toast(f"{count(kept)} verdicts saved.")
-        st.rerun()
-
-
-def _short_list(model: EvaluatedModel, plan: AuditPlan) -> pd.DataFrame:
-    features = list(model.table.features[:SHOWN_COLUMNS])
-    return review_list(model.table, plan, features).drop(columns=["audit", "stratum", "inclusion_probability"])

@@ -87,7 +87,7 @@ def draw_audit(model: EvaluatedModel, checks: int, target: str, prior: float | N
 
 def estimate_audit(model: EvaluatedModel, audit: AuditRecord, treatment: str, method: str) -> AuditResult:
     """The estimates from the current verdicts of an audit."""
-    recorded = len(model.workspace.audits.history(audit.id))
+    recorded = model.workspace.reviews.version(audit.id)
     return _estimate_audit(model, audit, recorded, treatment, method)
 
 
