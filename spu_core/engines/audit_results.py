@@ -1,12 +1,15 @@
-"""Audits of a workspace: store a plan with its run, store verdicts, and compute the result."""
+"""Audits of a workspace: store a plan, store verdicts, and compute what all audits of a dataset say of every run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from spu_core.engines.stored_runs import stored_bundle
+from spu_core.errors import SpuError
 from spu_core.html_table import short_repr
 from spu_core.tables import Table
 from spu_core.training import Run
@@ -20,9 +23,11 @@ from spu_core.trust import (
     check_assumptions,
     estimate_audit,
 )
+from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_scores
+from spu_core.trust.audit.questions import QUESTIONS
 from spu_core.trust.audit.totals import Method
 from spu_core.trust.audit.verdicts import Treatment, VerdictFile
-from spu_core.workspace import AuditRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
+from spu_core.workspace import AuditRecord, DatasetRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
 
 MOST_TESTED_COLUMNS = 20
 
@@ -49,7 +54,8 @@ def save_audit(
     workspace: Workspace, run: RunRecord, plan: AuditPlan, rules: RuleSetVersion | None, name: str = ""
 ) -> AuditRecord:
     """Store a plan with its run and the rules of its soft labels."""
-    title = name or f"{plan.checks} checks for {TARGETS[plan.target].title}"
+    asked = TARGETS[plan.target].title if plan.question is None else QUESTIONS[plan.question].title
+    title = name or f"{plan.checks} checks {'for' if plan.question is None else '·'} {asked}"
     version = None if rules is None else (rules.id, rules.number)
     return workspace.audits.save(run.id, plan.to_json(), name=title, rules=version)
 
@@ -87,6 +93,39 @@ def audit_result(
     columns = table.frame[list(table.features[:MOST_TESTED_COLUMNS])].iloc[population.row]
     report = check_assumptions(estimate, {str(name): columns[name] for name in columns})
     return AuditResult(estimate, report, truth_of(run, population))
+
+
+def checked_rows(workspace: Workspace, dataset: DatasetRecord, *, treatment: Treatment = "mean") -> CheckedRows:
+    """The checked rows of all audits of a dataset; an error if nothing was checked yet."""
+    audits = workspace.audits.of_dataset(dataset.id)
+    plans = [(_whole_plan(workspace, dataset, each), workspace.audits.verdicts(each.id)) for each in audits]
+    return combine_audits(plans, treatment=treatment)
+
+
+def judge_runs(
+    runs: Sequence[Run],
+    checked: CheckedRows,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    method: Method = "assisted",
+) -> AuditReport:
+    """What the checked rows say of these runs; default threshold: the one that uses the review budget."""
+    chosen = thresholds or {}
+    finished = [run for run in runs if run.score is not None]
+    populations = {run.name: Population.of_run(run, chosen.get(run.name)) for run in finished}
+    return judge_scores(populations, checked, method=method)
+
+
+def _whole_plan(workspace: Workspace, dataset: DatasetRecord, audit: AuditRecord) -> AuditPlan:
+    """The plan of an audit; an older one gets the stratum of every row from its run, if that still exists."""
+    plan = AuditPlan.from_json(audit.plan)
+    if plan.membership is not None or audit.run is None:
+        return plan
+    try:
+        run = stored_bundle(workspace, audit.run).run
+        return plan.with_strata(population_of(run, plan), dataset.n_rows)
+    except SpuError:
+        return plan
 
 
 def population_of(run: Run, plan: AuditPlan) -> Population:
