@@ -4,6 +4,7 @@ Every chart is a function `…_chart(result, *, theme=LIGHT)`. It changes nothin
 users and has an alternative text: `alt_text(figure)`. Backgrounds are transparent, so a figure fits on any page.
 """
 
+from spu_core.charts.audit_charts import audit_report_chart, forecast_chart
 from spu_core.charts.brush_charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.charts.canvas import alt_text
 from spu_core.charts.column_charts import label_rate_chart, missing_chart, soft_label_chart
@@ -70,6 +71,7 @@ __all__ = [
     "Theme",
     "alt_text",
     "audit_chart",
+    "audit_report_chart",
     "bias_chart",
     "brush_chart",
     "calibration_chart",
@@ -85,6 +87,7 @@ __all__ = [
     "echo_chart",
     "failure_ratio_chart",
     "feature_effect_chart",
+    "forecast_chart",
     "gains_chart",
     "gains_lift_chart",
     "label_delay_chart",

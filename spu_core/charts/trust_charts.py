@@ -108,11 +108,11 @@ def _add_normal(figure: go.Figure, table: pd.DataFrame, column: str, name: str, 
 
 def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
     """The share of rows and of checks in each stratum, low scores first."""
-    names = [plain(name, 40) for name in plan.strata.names]
+    names = [plain(name, 40) for name in plan.stratum_names]
     rows, drawn = sum(plan.sizes), sum(plan.drawn)
     most = max(range(len(names)), key=lambda h: plan.drawn[h] / max(plan.sizes[h], 1))
     alt = (
-        f"{count(drawn)} checks over {len(names)} strata; most densely in {plan.strata.names[most]}, where "
+        f"{count(drawn)} checks over {len(names)} strata; most densely in {plan.stratum_names[most]}, where "
         f"{percent(plan.drawn[most] / max(plan.sizes[most], 1))} of {count(plan.sizes[most])} rows are drawn."
     )
     figure = canvas(theme, alt, height=lines_height(len(names), 110), bargap=0.3, bargroupgap=0.08)
@@ -126,7 +126,7 @@ def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
             orientation="h",
             name=f"share of the {name}",
             marker={"color": color, "line": {"width": 0}, "cornerradius": 2},
-            hovertext=[f"{plain(s)}<br>{count(v)} {name}" for s, v in zip(plan.strata.names, values, strict=True)],
+            hovertext=[f"{plain(s)}<br>{count(v)} {name}" for s, v in zip(plan.stratum_names, values, strict=True)],
             hoverinfo="text",
         )
     name_axis(figure, names, theme)

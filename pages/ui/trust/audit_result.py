@@ -1,108 +1,116 @@
-"""The estimates from the verdicts of an audit."""
+"""The result of all checked rows of a dataset: figures of every model, differences, and what to do next."""
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
 from pages.ui.shared.show import show_chart, show_table, theme
-from pages.ui.shared.text import count, figure, plain
-from pages.ui.trust.cached import estimate_audit
+from pages.ui.shared.steps import link_to, step_named
+from pages.ui.shared.text import count, figure, plain, share
+from pages.ui.trust.cached import audit_report, newest_audit
 from pages.ui.trust.evaluated_model import EvaluatedModel
-from spu_core.charts import audit_chart
-from spu_core.engines.audit_results import AuditResult
+from spu_core.charts import audit_report_chart
 from spu_core.errors import SpuError
-from spu_core.trust import TARGETS, TREATMENTS
-from spu_core.workspace import AuditRecord
+from spu_core.metrics.intervals import p_value_text
+from spu_core.trust import TARGETS, TREATMENTS, AuditFigure, AuditReport
 
 LABELS = {"mean": "Mean verdict", "agreed": "Only agreed rows", "worst_case": "Worst case"}
-METHODS = {"assisted": "Model-assisted", "horvitz_thompson": "Horvitz–Thompson"}
+COLUMNS = {"true_auc": figure, "precision": share, "recall": share}
 
 
-def show_result(model: EvaluatedModel, audit: AuditRecord) -> None:
-    """Estimates as soon as every stratum has two verdicts."""
+def show_result(model: EvaluatedModel) -> None:
+    """Which model is really better by the checked rows, with the figures behind it."""
+    treatment = _ask_treatment()
+    try:
+        report = audit_report(model, treatment)
+    except SpuError as problem:
+        st.info(plain(problem), icon=":material/hourglass_top:")
+        return
     with st.container(border=True):
-        st.subheader("Result", anchor=False)
-        if not model.workspace.audits.verdicts(audit.id):
-            st.markdown("No verdicts yet. Estimates appear with the first verdicts.")
-            return
-        treatment, method = _ask_how()
-        try:
-            result = estimate_audit(model, audit, treatment, method)
-        except SpuError as problem:
-            st.info(plain(problem), icon=":material/hourglass_top:")
-            return
-        _show_figures(result)
-        _show_assumptions(result)
-        _show_strata(result)
+        st.subheader("Which model is better?" if len(report.figures) > 1 else "How good is the model?", anchor=False)
+        st.markdown(f"**{plain(report.sentence)}**")
+        if report.checked.waiting:
+            st.caption(f":material/pending: {count(report.checked.waiting)} drawn rows are not checked yet.")
+        for note in report.checked.notes:
+            st.caption(f":material/info: {plain(note)}")
+        show_chart(audit_report_chart(report, theme=theme()), "trust_report")
+        link_to(step_named("Compare"), "See the recommendation", model.page.query)
+    _show_pairs(report)
+    _show_figures(model, report)
+    st.caption(plain(report.checked.agreement.sentence))
+    _show_assumptions(model)
 
 
-def _ask_how() -> tuple[str, str]:
-    left, right = st.columns(2)
-    treatment = left.segmented_control(
-        "Where reviewers disagree",
-        list(TREATMENTS),
-        default="mean",
-        required=True,
-        format_func=LABELS.__getitem__,
-        key="trust_treatment",
-        help=" ".join(TREATMENTS.values()),
-    )
-    method = right.segmented_control(
-        "Estimate",
-        list(METHODS),
-        default="assisted",
-        required=True,
-        format_func=METHODS.__getitem__,
-        key="trust_method",
-        help="Horvitz–Thompson weights each verdict by one over its probability of being drawn. Model-assisted also "
-        "uses what the plan expected of the rows that were not drawn, and corrects it by the verdicts.",
-    )
-    return str(treatment), str(method)
-
-
-def _show_figures(result: AuditResult) -> None:
-    estimate = result.estimate
-    st.markdown(f"**{plain(estimate.sentence)}**")
-    st.caption(plain(estimate.agreement.sentence))
-    if estimate.missing:
-        st.caption(
-            f":material/info: {count(estimate.missing)} drawn rows do not count yet; the estimate assumes that they "
-            "are like the checked rows of their stratum."
+def _ask_treatment() -> str:
+    with st.expander("Rows on which reviewers disagree or are unsure", icon=":material/tune:"):
+        chosen = st.segmented_control(
+            "How they count",
+            list(TREATMENTS),
+            default="mean",
+            required=True,
+            format_func=LABELS.__getitem__,
+            key="trust_treatment",
         )
-    show_chart(audit_chart(estimate, truth=result.truth, theme=theme()), "trust_audit_chart")
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        for each in estimate.figures.values():
-            st.metric(
-                plain(each.title),
-                figure(each.estimate),
-                f"{figure(each.low)} – {figure(each.high)}",
-                delta_color="off",
-                delta_arrow="off",
-                help=f"{TARGETS[each.key].description} Below: {each.level:.0%} bounds.",
-                width="content",
+        st.caption(TREATMENTS[str(chosen)])  # type: ignore[index]
+    return str(chosen)
+
+
+def _show_pairs(report: AuditReport) -> None:
+    if not report.pairs:
+        return
+    with st.container(border=True):
+        st.subheader("Models in pairs", anchor=False)
+        lines = [
+            (
+                pair.first,
+                pair.second,
+                f"{each.estimate:+.3f} ({each.low:+.3f} to {each.high:+.3f})",
+                p_value_text(pair.p_holm),
+                "clear difference" if pair.can_be_told_apart else "no clear difference",
             )
-    if result.truth:
-        st.caption("Rings: the truth column of this dataset, which a real audit would not have.")
+            for pair in report.pairs
+            for each in (pair.difference,)
+        ]
+        names = ["better", "than", "difference of true AUC", "p-value", "conclusion"]
+        show_table(pd.DataFrame(lines, columns=names), hide_index=True, key="trust_pairs")
+        st.caption("Measured on the same checked rows. p-values are corrected for the number of pairs (Holm).")
 
 
-def _show_assumptions(result: AuditResult) -> None:
-    st.subheader("The paper's assumptions on these rows", anchor=False)
-    for sentence in result.assumptions.sentences:
-        st.markdown(f"- {plain(sentence)}")
-    if not result.assumptions.dependence.empty:
-        with st.expander("Assumption 2 in numbers", icon=":material/table:"):
+def _show_figures(model: EvaluatedModel, report: AuditReport) -> None:
+    with st.container(border=True):
+        st.subheader("All models", anchor=False)
+        lines = [
+            (name, *(_words(found.get(key), write) for key, write in COLUMNS.items()))
+            for name, found in report.figures.items()
+        ]
+        titles = [TARGETS[key].title for key in COLUMNS]
+        show_table(pd.DataFrame(lines, columns=["model", *titles]), hide_index=True, key="trust_figures")
+        level = f"{report.checked.level:.0%}"
+        st.caption(
+            f"With {level} intervals. Precision and recall at the threshold of each model, or its review budget."
+        )
+        prior = report.figures.get(model.name, next(iter(report.figures.values())))["prior"]
+        st.markdown(f"Share of cases in the table: **{_words(prior, share)}**")
+
+
+def _words(found: AuditFigure | None, write) -> str:  # type: ignore[no-untyped-def]
+    if found is None or found.estimate != found.estimate:
+        return "–"
+    return f"{write(found.estimate)} ({write(found.low)} – {write(found.high)})"
+
+
+def _show_assumptions(model: EvaluatedModel) -> None:
+    result = newest_audit(model)
+    if result is None:
+        return
+    with st.expander("The paper's assumptions on these rows", icon=":material/science:"):
+        for sentence in result.assumptions.sentences:
+            st.markdown(f"- {plain(sentence)}")
+        if not result.assumptions.dependence.empty:
             show_table(result.assumptions.dependence.sort_values("holm"), hide_index=True)
             st.caption(
                 "Correlation of S with the ranked score or column within a true class, weighted by the sampling "
                 "probabilities. holm: p-values corrected for the number of lines. Text columns are ranked by the "
                 "frequency of each category."
             )
-
-
-def _show_strata(result: AuditResult) -> None:
-    with st.expander("Strata", icon=":material/table:"):
-        show_table(result.estimate.strata, hide_index=True)
-        st.caption(
-            "is_exact: fewer than five positives or negatives are expected among the checks of this stratum, so its "
-            "limits are exact (Clopper–Pearson) and the bounds of figures that depend on it are conservative."
-        )

@@ -145,14 +145,16 @@ def _show_choice(model: EvaluatedModel) -> None:
     st.caption(words)
 
 
-def choose_by_address(name: str, titles: Mapping[str, str]) -> str:
+def choose_by_address(name: str, titles: Mapping[str, str], default: str | None = None) -> str:
     """A choice in one row, kept in the address under `name`, so that a refresh or a shared link opens it again."""
     options = list(titles)
-    wanted = st.query_params.get(name, options[0])
+    first = options[0] if default is None else default
+    wanted = st.query_params.get(name, first)
+    # A button elsewhere may have made the choice; a default beside it would be a Streamlit warning.
+    st.session_state.setdefault(f"trust_{name}", wanted if wanted in options else first)
     chosen = st.segmented_control(
         name,
         options,
-        default=wanted if wanted in options else options[0],
         required=True,
         format_func=titles.__getitem__,
         key=f"trust_{name}",

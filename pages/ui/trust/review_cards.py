@@ -27,12 +27,20 @@ ANSWERS = {
 LAST, PROBLEM = "review_last", "review_problem"
 
 
+def rows_to_review(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> tuple[int, ...]:
+    """The rows of a list without those that were checked for another list of the same table."""
+    others = (each for each in model.workspace.audits.of_dataset(audit.dataset) if each.id != audit.id)
+    done = {item.row for each in others for item in model.workspace.audits.verdicts(each.id)}
+    return tuple(row for row in plan.rows if row not in done)
+
+
 def show_review(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
     """The card of the next row, for the reviewer whose name is in the address."""
     st.fragment(_show_review)(model, audit, plan)
 
 
 def _show_review(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
+    listed = rows_to_review(model, audit, plan)
     with show_errors(model.page.title):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             reviewer = st.text_input(
@@ -48,8 +56,8 @@ def _show_review(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> 
         if not reviewer:
             st.info("Enter your name to start the review.", icon=":material/person:")
             return
-        row = model.workspace.reviews.open_next(audit.id, reviewer, plan.rows)
-        state = model.workspace.reviews.state(audit.id, plan.rows)
+        row = model.workspace.reviews.open_next(audit.id, reviewer, listed)
+        state = model.workspace.reviews.state(audit.id, listed)
         _show_progress(state, reviewer)
         _show_last(model, audit, reviewer)
         if row is None:

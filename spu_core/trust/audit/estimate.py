@@ -77,7 +77,7 @@ class AuditEstimate:
         audited = self.audited
         return pd.DataFrame(
             {
-                "stratum": list(self.plan.strata.names),
+                "stratum": list(self.plan.stratum_names),
                 "rows": audited.sizes,
                 "checked": audited.checked,
                 "found": audited.found,

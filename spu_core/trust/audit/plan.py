@@ -239,7 +239,8 @@ class AuditPlan:
     def strata_of(self, population: Population) -> np.ndarray:
         """The stratum of each row; an error if scores or soft labels are not those of the plan."""
         if self.strata is None:
-            raise AssumptionError("This audit serves every run; use `judge_scores`.")
+            found = self._stratum_of_all[population.row].astype(int)
+            return np.where(found == OUTSIDE, KNOWN, found)
         if fingerprint(population) != self.population:
             raise AssumptionError(
                 "This audit was drawn with other scores, soft labels or labels; "
