@@ -213,7 +213,7 @@ def dataset_names(model: EvaluatedModel) -> dict[str, str]:
     return {each.id: each.name for each in model.workspace.datasets.list()}
 
 
-@cache_result(4, "Scoring the users …")
+@cache_result(4, "Scoring the rows …")
 def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str, ...]) -> QueueCandidates:
     """The rows that may be checked, scored by these runs."""
     return QueueCandidates.of(workspace, rows.id, runs)
@@ -223,7 +223,7 @@ def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str,
 def preview_queue(
     model: EvaluatedModel, rows: DatasetRecord, runs: tuple[str, ...], plan: QueuePlan, again: bool
 ) -> tuple[Queue, str]:
-    """The users whom this plan would check, and whether the split of the users looks random."""
+    """The rows that this plan would check, and whether the split looks random."""
     found = queue_population(model.workspace, rows, runs)
     is_open = found.is_open(model.workspace, again)
     return fill_queue(found.users, found.scores, plan, is_open=is_open), found.balance(plan).sentence

@@ -60,7 +60,7 @@ def show_prior(model: EvaluatedModel) -> None:
     st.caption(
         "The thick lines are ranges, not confidence intervals: the true share can be anywhere in them. The line of an "
         "audit shows its 95% bounds. BBE and Elkan–Noto assume that confirmed cases are a random sample of all "
-        "positives. Where easy cases were confirmed first, both are too low; the selection-bias map shows where."
+        "positives. Where easy cases were confirmed first, both are too low; *Where rules and labels disagree* shows where."
     )
 
 
@@ -108,17 +108,19 @@ def show_sensitivity(model: EvaluatedModel) -> None:
 
 
 def show_echo_and_bias(model: EvaluatedModel) -> None:
-    """The echo check (on demand, by a job, because it trains models) and the selection-bias map."""
-    echo, bias = st.columns([2, 3], gap="medium")
-    with echo, st.container(border=True):
-        _show_echo(model)
+    """Where confirmed cases are more or less frequent than the rules expect, and the echo check (by a job)."""
+    bias, echo = st.columns([3, 2], gap="medium")
     with bias, st.container(border=True):
         _show_bias(model)
+    with echo, st.container(border=True):
+        _show_echo(model)
 
 
 def _show_echo(model: EvaluatedModel) -> None:
     st.subheader(
-        "Echo check", anchor=False, help="The same model is trained with and without the columns that rules read."
+        "Does the model only repeat the rules?",
+        anchor=False,
+        help="The same model is trained with and without the columns that rules read.",
     )
     st.caption(
         "A model that sees the columns of the rules can repeat the rules and reach a high AUC_SPU without any other "
@@ -169,10 +171,10 @@ def _show_report(report: EchoReport) -> None:
 
 
 def _show_bias(model: EvaluatedModel) -> None:
-    st.subheader("Selection-bias map", anchor=False, help=meaning("label"))
+    st.subheader("Where rules and labels disagree", anchor=False, help=meaning("label"))
     st.caption(
-        "Among rows with equal rule scores, confirmed positives should be equally frequent everywhere. Where they are "
-        "more frequent, that part was probably checked more closely, and figures from labels mostly describe it."
+        "Among rows that the rules suspect equally, confirmed cases should be equally frequent everywhere. Where they "
+        "are not, either people looked there more or less closely, or a rule is wrong there."
     )
     try:
         bias = bias_map(model)

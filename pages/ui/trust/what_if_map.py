@@ -61,7 +61,7 @@ def _show_status(audit: AuditResult | None) -> None:
             icon=":material/psychology_alt:",
         )
     elif audit.assumptions.is_score_refuted:
-        st.error(f"**Do not believe this map.** {plain(audit.assumptions.sentences[1])}", icon=":material/block:")
+        st.warning(f"**This map does not hold here.** {plain(audit.assumptions.sentences[1])}", icon=":material/block:")
     else:
         st.warning(f"**Still a what-if.** {plain(audit.assumptions.sentences[1])}", icon=":material/fact_check:")
 
@@ -136,12 +136,12 @@ def _show_implied(implied: Implied) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         for title, found in (("True AUC", implied.true_auc), ("TPR", implied.tpr), ("FPR", implied.fpr)):
             st.metric(title, _value(found), help=_help(found), width="content")
-    box = st.error if implied.is_refuted else st.markdown
+    box = st.warning if implied.is_refuted else st.markdown
     box(plain(implied.sentence))
 
 
 def _value(found: Interval) -> str:
-    return "refuted" if not 0.0 <= found.estimate <= 1.0 else figure(found.estimate)
+    return "not possible" if not 0.0 <= found.estimate <= 1.0 else figure(found.estimate)
 
 
 def _help(found: Interval) -> str:
