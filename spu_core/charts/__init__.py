@@ -4,7 +4,6 @@ Every chart is a function `…_chart(result, *, theme=LIGHT)`. It changes nothin
 users and has an alternative text: `alt_text(figure)`. Backgrounds are transparent, so a figure fits on any page.
 """
 
-from spu_core.charts.audit_charts import audit_report_chart, forecast_chart
 from spu_core.charts.brush_charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.charts.canvas import alt_text
 from spu_core.charts.column_charts import label_rate_chart, missing_chart, soft_label_chart
@@ -52,8 +51,11 @@ from spu_core.charts.theorem_charts import (
 )
 from spu_core.charts.trust_charts import (
     audit_chart,
+    audited_models_chart,
     bias_chart,
     echo_chart,
+    forecast_chart,
+    gamma_chart,
     outlook_chart,
     prior_chart,
     rule_influence_chart,
@@ -71,7 +73,7 @@ __all__ = [
     "Theme",
     "alt_text",
     "audit_chart",
-    "audit_report_chart",
+    "audited_models_chart",
     "bias_chart",
     "brush_chart",
     "calibration_chart",
@@ -90,6 +92,7 @@ __all__ = [
     "forecast_chart",
     "gains_chart",
     "gains_lift_chart",
+    "gamma_chart",
     "label_delay_chart",
     "label_rate_chart",
     "leaderboard_chart",

@@ -13,6 +13,7 @@ from spu_core.trust.audit.targets import TARGETS
 from spu_core.trust.audit.verdicts import TREATMENTS, Verdict, read_verdicts, review_list
 from spu_core.trust.bias import BiasMap, selection_bias
 from spu_core.trust.echo import EchoReport, beyond_rules, echo_check
+from spu_core.trust.gamma import GammaBounds, GammaPair, gamma_bounds, tipping_by_rule
 from spu_core.trust.outcomes.arms import (
     ArmComparison,
     HoldoutReport,
@@ -67,6 +68,8 @@ __all__ = [
     "Feedback",
     "FeedbackPlan",
     "Forecast",
+    "GammaBounds",
+    "GammaPair",
     "HoldoutReport",
     "Implied",
     "LabelDelay",
@@ -102,6 +105,7 @@ __all__ = [
     "fill_queue",
     "first_batch",
     "forecast",
+    "gamma_bounds",
     "history_leaks",
     "judge_scores",
     "label_delay",
@@ -119,4 +123,5 @@ __all__ = [
     "selection_bias",
     "shifted_labels",
     "split_balance",
+    "tipping_by_rule",
 ]

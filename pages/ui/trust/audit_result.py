@@ -10,7 +10,7 @@ from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
 from pages.ui.trust.cached import audit_report, newest_audit
 from pages.ui.trust.evaluated_model import EvaluatedModel
-from spu_core.charts import audit_report_chart
+from spu_core.charts import audited_models_chart
 from spu_core.errors import SpuError
 from spu_core.metrics.intervals import p_value_text
 from spu_core.trust import TARGETS, TREATMENTS, AuditFigure, AuditReport
@@ -34,7 +34,8 @@ def show_result(model: EvaluatedModel) -> None:
             st.caption(f":material/pending: {count(report.checked.waiting)} drawn rows are not checked yet.")
         for note in report.checked.notes:
             st.caption(f":material/info: {plain(note)}")
-        show_chart(audit_report_chart(report, theme=theme()), "trust_report")
+        if report.is_enough:
+            show_chart(audited_models_chart(report, theme=theme()), "trust_report")
         link_to(step_named("Compare"), "See the recommendation", model.page.query)
     _show_pairs(report)
     _show_figures(model, report)

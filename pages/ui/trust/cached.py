@@ -31,6 +31,7 @@ from spu_core.trust import (
     BiasMap,
     CheckedRows,
     Forecast,
+    GammaBounds,
     Population,
     RuleInfluence,
     Sensitivity,
@@ -38,8 +39,10 @@ from spu_core.trust import (
     belief_sensitivity,
     draw_audit,
     forecast,
+    gamma_bounds,
     rule_influence,
     selection_bias,
+    tipping_by_rule,
 )
 from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
 from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
@@ -174,12 +177,16 @@ def true_figures(model: EvaluatedModel) -> dict[str, float]:
     return truth_of(model.run, audit_population(model))
 
 
-def belief_bands(model: EvaluatedModel, spread: float) -> tuple[Sensitivity, RuleInfluence]:
-    """Stored scores of this model and the other models, evaluated by shifted beliefs."""
+def _runs_of_same_rules(model: EvaluatedModel) -> tuple[tuple[str, str], ...]:
+    """This model and the other models that were trained on the same rules, with their names."""
     records = model.workspace.runs.list(model.dataset.id)
     names = names_apart(records)
-    runs = tuple((each.id, names[each.id]) for each in models_of_same_rules(records, model.record, MOST_RUNS))
-    return _belief_bands(model, runs, spread)
+    return tuple((each.id, names[each.id]) for each in models_of_same_rules(records, model.record, MOST_RUNS))
+
+
+def belief_bands(model: EvaluatedModel, spread: float) -> tuple[Sensitivity, RuleInfluence]:
+    """Stored scores of this model and the other models, evaluated by shifted beliefs."""
+    return _belief_bands(model, _runs_of_same_rules(model), spread)
 
 
 @cache_result(32, "Shifting the beliefs …", keys=BY_MODEL)
@@ -189,6 +196,30 @@ def _belief_bands(
     judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
     draws, labels = affordable_draws(model.dataset.n_rows), model.soft_labels
     return belief_sensitivity(judged, labels, draws=draws, spread=spread), rule_influence(judged, labels, shift=spread)
+
+
+def rule_error_bounds(model: EvaluatedModel) -> GammaBounds:
+    """How wrong the soft labels may be before another model can be better than this one."""
+    return _rule_error_bounds(model, _runs_of_same_rules(model))
+
+
+@cache_result(32, "Computing bounds …", keys=BY_MODEL)
+def _rule_error_bounds(model: EvaluatedModel, runs: tuple[tuple[str, str], ...]) -> GammaBounds:
+    judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
+    return gamma_bounds(judged, model.soft_labels)
+
+
+def rule_error_by_rule(model: EvaluatedModel, first: str, second: str) -> pd.DataFrame:
+    """The same if only one rule is wrong, for each rule."""
+    return _rule_error_by_rule(model, _runs_of_same_rules(model), first, second).copy()
+
+
+@cache_result(64, "Computing bounds …", keys=BY_MODEL)
+def _rule_error_by_rule(
+    model: EvaluatedModel, runs: tuple[tuple[str, str], ...], first: str, second: str
+) -> pd.DataFrame:
+    judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
+    return tipping_by_rule(judged, model.soft_labels, first, second)
 
 
 @cache_result(32, "Comparing confirmed with expected positives …", keys=BY_MODEL)

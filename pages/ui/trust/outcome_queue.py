@@ -97,8 +97,8 @@ def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
     if has_chance:
         st.caption(
             ":material/casino: A fixed random part of the rows is never chosen by a model; some of it is checked at "
-            "random. The outcomes of random checks describe all rows, with wide intervals. The outcomes of a model's own "
-            "checks describe only its highest scores."
+            "random. The outcomes of random checks describe all rows, with wide intervals. The outcomes of a model's "
+            "own checks describe only its highest scores."
         )
     else:
         st.caption(

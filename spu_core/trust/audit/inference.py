@@ -22,11 +22,12 @@ from scipy.stats import rankdata
 
 from spu_core.metrics import Difference, Interval
 from spu_core.metrics.influence import effective_number
+from spu_core.metrics.intervals import t_quantile
 from spu_core.trust.audit.population import Population
 
-# Fewer checked positives or negatives give no interval of a true AUC.
-FEWEST_OF_A_CLASS = 2
 RIDGE = 1.0
+# With this number of checked positives (or negatives) half of the reduction for checked rows is made.
+HALF_TRUST = 10.0
 STEPS = 8
 
 
@@ -160,28 +161,43 @@ class Corrected:
     numbers: tuple[float, float]
     degrees: float
 
+    @property
+    def reach(self) -> float:
+        """Half the width of a 95 % interval, as far as the standard error tells."""
+        return t_quantile(0.95, self.degrees) * self.standard_error if self.degrees > 0.0 else float("nan")
+
 
 def corrected(sampled: Sampled, sums: Sums, belief: np.ndarray | None) -> Corrected:
-    """The estimate with the best λ; λ = 0 without a belief."""
-    place, weight = sampled.place, sampled.weight
-    weight = weight / weight.sum()
+    """The estimate with the best λ, or with λ = 0 if that promises a narrower interval or there is no belief."""
+    plain = _with_power(sampled, sums, None)
+    if belief is None:
+        return plain
+    tuned = _with_power(sampled, sums, sums.expected(belief))
+    return tuned if tuned.reach < plain.reach or np.isnan(plain.reach) else plain
+
+
+def _with_power(sampled: Sampled, sums: Sums, expected: np.ndarray | None) -> Corrected:
+    place, numbers = sampled.place, sampled.numbers
+    weight = sampled.weight / sampled.weight.sum()
     influence = sampled.verdict * sums.if_positive[place] + (1.0 - sampled.verdict) * sums.if_negative[place]
-    spread = (1.0 - sampled.probability) * weight**2
+    # A row that is certain to be checked has no error. The reduction for the share of rows that are checked is made
+    # only as far as there are enough positives and negatives to measure their spread.
+    trust = min(numbers) / (min(numbers) + HALF_TRUST)
+    spread = np.where(sampled.probability < 1.0, (1.0 - trust * sampled.probability) * weight**2, 0.0)
     shift, power = 0.0, 0.0
-    if belief is not None:
-        expected = sums.expected(belief)
+    if expected is not None:
         guess = expected[place] - np.average(expected[place], weights=weight)
         scale = float((spread * guess**2).sum())
         power = float(np.clip((spread * guess * influence).sum() / scale, 0.0, 1.0)) if scale > 0.0 else 0.0
         shift = power * (np.average(expected[place], weights=weight) - expected.mean())
         influence = influence - power * guess
-    numbers = sampled.numbers
     # The fit of the belief and of λ costs about a degree of freedom more, as far as it is used.
     lost = 1.0 + power
     lift = [number / (number - lost) if number > lost else np.nan for number in numbers]
-    positive = sampled.verdict * lift[0] + (1.0 - sampled.verdict) * lift[1]
-    squares = np.where(spread > 0.0, spread * influence**2 * positive, 0.0)
-    return Corrected(sums.value - shift, float(np.sqrt(squares.sum())), power, numbers, min(numbers) - lost)
+    factor = np.where(sampled.verdict > 0.0, lift[0] * sampled.verdict, 0.0)
+    factor = factor + np.where(sampled.verdict < 1.0, lift[1] * (1.0 - sampled.verdict), 0.0)
+    error = float(np.sqrt(np.where(spread > 0.0, spread * influence**2 * factor, 0.0).sum()))
+    return Corrected(sums.value - shift, error, power, numbers, min(numbers) - lost)
 
 
 def auc_interval(found: Corrected, level: float) -> Interval:

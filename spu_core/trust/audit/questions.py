@@ -25,6 +25,8 @@ from spu_core.trust.audit.population import Population
 # This share of a directed batch is drawn as by chance, which limits the weights.
 RANDOM_SHARE = 0.3
 GROUPS = 10
+# Fewer checked positives or negatives do not tell which rows to look at.
+FEWEST_TO_DIRECT = 5.0
 # A directed batch must promise a variance below this share of that of random checks.
 WORTH_IT = 0.96
 # The share of checks of a new audit that are drawn at random, before the others are directed.
@@ -146,7 +148,7 @@ def _design(
     if checked is None:
         return random
     sample = checked.sampled(population, 0.5 * (checked.low + checked.high))
-    if min(sample.numbers) < 2.0:
+    if min(sample.numbers) < FEWEST_TO_DIRECT:
         return random
     doubt = _doubt(population, sample.fitted_belief(), asked, rival)[population.is_open]
     pull = _pull(doubt)
@@ -246,7 +248,7 @@ def forecast(
     belief = population.belief
     if checked is not None:
         sample = checked.sampled(population, 0.5 * (checked.low + checked.high))
-        belief = sample.fitted_belief() if min(sample.numbers) >= 2.0 else belief
+        belief = sample.fitted_belief() if min(sample.numbers) >= FEWEST_TO_DIRECT else belief
     is_open = population.is_open
     doubt = _doubt(population, belief, asked, rival)[is_open]
     pull, chance = _pull(doubt), belief[is_open]
