@@ -39,8 +39,8 @@ WORDS = {
     "Truth": "From the truth column of this dataset.",
 }
 GAMMA = (
-    "The lowest and highest true AUC if the odds of every soft label are wrong by at most a factor Γ, in whatever way is "
-    "worst for the model that is ahead."
+    "The lowest and highest true AUC if the odds of every soft label are wrong by at most a factor Γ, in whatever way "
+    "is worst for the model that is ahead."
 )
 SPREADS = {0.25: "quite sure", 0.5: "somewhat unsure", 1.0: "very unsure"}
 EXAMPLES = {0.25: "0.44 to 0.56", 0.5: "0.38 to 0.62", 1.0: "0.27 to 0.73"}
