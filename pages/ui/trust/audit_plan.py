@@ -9,7 +9,7 @@ from pages.ui.shared.text import count, plain, row_count
 from pages.ui.trust.audit_files import show_files
 from pages.ui.trust.audit_result import show_result
 from pages.ui.trust.cached import audit_forecast, audits_of_rows, checked_so_far, draw_rows, open_rows
-from pages.ui.trust.evaluated_model import EvaluatedModel, choose_by_address
+from pages.ui.trust.evaluated_model import EvaluatedModel, choose_by_address, choose_next
 from pages.ui.trust.review_cards import rows_to_review, show_review
 from spu_core.charts import forecast_chart
 from spu_core.engines.audit_results import save_audit
@@ -69,8 +69,7 @@ def _show_planner(model: EvaluatedModel) -> None:
             plan = draw_rows(model, now, question, rival, looks)
             audit = save_audit(model.workspace, model.record, plan, model.rules)
             st.query_params["audit"] = audit.id
-            st.session_state["trust_step"] = st.query_params["step"] = "review"
-            st.rerun()
+            choose_next("step", "review")
         _show_batches(done, now, checks)
     with chart, st.container(border=True):
         st.subheader("What the checks will tell", anchor=False)

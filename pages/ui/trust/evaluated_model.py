@@ -150,7 +150,9 @@ def choose_by_address(name: str, titles: Mapping[str, str], default: str | None 
     options = list(titles)
     first = options[0] if default is None else default
     wanted = st.query_params.get(name, first)
-    # A button elsewhere may have made the choice; a default beside it would be a Streamlit warning.
+    asked = st.session_state.pop(f"trust_{name}_next", None)
+    if asked in options:
+        st.session_state[f"trust_{name}"] = asked
     st.session_state.setdefault(f"trust_{name}", wanted if wanted in options else first)
     chosen = st.segmented_control(
         name,
@@ -163,3 +165,9 @@ def choose_by_address(name: str, titles: Mapping[str, str], default: str | None 
     if chosen != wanted:
         st.query_params[name] = str(chosen)
     return str(chosen)
+
+
+def choose_next(name: str, option: str) -> None:
+    """Make the choice of `choose_by_address` from elsewhere on the page, and run the page again."""
+    st.session_state[f"trust_{name}_next"] = option
+    st.rerun()

@@ -12,7 +12,7 @@ import streamlit as st
 from pages.ui.shared.shell import show_errors
 from pages.ui.shared.show import LONGEST_TEXT, show_table
 from pages.ui.shared.text import count, plain, row_count
-from pages.ui.trust.evaluated_model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel, choose_next
 from spu_core.errors import SpuError
 from spu_core.trust import AuditPlan
 from spu_core.trust.audit.verdicts import card_of, reviewer_agreement
@@ -188,8 +188,7 @@ def _show_end(model: EvaluatedModel, audit: AuditRecord, state: ReviewState, rev
             icon=":material/check_circle:",
         )
     if st.button("Show the result", type="primary", icon=":material/query_stats:", key="review_result"):
-        st.session_state["trust_step"] = st.query_params["step"] = "result"
-        st.rerun()
+        choose_next("step", "result")
 
 
 def _show_agreement(model: EvaluatedModel, audit: AuditRecord) -> None:
