@@ -303,13 +303,13 @@ def test_plan_review_by_keyboard_result_and_recommendation_in_the_browser(start_
     tab.open(f"compare?{query}")
     before = tab.text
     tab.open(f"trust?{query}")
-    page.get_by_label("Rows you can check").fill("40")
-    page.get_by_label("Rows you can check").press("Enter")
+    page.get_by_role("spinbutton", name="Rows you can check").fill("40")
+    page.get_by_role("spinbutton", name="Rows you can check").press("Enter")
     tab.settle()
     page.get_by_role("button", name="Draw 40 rows").click()
     tab.settle()
-    page.get_by_label("Your name").fill("ann")
-    page.get_by_label("Your name").press("Enter")
+    page.get_by_role("textbox", name="Your name").fill("ann")
+    page.get_by_role("textbox", name="Your name").press("Enter")
     tab.settle()
     (audit,) = workspace.audits.of_dataset(address["dataset"])
     rows = AuditPlan.from_json(audit.plan).rows
