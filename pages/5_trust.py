@@ -9,9 +9,9 @@ from pages.ui.trust.what_if_map import show_what_if
 
 SECTIONS = {
     "audit": ("Check rows by hand", show_audit),
-    "outcomes": ("Outcomes in use", show_outcomes),
-    "echo": ("Where rules and labels disagree", show_echo_and_bias),
-    "sensitivity": ("What if rules are wrong?", show_sensitivity),
+    "outcomes": ("Outcomes", show_outcomes),
+    "echo": ("Rules and labels", show_echo_and_bias),
+    "sensitivity": ("Wrong rules", show_sensitivity),
     "prior": ("How many cases?", show_prior),
     "what-if": ("What-if map", show_what_if),
 }

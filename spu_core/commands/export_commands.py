@@ -23,6 +23,7 @@ from spu_core.commands.command_io import (
     OriginName,
     RunName,
     RunNames,
+    audited,
     bundles_of,
     is_file,
     opened_model,
@@ -165,7 +166,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML file with the charts of a comparison, to be mailed and opened offline."""
     bundles = bundles_of(runs, workspace)
-    comparison = compare_runs([bundle.run for bundle in bundles])
+    comparison = audited(compare_runs([bundle.run for bundle in bundles]), runs, workspace)
     origin = origin_of(runs, workspace, origin)
     found = recommend(comparison, origin=origin)
     chosen = next((bundle for bundle in bundles if bundle.name == found.model), None)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from spu_core.engines.stored_runs import stored_bundle
-from spu_core.errors import SpuError
+from spu_core.errors import AssumptionError, SpuError
+from spu_core.export import load_bundle
 from spu_core.html_table import short_repr
 from spu_core.tables import Table
-from spu_core.training import Run
+from spu_core.training import Comparison, Run
+from spu_core.training.figures import AuditEvidence
 from spu_core.trust import (
     TARGETS,
     AssumptionReport,
@@ -116,13 +118,47 @@ def judge_runs(
     return judge_scores(populations, checked, method=method)
 
 
+def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Comparison) -> Comparison:
+    """The comparison with what all audits of the dataset say of its runs, where enough rows were checked."""
+    try:
+        report = judge_runs(comparison.runs, checked_rows(workspace, dataset))
+    except AssumptionError:
+        return comparison
+    return replace(comparison, audit=_evidence(report))
+
+
+def verdict_state(workspace: Workspace, dataset: DatasetRecord) -> int:
+    """A number that grows with every stored verdict of a dataset; results from verdicts are cached by it."""
+    return workspace.audits.state(dataset.id)
+
+
+def _evidence(report: AuditReport) -> AuditEvidence | None:
+    """True AUCs with the covariance of their errors; None if too few rows were checked, or scores are of other rows."""
+    names = list(report.figures)
+    aucs = [report.figures[name]["true_auc"] for name in names]
+    if report.missing or len(report.pairs) < len(names) * (len(names) - 1) // 2:
+        return None
+    variance = np.array([auc.standard_error**2 for auc in aucs])
+    covariance = np.diag(variance)
+    for one, two in combinations(range(len(names)), 2):
+        pair = report.pair(names[one], names[two])
+        assert pair is not None
+        # Var(a − b) = Var a + Var b − 2 Cov(a, b)
+        shared = 0.5 * (variance[one] + variance[two] - pair.difference.standard_error**2)
+        covariance[one, two] = covariance[two, one] = shared
+    values, vectors = np.linalg.eigh(covariance)
+    covariance = (vectors * values.clip(0.0)) @ vectors.T
+    value = {name: auc.estimate for name, auc in zip(names, aucs, strict=True)}
+    return AuditEvidence(value, covariance, report.degrees, int(report.checked.row.size), report.pairs)
+
+
 def _whole_plan(workspace: Workspace, dataset: DatasetRecord, audit: AuditRecord) -> AuditPlan:
     """The plan of an audit; an older one gets the stratum of every row from its run, if that still exists."""
     plan = AuditPlan.from_json(audit.plan)
     if plan.membership is not None or audit.run is None:
         return plan
     try:
-        run = stored_bundle(workspace, audit.run).run
+        run = load_bundle(workspace.runs.path(audit.run), known_hash=workspace.runs.sha256(audit.run)).run
         return plan.with_strata(population_of(run, plan), dataset.n_rows)
     except SpuError:
         return plan

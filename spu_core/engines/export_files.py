@@ -21,6 +21,7 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.codec import dump_json
+from spu_core.engines.audit_results import with_audit
 from spu_core.engines.stored_runs import (
     MOST_COMPARED,
     column_values,
@@ -147,7 +148,8 @@ class StoredModel:
     @cached_property
     def comparison(self) -> Comparison:
         """These runs compared on the soft labels of this one."""
-        return compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+        found = compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+        return with_audit(self.workspace, self.workspace.datasets.get(self.record.dataset), found)
 
     @cached_property
     def origin(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from spu_core.engines.audit_results import with_audit
 from spu_core.engines.study import soft_labels_of
 from spu_core.errors import RuleError, WorkspaceError
 from spu_core.export import Bundle, FlagPoint, load_bundle
@@ -84,7 +85,9 @@ def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: 
     tokens = comparable_runs(records, MOST_COMPARED)
     runs = stored_runs(workspace, tokens)
     alike = [at for at, run in enumerate(runs) if run.evaluation.same_as(runs[0].evaluation)]
-    found = recommend(compare_runs([runs[at] for at in alike]), origin=origin)
+    comparison = compare_runs([runs[at] for at in alike])
+    comparison = with_audit(workspace, workspace.datasets.get(records[0].dataset), comparison)
+    found = recommend(comparison, origin=origin)
     names = {runs[at].name: tokens[at] for at in alike}
     return workspace.runs.get(names[found.model or found.order[0]])
 

@@ -84,6 +84,16 @@ class Audits:
         rows = self.catalogue.rows("SELECT * FROM audits WHERE dataset = ? ORDER BY seq DESC", dataset)
         return tuple(AuditRecord.from_row(row) for row in rows)
 
+    def state(self, dataset: str) -> int:
+        """A number that grows with every verdict on rows of a dataset, and when one is withdrawn."""
+        row = self.catalogue.row(
+            "SELECT coalesce(max(verdicts.seq), 0) + count(withdrawn_verdicts.verdict) AS state "
+            "FROM verdicts JOIN audits ON verdicts.audit = audits.id "
+            "LEFT JOIN withdrawn_verdicts ON withdrawn_verdicts.verdict = verdicts.seq WHERE audits.dataset = ?",
+            dataset,
+        )
+        return 0 if row is None else int(row["state"])
+
     def add_verdicts(self, audit: str, verdicts: Iterable[tuple[int, str, str, str]]) -> int:
         """Store all of these (row, reviewer, verdict, note) or none; returns how many."""
         made = self._now()

@@ -108,15 +108,6 @@ class Reviews:
         """The state of the review list of an audit."""
         return _state(self.catalogue.rows, audit, listed)
 
-    def version(self, audit: str) -> int:
-        """A number that grows with each verdict and each undo: a key for results that depend on the verdicts."""
-        row = self.catalogue.row(
-            "SELECT count(*) + count(withdrawn_verdicts.verdict) AS changes FROM verdicts "
-            "LEFT JOIN withdrawn_verdicts ON withdrawn_verdicts.verdict = verdicts.seq WHERE audit = ?",
-            audit,
-        )
-        return 0 if row is None else int(row["changes"])
-
     def open_next(self, audit: str, reviewer: str, listed: Sequence[int]) -> int | None:
         """Open the next row for this reviewer, or None. It stays the same until it is answered or skipped."""
         reviewer = clean_name(reviewer)

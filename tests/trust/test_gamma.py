@@ -74,8 +74,7 @@ def test_the_order_can_change_at_the_tipping_gamma_and_not_below():
         for factor in (0.99, 1.01)
     )
 
-    assert found.leader == "good"
-    assert found.tipping == pair.tipping
+    assert (found.leader, found.tipping) == ("good", pair.tipping)
     assert above < 0.0 < below
     assert pair.sentence == f"'good' stays ahead of 'poor' up to Γ = {pair.tipping:.2g}."
 

@@ -74,15 +74,16 @@ def test_undo_takes_verdicts_back_one_by_one_and_opens_their_rows(workspace, aud
     reviews = workspace.reviews
     for verdict in ("positive", "negative"):
         reviews.answer(audit, reviews.open_next(audit, "ann", ROWS), "ann", verdict)
-    before = reviews.version(audit)
+    dataset = workspace.audits.get(audit).dataset
+    before = workspace.audits.state(dataset)
 
     assert reviews.undo(audit, "ann") == 3
+    assert workspace.audits.state(dataset) > before
     assert reviews.open_next(audit, "ann", ROWS) == 3
     assert reviews.open_next(audit, "bob", ROWS) == 9
     assert reviews.undo(audit, "ann") == 7
     assert reviews.undo(audit, "ann") is None
     assert standing(workspace, audit) == []
-    assert reviews.version(audit) > before
     assert len(workspace.audits.history(audit)) == 2
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from pages.ui.shared.cached import cache_result, load_all_rows, make_soft_labels
+from spu_core.engines.audit_results import verdict_state, with_audit
 from spu_core.engines.stored_runs import (
     column_values,
     compare_on,
@@ -89,7 +90,6 @@ def compare_stored_runs(
     return compare_on(named, judging_soft_labels(workspace, dataset, rules))
 
 
-@cache_result(16, "Comparing the runs …")
 def recommendation_of(
     workspace: Workspace,
     dataset: DatasetRecord,
@@ -98,7 +98,20 @@ def recommendation_of(
     origin: str,
 ) -> Recommendation:
     """Which of the same runs to use; `origin` says how the confirmed cases were found."""
-    return recommend(compare_stored_runs(workspace, dataset, runs, rules), origin=origin)
+    return _recommendation(workspace, dataset, runs, rules, origin, verdict_state(workspace, dataset))
+
+
+@cache_result(16, "Comparing the runs …")
+def _recommendation(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    origin: str,
+    verdicts: int,
+) -> Recommendation:
+    comparison = compare_stored_runs(workspace, dataset, runs, rules)
+    return recommend(with_audit(workspace, dataset, comparison) if verdicts else comparison, origin=origin)
 
 
 @cache_result(8, "Drawing the curves …")

@@ -17,11 +17,6 @@ from spu_core.trust import QUESTIONS, AuditPlan, first_batch
 from spu_core.workspace import AuditRecord
 
 STEPS = {"plan": "1 Plan", "review": "2 Review here", "files": "2 Review elsewhere", "result": "3 Result"}
-WHAT_FOR = {
-    "how_good": "The true AUC of {model}, with an interval. Every other model is measured on the same rows.",
-    "which_better": "Whether {model} or the other model is really better, by the same rows.",
-    "how_many": "The share of cases in the whole table, whatever the models say.",
-}
 
 
 def show_audit(model: EvaluatedModel) -> None:
@@ -57,15 +52,15 @@ def _show_planner(model: EvaluatedModel) -> None:
     settings, chart = st.columns([2, 3], gap="medium")
     with settings, st.container(border=True):
         st.subheader("Check some rows by hand", anchor=False)
-        st.caption("A few rows that a person looks at settle what soft labels cannot: which model is really better.")
+        st.caption("Rows that a person checks tell which model is really better. They serve all models.")
         question, rival = _ask_question(model)
         checks = _ask_checks(model)
         found = audit_forecast(model, question, rival)
         st.markdown(f"**{plain(found.sentence(checks))}**")
-        looks = _ask_looks()
         done = checked_so_far(model)
         now = checks if done else first_batch(checks)
-        if st.button(f"Draw {row_count(now)}", type="primary", key="trust_draw", icon=":material/casino:"):
+        place, looks = st.container(), _ask_looks()
+        if place.button(f"Draw {row_count(now)}", type="primary", key="trust_draw", icon=":material/casino:"):
             plan = draw_rows(model, now, question, rival, looks)
             audit = save_audit(model.workspace, model.record, plan, model.rules)
             st.query_params["audit"] = audit.id
@@ -94,7 +89,6 @@ def _ask_question(model: EvaluatedModel) -> tuple[str, str | None]:
             persist_state="session",
         )
     )
-    st.caption(WHAT_FOR[question].format(model=plain(model.name)))
     if not QUESTIONS[question].needs_rival:
         return question, None
     rival = st.selectbox(

@@ -75,9 +75,9 @@ def audits_of_rows(model: EvaluatedModel) -> tuple[AuditRecord, ...]:
     return model.workspace.audits.of_dataset(model.record.dataset)
 
 
-def _verdict_versions(model: EvaluatedModel) -> tuple[tuple[str, int], ...]:
-    """What a result depends on: every audit with a number that grows with each verdict and each undo."""
-    return tuple((audit.id, model.workspace.reviews.version(audit.id)) for audit in audits_of_rows(model))
+def _verdicts(model: EvaluatedModel) -> int:
+    """What results depend on: a number that grows with each verdict and each undo."""
+    return model.workspace.audits.state(model.record.dataset)
 
 
 def _checked(model: EvaluatedModel, treatment: str = "mean") -> CheckedRows:
@@ -110,13 +110,11 @@ def _rival(model: EvaluatedModel, rival: str | None) -> Population | None:
 
 def audit_forecast(model: EvaluatedModel, question: str, rival: str | None) -> Forecast:
     """What each number of checks will tell."""
-    return _forecast(model, question, rival, _verdict_versions(model))
+    return _forecast(model, question, rival, _verdicts(model))
 
 
 @cache_result(64, "Computing what the checks will tell …", keys=BY_THRESHOLD)
-def _forecast(
-    model: EvaluatedModel, question: str, rival: str | None, versions: tuple[tuple[str, int], ...]
-) -> Forecast:
+def _forecast(model: EvaluatedModel, question: str, rival: str | None, verdicts: int) -> Forecast:
     rows = audit_population(model)
     return forecast(rows, question, rival=_rival(model, rival), checked=_checked_or_none(model))
 
@@ -139,7 +137,7 @@ def audit_report(model: EvaluatedModel, treatment: str) -> AuditReport:
     """What the checked rows say of this model and the newest other models."""
     others = [token for token in model.names if token != model.record.id][: MOST_RUNS - 1]
     runs = tuple((token, model.names[token]) for token in (model.record.id, *others))
-    return _audit_report(model, runs, treatment, _verdict_versions(model))
+    return _audit_report(model, runs, treatment, _verdicts(model))
 
 
 @cache_result(32, "Counting verdicts …", keys=BY_THRESHOLD)
@@ -147,7 +145,7 @@ def _audit_report(
     model: EvaluatedModel,
     runs: tuple[tuple[str, str], ...],
     treatment: str,
-    versions: tuple[tuple[str, int], ...],
+    verdicts: int,
 ) -> AuditReport:
     judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
     points = {name: model.workspace.thresholds.list(token) for token, name in runs}
@@ -160,14 +158,14 @@ def newest_audit(model: EvaluatedModel) -> AuditResult | None:
     for audit in audits_of_rows(model):
         if model.workspace.audits.verdicts(audit.id):
             try:
-                return _estimate_audit(model, audit, model.workspace.reviews.version(audit.id))
+                return _estimate_audit(model, audit, _verdicts(model))
             except SpuError:
                 continue  # drawn by other scores or soft labels, or not enough verdicts
     return None
 
 
 @cache_result(32, "Counting verdicts …", keys=BY_MODEL)
-def _estimate_audit(model: EvaluatedModel, audit: AuditRecord, version: int) -> AuditResult:
+def _estimate_audit(model: EvaluatedModel, audit: AuditRecord, state: int) -> AuditResult:
     verdicts = model.workspace.audits.verdicts(audit.id)
     return audit_result(model.run, model.table, AuditPlan.from_json(audit.plan), verdicts)
 

@@ -147,6 +147,10 @@ class AuditReport:
     checked : CheckedRows
     missing : int
         How many more checks are needed, roughly, for an interval of the true AUC that is of use; 0 if there are enough.
+    rows : int
+        Number of rows that the figures are about.
+    degrees : float
+        Degrees of freedom of the standard errors: the effective number of checked positives or negatives, minus one.
     """
 
     figures: dict[str, dict[str, AuditFigure]]
@@ -154,6 +158,7 @@ class AuditReport:
     checked: CheckedRows
     missing: int
     rows: int
+    degrees: float
 
     def __repr__(self) -> str:
         return short_repr("AuditReport", None, count(len(self.figures), "score"), repr(self.checked))
@@ -248,7 +253,8 @@ def judge_scores(
     figures = {name: each.figures(checked.level) for name, each in judged.items()}
     missing = max((figure["true_auc"].missing for figure in figures.values()), default=0)
     pairs = _pairs(judged, checked.level) if missing == 0 else ()
-    return AuditReport(figures, pairs, checked, missing, max(each.size for each in inside.values()))
+    degrees = min(min(each.samples[0].numbers) for each in judged.values()) - 1.0
+    return AuditReport(figures, pairs, checked, missing, max(each.size for each in inside.values()), degrees)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,8 @@ RIDGE = 1.0
 # With this number of checked positives (or negatives) half of the reduction for checked rows is made.
 HALF_TRUST = 10.0
 STEPS = 8
+# Degrees of freedom that the belief and λ cost together.
+COST_OF_FIT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,8 +193,8 @@ def _with_power(sampled: Sampled, sums: Sums, expected: np.ndarray | None) -> Co
         power = float(np.clip((spread * guess * influence).sum() / scale, 0.0, 1.0)) if scale > 0.0 else 0.0
         shift = power * (np.average(expected[place], weights=weight) - expected.mean())
         influence = influence - power * guess
-    # The fit of the belief and of λ costs about a degree of freedom more, as far as it is used.
-    lost = 1.0 + power
+    # The fit of the belief and of λ costs degrees of freedom, as far as it is used.
+    lost = 1.0 + COST_OF_FIT * power
     lift = [number / (number - lost) if number > lost else np.nan for number in numbers]
     factor = np.where(sampled.verdict > 0.0, lift[0] * sampled.verdict, 0.0)
     factor = factor + np.where(sampled.verdict < 1.0, lift[1] * (1.0 - sampled.verdict), 0.0)
