@@ -13,7 +13,7 @@ from spu_core.engines import cancel, start_worker, wait_for
 from spu_core.engines.audit_results import save_audit
 from spu_core.engines.jobs.echo import echo_job, echo_result
 from spu_core.engines.stored_runs import compare_on, soft_labels_by, stored_runs
-from spu_core.tables.samples import sample_truth
+from spu_core.tables.samples import load_sample, load_sample_rules, sample_truth
 from spu_core.trust import AuditPlan, Population, draw_audit
 from spu_core.workspace import Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
@@ -293,9 +293,20 @@ def test_an_echo_check_that_cannot_be_is_explained_and_may_be_asked_again(traine
     assert "trust_echo_go" in {button.key for button in app.button}
 
 
-def test_plan_review_by_keyboard_result_and_recommendation_in_the_browser(start_server, open_tab, trained, tmp_path):
+@pytest.fixture
+def untold(tmp_path):
+    """Two models of a table without a truth column."""
+    with Workspace.open(tmp_path / "spu_home") as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"), "Breast cancer")
+        rules = workspace.rule_sets.create("Breast cancer", load_sample_rules("breast_cancer"))
+        address = {"dataset": dataset.id, "rules": rules.id}
+        train_quickly(workspace, address)
+        yield workspace, address
+
+
+def test_plan_review_by_keyboard_result_and_recommendation_in_the_browser(start_server, open_tab, untold, tmp_path):
     """Plan → verdicts by keys, with an undo and a refresh → result → the recommendation uses it."""
-    workspace, address = trained
+    workspace, address = untold
     truth = sample_truth("breast_cancer")
     tab = open_tab(start_server(tmp_path / "spu_home"))
     page = tab.page
@@ -332,5 +343,5 @@ def test_plan_review_by_keyboard_result_and_recommendation_in_the_browser(start_
     assert "40 checked rows" in tab.text
     page.get_by_role("link", name="See the recommendation").click()
     tab.settle()
-    assert "checked" not in before
-    assert "checked by hand" in tab.text
+    assert "rows checked by hand" not in before
+    assert "rows checked by hand" in tab.text
