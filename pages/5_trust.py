@@ -1,7 +1,9 @@
 """How reliable the figures of a model are, and how to check them at low cost."""
 
+import streamlit as st
+
 from pages.ui.shared.shell import open_page
-from pages.ui.trust.audit_plan import show_audit
+from pages.ui.trust.audit_plan import is_reviewing, show_audit
 from pages.ui.trust.evaluated_model import choose_by_address, choose_model
 from pages.ui.trust.outcome_steps import show_outcomes
 from pages.ui.trust.reliability import show_echo_and_bias, show_prior, show_sensitivity
@@ -17,7 +19,13 @@ SECTIONS = {
 }
 
 with open_page("Trust", "How reliable are the figures of a model, and how can you check them at low cost?") as page:
-    model = choose_model(page)
-    chosen = choose_by_address("section", {token: title for token, (title, _) in SECTIONS.items()})
-    _, show_section = SECTIONS[chosen]
-    show_section(model)
+    # A reviewer needs the card, also on a small screen: the choices move below it.
+    if is_reviewing():
+        content, choices = st.container(), st.expander("Model, soft labels and other checks", icon=":material/tune:")
+    else:
+        choices, content = st.container(), st.container()
+    with choices:
+        model = choose_model(page)
+        chosen = choose_by_address("section", {token: title for token, (title, _) in SECTIONS.items()})
+    with content:
+        SECTIONS[chosen][1](model)

@@ -16,7 +16,7 @@ from spu_core.engines.audit_results import save_audit
 from spu_core.trust import QUESTIONS, AuditPlan, first_batch
 from spu_core.workspace import AuditRecord
 
-STEPS = {"plan": "1 Plan", "review": "2 Review here", "files": "2 Review elsewhere", "result": "3 Result"}
+STEPS = {"plan": "Plan", "review": "Review", "files": "Files", "result": "Result"}
 
 
 def show_audit(model: EvaluatedModel) -> None:
@@ -26,7 +26,10 @@ def show_audit(model: EvaluatedModel) -> None:
         _show_planner(model)
         explain_words("soft label", "label")
         return
+    was_reviewing = is_reviewing()
     step = choose_by_address("step", STEPS, _next_step(model, audits[0]))
+    if was_reviewing != is_reviewing():
+        st.rerun()  # the page has another layout for reviewers
     if step == "plan":
         _show_planner(model)
     elif step == "result":
@@ -39,6 +42,14 @@ def show_audit(model: EvaluatedModel) -> None:
         else:
             show_files(model, audit, plan)
     explain_words("soft label", "threshold", "label")
+
+
+def is_reviewing() -> bool:
+    """Whether the page is about to show the cards, by the address and the choices so far."""
+    asked = st.query_params
+    section = st.session_state.get("trust_section", asked.get("section", "audit"))
+    step = st.session_state.get("trust_step_next") or st.session_state.get("trust_step") or asked.get("step")
+    return bool(section == "audit" and step == "review")
 
 
 def _next_step(model: EvaluatedModel, newest: AuditRecord) -> str:
@@ -59,13 +70,13 @@ def _show_planner(model: EvaluatedModel) -> None:
         st.markdown(f"**{plain(found.sentence(checks))}**")
         done = checked_so_far(model)
         now = checks if done else first_batch(checks)
+        _show_batches(done, now, checks)
         place, looks = st.container(), _ask_looks()
         if place.button(f"Draw {row_count(now)}", type="primary", key="trust_draw", icon=":material/casino:"):
             plan = draw_rows(model, now, question, rival, looks)
             audit = save_audit(model.workspace, model.record, plan, model.rules)
             st.query_params["audit"] = audit.id
             choose_next("step", "review")
-        _show_batches(done, now, checks)
     with chart, st.container(border=True):
         st.subheader("What the checks will tell", anchor=False)
         show_chart(forecast_chart(found, checks=checks, theme=theme()), "trust_forecast")
@@ -135,11 +146,10 @@ def _ask_looks() -> int:
 
 def _show_batches(done: int, now: int, checks: int) -> None:
     if done:
-        st.caption(f"{row_count(done)} checked so far. The new rows are added to them; nothing is lost.")
+        st.caption(f"{row_count(done)} checked so far. The new rows are added to them.")
     elif now < checks:
         st.caption(
-            f"The first {count(now)} rows are drawn at random. The other {count(checks - now)} are drawn after they "
-            "are checked, from the rows that then tell most."
+            f"Now {count(now)} rows at random; after their review {count(checks - now)} more, where they tell most."
         )
 
 

@@ -21,9 +21,8 @@ COLUMNS = {"true_auc": figure, "precision": share, "recall": share}
 
 def show_result(model: EvaluatedModel) -> None:
     """Which model is really better by the checked rows, with the figures behind it."""
-    treatment = _ask_treatment()
     try:
-        report = audit_report(model, treatment)
+        report = audit_report(model, st.session_state.get("trust_treatment") or "mean")
     except SpuError as problem:
         st.info(plain(problem), icon=":material/hourglass_top:")
         return
@@ -37,13 +36,16 @@ def show_result(model: EvaluatedModel) -> None:
         if report.is_enough:
             show_chart(audited_models_chart(report, theme=theme()), "trust_report")
         link_to(step_named("Compare"), "See the recommendation", model.page.query)
-    _show_pairs(report)
-    _show_figures(model, report)
+    if report.is_enough:
+        _show_pairs(report)
+        _show_figures(model, report)
+        _show_assumptions(model)
+    _ask_treatment(report)
+
+
+def _ask_treatment(report: AuditReport) -> None:
+    """How split verdicts count; the choice takes effect with the next run of the page."""
     st.caption(plain(report.checked.agreement.sentence))
-    _show_assumptions(model)
-
-
-def _ask_treatment() -> str:
     with st.expander("Rows on which reviewers disagree or are unsure", icon=":material/tune:"):
         chosen = st.segmented_control(
             "How they count",
@@ -54,7 +56,6 @@ def _ask_treatment() -> str:
             key="trust_treatment",
         )
         st.caption(TREATMENTS[str(chosen)])  # type: ignore[index]
-    return str(chosen)
 
 
 def _show_pairs(report: AuditReport) -> None:

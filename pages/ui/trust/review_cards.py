@@ -24,6 +24,7 @@ ANSWERS = {
     "negative": ("Negative", "N", ":material/close:"),
     "unsure": ("Unsure", "U", ":material/question_mark:"),
 }
+LONGEST_NAME = 60
 LAST, PROBLEM = "review_last", "review_problem"
 
 
@@ -42,35 +43,45 @@ def show_review(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> N
 def _show_review(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
     listed = rows_to_review(model, audit, plan)
     with show_errors(model.page.title):
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            reviewer = st.text_input(
-                "Your name",
-                key="reviewer",
-                bind="query-params",
-                max_chars=60,
-                width=260,
-                placeholder="for example Ann",
-                help="Several people can review the same list at once, each under a different name.",
-            ).strip()
-            _ask_settings(model, audit, plan)
+        reviewer = st.query_params.get("reviewer", "").strip()[:LONGEST_NAME]
         if not reviewer:
-            st.info("Enter your name to start the review.", icon=":material/person:")
+            _ask_name("Enter your name to start the review")
+            st.caption("Several people can review the same list at once, each under a different name.")
             return
         row = model.workspace.reviews.open_next(audit.id, reviewer, listed)
         state = model.workspace.reviews.state(audit.id, listed)
         _show_progress(state, reviewer)
-        _show_last(model, audit, reviewer)
+        if problem := st.session_state.pop(PROBLEM, ""):
+            st.warning(plain(problem), icon=":material/info:")
         if row is None:
             _show_end(model, audit, state, reviewer)
         else:
             _show_card(model, audit, row, reviewer)
+        with st.container(horizontal=True, vertical_alignment="center", key="review_last_line"):
+            _show_last(model, audit, reviewer)
+            _ask_settings(model, audit, plan)
         _show_agreement(model, audit)
+
+
+def _ask_name(label: str) -> None:
+    """The name is in the address, so that a refresh keeps it; the field then disappears, and keys reach the buttons."""
+    st.text_input(
+        label, key="review_name", max_chars=LONGEST_NAME, width=320, placeholder="for example Ann", on_change=_set_name
+    )
+
+
+def _set_name() -> None:
+    name = str(st.session_state.get("review_name", "")).strip()
+    if name:
+        st.query_params["reviewer"] = name
+        st.session_state.pop(LAST, None)
 
 
 def _ask_settings(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> None:
     """Which columns a card shows first, and how many rows get two verdicts; stored with the audit."""
     before = model.workspace.reviews.settings(audit.id)
     with st.popover("Settings", icon=":material/tune:"):
+        _ask_name("Review under another name")
         first, others = card_of(model.table, plan.rows[0], before.columns)
         columns = st.multiselect(
             "Columns to show first", [*first, *others], default=list(first), key=f"review_columns_{audit.id}"
@@ -90,7 +101,7 @@ def _ask_settings(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) ->
 
 def _show_progress(state: ReviewState, reviewer: str) -> None:
     total, done = len(state.rows), state.done
-    words = f"{count(done)} of {row_count(total)} checked · {count(state.given_by(reviewer))} by you"
+    words = f"{count(done)} of {row_count(total)} checked · {count(state.given_by(reviewer))} by {plain(reviewer)}"
     if state.second:
         words += f" · {count(state.second)} need a second reviewer"
     st.progress(done / max(total, 1), words)
@@ -98,28 +109,24 @@ def _show_progress(state: ReviewState, reviewer: str) -> None:
 
 def _show_last(model: EvaluatedModel, audit: AuditRecord, reviewer: str) -> None:
     """What was done last, with undo; the reasons of the rules appear only here, after the verdict."""
-    problem = st.session_state.pop(PROBLEM, "")
-    if problem:
-        st.warning(plain(problem), icon=":material/info:")
     last = st.session_state.get(LAST)
-    with st.container(horizontal=True, vertical_alignment="center", key="review_last_line"):
-        st.button(
-            "Undo",
-            key="review_undo",
-            icon=":material/undo:",
-            shortcut="Z",
-            type="tertiary",
-            on_click=_undo,
-            args=(model, audit, reviewer),
-            help="Take back your last verdict and see its row again.",
-        )
-        if last is None or last[0] != audit.id:
-            return
-        row, what = last[1:]
-        st.caption(f"Row {count(row + 1)}: {what}.", width="content")
-        if what in ANSWERS and model.soft_labels.matrix is not None:
-            with st.popover("What the rules say", type="tertiary"):
-                st.write(plain(model.soft_labels.explain(row).text))
+    st.button(
+        "Undo",
+        key="review_undo",
+        icon=":material/undo:",
+        shortcut="Z",
+        type="tertiary",
+        on_click=_undo,
+        args=(model, audit, reviewer),
+        help="Take back your last verdict and see its row again.",
+    )
+    if last is None or last[0] != audit.id:
+        return
+    row, what = last[1:]
+    st.caption(f"Row {count(row + 1)}: {what}.", width="content")
+    if what in ANSWERS and model.soft_labels.matrix is not None:
+        with st.popover("What the rules say", type="tertiary"):
+            st.write(plain(model.soft_labels.explain(row).text))
 
 
 def _show_card(model: EvaluatedModel, audit: AuditRecord, row: int, reviewer: str) -> None:
@@ -128,16 +135,9 @@ def _show_card(model: EvaluatedModel, audit: AuditRecord, row: int, reviewer: st
         st.caption(f"Row {count(row + 1)} of the table")
         with st.container(horizontal=True, gap="medium"):
             for name, text in first.items():
-                with st.container(width=230, gap="xsmall"):
+                with st.container(width=150, gap=None):
                     st.caption(plain(name))
                     st.markdown(f"#### {plain(_cut(text)) or '–'}")
-        if others:
-            with st.expander(f"{count(len(others))} more columns", icon=":material/table_rows:"):
-                show_table(
-                    pd.DataFrame(others.items(), columns=["column", "value"]),
-                    hide_index=True,
-                    key=f"review_cells_{row}",
-                )
         note = f"review_note_{audit.id}_{row}"
         with st.container(horizontal=True, key="review_answers"):
             for verdict, (title, key, icon) in ANSWERS.items():
@@ -161,6 +161,10 @@ def _show_card(model: EvaluatedModel, audit: AuditRecord, row: int, reviewer: st
                 help="Leave this row to others. You see it again after all other rows.",
             )
         st.text_input("Note (optional)", key=note, max_chars=500, placeholder="Saved together with the verdict")
+        if others:
+            with st.expander(f"{count(len(others))} more columns", icon=":material/table_rows:"):
+                cells = pd.DataFrame(others.items(), columns=["column", "value"])
+                show_table(cells, hide_index=True, key=f"review_cells_{row}")
 
 
 def _cut(text: str) -> str:
