@@ -378,7 +378,7 @@ def gamma_chart(pair: GammaPair, *, theme: Theme = LIGHT) -> go.Figure:
         title_text="Γ: odds of the soft labels wrong by at most this factor", tickvals=ticks,
         ticktext=[f"{each:g}" for each in ticks], fixedrange=True,
     )  # fmt: skip
-    figure.update_yaxes(title_text=f"true AUC: {label(pair.first)} minus {label(pair.second)}", fixedrange=True)
+    figure.update_yaxes(title_text="difference of true AUC", fixedrange=True)
     return figure
 
 
@@ -407,7 +407,7 @@ def forecast_chart(found: Forecast, *, checks: int | None = None, theme: Theme =
         title_text="rows checked by hand", type="log", tickvals=ticks, ticktext=list(map(count, ticks)), fixedrange=True
     )
     figure.update_yaxes(
-        title_text="difference of true AUC" if pairs else "half-width of the interval", rangemode="tozero",
+        title_text="difference seen with 80 % power" if pairs else "half-width of the interval", rangemode="tozero",
         fixedrange=True, nticks=6,
     )  # fmt: skip
     return figure

@@ -217,13 +217,17 @@ def draw(
         )  # fmt: skip
         kept = save_audit(opened, asked.record, drawn, _rules_of(opened, asked.record))
         table = opened.datasets.load(asked.dataset.id)
-        write_frame(review_list(table, drawn), output)
+        listed = review_list(table, drawn)
+        if asked.checked is not None:
+            # A row that was checked for an earlier batch needs no second check.
+            listed = listed[~listed["row"].isin(asked.checked.row)]
+        write_frame(listed, output)
         if label_studio is not None:
-            write_output(label_studio_tasks(table, drawn).encode(), label_studio)
+            write_output(label_studio_tasks(table, drawn, rows=listed["row"]).encode(), label_studio)
             write_output(CONFIG.encode(), str(Path(label_studio).with_suffix(".xml")))
     how = "simple random checks" if drawn.is_random else "rows that tell most are drawn more often"
-    value = {"audit": kept.id, "code": drawn.code, "checks": drawn.checks, "list": output, "random": drawn.is_random}
-    words = f"{output}: {drawn.checks:,} rows ({how}); kept as {kept.id}"
+    value = {"audit": kept.id, "code": drawn.code, "checks": len(listed), "list": output, "random": drawn.is_random}
+    words = f"{output}: {len(listed):,} rows ({how}); kept as {kept.id}"
     print_result(value, words, as_json, beside=output)
 
 

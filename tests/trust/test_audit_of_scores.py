@@ -88,6 +88,19 @@ def test_a_directed_batch_is_weighted_by_one_over_the_probability(table):
     assert found == pytest.approx(np.average(truth[checked.row], weights=weight))
 
 
+def test_a_later_batch_draws_about_as_many_new_rows_as_asked(table):
+    rows, truth = table
+    first = draw_audit(rows["good"], 1_000)
+    checked = combine_audits([(first, answers(first.rows, truth))])
+    none = combine_audits([(first, answers(first.rows, np.zeros(2_000, bool)))])
+
+    assert draw_audit(rows["good"], 300, checked=none, seed=1).checks == 600
+    assert len(set(draw_audit(rows["good"], 300, checked=none, seed=1).rows) - set(first.rows)) == pytest.approx(
+        300, abs=40
+    )
+    assert draw_audit(rows["good"], 900, checked=checked, seed=1).checks > 900
+
+
 def test_over_many_audits_two_batches_have_no_bias(table):
     rows, truth = table
     errors = []
@@ -244,7 +257,8 @@ def test_a_forecast_says_where_simple_random_checking_is_as_good():
         "Simple random checking is as good as any other choice of rows here."
     )
     assert found.checks_for(0.06) == 200
-    assert found.checks_for(0.001) is None
+    assert found.checks_for(0.001) == 1_000  # all rows
+    assert found.checks_for(-1.0) is None
 
 
 def test_a_forecast_for_two_models_tells_the_difference_that_can_be_seen(table):

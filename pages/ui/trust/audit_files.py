@@ -12,7 +12,7 @@ from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import strata_chart
 from spu_core.engines.audit_results import keep_verdicts
 from spu_core.errors import SpuError
-from spu_core.export import to_csv
+from spu_core.tables.spreadsheet import to_csv
 from spu_core.trust import AuditPlan, read_verdicts, review_list
 from spu_core.trust.audit.label_studio import CONFIG, label_studio_tasks, read_label_studio
 from spu_core.trust.audit.verdicts import VerdictFile

@@ -26,8 +26,8 @@ from spu_core.metrics.intervals import t_quantile
 from spu_core.trust.audit.population import Population
 
 RIDGE = 1.0
-# With this number of checked positives (or negatives) half of the reduction for checked rows is made.
-HALF_TRUST = 10.0
+# With fewer checked positives or negatives the estimate is the classical one: a fit would make intervals too narrow.
+ENOUGH_TO_FIT = 10.0
 STEPS = 8
 # Degrees of freedom that the belief and λ cost together.
 COST_OF_FIT = 2.0
@@ -172,7 +172,7 @@ class Corrected:
 def corrected(sampled: Sampled, sums: Sums, belief: np.ndarray | None) -> Corrected:
     """The estimate with the best λ, or with λ = 0 if that promises a narrower interval or there is no belief."""
     plain = _with_power(sampled, sums, None)
-    if belief is None:
+    if belief is None or min(sampled.numbers) < ENOUGH_TO_FIT:
         return plain
     tuned = _with_power(sampled, sums, sums.expected(belief))
     return tuned if tuned.reach < plain.reach or np.isnan(plain.reach) else plain
@@ -184,7 +184,7 @@ def _with_power(sampled: Sampled, sums: Sums, expected: np.ndarray | None) -> Co
     influence = sampled.verdict * sums.if_positive[place] + (1.0 - sampled.verdict) * sums.if_negative[place]
     # A row that is certain to be checked has no error. The reduction for the share of rows that are checked is made
     # only as far as there are enough positives and negatives to measure their spread.
-    trust = min(numbers) / (min(numbers) + HALF_TRUST)
+    trust = min(numbers) / (min(numbers) + ENOUGH_TO_FIT) if min(numbers) >= ENOUGH_TO_FIT else 0.0
     spread = np.where(sampled.probability < 1.0, (1.0 - trust * sampled.probability) * weight**2, 0.0)
     shift, power = 0.0, 0.0
     if expected is not None:

@@ -7,7 +7,7 @@ cell is never interpreted as HTML.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -32,12 +32,16 @@ CONFIG = """<View>
 """
 
 
-def label_studio_tasks(table: Table, plan: AuditPlan, columns: Sequence[str] | None = None) -> str:
-    """The review list of an audit as tasks to import into Label Studio (JSON text).
+def label_studio_tasks(
+    table: Table, plan: AuditPlan, columns: Sequence[str] | None = None, *, rows: Iterable[int] | None = None
+) -> str:
+    """The review list of an audit as tasks to import into Label Studio (JSON text); only these `rows` if given.
 
     Like `review_list`, without score, soft label, stratum and probability. Use `CONFIG` as the labelling interface.
     """
     listed = review_list(table, plan, columns)
+    if rows is not None:
+        listed = listed[listed["row"].isin(list(rows))]
     shown = [name for name in listed.columns if name not in OWN_COLUMNS]
     tasks = [
         {

@@ -18,15 +18,13 @@ from spu_core.checks import check_choice, check_share
 from spu_core.errors import AssumptionError
 from spu_core.metrics.intervals import t_quantile
 from spu_core.trust.audit.checked import CheckedRows
-from spu_core.trust.audit.inference import LINEARISED
+from spu_core.trust.audit.inference import ENOUGH_TO_FIT, LINEARISED
 from spu_core.trust.audit.plan import AuditPlan, check_count, pack_strata
 from spu_core.trust.audit.population import Population
 
 # This share of a directed batch is drawn as by chance, which limits the weights.
 RANDOM_SHARE = 0.3
 GROUPS = 10
-# Fewer checked positives or negatives do not tell which rows to look at.
-FEWEST_TO_DIRECT = 5.0
 # A directed batch must promise a variance below this share of that of random checks.
 WORTH_IT = 0.96
 # The share of checks of a new audit that are drawn at random, before the others are directed.
@@ -72,7 +70,8 @@ def draw_audit(
     population : Population
         The rows, with the scores of the model in question: `Population.of_run(run)`.
     checks : int
-        Number of rows to draw.
+        Number of rows to check. Rows that were checked before may be drawn again and need no second check, so a later
+        batch draws a few more than this.
     question : {"how_good", "which_better", "how_many"}
         A key of `QUESTIONS`.
     rival : Population, optional
@@ -144,11 +143,14 @@ def _design(
     population: Population, checks: int, asked: Question, rival: Population | None, checked: CheckedRows | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The stratum of every row (−1: never drawn) and the number to draw from each; one stratum: random checks."""
-    random = np.where(population.is_open, 0, -1), np.array([checks])
     if checked is None:
-        return random
+        return np.where(population.is_open, 0, -1), np.array([checks])
     sample = checked.sampled(population, 0.5 * (checked.low + checked.high))
-    if min(sample.numbers) < FEWEST_TO_DIRECT:
+    seen = np.zeros(population.size)
+    seen[sample.place] = 1.0
+    seen = seen[population.is_open]
+    random = np.where(population.is_open, 0, -1), np.array([_with_repeats(checks, seen, np.ones(seen.size))])
+    if min(sample.numbers) < ENOUGH_TO_FIT:
         return random
     doubt = _doubt(population, sample.fitted_belief(), asked, rival)[population.is_open]
     pull = _pull(doubt)
@@ -162,7 +164,13 @@ def _design(
     sizes = np.bincount(group)
     stratum = np.full(population.size, -1)
     stratum[population.is_open] = group
-    return stratum, _shared(checks, np.bincount(group, weights=pull), sizes)
+    return stratum, _shared(_with_repeats(checks, seen, pull), np.bincount(group, weights=pull), sizes)
+
+
+def _with_repeats(checks: int, seen: np.ndarray, pull: np.ndarray) -> int:
+    """How many rows to draw so that about `checks` of them are new."""
+    again = float((seen * pull).sum() / pull.sum())
+    return min(round(checks / (1.0 - again)), seen.size) if again < 1.0 else seen.size
 
 
 def _pull(doubt: np.ndarray) -> np.ndarray:
@@ -248,7 +256,7 @@ def forecast(
     belief = population.belief
     if checked is not None:
         sample = checked.sampled(population, 0.5 * (checked.low + checked.high))
-        belief = sample.fitted_belief() if min(sample.numbers) >= FEWEST_TO_DIRECT else belief
+        belief = sample.fitted_belief() if min(sample.numbers) >= ENOUGH_TO_FIT else belief
     is_open = population.is_open
     doubt = _doubt(population, belief, asked, rival)[is_open]
     pull, chance = _pull(doubt), belief[is_open]

@@ -312,6 +312,8 @@ def test_plan_review_by_keyboard_result_and_recommendation_in_the_browser(start_
     page = tab.page
     query = "&".join(f"{key}={value}" for key, value in address.items())
     tab.open(f"compare?{query}")
+    # A link into the dashboard is the first thing that this server was asked.
+    assert "Page not found" not in tab.text
     before = tab.text
     tab.open(f"trust?{query}")
     page.get_by_role("spinbutton", name="Rows you can check").fill("40")
