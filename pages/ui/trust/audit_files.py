@@ -7,8 +7,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from pages.ui.shared.cached import read_upload
 from pages.ui.shared.show import show_chart, theme
-from pages.ui.shared.text import count, plain
+from pages.ui.shared.text import count, plain, row_count
 from pages.ui.trust.evaluated_model import EvaluatedModel
+from pages.ui.trust.review_cards import rows_to_review
 from spu_core.charts import strata_chart
 from spu_core.engines.audit_results import keep_verdicts
 from spu_core.errors import SpuError
@@ -23,20 +24,20 @@ def show_files(model: EvaluatedModel, audit: AuditRecord, plan: AuditPlan) -> No
     """Download the list, upload it with verdicts."""
     out, back = st.columns(2, gap="medium")
     with out, st.container(border=True):
-        _offer_lists(model, plan)
+        _offer_lists(model, plan, rows_to_review(model, audit, plan))
     with back, st.container(border=True):
         _ask_verdicts(model, audit, plan)
 
 
-def _offer_lists(model: EvaluatedModel, plan: AuditPlan) -> None:
+def _offer_lists(model: EvaluatedModel, plan: AuditPlan, rows: tuple[int, ...]) -> None:
     st.subheader("Download the review list", anchor=False)
     st.markdown(
-        f"{count(plan.checks)} rows in random order, without label, score and soft label, which could influence a "
+        f"{row_count(len(rows))} in random order, without label, score and soft label, which could influence a "
         "reviewer."
     )
     st.download_button(
         "Spreadsheet (CSV)",
-        lambda: to_csv(review_list(model.table, plan)),
+        lambda: to_csv(review_list(model.table, plan).loc[lambda listed: listed["row"].isin(rows)]),
         f"audit-{plan.code}.csv",
         "text/csv",
         icon=":material/download:",
@@ -48,7 +49,7 @@ def _offer_lists(model: EvaluatedModel, plan: AuditPlan) -> None:
     with st.container(horizontal=True):
         st.download_button(
             "Label Studio tasks (JSON)",
-            lambda: label_studio_tasks(model.table, plan),
+            lambda: label_studio_tasks(model.table, plan, rows=rows),
             f"audit-{plan.code}.json",
             "application/json",
             icon=":material/label:",
