@@ -84,7 +84,7 @@ def _show_figures(model: EvaluatedModel, report: AuditReport) -> None:
         st.subheader("All models", anchor=False)
         lines = [
             (name, *(_words(found.get(key), write) for key, write in COLUMNS.items()))
-            for name, found in report.figures.items()
+            for name, found in sorted(report.figures.items(), key=lambda item: -item[1]["true_auc"].estimate)
         ]
         titles = [TARGETS[key].title for key in COLUMNS]
         show_table(pd.DataFrame(lines, columns=["model", *titles]), hide_index=True, key="trust_figures")

@@ -26,6 +26,7 @@ from spu_core.engines.stored_runs import models_of_same_rules, names_apart
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.trust import (
+    AuditFigure,
     AuditPlan,
     AuditReport,
     BiasMap,
@@ -153,8 +154,16 @@ def _audit_report(
     return judge_runs(judged, _checked(model, treatment), thresholds=thresholds)
 
 
+def audited_figures(model: EvaluatedModel) -> dict[str, AuditFigure]:
+    """The figures of this model by the checked rows; empty before the first verdicts."""
+    try:
+        return audit_report(model, "mean").figures[model.name]
+    except SpuError:
+        return {}
+
+
 def newest_audit(model: EvaluatedModel) -> AuditResult | None:
-    """The estimates of the newest audit with enough verdicts; None where there is none."""
+    """Tests of assumptions by the newest audit with enough verdicts; None where there is none."""
     for audit in audits_of_rows(model):
         if model.workspace.audits.verdicts(audit.id):
             try:

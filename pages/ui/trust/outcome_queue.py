@@ -118,7 +118,7 @@ def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
 def _ask_disagreement(model: EvaluatedModel) -> None:
     st.subheader("Where model and rules disagree", anchor=False)
     st.caption(
-        "In these rows either the model or the rules are wrong. These checks do not count in the ratios of models."
+        "In these rows either the model or the rules are wrong. These checks do not count in the shares of models."
     )
     found = queue_population(model.workspace, model.dataset, (model.record.id,))
     if found.soft_labels is None:

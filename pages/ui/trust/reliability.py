@@ -10,9 +10,9 @@ from pages.ui.shared.show import meaning, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.cached import estimate_prior
 from pages.ui.trust.cached import (
+    audited_figures,
     belief_bands,
     bias_map,
-    newest_audit,
     rule_error_bounds,
     rule_error_by_rule,
     true_figures,
@@ -54,11 +54,10 @@ def show_prior(model: EvaluatedModel) -> None:
     except SpuError as problem:
         st.info(f"{plain(problem)} An audit can still measure it.", icon=":material/info:")
         return
-    audit = newest_audit(model)
     report = compare_priors(
         estimate,
         float(model.soft_labels.mean),
-        audit=None if audit is None else audit.estimate.figures["prior"],
+        audit=audited_figures(model).get("prior"),
         truth=true_figures(model).get("prior"),
     )
     with st.container(border=True):
