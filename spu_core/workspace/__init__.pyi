@@ -31,6 +31,8 @@ from .records import OutcomeRecord as OutcomeRecord
 from .records import RuleSetVersion as RuleSetVersion
 from .records import RunRecord as RunRecord
 from .records import ThresholdRecord as ThresholdRecord
+from .reviews import ReviewSettings as ReviewSettings
+from .reviews import ReviewState as ReviewState
 from .runs import Lineage as Lineage
 from .runs import RunDraft as RunDraft
 from .storage_errors import QueueFullError as QueueFullError

@@ -157,8 +157,22 @@ DROP TABLE temp.kept_audits;
 DROP TABLE temp.kept_verdicts;
 """
 
+# Reviewing one row at a time: how, who has which row open, and verdicts that were taken back.
+_REVIEWS = """
+CREATE TABLE review_settings (
+  audit TEXT PRIMARY KEY REFERENCES audits (id) ON DELETE CASCADE, twice INTEGER NOT NULL, columns TEXT NOT NULL
+) STRICT;
+CREATE TABLE review_claims (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, audit TEXT NOT NULL REFERENCES audits (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, reviewer TEXT NOT NULL, is_skipped INTEGER NOT NULL, UNIQUE (audit, row, reviewer)
+) STRICT;
+CREATE TABLE withdrawn_verdicts (
+  verdict INTEGER PRIMARY KEY REFERENCES verdicts (seq) ON DELETE CASCADE, made TEXT NOT NULL
+) STRICT;
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS, _ORIGINS, _DATASET_AUDITS)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS, _ORIGINS, _DATASET_AUDITS, _REVIEWS)
 
 
 def known_version() -> int:

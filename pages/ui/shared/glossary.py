@@ -90,14 +90,15 @@ GLOSSARY = {
         "Standard error (SE)", "How much a mean over seeds would vary if the experiment were repeated with other seeds."
     ),
     "surrender ratio": Entry(
-        "Surrender ratio",
-        "Of all checks that were asked for, the share in which the user admitted or was recognised. Higher is better.",
-        r"\frac{\#\,admitted}{\#\,checks}",
+        "Confirmed share",
+        "Of all checks, the share that confirmed a case. Higher is better. The paper calls it surrender ratio.",
+        r"\frac{\#\,confirmed}{\#\,checks}",
     ),
     "pass ratio": Entry(
-        "Pass ratio",
-        "The share of checks that were passed: mostly innocent users who were checked needlessly. Lower is better.",
-        r"\frac{\#\,passed}{\#\,checks}",
+        "Cleared share",
+        "Of all checks, the share that found nothing: mostly rows that were checked needlessly. Lower is better. The "
+        "paper calls it pass ratio.",
+        r"\frac{\#\,cleared}{\#\,checks}",
     ),
     "failure ratio": Entry(
         "Failure ratio",
@@ -106,18 +107,18 @@ GLOSSARY = {
         r"S = 1 - \frac{P(F \mid R_0)}{P(F \mid R)}",
     ),
     "random holdout": Entry(
-        "Random holdout (R0)",
-        "A fixed random part of the users from which no model chooses. Some of them are checked at random. Their "
-        "outcomes therefore represent all users, and the next model can be measured on them without the bias that "
+        "Random share",
+        "A fixed random part of the rows from which no model chooses. Some of them are checked at random. Their "
+        "outcomes therefore represent all rows, and the next model can be measured on them without the bias that "
         "earlier models leave in the data.",
     ),
     "arm": Entry(
-        "Arm",
-        "What selected a user for a check: one of the models, or random choice. A seeded hash of the user's name "
-        "assigns each user to one arm, so the arms differ only in the model.",
+        "Chosen by",
+        "What selected a row for a check: one of the models, or random choice. A seeded hash of the name of the row "
+        "assigns it to one of them, so the groups differ only in the model.",
     ),
     "review queue": Entry(
-        "Review queue", "The users to check, with the arm that asked for it, the score, the soft label and the reasons."
+        "Review queue", "The rows to check, with who chose them, the score, the soft label and the reasons."
     ),
     "label delay": Entry(
         "Label delay",
