@@ -6,7 +6,7 @@ users and has an alternative text: `alt_text(figure)`. Backgrounds are transpare
 
 from spu_core.charts.brush_charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
 from spu_core.charts.canvas import alt_text
-from spu_core.charts.column_charts import label_rate_chart, missing_chart, soft_label_chart
+from spu_core.charts.column_charts import label_rate_chart, missing_chart, separation_chart, soft_label_chart
 from spu_core.charts.comparison_charts import (
     difference_chart,
     leaderboard_chart,
@@ -112,6 +112,7 @@ __all__ = [
     "selected_levels",
     "selected_range",
     "sensitivity_chart",
+    "separation_chart",
     "share_of_ceiling_chart",
     "soft_label_chart",
     "stack_weights_chart",

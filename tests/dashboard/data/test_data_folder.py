@@ -80,7 +80,7 @@ def test_a_folder_is_registered_with_a_click_and_shown(open_app, root):
     assert not page.exception
     figures = {metric.label: metric.value for metric in page.metric}
     assert (figures["Rows"], figures["Columns"]) == ("400", "10")
-    assert figures["Confirmed positives"] == str(int(mixed_frame(ROWS)["label"].sum()))
+    assert figures["Confirmed cases"] == str(int(mixed_frame(ROWS)["label"].sum()))
     assert figures["Files"].startswith("2 ·")
     assert "random sample of 100 of 400 rows" in words_of(page)
     assert str(root) not in words_of(page)

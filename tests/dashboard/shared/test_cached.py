@@ -114,7 +114,7 @@ def test_rule_sets_are_parsed_once_however_often_a_page_runs(open_app, monkeypat
     with Workspace.open() as workspace:
         dataset = workspace.datasets.save(some_table(), "people")
         fits = workspace.rule_sets.create(
-            "fits", RuleSet((Rule("parsed once", 0.31, Compare("age", ">", 61)),)).to_json()
+            "fits", RuleSet((Rule("parsed once", 0.31, Compare("age", ">", 61)),)).to_json(), dataset=dataset.id
         )
         for number in range(3):
             other = RuleSet((Rule("elsewhere", 0.2, Compare(f"column {number}", ">", 1)),))

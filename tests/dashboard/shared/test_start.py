@@ -23,7 +23,8 @@ def test_the_start_page_says_what_this_is_and_offers_the_steps():
     assert not page.exception
     assert page.title[0].value == "SPU Studio"
     words = " ".join(element.value for element in page.markdown)
-    assert "confirmed positives" in words
+    assert "confirmed cases" in words
+    assert {button.label for button in page.button} >= {"Upload data", "Try a sample"}
     for step in ("1. Data", "2. Soft labels", "3. Train", "4. Compare", "5. Trust", "6. Export", "7. Paper"):
         assert step in words
 

@@ -260,7 +260,8 @@ def test_a_log_of_checks_becomes_a_column_and_a_rule(open_app):
     assert not page.exception
     assert not page.error
     assert page.query_params["dataset"] != dataset.id
-    assert saved_rules({"rules": rules.id}).rules[0].belief == ReadyMade("check_soft_label")
+    assert saved_rules({"rules": rules.id}) == RuleSet()
+    assert saved_rules({"rules": page.query_params["rules"]}).rules[0].belief == ReadyMade("check_soft_label")
     with Workspace.open() as workspace:
         bigger = workspace.datasets.load(page.query_params["dataset"])
     assert bigger.roles["check_soft_label"] is Role.SOFT_LABEL
@@ -311,3 +312,21 @@ def test_rules_of_another_dataset_are_copied_best_fit_first_and_the_original_sta
         assert workspace.rule_sets.get(other.id) == other
         assert workspace.rule_sets.history(copy)[0].note == "copied from Claims, version 1"
     assert figures(page)["Rules in use"] == "1 of 2"
+
+
+def test_rules_of_another_dataset_are_changed_in_a_copy_even_where_every_column_exists(open_app):
+    query = keep(rules=None)
+    with Workspace.open() as workspace:
+        other = workspace.rule_sets.create("Claims", SAVED.to_json(), dataset="c" * 24)
+    page = open_app(PAGE, **query)
+    assert "rules" not in page.query_params
+
+    page = open_app(PAGE, **query, rules=other.id)
+    next(each for each in page.toggle if each.key == "soft_1_0_on").set_value(False).run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert workspace.rule_sets.get(other.id) == other
+        copy = workspace.rule_sets.get(page.query_params["rules"])
+        assert (copy.dataset, copy.number) == (query["dataset"], 2)
+    assert not saved_rules({"rules": copy.id})["older"].on
