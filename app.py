@@ -30,8 +30,9 @@ def show_ways_in(page: Page) -> None:
     """Go on with earlier work, upload a file, or try a sample."""
     if page.dataset is not None:
         step = next_step(marks_of(page.workspace, page.dataset, page.rules))
-        with st.container(border=True, key="start_continue"):
-            link_to(step, f"Continue: {plain(page.dataset.name)}, step {step.title}", page.query)
+        words = f"Continue: {plain(page.dataset.name)}, step {step.title}"
+        if st.button(words, icon=":material/arrow_forward:", type="primary", key="start_continue"):
+            st.switch_page(step.file, query_params=dict(page.query))
     with st.container(horizontal=True):
         kind = "secondary" if page.dataset is not None else "primary"
         if st.button("Upload data", icon=":material/upload_file:", type=kind, key="start_upload"):

@@ -31,6 +31,8 @@ MOST_LEVELS = 30
 BAND_LINES = 3
 # Width of the names beside the bars of a category, as a share of the longest bar.
 NAMES_WIDTH = 0.6
+# Height of the bars below the shares of confirmed cases.
+BARS_HEIGHT = 0.66
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,10 @@ def brush_chart(
     hover = [_bin_hover(bars, place) for place in range(bars.rows.size)]
     _add_bars(figure, bars, ("the rest", bars.rest), hover, (theme.rest, theme.model))
     _add_bars(figure, bars, ("confirmed cases", bars.positives), hover, (theme.confirmed, theme.confirmed))
+    has_rates = bool(bars.positives.any())
+    top_of_bars = BARS_HEIGHT if has_rates else 1.0
     for place, rule in enumerate(rules):
-        _add_rule_band(figure, bars, rule, place % BAND_LINES, theme)
+        _add_rule_band(figure, bars, rule, (place % BAND_LINES, top_of_bars), theme)
     figure.update_layout(
         dragmode="select",
         selectdirection="h",
@@ -75,8 +79,7 @@ def brush_chart(
     set_value_axis(figure, bars, column)
     # Room for the names of the bands above the highest bar.
     top = 1.03 + 0.08 * min(len(rules), BAND_LINES)
-    has_rates = bool(bars.positives.any())
-    rows_axis(figure, [0, top * max(float(bars.rows.max()), 1.0)], domain=[0, 0.66 if has_rates else 1])
+    rows_axis(figure, [0, top * max(float(bars.rows.max()), 1.0)], domain=[0, top_of_bars])
     if has_rates:
         _add_rates(figure, bars, theme)
     top_legend(figure)
@@ -172,7 +175,7 @@ def category_chart(
     shares = [_interval_text(*each) for each in zip(positives[order] / rows[order].clip(1), low, high, strict=True)]
     if positives.any():
         value_column(figure, shares, theme)
-        value_heading(figure, "confirmed (95% interval)", theme)
+        value_heading(figure, "confirmed (95%)", theme)
     left_out = len(levels) - order.size
     more = f" ({count(left_out)} smaller levels not shown)" if left_out else ""
     ticks = _ticks(most)
@@ -265,7 +268,8 @@ def _add_bars(
     )
 
 
-def _add_rule_band(figure: go.Figure, bars: Bars, rule: RuleBand, line: int, theme: Theme) -> None:
+def _add_rule_band(figure: go.Figure, bars: Bars, rule: RuleBand, place: tuple[int, float], theme: Theme) -> None:
+    line, top = place
     first, last = float(bars.edges[0]), float(bars.edges[-1])
     low = first if rule.low is None else min(max(rule.low, first), last)
     high = last if rule.high is None else min(max(rule.high, first), last)
@@ -286,7 +290,7 @@ def _add_rule_band(figure: go.Figure, bars: Bars, rule: RuleBand, line: int, the
         text=f"{plain(rule.name, 18)}{belief}",
         x=bars.drawn(x),
         xanchor=anchor,
-        y=1,
+        y=top,
         yref="paper",
         yanchor="top",
         yshift=-15 * line,

@@ -248,7 +248,7 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
             hovertext=hover,
             hoverinfo="text",
         )
-    rows_axis(figure, type="log" if log_rows else "linear")
+    rows_axis(figure, **({"type": "log", "dtick": 1} if log_rows else {"type": "linear"}))
     figure.update_xaxes(title_text="soft label S", range=[0, 1], showgrid=False, fixedrange=True, tickformat=".1f")
     top_legend(figure)
     reference_line(figure, audit.mean, f"E[S] {decimals(audit.mean)}", theme.text, dash="dot")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from typing import Any
@@ -193,7 +193,7 @@ def in_words(condition: Condition) -> str:
         return f"not {in_words(condition.condition)}"
     if isinstance(condition, Compare):
         values = [_value_words(value) for value in condition.values]
-        return " ".join(f"{condition.column} {_WORDS[condition.operator](values)}".split())
+        return " ".join(f"{condition.column} {OPERATORS[condition.operator].said(values)}".split())
     joined = " and " if isinstance(condition, AllOf) else " or "
     return joined.join(f"({in_words(part)})" if part.parts else in_words(part) for part in condition.parts)
 
@@ -202,20 +202,6 @@ def _value_words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value).removesuffix(END_OF_DAY)
-
-
-_WORDS: dict[str, Callable[[list[str]], str]] = {
-    "between": lambda values: f"from {values[0]} to {values[1]}",
-    "<": lambda values: f"is below {values[0]}",
-    "<=": lambda values: f"is at most {values[0]}",
-    ">": lambda values: f"is above {values[0]}",
-    ">=": lambda values: f"is at least {values[0]}",
-    "=": lambda values: f"is {values[0]}",
-    "!=": lambda values: f"is not {values[0]}",
-    "in": lambda values: f"is {' or '.join(filter(None, [', '.join(values[:-1]), values[-1]]))}",
-    "contains": lambda values: f"contains {values[0]}",
-    "is_missing": lambda values: "is missing",
-}
 
 
 def rounded_range(low: float, high: float, ends: tuple[float, float], is_whole: bool) -> tuple[Any, Any]:

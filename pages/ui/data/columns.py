@@ -70,15 +70,17 @@ def _offer_labels(page: Page) -> None:
     assert page.dataset is not None
     guesses = label_guesses(page.workspace, page.dataset)[:MOST_GUESSES]
     for place, guess in enumerate(guesses):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False):
             st.markdown(plain(guess.text), width="stretch")
             if st.button("Use it", type="primary" if not place else "secondary", key=f"data_use_label_{place}"):
                 save_roles(page, {guess.column: Role.LABEL}, guess.positive_values)
-    st.info(
-        f"No column has the role *label* yet. {'Or choose' if guesses else 'Choose'} the column that marks confirmed "
-        "positives in the table of roles below.",
-        icon=":material/info:",
-    )
+    if guesses:
+        st.caption("Or give another column the role *label* in the table of roles below.")
+    else:
+        st.info(
+            "No column has the role *label* yet. Choose the column that marks confirmed cases in the table of roles.",
+            icon=":material/info:",
+        )
 
 
 def _edit_positive_values(page: Page, table: Table, label: str) -> None:
@@ -127,7 +129,7 @@ def show_proposals(page: Page, profile: TableProfile) -> None:
     with st.container(border=True, key="data_proposals"):
         st.subheader("Proposed roles", anchor=False)
         for place, (finding, role) in enumerate(found):
-            with st.container(horizontal=True, vertical_alignment="center"):
+            with st.container(horizontal=True, vertical_alignment="center", wrap=False):
                 st.markdown(f"**{plain(finding.message)}** {plain(finding.advice)}", width="stretch")
                 if st.button(f"Accept: {role.value}", key=f"data_accept_{place}"):
                     save_roles(page, {str(finding.column): role})

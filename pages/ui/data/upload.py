@@ -173,7 +173,7 @@ def offer_earlier(page: Page) -> None:
         return
     rules = page.workspace.rule_sets.newest_of(earlier.id)
     what = "its roles" if rules is None else "its roles and rules"
-    with st.container(border=True, horizontal=True, vertical_alignment="center", key="data_earlier"):
+    with st.container(border=True, horizontal=True, vertical_alignment="center", wrap=False, key="data_earlier"):
         st.markdown(
             f":material/history: **{plain(earlier.name)}** was uploaded before, on {_when(earlier)} "
             f"({row_count(earlier.n_rows)}). Carry {what} over?",

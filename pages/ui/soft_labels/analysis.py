@@ -145,11 +145,15 @@ def _ask_prior(opened: OpenRuleSet) -> None:
         on_change=lambda: _keep_prior(st.session_state[key]),
         help="The mean soft label should be near it. The rule editor uses it to suggest beliefs for rules.",
     )
-    if guess.button(
+    asked = guess.button(
         "Estimate a range", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE
-    ):
-        st.session_state[estimate_key(opened)] = estimate_prior(opened.workspace, opened.dataset)
-        st.rerun()
+    )
+    # A place of its own, so that the spinner does not cover the figures below.
+    with st.container(key="soft_estimating"):
+        if asked:
+            with st.spinner("Estimating the share of positives …"):
+                st.session_state[estimate_key(opened)] = estimate_prior(opened.workspace, opened.dataset)
+            st.rerun()
     found = estimated_prior(opened)
     if found is not None:
         st.caption(f":material/query_stats: {plain(found.sentence)}")

@@ -14,6 +14,7 @@ from spu_core.rules.suggest import ColumnSeparation, SuggestedRule, rank_columns
 from spu_core.workspace import DatasetRecord, Workspace
 
 MOST_SHOWN, IN_A_LINE = 8, 4
+BOX_HEIGHT = 400
 HOW = (
     "Rows are split into two halves: a rule is searched in one half and tested in the other, with a correction for "
     "the number of rules that were tested. Figures are those of the second half."
@@ -62,14 +63,11 @@ def find_confirmed(opened: OpenRuleSet, editor: EditorState, columns: list[str])
     with st.expander(title, icon=":material/search_insights:", expanded=is_first, key=key, on_change="rerun") as box:
         if not box.open:
             return
-        _show_suggestions(opened, editor, columns)
-        shown = ranked[:MOST_SHOWN]
-        for start in range(0, len(shown), IN_A_LINE):
-            for place, column in enumerate(st.columns(IN_A_LINE, gap="small")):
-                if start + place < len(shown):
-                    with column, st.container(border=True, height="stretch"):
-                        _show_column(editor, shown[start + place], start + place)
-        st.caption(CIRCULAR)
+        # Lower than the window, so that the editor is in sight once a draft has folded this box.
+        with st.container(height=BOX_HEIGHT, border=False):
+            _show_suggestions(opened, editor, columns)
+            _show_columns(editor, ranked[:MOST_SHOWN])
+            st.caption(CIRCULAR)
 
 
 def _show_suggestions(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> None:
@@ -79,9 +77,17 @@ def _show_suggestions(opened: OpenRuleSet, editor: EditorState, columns: list[st
         return
     st.markdown("**Suggested rules**", help=HOW)
     for place, each in enumerate(found):
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False):
             st.markdown(f"**{plain(automatic_name(each.draft))}**: {plain(each.text)}.", width="stretch")
             _draft_button(editor, each.draft, f"soft_suggested_{place}")
+
+
+def _show_columns(editor: EditorState, shown: tuple[ColumnSeparation, ...]) -> None:
+    for start in range(0, len(shown), IN_A_LINE):
+        for place, column in enumerate(st.columns(IN_A_LINE, gap="small")):
+            if start + place < len(shown):
+                with column, st.container(border=True, height="stretch"):
+                    _show_column(editor, shown[start + place], start + place)
 
 
 def _show_column(editor: EditorState, found: ColumnSeparation, place: int) -> None:

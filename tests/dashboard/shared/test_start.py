@@ -13,6 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.shared.steps import STEPS
+from spu_core.tables.samples import load_sample
+from spu_core.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -130,3 +132,20 @@ def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypa
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     assert not AppTest.from_file(str(folder / "app.py"), default_timeout=600).run().exception
+
+
+def test_the_start_page_goes_on_where_the_work_stopped(open_app):
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"), "claims.csv")
+    page = open_app("app.py", dataset=dataset.id)
+
+    assert page.button(key="start_continue").label.replace("\\", "") == "Continue: claims.csv, step Soft labels"
+
+
+def test_a_sample_is_one_click_away(open_app):
+    page = open_app("app.py")
+    page.button(key="start_sample").click().run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert [each.name for each in workspace.datasets.list()] == ["Anti-cheat game"]
