@@ -336,7 +336,8 @@ class LabelGuess:
         """The guess in one sentence."""
         shown = " or ".join(repr(str(value)) for value in self.positive_values)
         others = self.rows - self.confirmed
-        return f"{self.column!r} looks like the label: {shown} in {self.confirmed:,} rows, {self.rest} in {others:,}."
+        rows = f"{self.confirmed:,} row{'s' * (self.confirmed != 1)}"
+        return f"{self.column!r} looks like the label: {shown} in {rows}, {self.rest} in {others:,}."
 
 
 def guess_labels(table: TableLike) -> tuple[LabelGuess, ...]:
