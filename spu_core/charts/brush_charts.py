@@ -177,7 +177,7 @@ def category_chart(
         value_column(figure, shares, theme)
         value_heading(figure, "confirmed (95%)", theme)
     left_out = len(levels) - order.size
-    more = f" ({count(left_out)} smaller levels not shown)" if left_out else ""
+    more = f" ({count(left_out)} smaller categories not shown)" if left_out else ""
     ticks = _ticks(most)
     figure.update_xaxes(
         title_text=f"rows{more}", fixedrange=True, range=[-names_width, 1.02 * most], tickvals=ticks, tickformat="~s"
