@@ -16,7 +16,7 @@ from spu_core.workspace.maintenance import (
     list_objects,
     make_backup,
 )
-from spu_core.workspace.marks import Threshold
+from spu_core.workspace.marks import Threshold, ThresholdChange
 from spu_core.workspace.records import (
     DatasetRecord,
     ExportRecord,
@@ -60,6 +60,7 @@ __all__ = [
     "StaleEditError",
     "StoredObject",
     "Threshold",
+    "ThresholdChange",
     "ThresholdRecord",
     "VerdictRecord",
     "Workspace",

@@ -91,7 +91,7 @@ def choose_runs(page: Page) -> Choice:
         with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
             chosen = _ask_runs(records, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
-            _ask_deletion(page, records)
+            _ask_change(page, records)
         compared = [record for record in records if record.id in chosen]
         _show_choice(dataset, compared, rules)
     _show_stale(page, compared)
@@ -168,20 +168,27 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     return list(chosen)
 
 
-def _ask_deletion(page: Page, records: Sequence[RunRecord]) -> None:
+def _ask_change(page: Page, records: Sequence[RunRecord]) -> None:
+    """Rename or delete one of the runs."""
     labels = _labels(records)
     st.divider()
-    which, delete = st.columns([3, 2], vertical_alignment="bottom")
-    token = which.selectbox(
-        "Delete a run",
+    token = st.selectbox(
+        "Rename or delete a run",
         list(labels),
         index=None,
         format_func=lambda token: labels.get(token, ""),
         placeholder="Choose one",
-        key=f"compare_delete_run_{len(records)}",
+        key=f"compare_change_{len(records)}",
     )
-    asked = delete.button("Delete …", icon=":material/delete:", disabled=token is None, key="compare_delete")
-    if asked and token is not None:
+    if token is None:
+        return
+    now = next(record.name for record in records if record.id == token)
+    name, rename, delete = st.columns([3, 1, 1], vertical_alignment="bottom")
+    new = name.text_input("New name", now, max_chars=80, key=f"compare_name_{token}")
+    if rename.button("Rename", key="compare_rename", disabled=not new.strip() or new == now):
+        page.workspace.runs.rename(token, new)
+        st.rerun()
+    if delete.button("Delete …", icon=":material/delete:", key="compare_delete"):
         confirm_deletion(page, "run", token)
 
 

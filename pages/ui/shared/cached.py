@@ -1,7 +1,7 @@
 """The cache of the dashboard, and the cached calls that several pages share.
 
 The cache belongs to the whole server. A key therefore names the workspace, and with it whose data it is, and the
-content: the version of a dataset, the hash of a rule set, the id of a run, which never changes. Data is never part of a
+content: the version of a dataset, the hash of a rule set, the id and name of a run. Data is never part of a
 key. Results are shared between reruns (`st.cache_resource`), so callers must not change them.
 """
 
@@ -31,7 +31,7 @@ KEYS: Keys = {
     Workspace: lambda workspace: str(workspace.folder),
     DatasetRecord: lambda dataset: (dataset.id, dataset.version, dataset.fingerprint),
     RuleSetVersion: lambda version: version.sha256,
-    RunRecord: lambda run: run.id,
+    RunRecord: lambda run: (run.id, run.name),
     AuditRecord: lambda audit: audit.id,
     Rule: lambda rule: RuleSet((rule,)).to_json(),
     CheckRatio: repr,

@@ -66,9 +66,9 @@ def _engine(context: JobContext) -> Engine:
 
 
 def _stored_before(context: JobContext) -> dict[str, str]:
-    """Runs that an earlier attempt of this job has stored: name → id."""
+    """Runs that an earlier attempt of this job has stored: name of the candidate → id. A run may have been renamed."""
     runs = context.workspace.runs.list(context.parameters["dataset"])
-    return {run.name: run.id for run in reversed(runs) if run.job == context.job}
+    return {str(run.candidate.get("name") or run.name): run.id for run in reversed(runs) if run.job == context.job}
 
 
 def _keep(context: JobContext, run: Run, bundle: Bundle, version: RuleSetVersion | None) -> str:
