@@ -40,6 +40,7 @@ from spu_core.charts.score_charts import (
     gains_lift_chart,
     score_chart,
     scoring_history_chart,
+    waterfall_chart,
 )
 from spu_core.charts.theme import DARK, LIGHT, Theme
 from spu_core.charts.theorem_charts import (
@@ -116,6 +117,7 @@ __all__ = [
     "soft_label_chart",
     "stack_weights_chart",
     "strata_chart",
+    "waterfall_chart",
     "what_if_chart",
     "winner_map_chart",
 ]

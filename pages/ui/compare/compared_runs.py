@@ -118,6 +118,17 @@ def choose_runs(page: Page) -> Choice:
     )
 
 
+def in_recommended_order(page: Page, records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Runs of one training in the order of the recommendation, under the names of the Compare page."""
+    if not records:
+        return []
+    dataset, first, named = page.need_dataset(), records[0], _names(records)
+    rules = None if first.rule_set is None else page.workspace.rule_sets.get(first.rule_set, first.rule_set_version)
+    found = recommendation_of(page.workspace, dataset, tuple(named.items()), rules, dataset.origin)
+    known = {named[record.id]: record for record in records}
+    return [replace(known[name], name=name) for name in found.order]
+
+
 def _names(records: Sequence[RunRecord]) -> dict[str, str]:
     """Id → name; where runs were trained on different versions of the rules, the name tells the version."""
     if len({_trained_on(record) for record in records}) > 1:

@@ -215,6 +215,11 @@ class TrainingView:
         return not self.job.status.is_over
 
     @property
+    def is_refining(self) -> bool:
+        """Whether soft labels are being refined, which comes before the first candidate."""
+        return self.is_active and self.job.detail.get("candidate") == REFINING
+
+    @property
     def can_restart(self) -> bool:
         """Whether the job ended before it was finished. A restart keeps the stored runs."""
         return self.job.status.is_over and self.job.status is not JobStatus.FINISHED
