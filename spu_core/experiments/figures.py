@@ -15,7 +15,7 @@ from spu_core.experiments.result import ExperimentResult
 
 # The table of each result that holds printed figures.
 _PRINTED = {"table1": "paper", "table2": "auc", "table3": "ratios"}
-_TABLE2_WORDS = {"RESULT": "soft labels", "BL0": "baseline 0", "BL1": "baseline 1"}
+_TABLE2_WORDS = {"RESULT": "soft", "BL0": "BL0", "BL1": "BL1"}
 DrawFigure = Callable[[ExperimentResult, str, Theme], go.Figure]
 
 
@@ -55,14 +55,16 @@ def printed_beside_ours(result: ExperimentResult) -> pd.DataFrame:
     for row in table.frame().to_dict("records"):
         if result.name == "table1":
             cell = f"{str(row['data']).split(' (')[0]}, {row['model']}"
-            lines.append((f"{cell}: soft labels", row["printed result"], row["result"]))
-            lines.append((f"{cell}: baseline", row["printed baseline"], row["baseline"]))
+            lines.append((f"{cell}, soft", row["printed result"], row["result"]))
+            lines.append((f"{cell}, base", row["printed baseline"], row["baseline"]))
         elif result.name == "table2" and row["training images"] == "all":
             method = _TABLE2_WORDS[str(row["method"])]
-            lines.append((f"{row['images']} {row['positive classes']}: {method}", row["paper"], row["ours"]))
+            lines.append(
+                (f"{str(row['images']).split('-')[0]} {row['positive classes']}, {method}", row["paper"], row["ours"])
+            )
         elif result.name == "table3":
-            lines.append((f"{row['method']}: surrender %", row["printed surrender %"], row["surrender %"]))
-            lines.append((f"{row['method']}: pass %", row["printed pass %"], row["pass %"]))
+            lines.append((f"{row['method']}, surrender %", row["printed surrender %"], row["surrender %"]))
+            lines.append((f"{row['method']}, pass %", row["printed pass %"], row["pass %"]))
     found = pd.DataFrame(lines, columns=["what", "printed", "ours"]).dropna()
     return found.drop_duplicates("what", ignore_index=True)
 

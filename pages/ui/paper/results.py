@@ -44,7 +44,7 @@ IMAGES = ("svg", "png")
 # The tables of the paper that are shown with printed figures, and what they hold.
 TABLES = {"table1": "true AUC, UCI data", "table2": "true AUC, images", "table3": "anti-cheat game"}
 PICTURES = ("theorem1", "theorem2", "theorem4", "theorem5")
-OVERVIEW_HEIGHT = 215
+OVERVIEW_HEIGHT = 180
 
 
 @cache_result(1)
@@ -66,7 +66,8 @@ def show_overview() -> None:
     _show_verdicts(results)
     _show_printed([results[name] for name in TABLES if name in results])
     if "theorems" in results:
-        _show_theorems(results["theorems"])
+        _show_theorems()
+    _show_all_claims()
 
 
 def _show_verdicts(results: Mapping[str, ExperimentResult]) -> None:
@@ -77,15 +78,6 @@ def _show_verdicts(results: Mapping[str, ExperimentResult]) -> None:
             st.metric(
                 verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
             )
-    with st.expander(f"All {len(claims)} claims, with our verdicts", icon=":material/fact_check:"):
-        for result in results.values():
-            lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]
-            st.markdown("  \n".join([f"**{SHORT.get(result.name, plain(result.title))}**", *lines]))
-        st.caption(
-            "Each seed makes a new split and a new training of the same data, so these verdicts hold for these rows. "
-            "Claims about tables also give the result after the correction of Nadeau and Bengio for rows that seeds "
-            "share."
-        )
 
 
 def _show_printed(results: Sequence[ExperimentResult]) -> None:
@@ -113,17 +105,35 @@ def _theorem_pictures(is_dark: bool) -> dict[str, tuple[str, go.Figure]]:
         return {}
     figures = {name: each for name, each in figures_of(result).items() if name in PICTURES}
     shown = DARK if is_dark else LIGHT
-    return {name: (each.title, each.of(result, theme=shown)) for name, each in figures.items()}
+    drawn = {name: (each.title, each.of(result, theme=shown)) for name, each in figures.items()}
+    for _, figure in drawn.values():
+        figure.update_layout(showlegend=False, height=OVERVIEW_HEIGHT + 30, margin={"t": 8})
+    return drawn
 
 
-def _show_theorems(result: ExperimentResult) -> None:
+def _show_theorems() -> None:
     pictures = _theorem_pictures(theme() is DARK)
     if not pictures:
         return
     for column, (name, (title, figure)) in zip(st.columns(len(pictures), gap="small"), pictures.items(), strict=True):
         with column:
             st.markdown(f"**{plain(title)}**")
-            show_chart(figure, key=f"paper_picture_{name}", height=OVERVIEW_HEIGHT)
+            show_chart(figure, key=f"paper_picture_{name}")
+
+
+def _show_all_claims() -> None:
+    """Every claim with our verdict, folded."""
+    results = [result for result in stored_results().values() if result is not None]
+    many = sum(len(result.claims) for result in results)
+    with st.expander(f"All {many} claims, with our verdicts", icon=":material/fact_check:"):
+        for result in results:
+            lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]
+            st.markdown("  \n".join([f"**{SHORT.get(result.name, plain(result.title))}**", *lines]))
+        st.caption(
+            "Each seed makes a new split and a new training of the same data, so these verdicts hold for these rows. "
+            "Claims about tables also give the result after the correction of Nadeau and Bengio for rows that seeds "
+            "share."
+        )
 
 
 def choose_experiment() -> tuple[Experiment, ExperimentResult | None] | None:

@@ -13,6 +13,7 @@ import pytest
 from pages.ui.shared.steps import DONE, STALE, marks_of
 from spu_core.engines import refresh
 from spu_core.engines.export_files import EXPORT_FORMS, StoredModel, prepare
+from spu_core.engines.stored_runs import recommended_run_and_why
 from spu_core.engines.study import Study
 from spu_core.export import Bundle
 from spu_core.rules import RuleSet
@@ -117,7 +118,7 @@ def test_the_champion_comes_first_with_its_figures_and_lineage(open_app, address
     metrics = {metric.label: metric for metric in page.metric}
     assert 0.5 < float(metrics["AUC_SPU"].value) <= 1.0
     assert metrics["Flags"].value == "10.0%"
-    assert metrics["Flags"].delta == "rank scores above 0.5"
+    assert metrics["Flags"].delta == "above 0.5"
     assert "linear on 'Breast cancer'" in text_of(page)
     assert "other rules" not in text_of(page)
     assert "rule set 'Breast cancer' version 1" in text_of(page)

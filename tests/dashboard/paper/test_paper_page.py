@@ -55,7 +55,7 @@ def test_one_screen_shows_the_printed_tables_beside_ours_and_details_are_folded(
     assert not page.header
     assert [list(table.value.columns) for table in page.dataframe] == [["what", "printed", "ours"]] * 3
     first = page.dataframe[0].value
-    assert first.iloc[0].tolist()[:2] == ["Diabetes, XGB: soft labels", 0.721]  # the first cell of the paper's Table 1
+    assert first.iloc[0].tolist()[:2] == ["Diabetes, XGB, soft", 0.721]  # the first cell of the paper's Table 1
     assert len(page.get("plotly_chart")) == len(results.PICTURES)
     page.segmented_control(key="paper_experiment").set_value("table1").run()
     assert page.header[0].value == EXPERIMENTS["table1"].title
