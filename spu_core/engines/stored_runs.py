@@ -25,6 +25,7 @@ from spu_core.tables import Table
 from spu_core.training import (
     Comparison,
     FoldAssignment,
+    Recommendation,
     Run,
     compare_runs,
     permutation_importance,
@@ -82,6 +83,13 @@ def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: 
 
     Where no model can be recommended, it is the first in the order of the recommendation.
     """
+    return recommended_run_and_why(workspace, records, origin)[0]
+
+
+def recommended_run_and_why(
+    workspace: Workspace, records: Sequence[RunRecord], origin: str
+) -> tuple[RunRecord, Recommendation]:
+    """The same with the recommendation."""
     tokens = comparable_runs(records, MOST_COMPARED)
     runs = stored_runs(workspace, tokens)
     alike = [at for at, run in enumerate(runs) if run.evaluation.same_as(runs[0].evaluation)]
@@ -89,7 +97,7 @@ def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: 
     comparison = with_audit(workspace, workspace.datasets.get(records[0].dataset), comparison)
     found = recommend(comparison, origin=origin)
     names = {runs[at].name: tokens[at] for at in alike}
-    return workspace.runs.get(names[found.model or found.order[0]])
+    return workspace.runs.get(names[found.model or found.order[0]]), found
 
 
 def comparable_runs(records: Sequence[RunRecord], most: int) -> list[str]:
@@ -174,9 +182,8 @@ def column_values(table: Table, name: str) -> pd.Series:
 
 
 def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:
-    """Stored runs as a leaderboard, the highest AUC_SPU first, from the summaries in the catalogue."""
-    table = pd.DataFrame([_summary_row(record) for record in records], columns=list(_SUMMARY))
-    return table.sort_values("auc_spu", ascending=False, kind="stable", ignore_index=True)
+    """Stored runs with their figures from the summaries in the catalogue, in the order of `records`."""
+    return pd.DataFrame([_summary_row(record) for record in records], columns=list(_SUMMARY))
 
 
 def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:
