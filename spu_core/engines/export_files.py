@@ -30,6 +30,7 @@ from spu_core.engines.stored_runs import (
     soft_labels_by,
     stored_bundle,
     stored_runs,
+    with_random_outcomes,
 )
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import BundleError, SpuError, WorkspaceError
@@ -147,7 +148,8 @@ class StoredModel:
     @cached_property
     def comparison(self) -> Comparison:
         """These runs compared on the soft labels of this one."""
-        return compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+        compared = compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+        return with_random_outcomes(self.workspace, self.record.dataset, compared)
 
     @cached_property
     def origin(self) -> str:

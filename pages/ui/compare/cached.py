@@ -17,6 +17,7 @@ from spu_core.engines.stored_runs import (
     soft_labels_by,
     stored_bundle,
     stored_runs,
+    with_random_outcomes,
 )
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
@@ -96,9 +97,14 @@ def recommendation_of(
     runs: tuple[tuple[str, str], ...],
     rules: RuleSetVersion | None,
     origin: str,
-) -> Recommendation:
-    """Which of the same runs to use; `origin` says how the confirmed cases were found."""
-    return recommend(compare_stored_runs(workspace, dataset, runs, rules), origin=origin)
+    outcomes: str,
+) -> tuple[Comparison, Recommendation]:
+    """The same runs compared, and which to use.
+
+    `origin` says how the confirmed cases were found, `outcomes` is the state of the outcome loop.
+    """
+    compared = with_random_outcomes(workspace, dataset.id, compare_stored_runs(workspace, dataset, runs, rules))
+    return compared, recommend(compared, origin=origin)
 
 
 @cache_result(8, "Drawing the curves …")

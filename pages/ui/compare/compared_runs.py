@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.ui.compare.cached import (
     RunViews,
-    compare_stored_runs,
     recommendation_of,
     revealed_aucs,
     run_views,
@@ -100,14 +99,14 @@ def choose_runs(page: Page) -> Choice:
         st.stop()
     named = tuple(_names(compared).items())
     content = (page.workspace, dataset, named, rules)
-    found = recommendation_of(*content, dataset.origin)
+    comparison, found = recommendation_of(*content, dataset.origin, page.workspace.queues.state())
     has_truth = Role.TRUTH in dataset.roles.values()
     sample = None if has_truth else sample_name(page.workspace, dataset)
     is_asked = st.session_state.get("compare_reveal", False)
     return Choice(
         page=page,
         dataset=dataset,
-        comparison=compare_stored_runs(*content),
+        comparison=comparison,
         recommendation=found,
         views=run_views(*content, found.order),
         ids={name: token for token, name in named},

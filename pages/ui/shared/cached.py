@@ -106,9 +106,13 @@ def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
     return [] if label is None else store.stand_ins[label].dropna().unique()[:200].tolist()
 
 
-@cache_result(32, "Comparing the runs …")
 def recommended_run(workspace: Workspace, records: tuple[RunRecord, ...], origin: str) -> RunRecord:
     """The recommended run of a dataset; `origin` says how its confirmed cases were found."""
+    return _recommended_run(workspace, records, origin, workspace.queues.state())
+
+
+@cache_result(32, "Comparing the runs …")
+def _recommended_run(workspace: Workspace, records: tuple[RunRecord, ...], origin: str, outcomes: str) -> RunRecord:
     return engine.recommended_run(workspace, records, origin)
 
 
