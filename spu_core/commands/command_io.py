@@ -19,9 +19,10 @@ from spu_core.codec import dump_json, encode
 from spu_core.engines.export_files import ExportWords, StoredModel
 from spu_core.engines.stored_runs import with_random_outcomes
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
-from spu_core.export import Bundle, load_bundle, to_csv
+from spu_core.export import Bundle, load_bundle
 from spu_core.export.archive import write_file
 from spu_core.tables import Table, open_folder, read_table
+from spu_core.tables.spreadsheet import to_csv
 from spu_core.training import ORIGINS, Comparison, Run, compare_runs
 from spu_core.workspace import RunRecord, Workspace
 

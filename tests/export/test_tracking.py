@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import urllib.request
 import zipfile
@@ -116,16 +117,32 @@ def test_a_run_is_logged_registered_and_scores_in_an_environment_of_its_requirem
     assert client.get_model_version("cheats", "1").run_id == run_id
 
     folder = Path(mlflow.artifacts.download_artifacts(f"runs:/{run_id}/model", dst_path=str(tmp_path)))
-    fresh = tmp_path / "fresh"
-    subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
-    install = [fresh / "bin" / "pip", "install", "--quiet", "-r", "requirements.txt"]
-    subprocess.run(install, cwd=folder, check=True)
+    fresh = environment_of(folder, tmp_path / "fresh")
     frame.to_parquet(tmp_path / "rows.parquet")
-    script = "import mlflow, pandas, sys; frame = pandas.read_parquet(sys.argv[2]); "
+    script = "import mlflow, pandas, spu_core, sys; frame = pandas.read_parquet(sys.argv[2]); "
+    script += "assert spu_core.__file__.startswith(sys.prefix), 'not from the wheel'; "
     script += "print(mlflow.pyfunc.load_model(sys.argv[1]).predict(frame).tolist())"
     command = [fresh / "bin" / "python", "-I", "-c", script, str(folder), str(tmp_path / "rows.parquet")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     np.testing.assert_allclose(json.loads(done.stdout.splitlines()[-1]), found.expected(frame), atol=1e-6)
+
+
+def environment_of(folder: Path, fresh: Path) -> Path:
+    """A fresh environment with the logged requirements.
+
+    With SPU_SLOW=1 all of them are downloaded. Otherwise the libraries are those of this environment, so that pip only
+    checks their versions; the package itself is installed from the logged wheel in both cases.
+    """
+    subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
+    install = [fresh / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if os.environ.get("SPU_SLOW") != "1":
+        [site] = fresh.glob("lib/python*/site-packages")
+        (site / "libraries.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+        [wheel] = [line for line in (folder / "requirements.txt").read_text().splitlines() if line.endswith(".whl")]
+        install += ["--no-index"]
+        subprocess.run([*install, "--no-deps", "--force-reinstall", wheel], cwd=folder, check=True)
+    subprocess.run([*install, "-r", "requirements.txt"], cwd=folder, check=True)
+    return fresh
 
 
 def test_a_run_that_is_cut_ends_failed(server, monkeypatch):
