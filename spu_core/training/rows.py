@@ -23,11 +23,13 @@ from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, EncoderStatistics, Features, FittedEncoder, TrainingRows
 from spu_core.models.matrix_file import MatrixFile
 from spu_core.tables import ColumnType, Role, Table, find_leaks
-from spu_core.tables.profiles import SAMPLE_ROWS
 from spu_core.tables.repeats import LARGEST_SET
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import HELD_OUT, FoldAssignment, hash_folds, latest_rows, split_rows, strata_of
+
+# Of a table in files, so many rows are searched for leaks.
+LEAK_ROWS = 50_000
 
 Encode: TypeAlias = Callable[[Table], tuple[FittedEncoder, Features]]
 
@@ -227,7 +229,7 @@ def _time_notes(table: Table, config: TrainConfig) -> tuple[str, ...]:
 
 def _leak_note(table: Table) -> str | None:
     """Which columns give the labels away; searched in a sample where the table is in files."""
-    sample = table.explored(SAMPLE_ROWS)
+    sample = table.explored(LEAK_ROWS)
     label = sample.column_with(Role.LABEL)
     found = [leak for leak in find_leaks(sample) if leak.answer == label and leak.kind != "shared"]
     if not found:
