@@ -228,13 +228,15 @@ def _time_notes(table: Table, config: TrainConfig) -> tuple[str, ...]:
 
 
 def _leak_note(table: Table) -> str | None:
-    """Which columns give the labels away; searched in a sample where the table is in files."""
+    """Which column gives the labels away, or has decided who could be confirmed; in files a sample is searched."""
     sample = table.explored(LEAK_ROWS)
     label = sample.column_with(Role.LABEL)
-    found = [leak for leak in find_leaks(sample) if leak.answer == label and leak.kind != "shared"]
+    found = [leak for leak in find_leaks(sample) if leak.answer == label]
     if not found:
         return None
-    return f"{found[0].as_finding().message} Confirmed cases cannot judge models that learn from it."
+    leak = next((each for each in found if each.kind != "shared"), found[0])
+    why = "may not be typical" if leak.kind == "shared" else "cannot judge models that learn from it"
+    return f"{leak.as_finding().message} So confirmed cases {why}."
 
 
 def _repeat_notes(table: Table, split: FoldAssignment) -> tuple[str, ...]:
