@@ -112,11 +112,17 @@ def recommended_run(workspace: Workspace, records: tuple[RunRecord, ...], origin
     return recommended_run_and_why(workspace, records, origin)[0]
 
 
-@cache_result(32, "Comparing the runs …")
 def recommended_run_and_why(
     workspace: Workspace, records: tuple[RunRecord, ...], origin: str
 ) -> tuple[RunRecord, Recommendation]:
     """The same with the recommendation."""
+    return _recommended_run(workspace, records, origin, engine.evidence_state(workspace, records[0].dataset))
+
+
+@cache_result(32, "Comparing the runs …")
+def _recommended_run(
+    workspace: Workspace, records: tuple[RunRecord, ...], origin: str, evidence: str
+) -> tuple[RunRecord, Recommendation]:
     return engine.recommended_run_and_why(workspace, records, origin)
 
 
