@@ -58,8 +58,9 @@ from spu_core.trust import (
     read_verdicts,
     review_list,
 )
+from spu_core.trust.audit.label_studio import CONFIG, label_studio_tasks, read_label_studio
 from spu_core.trust.audit.totals import METHODS
-from spu_core.trust.audit.verdicts import HIDDEN_ROLES
+from spu_core.trust.audit.verdicts import HIDDEN_ROLES, VerdictFile
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
 
 audit_commands = typer.Typer(
@@ -201,6 +202,9 @@ def draw(
     rival: RivalName = None,
     looks: Annotated[int, typer.Option(help="How often you will look at the result before the audit ends.")] = 1,
     seed: Annotated[int, typer.Option(help="The same seed draws the same rows.")] = 0,
+    label_studio: Annotated[
+        str | None, typer.Option(help="Also write Label Studio tasks to this .json file, and the interface as .xml.")
+    ] = None,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -213,11 +217,15 @@ def draw(
             table_rows=asked.dataset.n_rows, looks=looks, seed=seed,
         )  # fmt: skip
         kept = save_audit(opened, asked.record, drawn, _rules_of(opened, asked.record))
-        listed = review_list(opened.datasets.load(asked.dataset.id), drawn)
+        table = opened.datasets.load(asked.dataset.id)
+        listed = review_list(table, drawn)
         if asked.checked is not None:
             # A row that was checked for an earlier batch needs no second check.
             listed = listed[~listed["row"].isin(asked.checked.row)]
         write_frame(listed, output)
+        if label_studio is not None:
+            write_output(label_studio_tasks(table, drawn, rows=listed["row"]).encode(), label_studio)
+            write_output(CONFIG.encode(), str(Path(label_studio).with_suffix(".xml")))
     how = "simple random checks" if drawn.is_random else "rows that tell most are drawn more often"
     value = {"audit": kept.id, "code": drawn.code, "checks": len(listed), "list": output, "random": drawn.is_random}
     words = f"{output}: {len(listed):,} rows ({how}); kept as {kept.id}"
@@ -227,15 +235,15 @@ def draw(
 @audit_commands.command("verdicts")
 def verdicts_of(
     audit: Annotated[str, typer.Argument(help="Id of the audit, as `draw` printed it.")],
-    lists: Annotated[list[str], typer.Argument(help="Filled review lists; each reviewer may have one.")],
+    lists: Annotated[list[str], typer.Argument(help="Filled review lists, or Label Studio exports (.json).")],
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store the verdicts of filled review lists with the dataset."""
+    """Store the verdicts of filled review lists or of Label Studio exports with the dataset."""
     with Workspace.open(workspace) as opened:
         record = opened.audits.get(audit)
         drawn = AuditPlan.from_json(record.plan)
-        readings = [read_verdicts(read_input(name).frame, drawn) for name in lists]
+        readings = [_read_list(name, drawn) for name in lists]
         kept = sum(keep_verdicts(opened, record, reading) for reading in readings)
         done = len({item.row for item in opened.audits.verdicts(audit)})
     words = f"{kept:,} verdicts stored; {done:,} of {drawn.checks:,} rows of this audit are checked"
@@ -282,6 +290,12 @@ def wrong_rules(runs: RunNames, workspace: Folder = None, as_json: AsJson = Fals
     value = {"sentence": found.sentence, "leader": found.leader, "pairs": pairs, "bounds": plain(found.table)}
     lines = [found.table.to_string(index=False, float_format=lambda number: f"{number:.3f}"), ""]
     print_result(value, "\n".join([*lines, found.sentence, *(each.sentence for each in found.pairs)]), as_json)
+
+
+def _read_list(name: str, plan: AuditPlan) -> VerdictFile:
+    if name.lower().endswith(".json"):
+        return read_label_studio(read_text(name), plan)
+    return read_verdicts(read_input(name).frame, plan)
 
 
 @dataclass(frozen=True, eq=False)

@@ -307,7 +307,7 @@ def evaluation_of(data: PreparedData, soft_labels: SoftLabels, config: TrainConf
         groups=rows.groups,
         refined=rows.soft_label if soft_labels.is_refined else None,
         randomly_checked=data.randomly_checked,
-        labels_note=_labels_note(soft_labels, config),
+        labels_note=_labels_note(soft_labels, config) or data.leak,
         data_notes=data.notes,
         budget=config.review_budget,
         level=config.level,

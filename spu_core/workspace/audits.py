@@ -85,13 +85,14 @@ class Audits:
         return tuple(AuditRecord.from_row(row) for row in rows)
 
     def state(self, dataset: str) -> int:
-        """A number that grows with every verdict on rows of a dataset."""
+        """A number that grows with every verdict on rows of a dataset, and when one is withdrawn."""
         row = self.catalogue.row(
-            "SELECT coalesce(max(verdicts.seq), 0) AS last FROM verdicts JOIN audits ON verdicts.audit = audits.id "
-            "WHERE audits.dataset = ?",
+            "SELECT coalesce(max(verdicts.seq), 0) + count(withdrawn_verdicts.verdict) AS state "
+            "FROM verdicts JOIN audits ON verdicts.audit = audits.id "
+            "LEFT JOIN withdrawn_verdicts ON withdrawn_verdicts.verdict = verdicts.seq WHERE audits.dataset = ?",
             dataset,
         )
-        return 0 if row is None else int(row["last"])
+        return 0 if row is None else int(row["state"])
 
     def add_verdicts(self, audit: str, verdicts: Iterable[tuple[int, str, str, str]]) -> int:
         """Store all of these (row, reviewer, verdict, note) or none; returns how many."""
@@ -108,10 +109,11 @@ class Audits:
         return len(values)
 
     def verdicts(self, audit: str) -> tuple[VerdictRecord, ...]:
-        """The latest verdict of each reviewer on each row; verdicts of different reviewers are all kept."""
+        """The latest verdict of each reviewer on each row, without withdrawn ones; those of all reviewers are kept."""
         rows = self.catalogue.rows(
             "SELECT * FROM verdicts WHERE seq IN "
-            "(SELECT max(seq) FROM verdicts WHERE audit = ? GROUP BY row, reviewer) ORDER BY row, reviewer",
+            "(SELECT max(seq) FROM verdicts WHERE audit = ? AND seq NOT IN (SELECT verdict FROM withdrawn_verdicts) "
+            "GROUP BY row, reviewer) ORDER BY row, reviewer",
             audit,
         )
         return tuple(VerdictRecord.from_row(row) for row in rows)

@@ -157,8 +157,40 @@ DROP TABLE temp.kept_audits;
 DROP TABLE temp.kept_verdicts;
 """
 
+# Reviewing one row at a time: how, who has which row open, and verdicts that were taken back.
+_REVIEWS = """
+CREATE TABLE review_settings (
+  audit TEXT PRIMARY KEY REFERENCES audits (id) ON DELETE CASCADE, twice INTEGER NOT NULL, columns TEXT NOT NULL
+) STRICT;
+CREATE TABLE review_claims (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, audit TEXT NOT NULL REFERENCES audits (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, reviewer TEXT NOT NULL, is_skipped INTEGER NOT NULL, UNIQUE (audit, row, reviewer)
+) STRICT;
+CREATE TABLE withdrawn_verdicts (
+  verdict INTEGER PRIMARY KEY REFERENCES verdicts (seq) ON DELETE CASCADE, made TEXT NOT NULL
+) STRICT;
+"""
+
+# The dataset that a rule set belongs to: earlier ones belong to the dataset of their first run, or of their name.
+_RULE_SET_DATASETS = """
+ALTER TABLE rule_sets ADD COLUMN dataset TEXT;
+UPDATE rule_sets SET dataset = coalesce(
+  (SELECT runs.dataset FROM runs WHERE runs.rule_set = rule_sets.id ORDER BY runs.seq LIMIT 1),
+  (SELECT datasets.id FROM datasets WHERE datasets.name = rule_sets.name ORDER BY datasets.seq DESC LIMIT 1)
+);
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS, _ORIGINS, _DATASET_AUDITS)
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST,
+    _AUDITS,
+    _QUEUES,
+    _FOLDERS,
+    _ORIGINS,
+    _DATASET_AUDITS,
+    _REVIEWS,
+    _RULE_SET_DATASETS,
+)
 
 
 def known_version() -> int:

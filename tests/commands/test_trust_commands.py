@@ -154,7 +154,18 @@ def test_from_forecast_to_recommendation_with_verdicts_that_judge_every_run(tmp_
     found = says(f"audit result {' '.join(runs)}")
     compared = says(f"compare {' '.join(runs)}")
     wrong = says(f"audit wrong-rules {' '.join(runs)}")
-    again = says(f"audit draw {runs[0]} -o {listed} --checks 60 --seed 1 --question which_better --rival {runs[1]}")
+    tasks = tmp_path / "tasks.json"
+    again = says(
+        f"audit draw {runs[0]} -o {listed} --checks 60 --seed 1 --question which_better --rival {runs[1]} "
+        f"--label-studio {tasks}"
+    )
+    region = {"from_name": "verdict", "to_name": "row", "type": "choices", "value": {"choices": ["unsure"]}}
+    done = [
+        {**task, "annotations": [{"result": [region], "completed_by": 1}]} for task in json.loads(tasks.read_text())
+    ]
+    tasks.write_text(json.dumps(done))
+    assert "<Choices" in tasks.with_suffix(".xml").read_text()
+    assert says(f"audit verdicts {again['audit']} {tasks}")["stored"] == 60
 
     assert drawn["random"] is True
     assert {line["name"] for line in found["figures"]} == {"soft", "hard"}
