@@ -112,8 +112,7 @@ def test_a_workspace_from_before_audits_is_brought_up_to_date(tmp_path, monkeypa
             )
             rows.execute(
                 "INSERT INTO rule_set_versions (rule_set, number, text, sha256, note, made) "
-                "VALUES ('r', 1, '{}', '', '', ?)",
-                (made,),
+                "VALUES ('r', 1, '{}', '', '', '2026-01-01T00:00:00')"
             )
 
     with Workspace.open(tmp_path) as new:
