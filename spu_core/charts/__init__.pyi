@@ -7,6 +7,7 @@ from .brush_charts import selected_range as selected_range
 from .canvas import alt_text as alt_text
 from .column_charts import label_rate_chart as label_rate_chart
 from .column_charts import missing_chart as missing_chart
+from .column_charts import separation_chart as separation_chart
 from .column_charts import soft_label_chart as soft_label_chart
 from .comparison_charts import difference_chart as difference_chart
 from .comparison_charts import leaderboard_chart as leaderboard_chart

@@ -51,12 +51,12 @@ def calibration_chart(tables: Mapping[str, pd.DataFrame], *, theme: Theme = LIGH
 def score_chart(
     score: Any, is_labeled: Any, *, threshold: float | None = None, log_rows: bool = False, theme: Theme = LIGHT
 ) -> go.Figure:
-    """Scores of known positives and of the rest, each as shares of its own group, with the threshold as a line."""
+    """Scores of confirmed cases and of the rest, each as shares of its own group, with the threshold as a line."""
     score = check_score(score)
     labels = check_flags(is_labeled, score.size, "is_labeled")
     edges = np.histogram_bin_edges(score, bins=SCORE_BINS)
-    groups = {"the rest": ~labels, "known positives": labels}
-    alt = f"Distribution of {count(score.size)} scores, {count(labels.sum())} of them of known positives"
+    groups = {"the rest": ~labels, "confirmed cases": labels}
+    alt = f"Distribution of {count(score.size)} scores, {count(labels.sum())} of them of confirmed cases"
     if labels.any() and not labels.all():
         alt += f"; median {compact(np.median(score[labels]))} against {compact(np.median(score[~labels]))} for the rest"
     figure = canvas(theme, f"{alt}.", height=290, barmode="overlay", bargap=0)

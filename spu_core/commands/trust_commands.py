@@ -36,7 +36,7 @@ from spu_core.engines.audit_results import (
     save_audit,
 )
 from spu_core.engines.jobs.echo import echo_job, echo_result
-from spu_core.engines.stored_runs import stored_bundle, stored_runs
+from spu_core.engines.stored_runs import soft_labels_by, stored_bundle, stored_runs
 from spu_core.errors import AssumptionError, SpuError, nearest_hint
 from spu_core.tables import Table
 from spu_core.training import Run
@@ -52,6 +52,7 @@ from spu_core.trust import (
     draw_audit,
     estimate_audit,
     forecast,
+    gamma_bounds,
     outlook_table,
     plan_audit,
     read_verdicts,
@@ -276,6 +277,19 @@ def audit_report(
     lines = [table.to_string(index=False, float_format=lambda number: f"{number:.3f}") for table in tables]
     words = [*("\n\n".join(lines), "", report.sentence, checked.agreement.sentence), *checked.notes]
     print_result(value, "\n".join(words), as_json)
+
+
+@audit_commands.command("wrong-rules")
+def wrong_rules(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
+    """Show how wrong the soft labels may be before another of these runs can be the best."""
+    with Workspace.open(workspace) as opened:
+        records = [find_run(opened, name) for name in runs]
+        labels = soft_labels_by(opened.datasets.load(records[0].dataset), _rules_of(opened, records[0]))
+        found = gamma_bounds(stored_runs(opened, [each.id for each in records]), labels)
+    pairs = [{"first": each.first, "second": each.second, "tipping": each.tipping} for each in found.pairs]
+    value = {"sentence": found.sentence, "leader": found.leader, "pairs": pairs, "bounds": plain(found.table)}
+    lines = [found.table.to_string(index=False, float_format=lambda number: f"{number:.3f}"), ""]
+    print_result(value, "\n".join([*lines, found.sentence, *(each.sentence for each in found.pairs)]), as_json)
 
 
 def _read_list(name: str, plan: AuditPlan) -> VerdictFile:

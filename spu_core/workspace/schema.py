@@ -171,8 +171,26 @@ CREATE TABLE withdrawn_verdicts (
 ) STRICT;
 """
 
+# The dataset that a rule set belongs to: earlier ones belong to the dataset of their first run, or of their name.
+_RULE_SET_DATASETS = """
+ALTER TABLE rule_sets ADD COLUMN dataset TEXT;
+UPDATE rule_sets SET dataset = coalesce(
+  (SELECT runs.dataset FROM runs WHERE runs.rule_set = rule_sets.id ORDER BY runs.seq LIMIT 1),
+  (SELECT datasets.id FROM datasets WHERE datasets.name = rule_sets.name ORDER BY datasets.seq DESC LIMIT 1)
+);
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS, _ORIGINS, _DATASET_AUDITS, _REVIEWS)
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST,
+    _AUDITS,
+    _QUEUES,
+    _FOLDERS,
+    _ORIGINS,
+    _DATASET_AUDITS,
+    _REVIEWS,
+    _RULE_SET_DATASETS,
+)
 
 
 def known_version() -> int:

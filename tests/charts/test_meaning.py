@@ -120,7 +120,8 @@ def test_the_brush_selects_horizontally_and_stacks_positives_on_the_rest():
     figure = charts.brush_chart(gallery.DAYS, "days")
     assert (figure.layout.dragmode, figure.layout.selectdirection) == ("select", "h")
     assert figure.layout.barmode == "stack"
-    rest, positives = figure.data
+    rest, positives, shares = figure.data
+    assert shares.yaxis == "y2"
     assert (np.asarray(rest.y) + np.asarray(positives.y)).tolist() == gallery.DAYS.count.tolist()
     assert np.asarray(positives.y).tolist() == gallery.DAYS.labeled.tolist()
 

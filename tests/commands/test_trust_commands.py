@@ -153,6 +153,7 @@ def test_from_forecast_to_recommendation_with_verdicts_that_judge_every_run(tmp_
     assert says(f"audit verdicts {drawn['audit']} {listed}") == {"stored": 120, "checked": 120, "checks": 120}
     found = says(f"audit result {' '.join(runs)}")
     compared = says(f"compare {' '.join(runs)}")
+    wrong = says(f"audit wrong-rules {' '.join(runs)}")
     tasks = tmp_path / "tasks.json"
     again = says(
         f"audit draw {runs[0]} -o {listed} --checks 60 --seed 1 --question which_better --rival {runs[1]} "
@@ -172,6 +173,8 @@ def test_from_forecast_to_recommendation_with_verdicts_that_judge_every_run(tmp_
     assert "120 checked rows" in found["sentence"]
     assert compared["recommendation"]["yardstick"] == "audit"
     assert again["random"] is False
+    assert wrong["leader"] in ("soft", "hard")
+    assert "Γ" in wrong["sentence"] or "even if" in wrong["sentence"]
 
 
 def test_which_better_without_a_rival_is_refused_in_words(tmp_path, spu):

@@ -12,13 +12,16 @@ from spu_core.trust import (
     AuditPlan,
     Population,
     Verdict,
+    check_assumptions,
     combine_audits,
     draw_audit,
+    estimate_audit,
     first_batch,
     forecast,
     judge_scores,
     plan_audit,
 )
+from spu_core.trust.audit.inference import Sampled, corrected
 
 
 def answers(rows, truth, reviewer="ann"):
@@ -54,7 +57,8 @@ def test_all_rows_checked_give_the_true_figures_without_error(table):
     assert figures["recall"].estimate == pytest.approx(flagged[truth].mean())
     assert figures["positive_mean"].estimate == pytest.approx(rows["good"].soft_label[truth].mean())
     assert figures["negative_mean"].estimate == pytest.approx(rows["good"].soft_label[~truth].mean())
-    assert figures["true_auc"].standard_error == 0.0
+    assert all((each.low, each.high) == (each.estimate, each.estimate) for each in figures.values())
+    assert report.pairs[0].difference.low == report.pairs[0].difference.high > 0.0
 
 
 def test_without_assistance_the_share_and_its_error_are_those_of_the_survey_textbook(table):
@@ -67,6 +71,23 @@ def test_without_assistance_the_share_and_its_error_are_those_of_the_survey_text
 
     assert found.estimate == pytest.approx(share)
     assert found.standard_error == pytest.approx(np.sqrt((1 - 0.2) * share * (1 - share) / 399), rel=0.05)
+
+
+def test_with_a_good_guess_the_share_is_the_regression_estimate_of_the_survey_textbook(table):
+    """Cochran 7.1: ȳ − b (x̄ − X̄) with the slope b of y on x in the sample; x is the guess of the class."""
+    rows, truth = table
+    place = np.random.default_rng(2).choice(2_000, 300, replace=False)
+    y, x = truth[place].astype(float), rows["good"].soft_label
+    sampled = Sampled.of(rows["good"], place, np.full(300, 0.15), y)
+    found = corrected(sampled, sampled.sums("prior"), x)
+    slope = np.cov(y, x[place])[0, 1] / x[place].var(ddof=1)
+    plain = corrected(sampled, sampled.sums("prior"), None)
+
+    assert found.power == pytest.approx(min(slope, 1.0))
+    assert found.value == pytest.approx(y.mean() - found.power * (x[place].mean() - x.mean()))
+    rest = y - found.power * x[place]
+    assert found.standard_error == pytest.approx(rest.std() * np.sqrt(0.85 / 300), rel=0.05)
+    assert found.standard_error < 0.9 * plain.standard_error
 
 
 def test_a_directed_batch_is_weighted_by_one_over_the_probability(table):
@@ -139,6 +160,15 @@ def test_scores_that_differ_are_told_apart_and_a_score_does_not_differ_from_itse
     assert report.pair("good", "twin").difference.estimate == 0.0
     assert report.pair("good", "twin").difference.p_value == 1.0
     assert "clearly better than 1 of 2 others" in report.sentence.lower()
+
+
+def test_the_assumptions_can_be_tested_on_an_audit_for_every_score(table):
+    rows, truth = table
+    plan = draw_audit(rows["good"], 300)
+    report = check_assumptions(estimate_audit(rows["good"], plan, answers(plan.rows, truth)))
+
+    assert report.separation.is_shown
+    assert report.is_score_refuted  # the soft label is a function of the signal behind the score
 
 
 def test_few_positives_give_the_number_of_missing_checks_and_no_pairs(table):

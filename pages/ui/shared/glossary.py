@@ -17,10 +17,10 @@ class Entry:
 GLOSSARY = {
     "soft label": Entry(
         "Soft label (S)",
-        "How strongly you believe that a row is positive, from 0 to 1. Confirmed positives have 1.",
+        "How strongly you believe that a row is positive, from 0 to 1. Confirmed cases have 1.",
         r"S_i \in [0, 1], \quad S_i = 1 \text{ where confirmed}",
     ),
-    "label": Entry("Confirmed positive", "A row that somebody has checked and found to be positive."),
+    "label": Entry("Confirmed case", "A row that somebody has checked and found to be positive."),
     "AUC_SPU": Entry(
         "AUC_SPU",
         "How well a score ranks rows with a high soft label above rows with a low one; 0.5 is guessing. It needs no "
@@ -56,7 +56,7 @@ GLOSSARY = {
     ),
     "refined S": Entry(
         "Refined soft labels",
-        "Soft labels corrected by the confirmed positives. Models trained on them are not evaluated by them.",
+        "Soft labels corrected by the confirmed cases. Models trained on them are not evaluated by them.",
     ),
     "mean soft label": Entry(
         "Mean soft label (E[S])",
@@ -65,13 +65,13 @@ GLOSSARY = {
     ),
     "lift": Entry(
         "Lift",
-        "How many times more often a rule fires on confirmed positives than on all rows; 1 means no relation.",
+        "How many times more often a rule fires on confirmed cases than on all rows; 1 means no relation.",
         r"\frac{P(\text{fires} \mid \text{confirmed})}{P(\text{fires})}",
     ),
     "threshold": Entry("Threshold (T)", "Rows with a score above it are flagged for review.", r"g_i > T"),
     "role": Entry(
         "Role",
-        "What a column is for: a feature that models may see, the label of confirmed positives, the truth (to evaluate "
+        "What a column is for: a feature that models may see, the label of confirmed cases, the truth (to evaluate "
         "with, never to train on), an id, a weight, a group whose rows belong together, a time, or nothing.",
     ),
     "perfect classifier": Entry(

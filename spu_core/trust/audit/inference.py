@@ -164,6 +164,11 @@ class Corrected:
     degrees: float
 
     @property
+    def is_exact(self) -> bool:
+        """Whether the class of every row is known, so that there is no error."""
+        return max(self.numbers) == 0.0 and self.standard_error == 0.0
+
+    @property
     def reach(self) -> float:
         """Half the width of a 95 % interval, as far as the standard error tells."""
         return t_quantile(0.95, self.degrees) * self.standard_error if self.degrees > 0.0 else float("nan")
@@ -205,6 +210,8 @@ def _with_power(sampled: Sampled, sums: Sums, expected: np.ndarray | None) -> Co
 def auc_interval(found: Corrected, level: float) -> Interval:
     """Student's t on the logit scale; 0 to 1 where fewer than two positives or negatives were checked."""
     value = float(np.clip(found.value, 0.0, 1.0))
+    if found.is_exact:
+        return Interval(value, value, value, 0.0, level)
     if np.isnan(found.standard_error):
         return Interval(value, 0.0, 1.0, float("nan"), level)
     return Interval.on_logit(value, found.standard_error, level, degrees=found.degrees, rows=min(found.numbers))
@@ -213,6 +220,8 @@ def auc_interval(found: Corrected, level: float) -> Interval:
 def share_interval(found: Corrected, level: float, rows: float) -> Interval:
     """Korn and Graubard: Clopper–Pearson limits for the number of random rows that would be as precise."""
     value, error = float(np.clip(found.value, 0.0, 1.0)), found.standard_error
+    if found.is_exact:
+        return Interval(value, value, value, 0.0, level)
     number = value * (1.0 - value) / error**2 if error > 0.0 else rows
     number = min(number, rows) if 0.0 < value < 1.0 else rows
     tail, hits = 0.5 * (1.0 - level), value * number
@@ -222,6 +231,9 @@ def share_interval(found: Corrected, level: float, rows: float) -> Interval:
 
 
 def difference_interval(found: Corrected, level: float) -> Difference:
+    """Student's t; −1 to 1 without a p-value where fewer than two positives or negatives were checked."""
+    if found.is_exact:
+        return Difference(found.value, found.value, found.value, 0.0, level, p_value=float(found.value == 0.0))
     if np.isnan(found.standard_error):
         return Difference(found.value, -1.0, 1.0, float("nan"), level)
     return Difference.between(found.value, found.standard_error, level, degrees=found.degrees)

@@ -237,10 +237,10 @@ class AuditPlan:
         return replace(self, membership=pack_strata(self.strata_of(population), population.row, rows))
 
     def strata_of(self, population: Population) -> np.ndarray:
-        """The stratum of each row; an error if scores or soft labels are not those of the plan."""
+        """The stratum of each row; an error if scores or soft labels are not those of a plan for one run."""
         if self.strata is None:
-            found = self._stratum_of_all[population.row].astype(int)
-            return np.where(found == OUTSIDE, KNOWN, found)
+            stratum = self._stratum_of_all[population.row].astype(int)
+            return np.where(population.is_known | (stratum == OUTSIDE), KNOWN, stratum)
         if fingerprint(population) != self.population:
             raise AssumptionError(
                 "This audit was drawn with other scores, soft labels or labels; "
