@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
 from spu_core.errors import AssumptionError, SpuError
 from spu_core.export import load_bundle
@@ -176,13 +175,3 @@ def truth_of(run: Run, population: Population) -> dict[str, float]:
         return {}
     keys = [key for key in TARGETS if key != "precision" or population.is_flagged.any()]
     return {key: TARGETS[key].of_truth(population, np.asarray(truth)) for key in keys}
-
-
-def filled_list(reviewed: pd.DataFrame, verdicts: tuple[VerdictRecord, ...], reviewer: str) -> pd.DataFrame:
-    """A review list with the stored verdicts of this reviewer."""
-    stored = {item.row: item for item in verdicts if item.reviewer == reviewer}
-    filled = reviewed.copy()
-    filled["verdict"] = [stored[row].verdict if row in stored else "" for row in filled["row"]]
-    filled["note"] = [stored[row].note if row in stored else "" for row in filled["row"]]
-    filled["reviewer"] = reviewer
-    return filled

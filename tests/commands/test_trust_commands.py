@@ -165,7 +165,7 @@ def test_from_forecast_to_recommendation_with_verdicts_that_judge_every_run(tmp_
     ]
     tasks.write_text(json.dumps(done))
     assert "<Choices" in tasks.with_suffix(".xml").read_text()
-    assert says(f"audit verdicts {again['audit']} {tasks}")["stored"] == 60
+    assert says(f"audit verdicts {again['audit']} {tasks}")["stored"] == again["checks"]
 
     assert drawn["random"] is True
     assert {line["name"] for line in found["figures"]} == {"soft", "hard"}

@@ -125,7 +125,7 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
             "outcome": st.column_config.SelectboxColumn(
                 "outcome",
                 options=list(OUTCOMES),
-                format_func=OUTCOMES.__getitem__,
+                format_func=lambda word: OUTCOMES[str(word)],
                 width=120,
                 help="Confirmed: a case. Cleared: checked, and not a case. A skipped check counts as failed.",
             ),

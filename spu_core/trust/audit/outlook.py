@@ -135,6 +135,7 @@ def outlook_table(
 
 def simulate_audit(population: Population, plan: AuditPlan, seed: int = 0) -> AuditFigure:
     """The target as an audit would estimate it, with random verdicts that follow the beliefs."""
+    assert plan.strata is not None
     stratum = plan.strata.assign(population)
     place = np.searchsorted(population.row, np.sort(plan.rows))
     verdict = np.random.default_rng([seed, 7]).random(place.size) < population.belief[place]
