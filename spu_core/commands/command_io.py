@@ -115,7 +115,7 @@ def read_text(source: str) -> str:
 
 @contextmanager
 def progress_bar(quiet: bool, title: str) -> Iterator[Callable[[float, str], None]]:
-    """A progress bar on standard error; yields the function to update it. Shows nothing if `quiet`."""
+    """A progress bar on standard error; yields the function to update it. Shows nothing if `quiet`, or in a pipe."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -127,7 +127,7 @@ def progress_bar(quiet: bool, title: str) -> Iterator[Callable[[float, str], Non
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
 
         def show(share: float, words: str) -> None:
