@@ -36,7 +36,8 @@ class Rule:
         A number in [0, 1], or a `Ramp`, `ReadyMade`, `CheckRatio` or `CheckRecord`. A number may be 0 ("known to be
         negative", for the combiner first match). A graded belief fires only where it is known and above 0.
     when : Condition, optional
-        Condition such as `Compare("age", ">", 30)`. Without one the rule fires on every row.
+        Condition such as `column("age") > 30` or `Compare("age", ">", 30)`. Without one the rule fires on every row.
+        Belief and condition can come in either order: `Rule("Late claim", column("delay") > 30, belief=0.6)`.
     id : str, optional
         Identity that stays when the rule is renamed. Default: made from the name.
     on : bool, default True
@@ -51,10 +52,12 @@ class Rule:
 
     Examples
     --------
-    >>> from spu_core.rules import Compare
+    >>> from spu_core.rules import Compare, column
     >>> rule = Rule("Investor", 0.5, when=Compare("capital-gain", ">", 0))
     >>> rule.text, rule.id
     ('capital-gain > 0 → 0.50', 'investor')
+    >>> Rule("Late claim", column("delay") > 30, belief=0.6).text
+    'delay > 30 → 0.60'
     >>> rule.renamed("Has gains").id
     'investor'
     >>> Rule("Investor", 1.5)
@@ -72,13 +75,19 @@ class Rule:
     def __init__(
         self,
         name: str,
-        belief: Belief | float,
+        *given: Belief | float | Condition | None,
+        belief: Belief | float | None = None,
         when: Condition | None = None,
         id: str = "",
         on: bool = True,
         note: str = "",
     ) -> None:
         name = _check_name(name, "name of a rule")
+        for value in given:
+            is_condition = isinstance(value, Condition) or (belief is not None and value is not None)
+            if (when if is_condition else belief) is not None or len(given) > 2:
+                raise RuleError(f"Rule {name!r} takes one belief and one condition; give id, on and note by name.")
+            belief, when = (belief, value) if is_condition else (value, when)  # type: ignore[assignment]
         fields = {
             "name": name,
             "belief": _check_belief(belief, name),

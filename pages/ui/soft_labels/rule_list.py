@@ -68,7 +68,7 @@ def _show_rule(opened: OpenRuleSet, editor: EditorState, columns: list[str], pla
     words = line.container(gap=None)
     belief = f" :orange-badge[{rule.belief.text}]" if isinstance(rule.belief, Constant) else ""
     words.markdown(f"**{plain(rule.name)}**{belief}", help=plain(rule.note) or None)
-    words.caption(plain(rule.text if not belief else rule.when.text if rule.when else "on every row"))
+    words.caption(plain(rule.text if not belief else rule.when.text if rule.when is not None else "on every row"))
     if problem:
         words.caption(f":red[:material/error: {plain(problem)}]")
     action = line.menu_button("", list(ACTIONS), icon=":material/more_vert:", key=f"{key}_menu", type="tertiary")
