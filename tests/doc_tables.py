@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 
+import spu_core
+from spu_core.bench.advice import advise_method
 from spu_core.commands.command_index import INDEX_FILE, make_index
 from spu_core.engines.jobs import JOBS, job_function
 from spu_core.models import METHODS, Method
@@ -88,6 +91,33 @@ def job_kinds() -> str:
     return table(("kind", "parameters → result"), *lines)
 
 
+def which_method() -> str:
+    """The advice for some numbers of confirmed cases, ways of finding them, and rules."""
+    origins, rules = {"chance": "by chance", "other": "some other way"}, ("strong", "weak", "none")
+    head = ("confirmed cases", "found", "rules", "begin with", "lost AUC", "next best", "cells (tables)")
+    rows = []
+    for confirmed, origin, quality in product((5, 30, 100, 300), origins, rules):
+        advice = advise_method(confirmed, origin=origin, rules=quality)
+        lost = advice.ranking.set_index("method")["regret"][advice.advised]
+        rival = advice.ranking.set_index("method").loc[advice.rival]
+        cells = f"{advice.cells} ({advice.tables})"
+        gap = f"`{advice.rival}` ({rival['difference']:+.3f} ± {rival['error']:.3f})"
+        rows.append((str(confirmed), origins[origin], quality, f"`{advice.method}`", f"{lost:.3f}", gap, cells))
+    return table(head, *rows)
+
+
+def reference() -> str:
+    """A directive of the site's API reference for each public name, by package."""
+    sections: dict[str, list[str]] = {}
+    for name in sorted(spu_core.__all__, key=str.lower):
+        found = getattr(spu_core, name)
+        where = getattr(found, "__module__", "")
+        if not where.startswith("spu_core.") or getattr(found, "__name__", None) != name:
+            continue
+        sections.setdefault(where.split(".")[1].removesuffix(".py"), []).append(f"::: {where}.{name}\n")
+    return "\n".join(f"## spu_core.{package}\n\n" + "\n".join(lines) for package, lines in sorted(sections.items()))
+
+
 def parts() -> dict[str, dict[str, str]]:
     """What is made, by page and by the mark that stands around it."""
     return {
@@ -95,6 +125,8 @@ def parts() -> dict[str, dict[str, str]]:
         "methods.md": {"methods": methods()},
         "settings.md": {"settings": "\n".join(settings(row) for row in METHODS.values())},
         "workspace.md": {"job kinds": job_kinds()},
+        "which_method.md": {"advice": which_method()},
+        "reference.md": {"reference": reference()},
     }
 
 

@@ -285,20 +285,23 @@ def run_pytest(arguments: list[str], conductor: Conductor) -> int:
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=[HealthCheck.too_slow],
     )
-    addopts = "addopts=--doctest-modules --import-mode=importlib --strict-markers -p no:cacheprovider -p no:xdist"
+    # Without strict markers: those of xdist are unknown here.
+    addopts = "addopts=--doctest-modules --import-mode=importlib -p no:cacheprovider -p no:xdist"
     options = ["-q", "--tb=native", "--hypothesis-profile=mutants", "-m", "not browser and not slow", "-o", addopts]
     return int(pytest.main([*options, *arguments], plugins=[conductor]))
 
 
-def measure(folder: str, place: Path, target: Path) -> None:
+def measure(folder: str, place: Path, target: Path) -> int:
     """In a child: runs the tests of a folder once, and writes which of them run which lines of spu_core."""
     from coverage import Coverage
 
     coverage = Coverage(data_file=None, source=[str(place / "spu_core")], config_file=False)
     conductor = Conductor(coverage=coverage)
     coverage.start()
-    run_pytest([folder], conductor)
+    ending = run_pytest([folder], conductor)
     coverage.stop()
+    if ending not in (0, 1, 5):  # the tests could not be read; without any test it is 5
+        return BROKEN
     data = coverage.get_data()
     lines: dict[str, dict[str, list[int]]] = {}
     for file in data.measured_files():
@@ -307,6 +310,7 @@ def measure(folder: str, place: Path, target: Path) -> None:
             for test in set(tests) - conductor.not_passed - {""}:
                 of_file.setdefault(test, []).append(line)
     target.write_text(json.dumps({"seconds": conductor.seconds, "lines": lines, "not": sorted(conductor.not_passed)}))
+    return 0
 
 
 class TestMap:
@@ -445,8 +449,10 @@ def map_tests(packages: list[str], cache: Path, places: list[Path]) -> TestMap:
         files[folder] = cache / f"{folder.replace('/', '-')}-{state.hexdigest()[:16]}.json"
     missing = [folder for folder in folders if not files[folder].exists()]
     tasks = [lambda place, folder=folder: measure(folder, place, files[folder]) for folder in missing]
-    for number, _, code in run_children(tasks, places):
-        print(f"measured {missing[number]}" if code == 0 else f"could not measure {missing[number]}", flush=True)
+    for number, place, code in run_children(tasks, places):
+        if code != 0:
+            sys.exit(f"could not measure {missing[number]}, see {place.with_suffix('.log')}")
+        print(f"measured {missing[number]}", flush=True)
     return TestMap(list(files.values()))
 
 
@@ -477,6 +483,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("package", choices=PACKAGES)
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="leave out so many of them: those of an earlier run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--exclude", nargs="*", default=[], metavar="FILE.py", help="files that get no mutants")
@@ -492,7 +499,7 @@ def main() -> None:
     places = make_places(chosen.cache, chosen.jobs)
     tests = map_tests([chosen.package, *chosen.also], chosen.cache, places)
 
-    mutants = draw_mutants(chosen.package, chosen.count, chosen.seed, chosen.exclude)
+    mutants = draw_mutants(chosen.package, chosen.count, chosen.seed, chosen.exclude)[chosen.first :]
     batches = [tests.batches(mutant, chosen.package) for mutant in mutants]
     tasks = [
         lambda place, mutant=mutant, batch=batch: try_mutant(mutant, batch, place)

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,17 +50,23 @@ def modules_of(package: str) -> list[Path]:
     return sorted(folder.rglob("*.py")) if folder.is_dir() else [ENGINE / f"{package}.py"]
 
 
-def imported_by(path: Path) -> set[str]:
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+@cache
+def imported_by(path: Path) -> frozenset[str]:
     """Full names of everything a file imports, wherever in the file."""
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names: set[str] = set()
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} uses a relative import"
             names.add(node.module or "")
             names.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return names
+    return frozenset(names)
 
 
 def test_every_package_of_the_engine_has_its_place_in_the_pipeline():
@@ -90,21 +97,26 @@ def test_pages_hold_no_arithmetic_on_arrays():
         assert not {"numpy", "sklearn", "lightgbm"} & {name.split(".")[0] for name in imported_by(path)}, path
 
 
-def test_no_modules_import_each_other_in_a_circle():
-    found = structure.modules()
+@pytest.fixture(scope="module")
+def modules():
+    return structure.modules()
 
-    assert structure.cycles({name: module.imports(set(found)) for name, module in found.items()}) == []
+
+def test_no_modules_import_each_other_in_a_circle(modules):
+    known = set(modules)
+
+    assert structure.cycles({name: module.imports(known) for name, module in modules.items()}) == []
 
 
-def test_our_own_modules_are_imported_at_the_top_of_a_file():
+def test_our_own_modules_are_imported_at_the_top_of_a_file(modules):
     """An import inside a function hides a cycle. Heavy libraries may be imported where they are used."""
-    found = {name: lines for name, module in structure.modules().items() if (lines := module.local_imports())}
+    found = {name: lines for name, module in modules.items() if (lines := module.local_imports())}
 
     assert found == {}
 
 
-def test_a_class_name_is_defined_once():
-    assert structure.twice([name for module in structure.modules().values() for name in module.classes]) == []
+def test_a_class_name_is_defined_once(modules):
+    assert structure.twice([name for module in modules.values() for name in module.classes]) == []
 
 
 def test_public_names_describe_their_parameters():
@@ -148,7 +160,7 @@ def test_public_names_are_sorted_importable_and_documented(name):
 def test_user_text_is_never_run_as_code():
     """No eval, exec, compile or DataFrame.query anywhere: rules are data, walked by our own code."""
     for path in [*ENGINE.rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 where = f"{path.relative_to(ROOT)}:{node.lineno}"

@@ -100,7 +100,7 @@ def category_chart(levels: Sequence[Any], positives: Any, rest: Any, column: str
         )
     name_axis(figure, [wrapped(levels[i]) for i in order], theme)
     left_out = len(levels) - order.size
-    more = f" ({count(left_out)} smaller levels not shown)" if left_out else ""
+    more = f" ({count(left_out)} smaller categories not shown)" if left_out else ""
     figure.update_xaxes(title_text=f"rows{more}", fixedrange=True, rangemode="tozero", tickformat="~s", nticks=6)
     figure.update_layout(dragmode=False, clickmode="event+select")
     top_legend(figure)

@@ -20,11 +20,12 @@ from spu_core.codec import dump_json, encode
 from spu_core.engines.export_files import ExportWords, StoredModel
 from spu_core.engines.study import Study
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
-from spu_core.export import Bundle, load_bundle, to_csv
+from spu_core.export import Bundle, load_bundle
 from spu_core.export.archive import write_file
 from spu_core.rules import RuleSet
 from spu_core.tables import ReadLimits, Table, open_folder, read_table
 from spu_core.tables.reading.connectors import is_address, open_address
+from spu_core.tables.spreadsheet import to_csv
 from spu_core.training import ORIGINS
 from spu_core.workspace import RunRecord, Workspace
 

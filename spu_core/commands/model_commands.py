@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from spu_core.bench.advice import advise_method
 from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
@@ -115,7 +116,11 @@ def advise_on(
         table = table.with_roles(dict(_pair(entry) for entry in role))
     soft_labels = None if rules is None else soft_labels_of(table, read_rules(rules))
     found = advise(table, soft_labels, origin=origin or "unknown")
-    print_result(found, str(found), as_json)
+    confirmed = int(table.is_labeled.sum())
+    rules_known = "none" if soft_labels is None else "unknown"
+    alike = advise_method(confirmed, origin=origin or "unknown", rules=rules_known).sentence if confirmed else None
+    words = str(found) if alike is None else f"{found}\nBenchmark:\n  - {alike}"
+    print_result({**plain(found), "benchmark": alike}, words, as_json)
 
 
 def plan(

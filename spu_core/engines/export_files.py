@@ -33,13 +33,14 @@ from spu_core.engines.stored_runs import (
 )
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import BundleError, SpuError, WorkspaceError
-from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model_card_html, to_csv, write_folder
+from spu_core.export import Bundle, bundle_bytes, export_onnx, model_card, model_card_html, write_folder
 from spu_core.export.monitoring import reference_profile
 from spu_core.export.onnx_export import refuse_untranslatable
 from spu_core.export.onnx_graph import need_onnx
 from spu_core.export.report import report_html
 from spu_core.rules import RuleSet
 from spu_core.tables import Role, Table
+from spu_core.tables.spreadsheet import to_csv
 from spu_core.training import Comparison, make_split
 from spu_core.workspace import ExportRecord, RuleSetVersion, RunRecord, Workspace
 from spu_core.workspace.records import clean_name

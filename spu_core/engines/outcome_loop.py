@@ -16,12 +16,13 @@ import pandas as pd
 from spu_core.engines.jobs.score import score_foreign
 from spu_core.engines.stored_runs import names_apart, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.export import Bundle, Scoring, to_csv
+from spu_core.export import Bundle, Scoring
 from spu_core.export.bundle import conform
 from spu_core.export.model_checks import reads_rule_score
 from spu_core.export.score_report import contributions, top_reasons
 from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table, read_table
+from spu_core.tables.spreadsheet import to_csv
 from spu_core.trust.outcomes.arms import SplitBalance, assign_arms, hash_shares, split_balance
 from spu_core.trust.outcomes.check_history import RowChecks
 from spu_core.trust.outcomes.outcome_file import OutcomeFile, OutcomeLine, read_outcomes

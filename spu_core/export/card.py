@@ -334,8 +334,8 @@ def _threshold_words(threshold: float) -> str:
 def _scoring(bundle: Bundle) -> tuple[Block, ...]:
     code = 'from spu_core import load_bundle\n\nbundle = load_bundle("model.spu")\nbundle.score("new_rows.csv").frame'
     words = (
-        "Columns may come in any order; extra ones are ignored and listed; levels never seen at training are scored "
-        "like rare ones. In a shell: spu score model.spu new_rows.csv -o scored.csv"
+        "Columns may come in any order; extra ones are ignored and listed; categories never seen at training are "
+        "scored like rare ones. In a shell: spu score model.spu new_rows.csv -o scored.csv"
     )
     trust = "Use a bundle only if you trust its sender: its hashes show that it was not changed, not who made it."
     return (trust, Code(code), words)

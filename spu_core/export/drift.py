@@ -128,13 +128,13 @@ def value_text(column: Column, value: float) -> str:
 
     >>> job = Column("job", Family.TEXT, is_category=True, levels=("clerk", "pilot"))
     >>> value_text(job, 2.0), value_text(job, 0.0), value_text(Column("day", Family.DATE), 19723.5)
-    ('pilot', 'a rare or new level', '2024-01-01')
+    ('pilot', 'a rare or new category', '2024-01-01')
     """
     if np.isnan(value):
         return "missing"
     if column.is_category:
         code = int(value)
-        return column.levels[code - 1] if 0 < code <= len(column.levels) else "a rare or new level"
+        return column.levels[code - 1] if 0 < code <= len(column.levels) else "a rare or new category"
     # The matrix is float32, so digits beyond the seventh are not the table's.
     number = float(value) + column.offset
     if column.family is Family.DATE:
@@ -199,7 +199,7 @@ class ColumnDrift:
     def _unseen_change(self) -> list[str]:
         if self.unseen - self.unseen_before < 0.01:
             return []
-        return [f"{self.name!r} holds levels that training did not know in {self.unseen:.1%} of the rows."]
+        return [f"{self.name!r} has categories that training did not know in {self.unseen:.1%} of the rows."]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -153,7 +153,7 @@ def _category(graph: Graph, column: Column, value: str) -> str:
         return _text_codes(graph, column, value)
     if column.family is not Family.NUMBER:
         raise BundleError(
-            f"Column {column.name!r} has {column.family} values as levels, which ONNX cannot encode; "
+            f"Column {column.name!r} has {column.family} values as categories, which ONNX cannot encode; "
             "make it text or numbers and train again."
         )
     levels = graph.constant([[float(level) for level in column.levels]])
@@ -167,8 +167,8 @@ def _category(graph: Graph, column: Column, value: str) -> str:
 def _text_codes(graph: Graph, column: Column, value: str) -> str:
     if MISSING_TEXT in column.levels:
         raise BundleError(
-            f"Column {column.name!r} has the empty text as a level, which the ONNX input uses for a missing value; "
-            "name that level and train again."
+            f"Column {column.name!r} has the empty text as a category, which the ONNX input uses for a missing value; "
+            "name that category and train again."
         )
     return graph.add(
         "LabelEncoder",

@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from spu_core.codec import decode
 from spu_core.errors import TableError
 from spu_core.tables.column_facts import ColumnFacts, as_series
 from spu_core.tables.folder_files import FolderColumn, FolderFile, batches_of, list_files, open_files
@@ -132,21 +133,35 @@ _SCHEMA = 1
 _MOMENT = re.compile(r"timestamp\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 
+@dataclass(frozen=True)
+class StoredColumn:
+    """The form of a column as it is stored: `kind` is the name of its Arrow type, `stand_in` a few typical values."""
+
+    name: str
+    kind: str
+    type: ColumnType
+    has_gaps: bool
+    levels: tuple[str, ...]
+    stand_in: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class StoredSurvey:
+    """The result of the pass over all rows: files (path, rows, bytes, time of writing), columns and findings."""
+
+    files: tuple[tuple[str, int, int, int], ...]
+    columns: tuple[StoredColumn, ...]
+    findings: tuple[Finding, ...]
+
+
 def survey_to_json(folder: Table) -> str:
-    """The result of the pass over all rows as JSON: files, forms of columns and findings, without rows."""
+    """The result of the pass over all rows as JSON, without rows."""
     store = parquet_store(folder)
-    return json.dumps(
-        {
-            "schema": _SCHEMA,
-            "files": [
-                [file.path.relative_to(store.path).as_posix(), file.rows, file.size, file.written]
-                for file in store.files
-            ],
-            "columns": [_column_to_json(column, store.stand_ins[column.name]) for column in store.columns],
-            "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in folder.findings],
-        },
-        ensure_ascii=False,
-    )
+    files = ((file.path.relative_to(store.path).as_posix(), file.rows, file.size, file.written) for file in store.files)
+    columns = (_stored_column(column, store.stand_ins[column.name]) for column in store.columns)
+    found = asdict(StoredSurvey(tuple(files), tuple(columns), folder.findings))
+    # Not by `encode`: a stand-in may hold infinite numbers, and has to keep them.
+    return json.dumps({"schema": _SCHEMA, **found}, ensure_ascii=False)
 
 
 def folder_from_survey(text: str, path: Path, known_fingerprint: str = "", **described: Any) -> Table:
@@ -154,52 +169,36 @@ def folder_from_survey(text: str, path: Path, known_fingerprint: str = "", **des
 
     Its files may have changed since; `store.changed_files` lists them.
     """
+    what = f"The stored description of the folder {path.name!r}"
     try:
-        note = json.loads(text)
-        if note["schema"] != _SCHEMA:
-            raise TableError(f"The folder was opened in schema {note['schema']!r}; this version reads {_SCHEMA}.")
-        return _folder(note, path, known_fingerprint, described)
-    except TableError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException) as problem:
-        raise TableError(
-            f"The stored description of the folder {path.name!r} is damaged ({problem}); open it again."
-        ) from None
+        kept = decode(StoredSurvey, json.loads(text), what, TableError, schema=("schema", _SCHEMA))
+        columns = tuple(
+            FolderColumn(each.name, _kind(each.kind), each.type, each.has_gaps, each.levels) for each in kept.columns
+        )
+        pairs = zip(columns, kept.columns, strict=True)
+        store = ParquetStore(
+            path,
+            tuple(FolderFile(path / name, *facts) for name, *facts in kept.files),
+            columns,
+            {column.name: _stand_in(column, stored.stand_in) for column, stored in pairs},
+            known_fingerprint,
+        )
+        return Table(
+            types={column.name: column.type for column in columns}, findings=kept.findings, store=store, **described
+        )
+    except (TypeError, ValueError, pa.ArrowException) as problem:
+        raise TableError(f"{what} is damaged ({problem}); open it again.") from None
 
 
-def _folder(note: Mapping[str, Any], path: Path, known_fingerprint: str, described: Mapping[str, Any]) -> Table:
-    columns = tuple(_column(item) for item in note["columns"])
-    kept = zip(columns, note["columns"], strict=True)
-    files = tuple(FolderFile(path / name, rows, size, written) for name, rows, size, written in note["files"])
-    stand_ins = {column.name: _stand_in(column, item["stand_in"]) for column, item in kept}
-    return Table(
-        types={column.name: column.type for column in columns},
-        findings=tuple(Finding(**item) for item in note["findings"]),
-        store=ParquetStore(path, files, columns, stand_ins, known_fingerprint),
-        **described,
-    )
-
-
-def _column_to_json(column: FolderColumn, stand_in: pd.Series) -> dict[str, Any]:
+def _stored_column(column: FolderColumn, stand_in: pd.Series) -> StoredColumn:
     values = pa.Array.from_pandas(stand_in.astype(object) if column.levels else stand_in, type=column.kind)
     if pa.types.is_timestamp(column.kind):
         values = values.cast(pa.int64())
-    return {
-        "name": column.name,
-        "kind": str(column.kind),
-        "type": column.type.value,
-        "has_gaps": column.has_gaps,
-        "levels": list(column.levels),
-        "stand_in": values.to_pylist(),
-    }
+    kept = tuple(values.to_pylist())
+    return StoredColumn(column.name, str(column.kind), column.type, column.has_gaps, column.levels, kept)
 
 
-def _column(item: Mapping[str, Any]) -> FolderColumn:
-    kind, type_ = _kind(item["kind"]), ColumnType(item["type"])
-    return FolderColumn(item["name"], kind, type_, bool(item["has_gaps"]), tuple(item["levels"]))
-
-
-def _stand_in(column: FolderColumn, kept: list[Any]) -> pd.Series:
+def _stand_in(column: FolderColumn, kept: Sequence[Any]) -> pd.Series:
     is_moment = pa.types.is_timestamp(column.kind)
     values = pa.array(kept, type=pa.int64()).cast(column.kind).to_pylist() if is_moment else kept
     present = [value for value in values if value is not None]

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pandas.api import types as kinds
 
-from spu_core.codec import decode, parse_json
+from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import TableError, nearest_hint
 from spu_core.html_table import count, html_table, short_name, short_repr
 from spu_core.tables.leakage import copies_of, refuse_copies
@@ -507,8 +507,7 @@ def write_table(table: Table, path: str | os.PathLike[str]) -> None:
     """Write the table; an existing file is replaced."""
     texts = {f"{TEXT_COLUMN}{name}": how.texts for name, how in table.written.items() if how.texts is not None}
     values = pa.Table.from_pandas(table.frame.assign(**texts), preserve_index=False)
-    note = json.dumps(_to_json(table), allow_nan=False, ensure_ascii=False).encode()
-    values = values.replace_schema_metadata({**(values.schema.metadata or {}), _KEY: note})
+    values = values.replace_schema_metadata({**(values.schema.metadata or {}), _KEY: _note_of(table)})
     pq.write_table(values, path, compression="zstd")
 
 
@@ -523,78 +522,45 @@ def read_stored(path: str | os.PathLike[str], is_part: bool = False) -> Table:
         raise TableError(f"{shown!r} cannot be read as a stored table: {str(error).splitlines()[0]}.") from error
     if _KEY not in metadata:
         raise TableError(f"{shown!r} was not written by Table.to_parquet; use read_table for other parquet files.")
-    return _from_json(_parse(metadata[_KEY], str(shown)), frame, str(shown), is_part)
+    return _with_note(metadata[_KEY], frame, str(shown), is_part)
 
 
-def _to_json(table: Table) -> dict[str, Any]:
-    return {
-        "schema": _SCHEMA,
-        "name": table.name,
-        "roles": {name: role.value for name, role in table.roles.items()},
-        "types": {name: kind.value for name, kind in table.types.items()},
-        "positive_values": list(table.positive_values),
-        "truth_values": list(table.truth_values),
-        "reading": None if table.reading is None else asdict(table.reading),
-        "written": {name: [how.style, how.decimal, how.missing] for name, how in table.written.items()},
-        "findings": [{**asdict(finding), "severity": finding.severity.value} for finding in table.findings],
-    }
+@dataclass(frozen=True)
+class StoredNote:
+    """What the file of a table holds beside its values."""
+
+    name: str
+    roles: Mapping[str, Role]
+    types: Mapping[str, ColumnType]
+    positive_values: tuple[Any, ...]
+    truth_values: tuple[Any, ...]
+    reading: Reading | None
+    written: Mapping[str, tuple[str, str, str]]
+    findings: tuple[Finding, ...]
 
 
-def _parse(note: bytes, shown: str) -> dict[str, Any]:
-    parsed = parse_json(note, f"{shown!r}: the note stored with the table", TableError, _LARGEST_NOTE)
-    expected = {"schema", "name", "roles", "types", "positive_values", "truth_values", "reading", "findings", "written"}
+def _note_of(table: Table) -> bytes:
+    written = {name: (how.style, how.decimal, how.missing) for name, how in table.written.items()}
+    given = {each.name: getattr(table, each.name) for each in fields(StoredNote)}
+    note = encode(StoredNote(**{**given, "written": written}), "The table", TableError, exact=True)
+    return dump_json({"schema": _SCHEMA, **note}).encode()
+
+
+def _with_note(note: bytes, frame: pd.DataFrame, shown: str, is_part: bool) -> Table:
+    what = f"{shown!r}: the note stored with the table"
+    parsed = parse_json(note, what, TableError, _LARGEST_NOTE)
     if isinstance(parsed, dict) and parsed.get("schema") == 1:
         parsed = {"written": {}, **parsed, "schema": _SCHEMA}
-    if not isinstance(parsed, dict) or set(parsed) != expected:
-        raise TableError(f"{shown!r}: the note stored with the table must have exactly the fields {sorted(expected)}.")
-    if parsed["schema"] != _SCHEMA:
-        raise TableError(f"{shown!r} was stored in schema {parsed['schema']!r}; this version reads {_SCHEMA}.")
-    return parsed
-
-
-def _from_json(note: dict[str, Any], frame: pd.DataFrame, shown: str, is_part: bool) -> Table:
+    kept = decode(StoredNote, parsed, what, TableError, schema=("schema", _SCHEMA), complete=True)
     texts = {name for name in frame.columns if name.startswith(TEXT_COLUMN)}
+    written = {name: Written(frame.get(f"{TEXT_COLUMN}{name}"), *how) for name, how in kept.written.items()}
+    given = {each.name: getattr(kept, each.name) for each in fields(kept)} | {"written": written}
     try:
-        return Table(
-            name=_text(note["name"]),
-            store=FrameStore(frame.drop(columns=texts) if texts else frame, is_part),
-            roles=note["roles"],
-            types=note["types"],
-            positive_values=tuple(note["positive_values"]),
-            truth_values=tuple(note["truth_values"]),
-            reading=None if note["reading"] is None else _reading(note["reading"]),
-            written={
-                name: _how_written(how, frame.get(f"{TEXT_COLUMN}{name}")) for name, how in note["written"].items()
-            },
-            findings=tuple(_exactly(Finding, item, lines=tuple(item["lines"])) for item in note["findings"]),
-        )
+        return Table(**given, store=FrameStore(frame.drop(columns=texts) if texts else frame, is_part))
     except TableError as error:
         raise TableError(f"{shown!r}: the stored table contradicts itself. {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise TableError(f"{shown!r}: the note stored with the table is damaged: {error}.") from error
-
-
-def _how_written(note: list[Any], texts: pd.Series | None) -> Written:
-    style, decimal, missing = map(_text, note)
-    return Written(texts, style, decimal, missing)
-
-
-def _reading(note: dict[str, Any]) -> Reading:
-    return decode(Reading, note, "reading", TableError, complete=True)
-
-
-def _exactly(kind: Any, note: dict[str, Any], **parsed: Any) -> Any:
-    """Make the dataclass from a mapping that has exactly its fields."""
-    names = {item.name for item in fields(kind)}
-    if set(note) != names:
-        raise TableError(f"A stored {kind.__name__} must have exactly the fields {sorted(names)}, got {sorted(note)}.")
-    return kind(**{**note, **parsed})
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TableError(f"The name of a stored table must be text, got {value!r}.")
-    return value
+        raise TableError(f"{what} is damaged: {error}.") from error
 
 
 def fingerprint(frame: pd.DataFrame) -> str:

@@ -54,11 +54,6 @@ class Home:
     def folder_at(self, place: str) -> Path:
         return self.folder if place == "." else self.folder / _checked_place(place)
 
-    def workspace_folders(self) -> tuple[Path, ...]:
-        """Every workspace that exists in this home."""
-        candidates = [self.folder, *sorted((self.folder / "users").glob("*"))]
-        return tuple(folder for folder in candidates if (folder / "catalogue.sqlite").is_file())
-
 
 def user_hash(issuer: str, subject: str) -> str:
     """One token per (issuer, subject): the same subject of two issuers means two people.

@@ -135,11 +135,12 @@ class Jobs:
         return is_locked(self.lock_path(token))
 
     def mark_dead(self) -> int:
-        """Set running jobs without a process to *interrupted*; returns how many."""
+        """Set running jobs without a process to *interrupted*, or *cancelled* where a user asked; returns how many."""
         running = [job for job in self.active() if job.status is JobStatus.RUNNING]
         dead = [job for job in running if not self.is_alive(job.id)]
         sentence = "The worker process ended unexpectedly, perhaps because the machine restarted; start the job again."
-        return sum(self.end(Attempt(job.id, job.attempt), JobStatus.INTERRUPTED, sentence) for job in dead)
+        endings = {False: (JobStatus.INTERRUPTED, sentence), True: (JobStatus.CANCELLED, "Cancelled.")}
+        return sum(self.end(Attempt(job.id, job.attempt), *endings[job.cancel_requested]) for job in dead)
 
     def lock_path(self, token: str) -> Path:
         return self.catalogue.folder / "locks" / f"{token}.lock"

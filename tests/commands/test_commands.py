@@ -33,7 +33,7 @@ RULES = json.dumps(
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch):
+def run(tmp_path, no_trial, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sales.csv").write_text(FILE)
     (tmp_path / "rules.json").write_text(RULES)

@@ -37,7 +37,7 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture
-def run(place, monkeypatch):
+def run(place, no_trial, monkeypatch):
     folder, _ = place
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SPU_HOME", str(folder / "home"))
@@ -82,9 +82,9 @@ def test_rows_are_scored_from_pipe_to_pipe_with_the_notes_beside_them(run, ids, 
     assert run("score", ids[0], "rows.csv", "-o", "-").stdout == found.stdout
 
 
-def test_scoring_into_a_file_prints_the_notes(run, tmp_path):
+def test_scoring_into_a_file_prints_the_notes(run, ids, tmp_path):
     target = str(tmp_path / "scored.csv")
-    words = run("score", "linear.spu", "rows.csv", "-o", target).stdout
+    words = run("score", ids[0], "rows.csv", "-o", target).stdout
     value = json.loads(run("score", "linear.spu", "rows.csv", "-o", target, "--json").stdout)
 
     assert value["rows"] == len(pd.read_csv(target)) == 569
@@ -202,9 +202,9 @@ def test_a_plan_and_a_training_meet_in_a_pipe(run, tmp_path):
 def test_files_to_pass_on_have_the_usual_permissions_and_are_not_overwritten_without_force(run, ids):
     before = os.umask(0o022)
     try:
-        run("export", "linear.spu", "-o", "passed.spu", "--no-keep-rows")
-        run("report", "linear.spu", "-o", "passed.html")
-        run("score", "linear.spu", "rows.csv", "-o", "passed.csv")
+        run("export", ids[0], "-o", "passed.spu", "--no-keep-rows")
+        run("report", ids[0], "-o", "passed.html")
+        run("score", ids[0], "rows.csv", "-o", "passed.csv")
     finally:
         os.umask(before)
     assert {name: oct(Path(name).stat().st_mode & 0o777) for name in ("passed.spu", "passed.html", "passed.csv")} == {
@@ -214,9 +214,9 @@ def test_files_to_pass_on_have_the_usual_permissions_and_are_not_overwritten_wit
     }
     size = Path("passed.spu").stat().st_size
     with pytest.raises(SpuError, match=r"'passed.spu' exists; choose another name, or overwrite it with --force"):
-        run("export", "linear.spu", "-o", "passed.spu")
+        run("export", ids[0], "-o", "passed.spu")
     assert Path("passed.spu").stat().st_size == size
-    assert run("export", "linear.spu", "-o", "passed.spu", "--force").exit_code == 0
+    assert run("export", ids[0], "-o", "passed.spu", "--force").exit_code == 0
     assert Path("passed.spu").stat().st_size > size
 
 

@@ -38,7 +38,7 @@ def made(tmp_path_factory):
 
 
 @pytest.fixture
-def spu(made, monkeypatch):
+def spu(made, no_trial, monkeypatch):
     monkeypatch.chdir(made[0])
     return lambda line: CliRunner().invoke(cli.app, line.split())
 

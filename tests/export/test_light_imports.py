@@ -10,7 +10,7 @@ HEAVY = ("sklearn", "lightgbm", "xgboost", "plotly", "spu_core.models", "spu_cor
 
 def test_files_are_written_without_models_and_scoring_loads_no_charts():
     show = f"print(*[name for name in {HEAVY!r} if name in sys.modules])"
-    writing = "from spu_core.export import to_csv; from spu_core.export.archive import write_file"
+    writing = "import spu_core.tables.spreadsheet; from spu_core.export.archive import write_file"
     scoring = "from spu_core.export import Bundle, load_bundle"
     code = f"import sys; {writing}; {show}; {scoring}; {show}"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()

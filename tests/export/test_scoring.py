@@ -181,7 +181,7 @@ def test_levels_never_seen_are_scored_like_rare_ones_and_reported(bundle):
 
     np.testing.assert_array_equal(bundle.predict(one), bundle.predict(other))
     hints = bundle.score(one).report.drift.hints
-    assert any("'job' holds levels that training did not know in 100.0% of the rows." in hint for hint in hints)
+    assert any("'job' has categories that training did not know in 100.0% of the rows." in hint for hint in hints)
 
 
 def test_duplicate_columns_are_refused(bundle):
@@ -382,7 +382,7 @@ def column_drift(**parts):
         ({"missing_before": 0.3, "missing_now": 0.1}, "'age' is missing in 10% of the rows, at training"),
         ({"missing_before": 0.1, "missing_now": 0.15}, ""),
         ({"unseen": 0.02, "unseen_before": 0.015}, ""),
-        ({"unseen": 0.32, "unseen_before": 0.02}, "'age' holds levels that training did not know in 32.0%"),
+        ({"unseen": 0.32, "unseen_before": 0.02}, "'age' has categories that training did not know in 32.0%"),
     ],
 )
 def test_a_column_has_drifted_where_one_of_three_shares_has_changed_by_more_than_noise(parts, words):

@@ -134,7 +134,7 @@ def test_more_requests_than_allowed_at_once_get_503(monkeypatch):
 
     def slow(self, body, media):
         inside.set()
-        assert go_on.wait(60)
+        assert go_on.wait(600)
         return whole(self, body, media)
 
     monkeypatch.setattr(Scorer, "score", slow)
@@ -143,10 +143,10 @@ def test_more_requests_than_allowed_at_once_get_503(monkeypatch):
         first = []
         thread = threading.Thread(target=lambda: first.append(client.post("/score", json=rows)))
         thread.start()
-        assert inside.wait(60)
+        assert inside.wait(600)
         second = client.post("/score", json=rows)
         go_on.set()
-        thread.join(60)
+        thread.join(600)
 
     assert (second.status_code, second.headers["retry-after"]) == (503, "1")
     assert first[0].status_code == 200
@@ -168,7 +168,7 @@ def test_the_command_serves_and_stops_at_a_signal(tmp_path):
             except OSError:
                 time.sleep(0.2)
         server.send_signal(signal.SIGTERM)
-        assert server.wait(60) in (0, -signal.SIGTERM)
+        assert server.wait(600) in (0, -signal.SIGTERM)
     finally:
         if server.poll() is None:
             server.kill()

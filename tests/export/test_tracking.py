@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 import urllib.request
 import zipfile
@@ -45,10 +46,11 @@ def test_without_the_extra_the_way_to_it_is_told(monkeypatch):
         log_to_mlflow(example("lightgbm").bundle)
 
 
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    """A tracking server of our own on a free port, ended afterwards."""
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A tracking server of our own on a free port, ended afterwards; each test has an experiment of its own."""
     pytest.importorskip("mlflow")
+    tmp_path = tmp_path_factory.mktemp("mlflow")
     address, port = free_address()
     place = ["--backend-store-uri", f"sqlite:///{tmp_path}/runs.db", "--artifacts-destination", f"{tmp_path}/files"]
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
@@ -58,8 +60,9 @@ def server(tmp_path, monkeypatch):
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     try:
         _wait(address, process)
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        yield address
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MLFLOW_TRACKING_URI", address)
+            yield address
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=300)
@@ -116,16 +119,32 @@ def test_a_run_is_logged_registered_and_scores_in_an_environment_of_its_requirem
     assert client.get_model_version("cheats", "1").run_id == run_id
 
     folder = Path(mlflow.artifacts.download_artifacts(f"runs:/{run_id}/model", dst_path=str(tmp_path)))
-    fresh = tmp_path / "fresh"
-    subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
-    install = [fresh / "bin" / "pip", "install", "--quiet", "-r", "requirements.txt"]
-    subprocess.run(install, cwd=folder, check=True)
+    fresh = environment_of(folder, tmp_path / "fresh")
     frame.to_parquet(tmp_path / "rows.parquet")
-    script = "import mlflow, pandas, sys; frame = pandas.read_parquet(sys.argv[2]); "
+    script = "import mlflow, pandas, spu_core, sys; frame = pandas.read_parquet(sys.argv[2]); "
+    script += "assert spu_core.__file__.startswith(sys.prefix), 'not from the wheel'; "
     script += "print(mlflow.pyfunc.load_model(sys.argv[1]).predict(frame).tolist())"
     command = [fresh / "bin" / "python", "-I", "-c", script, str(folder), str(tmp_path / "rows.parquet")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     np.testing.assert_allclose(json.loads(done.stdout.splitlines()[-1]), found.expected(frame), atol=1e-6)
+
+
+def environment_of(folder: Path, fresh: Path) -> Path:
+    """A fresh environment with the logged requirements.
+
+    With SPU_SLOW=1 all of them are downloaded. Otherwise the libraries are those of this environment, so that pip only
+    checks their versions; the package itself is installed from the logged wheel in both cases.
+    """
+    subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
+    install = [fresh / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if os.environ.get("SPU_SLOW") != "1":
+        [site] = fresh.glob("lib/python*/site-packages")
+        (site / "libraries.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+        [wheel] = [line for line in (folder / "requirements.txt").read_text().splitlines() if line.endswith(".whl")]
+        install += ["--no-index"]
+        subprocess.run([*install, "--no-deps", "--force-reinstall", wheel], cwd=folder, check=True)
+    subprocess.run([*install, "-r", "requirements.txt"], cwd=folder, check=True)
+    return fresh
 
 
 def test_a_run_that_is_cut_ends_failed(server, monkeypatch):

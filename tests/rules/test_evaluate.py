@@ -1,23 +1,48 @@
+from dataclasses import replace
+
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, seed, settings
 
-from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.rules import OPERATORS, Compare, Rule, RuleSet
 from spu_core.rules.columns import Columns, Kind, kind_of
 from spu_core.rules.conditions import holds
 from spu_core.rules.frozen_beliefs import FrozenConstant
+from spu_core.rules.operators import for_each_text
 from spu_core.rules.rule_set import FittedRules
 from tests.rules.strategies import COMPARISONS, CONDITIONS, EVERY_VALUE, KINDS, ROWS, frame_of, holds_for_row
 
 EVERY_COLUMN = Columns(frame_of(EVERY_VALUE), KINDS)
 
 
-@given(COMPARISONS)
-@settings(max_examples=200)
-def test_every_comparison_says_of_every_value_what_its_plain_definition_says(compare):
+def says_what_its_plain_definition_says(compare):
     for condition in (compare, ~compare):
         expected = [holds_for_row(condition, row) is True for row in EVERY_VALUE]
         assert holds(condition, EVERY_COLUMN).tolist() == expected
+
+
+@given(COMPARISONS)
+@settings(max_examples=200)
+def test_every_comparison_says_of_every_value_what_its_plain_definition_says(compare):
+    says_what_its_plain_definition_says(compare)
+
+
+WRONG_TEXT_OPERATORS = {
+    "equals": lambda text, wanted: text == wanted,
+    "begins with": str.startswith,
+    "ignores case": lambda text, wanted: wanted.lower() in text.lower(),
+}
+
+
+@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("mistake", WRONG_TEXT_OPERATORS)
+def test_the_test_above_finds_a_wrong_text_operator_with_any_seed(monkeypatch, mistake, number):
+    wrong = replace(OPERATORS["contains"], evaluate=for_each_text(WRONG_TEXT_OPERATORS[mistake]))
+    monkeypatch.setitem(OPERATORS, "contains", wrong)
+    search = settings(max_examples=200, phases=[Phase.generate], database=None, derandomize=False)
+
+    with pytest.raises(AssertionError):
+        seed(number)(search(given(COMPARISONS)(says_what_its_plain_definition_says)))()
 
 
 @given(CONDITIONS, ROWS)

@@ -83,7 +83,7 @@ def test_jobs_killed_at_random_are_interrupted_keep_their_saves_and_can_start_ag
             kills += kill_one(chance.choice(tokens), chance)
             for token in tokens:
                 now = next(item for item in jobs_now(workspace) if item.id == token)
-                assert now.status in (JobStatus.RUNNING, JobStatus.INTERRUPTED, JobStatus.FINISHED), now
+                assert now.status not in (JobStatus.FAILED, JobStatus.CANCELLED), now
                 if now.status is JobStatus.INTERRUPTED:
                     restart(workspace, token)
             if all(item.status is JobStatus.FINISHED for item in workspace.jobs.list()):

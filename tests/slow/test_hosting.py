@@ -20,11 +20,16 @@ from tests.live import free_address
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "docs" / "hosting" / "Dockerfile").read_text(encoding="utf-8")
 USER = 10001
+PYTHON = Path(sys.executable).resolve()
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("processes"),
     pytest.mark.skipif(not os.environ.get("SPU_SLOW"), reason="installs the whole package; SPU_SLOW=1 runs it"),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as another user"),
+    pytest.mark.skipif(
+        not all(folder.stat().st_mode & 0o001 for folder in PYTHON.parents),
+        reason="this Python is in a folder that other users cannot enter",
+    ),
 ]
 SECRETS = """[auth]
 redirect_uri = "https://studio.example/oauth2callback"

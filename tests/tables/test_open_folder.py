@@ -85,13 +85,19 @@ def test_a_file_that_came_later_is_named_and_changes_nothing(tmp_path):
     assert folder.store.added_files == ()
 
 
-@pytest.mark.parametrize("damage", [lambda note: note.pop("files"), lambda note: note["columns"][0].update(kind="?")])
-def test_a_damaged_note_is_refused_in_words(tmp_path, damage):
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        (lambda note: note.pop("files"), "lacks the field 'files'"),
+        (lambda note: note["columns"][0].update(kind="?"), "is damaged"),
+    ],
+)
+def test_a_damaged_note_is_refused_in_words(tmp_path, damage, problem):
     folder = open_folder(write_folder(mixed_frame(50), tmp_path / "f", []))
     note = json.loads(survey_to_json(folder))
     damage(note)
 
-    with pytest.raises(TableError, match="The stored description of the folder 'f' is damaged"):
+    with pytest.raises(TableError, match=f"The stored description of the folder 'f' {problem}"):
         folder_from_survey(json.dumps(note), folder.store.path, name="f", roles=folder.roles)
 
 

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import load_workbook
 
-from spu_core.export import safe_frame, to_csv
 from spu_core.tables import read_table
-from spu_core.tables.spreadsheet import is_dangerous, safe_text, write_csv
+from spu_core.tables.spreadsheet import is_dangerous, safe_frame, safe_text, to_csv, write_csv
 from tests.export.examples import example, make_frame
 
 FORMULAS = [

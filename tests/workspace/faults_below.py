@@ -45,7 +45,9 @@ def sweep(folder: Path, strides: Mapping[str, int]) -> dict[str, int]:
     shim = folder / "faults_below.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(shim), str(SOURCE), "-ldl"], check=True)
     # In memory where there is such a disk: a killed process loses nothing that a disk would have kept.
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else folder) as place:
+    # A process that was killed may leave a child that still writes while the folder is removed.
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else folder
+    with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as place:
         done = subprocess.run(
             [sys.executable, "-m", "tests.workspace.faults_below", os.path.realpath(place), json.dumps(strides)],
             env={**os.environ, "LD_PRELOAD": str(shim)},

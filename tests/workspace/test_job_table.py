@@ -63,6 +63,14 @@ def test_a_running_job_is_interrupted_exactly_when_nobody_holds_its_lock(workspa
     assert "ended unexpectedly" in dead.error
 
 
+def test_a_job_that_was_asked_to_stop_is_cancelled_when_its_process_is_gone(workspace, job):
+    workspace.jobs.begin(job)
+    workspace.jobs.request_cancel(job)
+
+    assert workspace.jobs.mark_dead() == 1
+    assert workspace.jobs.get(job).status is JobStatus.CANCELLED
+
+
 def test_a_finished_or_living_job_does_not_restart(workspace, job):
     with pytest.raises(WorkspaceError, match="'Train 3 candidates' is waiting; only a job that failed or was stopped"):
         workspace.jobs.wait_again(job)

@@ -13,7 +13,7 @@ from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import audit_chart, strata_chart
 from spu_core.engines.audit_results import AuditResult, filled_list, keep_verdicts
 from spu_core.errors import SpuError
-from spu_core.export import to_csv
+from spu_core.tables.spreadsheet import to_csv
 from spu_core.trust import TARGETS, TREATMENTS, AuditPlan, read_verdicts, review_list
 from spu_core.workspace import VERDICTS, AuditRecord
 

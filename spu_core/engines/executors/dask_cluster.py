@@ -96,11 +96,6 @@ class Cluster:
         return self.pool.client
 
     @property
-    def is_local(self) -> bool:
-        """Whether its workers were started by this process."""
-        return self.address is None
-
-    @property
     def workers(self) -> tuple[str, ...]:
         """Addresses of the workers that run now."""
         return tuple(sorted(worker.address for worker in running_workers(self.client) or ()))

@@ -67,16 +67,6 @@ class PaperSoftLabels:
         return np.concatenate([[1.0 - middle.sum()], middle, [0.0]])
 
     @property
-    def positive_at_zero(self) -> float:
-        """P(Y = 1 | S = 0): a fifth of the positives have no soft label.
-
-        >>> [round(PaperSoftLabels(prior).positive_at_zero, 3) for prior in (0.1, 0.4)]
-        [0.024, 0.24]
-        """
-        hidden = self.prior * self.positive[0]
-        return float(hidden / (hidden + (1 - self.prior) * self.negative[0]))
-
-    @property
     def link(self) -> ScarLink:
         """The link of Theorem 2 for these soft labels; π, S_P and S_N are known exactly."""
         return ScarLink(self.prior, float(self.positive @ LEVELS), float(self.negative @ LEVELS))

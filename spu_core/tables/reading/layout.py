@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from spu_core.tables.reading.dialect import SEPARATORS, usual_width
 from spu_core.tables.reading.headers import kind_of, kind_of_column, names_columns
 from spu_core.tables.reading.reading_report import Finding, Severity
-from spu_core.tables.reading.record_splitter import Record, read_records
+from spu_core.tables.reading.record_splitter import Record
 
 _LONGEST_PREAMBLE = 60
 _MOST_HEADER_ROWS = 4
@@ -55,16 +55,6 @@ class _Draft:
 
     def noting(self, *findings: Finding) -> _Draft:
         return replace(self, findings=(*self.findings, *findings))
-
-
-def find_layout(sample: str, separator: str, quote: str, header: bool | None) -> Layout:
-    """The layout of the table at the top of the sample.
-
-    >>> layout = find_layout("Sales 2024\\n\\nname,amount\\nAnn,3\\nBob,4\\n", ",", '"', None)
-    >>> layout.names, layout.header.first_line, layout.preamble
-    (('name', 'amount'), 3, ('Sales 2024',))
-    """
-    return layout_of(read_records(sample, separator, quote), separator, header)
 
 
 def layout_of(records: list[Record], separator: str, header: bool | None) -> Layout:

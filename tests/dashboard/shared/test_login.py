@@ -13,7 +13,7 @@ from streamlit import config
 
 from pages.ui.shared import login
 from pages.ui.shared.login import ClosedError, login_is_configured
-from tests.dashboard.shared.oidc import running_provider
+from pages.ui.shared.steps import STEPS
 from tests.live import ROOT, free_address, running_server
 
 WHOLE = """[auth]
@@ -35,7 +35,6 @@ BROKEN = {
     "a guessable secret": (WHOLE.replace("sixteen characters at least", "secret"), "at least 16 characters"),
 }
 STARTED_BY_HAND = "-m streamlit run app.py --server.headless true --server.port"
-PATHS = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
 
 
 @pytest.fixture
@@ -65,6 +64,16 @@ def test_a_secrets_file_that_is_there_but_cannot_be_used_closes_the_dashboard(se
     assert "This dashboard is closed" in page.error[0].value
     assert not page.title
     assert not page.get("file_uploader")
+
+
+def test_a_broken_login_closes_every_page(secrets_file, open_app):
+    secrets_file(BROKEN["a field is missing"][0])
+
+    for step in STEPS:
+        page = open_app(step.file)
+        assert not page.exception
+        assert "This dashboard is closed" in page.error[0].value, step.file
+        assert not page.title
 
 
 def test_a_secrets_file_that_was_named_but_is_not_there_closes_the_dashboard(secrets_file):
@@ -121,7 +130,6 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
     cases: tuple[tuple[list[str], dict[str, str]], ...] = (
         (["--host", "192.0.2.7"], {}),
         ([], {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml")}),
-        ([], {"SPU_REQUIRE_LOGIN": "1"}),
     )
     command = [sys.executable, "-m", "spu_core", "app", "--no-browser", "--port", str(free_address()[1])]
     started = [
@@ -129,7 +137,7 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
         for options, each in cases
     ]
 
-    sentences = ("listens on 192.0.2.7", "secrets file cannot be read", "SPU_REQUIRE_LOGIN is set")
+    sentences = ("listens on 192.0.2.7", "secrets file cannot be read")
     for server, told in zip(started, sentences, strict=True):
         said = server.communicate(timeout=300)[1]
         assert server.returncode == 1
@@ -138,19 +146,16 @@ def test_a_server_that_others_could_open_does_not_start(tmp_path):
 
 
 @pytest.mark.browser
-def test_a_broken_login_shows_no_page_in_a_browser_and_the_mended_one_asks_who_is_there(tmp_path, open_tab):
-    with running_provider("ann") as provider:
-        url, port = free_address()
-        good, file = provider.secrets_file(url), tmp_path / "secrets.toml"
-        environment = {"STREAMLIT_SECRETS_FILES": str(file), "SPU_HOME": str(tmp_path / "home")}
-        for text in (good.replace("client_id", "klient_id"), good):
-            file.write_text(text)
-            log = tmp_path / "server.log"
-            with running_server(tmp_path / "home", log, (url, port), STARTED_BY_HAND, **environment) as server:
-                tab = open_tab(server)
-                for path in PATHS if text != good else PATHS[:2]:
-                    told = tab.open(path).text
-                    assert "Only this computer can open this page" not in told
-                    assert ("lacks client_id" if text != good else "has a separate workspace") in told
-                    assert tab.page.locator("[data-testid=stFileUploader], [data-testid=stPageLink]").count() == 0
-        assert not (tmp_path / "home").exists()  # nothing was opened for nobody
+def test_a_broken_login_shows_no_page_in_a_browser(tmp_path, open_tab):
+    """`test_two_users.py` shows what a working login asks."""
+    file, home = tmp_path / "secrets.toml", tmp_path / "home"
+    file.write_text(BROKEN["a field is missing"][0])
+    environment = {"STREAMLIT_SECRETS_FILES": str(file), "SPU_HOME": str(home)}
+    with running_server(home, tmp_path / "server.log", command=STARTED_BY_HAND, **environment) as server:
+        tab = open_tab(server)
+        for path in ("", "data"):
+            told = tab.open(path).text
+            assert "Only this computer can open this page" not in told
+            assert "lacks client_id" in told
+            assert tab.page.locator("[data-testid=stFileUploader], [data-testid=stPageLink]").count() == 0
+    assert not home.exists()  # nothing was opened for nobody

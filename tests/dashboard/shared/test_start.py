@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import urllib.error
@@ -109,9 +110,7 @@ def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypa
         pytest.skip(f"no wheel could be built here: {built.stderr.strip().splitlines()[-1]}")
     wheel = next((tmp_path / "wheel").glob("*.whl"))
     site = tmp_path / "site"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--no-deps", "--quiet", "--target", str(site), str(wheel)], check=True
-    )
+    shutil.unpack_archive(wheel, site, "zip")  # all that installing such a wheel does
     code = "from spu_core.cli import dashboard_folder as found; print(found())"
     result = subprocess.run(
         [sys.executable, "-c", code],

@@ -47,6 +47,7 @@ def test_two_people_with_equal_file_names_see_only_their_own_rows(guarded, open_
     for person, count in (("ann", 120), ("bob", 340)):
         tab = tabs[person] = open_tab(guarded).open("data?dataset=0123456789abcdef")
         assert "Log in" in tab.text
+        assert "has a separate workspace" in tab.text
         assert "Your file" not in tab.text
         log_in(tab, person)
         tab.open("data")

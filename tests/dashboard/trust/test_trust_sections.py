@@ -203,6 +203,8 @@ def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, 
     tab = open_tab(start_server(tmp_path / "spu_home"))
     tab.open(f"trust?dataset={address['dataset']}&rules={address['rules']}&run={address['run']}&section=audit")
     page = tab.page
+    # A link into the dashboard is the first thing that this server was asked.
+    assert "Page not found" not in tab.text
     page.get_by_role("button", name="Draw these rows").first.click()
     tab.settle()
     with page.expect_download() as download:

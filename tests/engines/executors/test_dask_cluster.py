@@ -14,7 +14,7 @@ from spu_core.engines.executors import dask_cluster, dask_workers, open_cluster
 from spu_core.engines.executors import dask_cluster as module
 from spu_core.errors import EngineError
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 
 def test_without_an_address_workers_start_on_this_computer(cluster):
@@ -44,7 +44,7 @@ def test_an_address_is_taken_from_the_environment(cluster, monkeypatch):
     monkeypatch.setenv("SPU_DASK_SCHEDULER", cluster.client.scheduler.address)
 
     with open_cluster() as joined:
-        assert not joined.is_local
+        assert joined.address == cluster.client.scheduler.address
         assert joined.workers == cluster.workers
 
 

@@ -21,7 +21,7 @@ from spu_core.training import Candidate, EarlyStopping, TrainingCancelled, Train
 from spu_core.training.rows import fit_encoder
 from tests.export.examples import known
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 # Small trees: workers talk to each other for every split, and wait for each other where cores are busy.
 CANDIDATES = (

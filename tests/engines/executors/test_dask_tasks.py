@@ -16,7 +16,7 @@ from spu_core.errors import EngineError
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainingCancelled, iter_cross_fit
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 FAST = {"rounds": 20}
 CANDIDATES = (

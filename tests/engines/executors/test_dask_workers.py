@@ -9,7 +9,7 @@ import sys
 import psutil
 import pytest
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 # Read from standard input: as from a notebook, there is no file that workers could import.
 _BORROWING = """

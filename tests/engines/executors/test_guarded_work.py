@@ -21,7 +21,7 @@ from spu_core.engines.executors.dask_workers import running_workers
 from spu_core.errors import EngineError, TrainingError
 from tests.live import free_address
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 
 def sleeping(cluster, seconds=120.0):

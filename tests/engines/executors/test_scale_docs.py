@@ -1,4 +1,4 @@
-"""What docs/scale.md prints is run as it is printed, on a small table; only addresses and the size of fits differ."""
+"""What docs/scale.md, folders.md and cluster.md print is run, on a small table, with other addresses and short fits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from spu_core.tables.samples import load_sample, load_sample_rules
 from tests.engines.executors.test_guarded_work import opened_with_patience
 from tests.live import free_address
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
-DOCS = Path(__file__).resolve().parents[3] / "docs" / "scale.md"
-TEXT = DOCS.read_text(encoding="utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+TEXT = "\n".join((DOCS / name).read_text(encoding="utf-8") for name in ("scale.md", "folders.md", "cluster.md"))
 PRINTED_ADDRESS = "tcp://10.0.0.7:8786"
 # These need another machinery than the one at hand: a browser, Kubernetes, SLURM.
 NOT_RUN = ("spu app", "KubeCluster", "SLURMCluster")
@@ -124,7 +124,7 @@ def test_the_python_for_a_cluster_runs_as_printed(cluster, desk):
 
 def run_python(code):
     found = {}
-    exec(compile(code, DOCS.name, "exec"), found)  # our own text, not a user's
+    exec(compile(code, "docs", "exec"), found)  # our own text, not a user's
     return found
 
 

@@ -22,7 +22,7 @@ from spu_core.workspace.home import VARIABLE
 from tests.engines.executors.killing import killing_all, killing_one
 from tests.export.examples import known
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 PLAN = TrainPlan(TrainConfig(folds=3, threads=1), (Candidate("lightgbm", {"rounds": 5, "num_leaves": 4}),))
 
