@@ -24,4 +24,5 @@ def test_an_example_notebook_runs(path, tmp_path):
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
     assert len(shown) >= 5
+    assert "Warning" not in str(shown)
     assert not [output for output in shown if output.output_type == "stream" and output.name == "stderr"]

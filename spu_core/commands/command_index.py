@@ -135,6 +135,6 @@ def _hint(entry: dict[str, Any]) -> Any:
     def offer(incomplete: str) -> list[tuple[str, str]]:
         return [(value, words) for value, words in values if value.startswith(incomplete)]
 
-    more = {"help": entry.get("help"), "autocompletion": offer if values else None}
+    more: dict[str, Any] = {"help": entry.get("help"), "autocompletion": offer if values else None}
     declared = typer.Option(*entry["options"], **more) if "options" in entry else typer.Argument(**more)
     return Annotated[kind | None, declared]

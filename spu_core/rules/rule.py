@@ -88,7 +88,7 @@ class Rule:
             if (when if is_condition else belief) is not None or len(given) > 2:
                 raise RuleError(f"Rule {name!r} takes one belief and one condition; give id, on and note by name.")
             belief, when = (belief, value) if is_condition else (value, when)  # type: ignore[assignment]
-        fields = {
+        fields: dict[str, Any] = {
             "name": name,
             "belief": _check_belief(belief, name),
             "when": _check_condition(when, name),
@@ -96,8 +96,8 @@ class Rule:
             "on": _check_switch(on, name),
             "note": _check_text(note, f"note of rule {name!r}"),
         }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        for field, checked in fields.items():
+            object.__setattr__(self, field, checked)
 
     @property
     def text(self) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from spu_core.errors import TrainingError
@@ -149,6 +150,9 @@ def progress_shown(wanted: bool | None) -> Iterator[Callable[[TrainProgress], No
     if not (console.is_terminal or console.is_jupyter if wanted is None else wanted):
         yield None
         return
+    if console.is_jupyter:
+        yield _in_notebook()
+        return
     # Names of runs are shown as they are, even if they look like markup.
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     bar = Progress(*columns, console=console, transient=True)
@@ -163,3 +167,18 @@ def progress_shown(wanted: bool | None) -> Iterator[Callable[[TrainProgress], No
         yield show
     finally:
         bar.stop()
+
+
+def _in_notebook() -> Callable[[TrainProgress], None]:
+    """A bar of IPython, since that of rich needs widgets, which may be missing."""
+    bar: Any = None
+
+    def show(at: TrainProgress) -> None:
+        nonlocal bar
+        if bar is None and at.seconds >= SHOWN_AFTER:
+            bar = import_module("IPython.display").ProgressBar(100)
+            bar.display()
+        if bar is not None and round(100 * at.share) != bar.progress:
+            bar.progress = round(100 * at.share)
+
+    return show
