@@ -75,19 +75,23 @@ class Rule:
     def __init__(
         self,
         name: str,
-        *given: Belief | float | Condition | None,
-        belief: Belief | float | None = None,
-        when: Condition | None = None,
+        belief_or_when: Belief | float | Condition | None = None,
+        when_or_belief: Condition | Belief | float | None = None,
         id: str = "",
         on: bool = True,
         note: str = "",
+        *,
+        belief: Belief | float | None = None,
+        when: Condition | None = None,
     ) -> None:
         name = _check_name(name, "name of a rule")
-        for value in given:
-            is_condition = isinstance(value, Condition) or (belief is not None and value is not None)
-            if (when if is_condition else belief) is not None or len(given) > 2:
-                raise RuleError(f"Rule {name!r} takes one belief and one condition; give id, on and note by name.")
-            belief, when = (belief, value) if is_condition else (value, when)  # type: ignore[assignment]
+        given: list[Any] = [belief_or_when, when_or_belief]
+        if isinstance(belief_or_when, Condition):
+            given.reverse()
+        for value, known in zip(given, (belief, when), strict=True):
+            if value is not None and known is not None:
+                raise RuleError(f"Rule {name!r} takes one belief and one condition, got more.")
+        belief, when = (known if value is None else value for value, known in zip(given, (belief, when), strict=True))
         fields: dict[str, Any] = {
             "name": name,
             "belief": _check_belief(belief, name),

@@ -214,7 +214,7 @@ def test_a_wrong_call_is_json_for_a_program_that_asked_for_json(run, monkeypatch
 
 
 def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(run, monkeypatch, capsys):
-    def fail(_):
+    def fail(*_):
         raise RuntimeError("surprise")
 
     monkeypatch.setattr("spu_core.commands.data_commands.open_input", fail)
@@ -230,7 +230,7 @@ def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(
 
 
 def test_ctrl_c_is_exit_code_130(run, monkeypatch):
-    def stop(_):
+    def stop(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("spu_core.commands.data_commands.open_input", stop)
