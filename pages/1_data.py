@@ -1,32 +1,45 @@
-"""Upload data or open a sample; see what was read, and set the role of each column."""
+"""Upload data or open a sample; see what was read, say which rows are confirmed, and set the role of each column."""
 
 import streamlit as st
 
+from pages.ui.data.columns import ask_label, edit_roles, edit_types, show_proposals
 from pages.ui.data.registered_folder import folder_profile, register_folder, show_folder
-from pages.ui.data.table_view import ask_origin, edit_roles, show_next_step, show_profile, show_reading
-from pages.ui.data.upload import choose_dataset, choose_sample, show_readings, upload_file
+from pages.ui.data.table_view import show_next_step, show_profile, show_reading
+from pages.ui.data.upload import (
+    choose_dataset,
+    choose_sample,
+    choosing_data,
+    offer_earlier,
+    show_readings,
+    upload_file,
+)
 from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 
 with open_page("Data", "Upload a file or open a sample, check what was read, and set the role of each column.") as page:
-    with st.container(border=True):
-        upload_file(page)
-        is_latest = show_readings(page)
-    register_folder(page)
-    choose_dataset(page)
-    choose_sample(page)
+    with choosing_data(page):
+        with st.container(border=True):
+            upload_file(page)
+        register_folder(page)
+        choose_dataset(page)
+        choose_sample(page)
+    is_latest = show_readings(page)
 
     if page.dataset is not None:
+        offer_earlier(page)
         table = load_table(page.workspace, page.dataset)
         lies_in_folder = page.dataset.folder is not None
+        ask_label(page, table)
         if lies_in_folder:
             show_folder(page, table)
         else:
             show_reading(page, table, is_latest=is_latest)
-        edit_roles(page, table)
-        ask_origin(page, table)
         profile = folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset)
+        show_proposals(page, profile)
+        edit_roles(page, table)
+        if not lies_in_folder:
+            edit_types(page, table)
         show_profile(page, profile)
         show_next_step(page, table, profile)
         explain_words("soft label", "label", "role")

@@ -7,7 +7,7 @@ from pages.ui.shared.cached import load_table
 from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
-from pages.ui.soft_labels.check_wizards import show_checks
+from pages.ui.soft_labels.check_wizards import CHECKS, show_checks, shows_checks
 from pages.ui.soft_labels.draft_preview import (
     show_changes,
     show_headline,
@@ -17,9 +17,10 @@ from pages.ui.soft_labels.draft_preview import (
 )
 from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
 from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
+from pages.ui.soft_labels.finding import best_first, find_confirmed
 from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
 
-PARTS = ("Rules", "Analysis", "Explain a row", "Audit", "From checks", "Versions and files")
+PARTS = ("Rules", "Analysis", "Explain a row", "Audit", CHECKS, "Versions and files")
 
 with open_page(
     "Soft labels", "Select values in a chart and set a degree of belief. Each row gets a soft label."
@@ -30,12 +31,16 @@ with open_page(
     opened = open_rule_set(page, dataset)
     show_headline(opened)
     open_renamed_tab("part", {"Why this S": "Explain a row"})
-    rules, analysis, why, audit, checks, versions = st.tabs(PARTS, key="part", on_change="rerun", bind="query-params")
+    parts = [part for part in PARTS if part != CHECKS or shows_checks(table)]
+    tabs = dict(zip(parts, st.tabs(parts, key="part", on_change="rerun", bind="query-params"), strict=True))
+    rules, analysis, why, audit, versions = (tabs[part] for part in PARTS if part != CHECKS)
+    checks = tabs.get(CHECKS)
     if rules.open:
         with rules:
             choose_rule_set(opened)
-            columns = rule_columns(table)
+            columns = best_first(opened, rule_columns(table))
             editor = open_editor(dataset, columns, default_column(table, columns), opened.rules)
+            find_confirmed(opened, editor, columns)
             draft, cards = edit_draft(opened, editor, columns)
             with cards.chart:
                 preview = show_changes(opened, draft)
@@ -45,7 +50,7 @@ with open_page(
             with right:
                 show_rules(opened, editor, columns)
             warn_of_few_levels(opened)
-            with cards.belief:
+            with cards.saving:
                 show_saving(opened, editor, draft, preview)
             keep_in_address(draft)
     if analysis.open:
@@ -57,7 +62,7 @@ with open_page(
     if audit.open:
         with audit:
             show_audit(opened)
-    if checks.open:
+    if checks is not None and checks.open:
         with checks:
             show_checks(opened, table)
     if versions.open:

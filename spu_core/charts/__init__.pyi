@@ -7,6 +7,7 @@ from .brush_charts import selected_range as selected_range
 from .canvas import alt_text as alt_text
 from .column_charts import label_rate_chart as label_rate_chart
 from .column_charts import missing_chart as missing_chart
+from .column_charts import separation_chart as separation_chart
 from .column_charts import soft_label_chart as soft_label_chart
 from .comparison_charts import difference_chart as difference_chart
 from .comparison_charts import leaderboard_chart as leaderboard_chart
@@ -38,6 +39,7 @@ from .score_charts import gains_chart as gains_chart
 from .score_charts import gains_lift_chart as gains_lift_chart
 from .score_charts import score_chart as score_chart
 from .score_charts import scoring_history_chart as scoring_history_chart
+from .score_charts import waterfall_chart as waterfall_chart
 from .theme import DARK as DARK
 from .theme import LIGHT as LIGHT
 from .theme import Theme as Theme
@@ -47,8 +49,11 @@ from .theorem_charts import noisy_link_chart as noisy_link_chart
 from .theorem_charts import ordering_chart as ordering_chart
 from .theorem_charts import scar_line_chart as scar_line_chart
 from .trust_charts import audit_chart as audit_chart
+from .trust_charts import audited_models_chart as audited_models_chart
 from .trust_charts import bias_chart as bias_chart
 from .trust_charts import echo_chart as echo_chart
+from .trust_charts import forecast_chart as forecast_chart
+from .trust_charts import gamma_chart as gamma_chart
 from .trust_charts import outlook_chart as outlook_chart
 from .trust_charts import prior_chart as prior_chart
 from .trust_charts import rule_influence_chart as rule_influence_chart

@@ -17,6 +17,7 @@ from spu_core.theory.check_ratio import wilson_interval
 
 if TYPE_CHECKING:
     from spu_core.labels import SoftLabelAudit
+    from spu_core.rules.suggest import ColumnSeparation
 
 
 NANOSECONDS_PER_MILLISECOND = 1e6
@@ -116,7 +117,7 @@ FEWEST_IN_A_BIN = 20
 def label_rate_chart(
     histogram: Histogram | None, column: str, *, dates: bool = False, theme: Theme = LIGHT
 ) -> go.Figure:
-    """The share of known positives by value with its 95 % interval; thin bins are joined. Flat means no information."""
+    """The share of confirmed cases by value with its 95 % interval; thin bins are joined. Flat means no information."""
     if histogram is None:
         return nothing_to_show(theme, f"Column {column} holds no numbers.")
     whole = Bars.of(histogram, dates)
@@ -126,7 +127,7 @@ def label_rate_chart(
     mean = float(bars.positives.sum() / max(bars.total, 1))
     x = bars.drawn(bars.middles)
     highest = bars.range_text(int(np.argmax(rate)))
-    alt = f"Share of known positives by {one_line(column)}: {percent(mean)} over all rows, highest at {highest}."
+    alt = f"Share of confirmed cases by {one_line(column)}: {percent(mean)} over all rows, highest at {highest}."
     figure = canvas(theme, alt, height=280)
     figure.add_scatter(
         x=np.concatenate([x, x[::-1]]),
@@ -134,7 +135,7 @@ def label_rate_chart(
         mode="lines",
         line={"width": 0, "shape": "linear"},
         fill="toself",
-        fillcolor=see_through(theme.belief, 0.16),
+        fillcolor=see_through(theme.confirmed, 0.16),
         hoverinfo="skip",
         showlegend=False,
     )
@@ -142,9 +143,9 @@ def label_rate_chart(
         x=x,
         y=light(rate),
         mode="lines+markers",
-        line={"color": theme.belief, "width": 2},
+        line={"color": theme.confirmed, "width": 2},
         marker={"size": 5},
-        hovertext=_rate_hover(bars),
+        hovertext=rate_hover(bars),
         hoverinfo="text",
         showlegend=False,
     )
@@ -156,7 +157,46 @@ def label_rate_chart(
     )
     set_value_axis(figure, whole, column)
     top = max(1.15 * float(rate.max()), min(1.05 * float(high.max()), 2.0 * float(rate.max()))) or 1.0
-    figure.update_yaxes(title_text="known positives", tickformat=".1~%", range=[0, top], fixedrange=True, nticks=6)
+    figure.update_yaxes(title_text="share confirmed", tickformat=".1~%", range=[0, top], fixedrange=True, nticks=6)
+    return figure
+
+
+def separation_chart(found: ColumnSeparation, *, theme: Theme = LIGHT) -> go.Figure:
+    """A small multiple: the share of confirmed cases in each bin of a column, with its 95 % interval."""
+    rows = found.rows.clip(1)
+    rate, (low, high) = found.confirmed / rows, wilson_interval(found.confirmed, rows)
+    mean = float(found.confirmed.sum() / max(found.rows.sum(), 1))
+    best = plain(found.names[int(np.argmax(rate))])
+    alt = f"Share of confirmed cases by {one_line(found.column)}: {percent(mean)} over all rows, highest at {best}."
+    figure = canvas(theme, alt, height=110, bargap=0.15)
+    figure.add_bar(
+        x=list(range(rate.size)),
+        y=light(rate),
+        marker={"color": [theme.confirmed if limit > mean else theme.rest for limit in low], "line": {"width": 0}},
+        error_y={
+            "type": "data",
+            "symmetric": False,
+            "array": light(high - rate),
+            "arrayminus": light(rate - low),
+            "color": theme.muted,
+            "thickness": 1,
+            "width": 0,
+        },
+        hovertext=[
+            f"<b>{plain(name)}</b><br>{percent(share)} confirmed ({percent(least)} to {percent(most)})<br>"
+            f"{count(hits)} of {count(n)} rows"
+            for name, share, least, most, hits, n in zip(
+                found.names, rate, low, high, found.confirmed, found.rows, strict=True
+            )
+        ],
+        hoverinfo="text",
+        showlegend=False,
+    )
+    figure.add_hline(y=mean, line={"color": theme.muted, "width": 1, "dash": "dot"})
+    top = max(1.2 * float(rate.max()), min(float(high.max()), 2.0 * float(rate.max()))) or 1.0
+    figure.update_xaxes(visible=False, fixedrange=True)
+    figure.update_yaxes(range=[0, top], tickformat=".1~%", nticks=3, fixedrange=True)
+    figure.update_layout(margin={"l": 4, "r": 4, "t": 4, "b": 4})
     return figure
 
 
@@ -188,16 +228,16 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
     rest = audit.bin_rows - audit.bin_labeled
     alt = (
         f"Soft labels of {count(audit.n_rows)} rows: mean {decimals(audit.mean)}, "
-        f"{percent(audit.share_between)} strictly between 0 and 1, {count(audit.n_labeled)} confirmed positives."
+        f"{percent(audit.share_between)} strictly between 0 and 1, {count(audit.n_labeled)} confirmed cases."
     )
     figure = canvas(theme, alt, height=250, barmode="stack", bargap=0.06)
     hover = [
-        f"<b>S from {low:.2f} to {high:.2f}</b><br>{count(rows)} rows, {count(labeled)} confirmed positives"
+        f"<b>S from {low:.2f} to {high:.2f}</b><br>{count(rows)} rows, {count(labeled)} confirmed cases"
         for low, high, rows, labeled in zip(edges[:-1], edges[1:], audit.bin_rows, audit.bin_labeled, strict=True)
     ]
     for name, rows, color in (
         ("soft label from rules", rest, theme.belief),
-        ("confirmed positives", audit.bin_labeled, theme.model),
+        ("confirmed cases", audit.bin_labeled, theme.confirmed),
     ):
         figure.add_bar(
             x=light(middles),
@@ -208,7 +248,7 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
             hovertext=hover,
             hoverinfo="text",
         )
-    rows_axis(figure, type="log" if log_rows else "linear")
+    rows_axis(figure, **({"type": "log", "dtick": 1} if log_rows else {"type": "linear"}))
     figure.update_xaxes(title_text="soft label S", range=[0, 1], showgrid=False, fixedrange=True, tickformat=".1f")
     top_legend(figure)
     reference_line(figure, audit.mean, f"E[S] {decimals(audit.mean)}", theme.text, dash="dot")
@@ -216,9 +256,10 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
     return figure
 
 
-def _rate_hover(bars: Bars) -> list[str]:
+def rate_hover(bars: Bars) -> list[str]:
+    """Range, share of confirmed cases and counts of each bin."""
     return [
-        f"<b>{bars.range_text(place)}</b><br>{percent(hits / max(rows, 1))} known positives<br>"
+        f"<b>{bars.range_text(place)}</b><br>{percent(hits / max(rows, 1))} confirmed cases<br>"
         f"{count(hits)} of {count(rows)} rows"
         for place, (hits, rows) in enumerate(zip(bars.positives, bars.rows, strict=True))
     ]

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from spu_core.trust.outcomes.ratios import ArmRatios, LabelDelay
 
 
-RATIOS = {"surrender": "surrender ratio", "pass_": "pass ratio", "failure": "failure ratio"}
+RATIOS = {"surrender": "confirmed share", "pass_": "cleared share", "failure": "failure ratio"}
 COUNTED = {"surrender": "admitted", "pass_": "passed", "failure": "failed"}
+WORDS = {"surrender": "confirmed", "pass_": "cleared", "failure": "failed"}
 
 
 def outcome_ratio_chart(ratios: Sequence[ArmRatios], *, which: str = "surrender", theme: Theme = LIGHT) -> go.Figure:
@@ -37,7 +38,7 @@ def outcome_ratio_chart(ratios: Sequence[ArmRatios], *, which: str = "surrender"
         return nothing_to_show(theme, "No outcome was recorded yet.")
     lines = [_ratio_line(each, which, theme) for each in ratios]
     shown = listed(f"{each.arm} {percent(getattr(each, which).estimate)}" for each in ratios)
-    alt = f"{RATIOS[which].capitalize()} of each arm with its 95% interval: {shown}."
+    alt = f"{RATIOS[which].capitalize()} with its 95% interval: {shown}."
     figure = whisker_chart(lines, theme, alt, f"{RATIOS[which]} of checks, 95% limits")
     chance = next((each for each in ratios if each.is_random), None)
     if chance is not None:
@@ -95,8 +96,8 @@ def _ratio_line(each: ArmRatios, which: str, theme: Theme) -> Line:
     found = getattr(each, which)
     hits = getattr(each, COUNTED[which])
     hover = (
-        f"<b>{plain(each.arm)}</b><br>{count(hits)} of {count(each.checks)} checks {COUNTED[which]}: "
-        f"{percent(found.estimate)} ({interval(found.low, found.high, percent)})<br>{count(each.users)} users"
+        f"<b>{plain(each.arm)}</b><br>{count(hits)} of {count(each.checks)} checks {WORDS[which]}: "
+        f"{percent(found.estimate)} ({interval(found.low, found.high, percent)})<br>{count(each.users)} rows"
     )
     color = theme.unsure if each.is_random else theme.model
     return Line(each.arm, found.estimate, hover, percent(found.estimate), color, found.low, found.high)

@@ -1,4 +1,4 @@
-"""Charts of rules: overlap, coverage, lift among known positives, and the effect of leaving one out."""
+"""Charts of rules: overlap, coverage, lift among confirmed cases, and the effect of leaving one out."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def rule_lift_chart(summary: pd.DataFrame, *, theme: Theme = LIGHT) -> go.Figure
     lines = [_lift_line(str(name), row, theme) for name, row in known.iterrows()]
     lifts = listed(f"{line.name} {line.value}" for line in lines)
     figure = whisker_chart(
-        lines, theme, f"Lift of the rules among known positives: {lifts}.", "lift among known positives"
+        lines, theme, f"Lift of the rules among confirmed cases: {lifts}.", "lift among confirmed cases"
     )
     reference_line(figure, 1.0, "no lift", theme.muted)
     figure.update_xaxes(ticksuffix="×", rangemode="tozero")
@@ -156,7 +156,7 @@ def _lift_line(name: str, row: pd.Series, theme: Theme) -> Line:
     is_unclear = row["lift_low"] <= 1.0 <= row["lift_high"]
     hover = (
         f"<b>{plain(name)}</b><br>lift {times(row['lift'])} ({interval(row['lift_low'], row['lift_high'], times)})<br>"
-        f"{count(row['labeled_rows'])} known positives" + ("<br>no clear lift" if is_unclear else "")
+        f"{count(row['labeled_rows'])} confirmed cases" + ("<br>no clear lift" if is_unclear else "")
     )
     color = theme.unsure if is_unclear else theme.model if row["lift"] > 1 else theme.warn
     return Line(name, row["lift"], hover, times(row["lift"]), color, row["lift_low"], row["lift_high"])

@@ -18,7 +18,7 @@ class Theme:
     """Colours by meaning. Backgrounds are transparent, so that a chart fits on any page.
 
     `model` marks what a model or rule does, `belief` what soft labels allow (the ceiling, S itself), `rest` everything
-    of less importance, `unsure` what shows no clear difference, and `warn` warnings.
+    of less importance, `confirmed` confirmed cases, `unsure` what shows no clear difference, and `warn` warnings.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Theme:
     model: str
     belief: str
     rest: str
+    confirmed: str
     unsure: str
     warn: str
     categorical: tuple[str, ...]
@@ -132,6 +133,7 @@ LIGHT = Theme(
     model="#0F766E",
     belief="#C2701C",
     rest="#B9C9DA",
+    confirmed="#6B4E9B",
     unsure="#9AA5B1",
     warn="#B4432F",
     categorical=("#0F766E", "#1F5F99", "#B4432F", "#6B4E9B", "#B7891A", "#5B7083"),
@@ -160,6 +162,7 @@ DARK = Theme(
     model="#5FC2B3",
     belief="#E59A4A",
     rest="#3E5467",
+    confirmed="#B79AE0",
     unsure="#6F8292",
     warn="#E58A74",
     categorical=("#5FC2B3", "#7FB2E5", "#E58A74", "#B79AE0", "#E3BC5A", "#9FB3C2"),

@@ -39,10 +39,13 @@ from spu_core.metrics.intervals import p_value_text
 
 if TYPE_CHECKING:
     from spu_core.metrics import Interval
+    from spu_core.trust.audit.checked import AuditReport
     from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure
     from spu_core.trust.audit.plan import AuditPlan
+    from spu_core.trust.audit.questions import Forecast
     from spu_core.trust.bias import BiasMap
     from spu_core.trust.echo import EchoReport
+    from spu_core.trust.gamma import GammaPair
     from spu_core.trust.prior import PriorReport, Source
     from spu_core.trust.sensitivity import RuleInfluence, Sensitivity
 
@@ -108,11 +111,11 @@ def _add_normal(figure: go.Figure, table: pd.DataFrame, column: str, name: str, 
 
 def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
     """The share of rows and of checks in each stratum, low scores first."""
-    names = [plain(name, 40) for name in plan.strata.names]
+    names = [plain(name, 40) for name in plan.stratum_names]
     rows, drawn = sum(plan.sizes), sum(plan.drawn)
     most = max(range(len(names)), key=lambda h: plan.drawn[h] / max(plan.sizes[h], 1))
     alt = (
-        f"{count(drawn)} checks over {len(names)} strata; most densely in {plan.strata.names[most]}, where "
+        f"{count(drawn)} checks over {len(names)} strata; most densely in {plan.stratum_names[most]}, where "
         f"{percent(plan.drawn[most] / max(plan.sizes[most], 1))} of {count(plan.sizes[most])} rows are drawn."
     )
     figure = canvas(theme, alt, height=lines_height(len(names), 110), bargap=0.3, bargroupgap=0.08)
@@ -126,7 +129,7 @@ def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
             orientation="h",
             name=f"share of the {name}",
             marker={"color": color, "line": {"width": 0}, "cornerradius": 2},
-            hovertext=[f"{plain(s)}<br>{count(v)} {name}" for s, v in zip(plan.strata.names, values, strict=True)],
+            hovertext=[f"{plain(s)}<br>{count(v)} {name}" for s, v in zip(plan.stratum_names, values, strict=True)],
             hoverinfo="text",
         )
     name_axis(figure, names, theme)
@@ -350,3 +353,81 @@ def rule_influence_chart(influence: RuleInfluence, *, theme: Theme = LIGHT) -> g
     figure.update_layout(legend={"orientation": "h", **place}, margin_t=64)
     figure.update_xaxes(title_text=f"AUC_SPU of {label(influence.leader)}", fixedrange=True, nticks=6)
     return figure
+
+
+def gamma_chart(pair: GammaPair, *, theme: Theme = LIGHT) -> go.Figure:
+    """The lowest and highest difference of true AUC of two models for each Γ, and the Γ that can change their order."""
+    figure = canvas(theme, pair.sentence, height=320)
+    hover = [
+        f"<b>Γ = {decimals(g, 2)}</b><br>difference {decimals(low)} to {decimals(high)}"
+        for g, low, high in zip(pair.gamma, pair.low, pair.high, strict=True)
+    ]
+    line = {"color": theme.model, "width": 2}
+    figure.add_scatter(
+        x=light(pair.gamma), y=light(pair.high), mode="lines", line=line, showlegend=False, hoverinfo="skip"
+    )
+    figure.add_scatter(
+        x=light(pair.gamma), y=light(pair.low), mode="lines", line=line, fill="tonexty", showlegend=False,
+        fillcolor=see_through(theme.model, 0.14), hovertext=hover, hoverinfo="text",
+    )  # fmt: skip
+    figure.add_hline(y=0.0, line={"color": theme.muted, "width": 1, "dash": "dot"})
+    if pair.tipping is not None and pair.gamma[0] <= pair.tipping <= pair.gamma[-1]:
+        reference_line(figure, pair.tipping, f"can change at Γ = {pair.tipping:.2g}", theme.belief)
+    ticks = [each for each in (1, 1.5, 2, 3, 5, 10) if pair.gamma[0] <= each <= pair.gamma[-1]]
+    figure.update_xaxes(
+        title_text="Γ: odds of the soft labels wrong by at most this factor", tickvals=ticks,
+        ticktext=[f"{each:g}" for each in ticks], fixedrange=True,
+    )  # fmt: skip
+    figure.update_yaxes(title_text="difference of true AUC", fixedrange=True)
+    return figure
+
+
+def forecast_chart(found: Forecast, *, checks: int | None = None, theme: Theme = LIGHT) -> go.Figure:
+    """The expected precision for each number of checks, of the proposed batches and of random checks alone."""
+    table = found.table
+    if table.empty:
+        return nothing_to_show(theme, "There are too few rows to plan an audit.")
+    figure = canvas(theme, found.sentence(int(table["checks"].iloc[-1])), height=320)
+    pairs = found.question.needs_rival
+    shown = [("random_half_width", "random checks only", {"color": theme.unsure, "dash": "dot", "width": 2})]
+    if not pairs:
+        shown.append(("half_width", "random first, then directed", {"color": theme.model, "width": 2}))
+    else:
+        shown = [("detectable", "difference seen with 80 % power", {"color": theme.model, "width": 2})]
+    for column, name, line in shown:
+        figure.add_scatter(
+            x=light(table["checks"]), y=light(table[column]), mode="lines+markers", line=line, name=name,
+            hovertemplate=f"<b>%{{x}} checks</b><br>{'' if pairs else '± '}%{{y:.3f}}<extra>{name}</extra>",
+        )  # fmt: skip
+    if checks is not None:
+        figure.add_vline(x=checks, line={"color": theme.belief, "width": 1.5, "dash": "dash"})
+    top_legend(figure)
+    ticks = table["checks"].tolist()
+    figure.update_xaxes(
+        title_text="rows checked by hand", type="log", tickvals=ticks, ticktext=list(map(count, ticks)), fixedrange=True
+    )
+    figure.update_yaxes(
+        title_text="difference seen with 80 % power" if pairs else "half-width of the interval", rangemode="tozero",
+        fixedrange=True, nticks=6,
+    )  # fmt: skip
+    return figure
+
+
+def audited_models_chart(report: AuditReport, *, key: str = "true_auc", theme: Theme = LIGHT) -> go.Figure:
+    """One figure of every model with its interval from the checked rows, the best on top."""
+    found = sorted((figures[key] for figures in report.figures.values()), key=lambda each: -each.estimate)
+    names = {id(figures[key]): name for name, figures in report.figures.items()}
+    lines = [
+        Line(
+            names[id(each)],
+            each.estimate,
+            f"<b>{plain(names[id(each)])}</b><br>{decimals(each.estimate)} ({interval(each.low, each.high)})",
+            decimals(each.estimate),
+            theme.model if place == 0 else theme.unsure,
+            each.low,
+            each.high,
+        )
+        for place, each in enumerate(found)
+    ]
+    title = found[0].title
+    return whisker_chart(lines, theme, report.sentence, f"{title} with {percent(report.checked.level, 0)} interval")

@@ -16,14 +16,14 @@ import pandas as pd
 import typer
 
 from spu_core.codec import dump_json, encode
+from spu_core.engines.audit_results import with_audit
 from spu_core.engines.export_files import ExportWords, StoredModel
-from spu_core.engines.stored_runs import with_random_outcomes
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle
 from spu_core.export.archive import write_file
 from spu_core.tables import Table, open_folder, read_table
 from spu_core.tables.spreadsheet import to_csv
-from spu_core.training import ORIGINS, Comparison, Run, compare_runs
+from spu_core.training import ORIGINS, Comparison
 from spu_core.workspace import RunRecord, Workspace
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
@@ -184,13 +184,13 @@ def origin_of(names: Sequence[str], folder: Path | None, origin: str | None) -> 
         return workspace.datasets.get(find_run(workspace, stored[0]).dataset).origin
 
 
-def comparison_of(names: Sequence[str], folder: Path | None, runs: Sequence[Run]) -> Comparison:
-    """These runs compared; outcomes of random checks count where the first one is stored in the workspace."""
-    comparison = compare_runs(runs)
-    if is_file(names[0]):
+def audited(comparison: Comparison, names: Sequence[str], folder: Path | None) -> Comparison:
+    """The comparison with the audits of the dataset, if all runs are stored ones."""
+    if any(map(is_file, names)):
         return comparison
     with Workspace.open(folder) as workspace:
-        return with_random_outcomes(workspace, find_run(workspace, names[0]).dataset, comparison)
+        dataset = workspace.datasets.get(find_run(workspace, names[0]).dataset)
+        return with_audit(workspace, dataset, comparison)
 
 
 @contextmanager

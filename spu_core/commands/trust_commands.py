@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from spu_core.commands.command_io import (
     AsJson,
     Folder,
     RunName,
+    RunNames,
     bundles_of,
     check_table_name,
     find_run,
@@ -24,27 +26,42 @@ from spu_core.commands.command_io import (
     write_output,
 )
 from spu_core.engines import run_here
-from spu_core.engines.audit_results import AuditResult, audit_result, keep_verdicts, population_of, save_audit
+from spu_core.engines.audit_results import (
+    AuditResult,
+    audit_result,
+    checked_rows,
+    judge_runs,
+    keep_verdicts,
+    population_of,
+    save_audit,
+)
 from spu_core.engines.jobs.echo import echo_job, echo_result
-from spu_core.errors import SpuError, nearest_hint
+from spu_core.engines.stored_runs import soft_labels_by, stored_bundle, stored_runs
+from spu_core.errors import AssumptionError, SpuError, nearest_hint
 from spu_core.tables import Table
 from spu_core.training import Run
 from spu_core.trust import (
+    QUESTIONS,
     TARGETS,
     TREATMENTS,
     AuditPlan,
+    CheckedRows,
     Population,
     WhatIf,
     check_assumptions,
+    draw_audit,
     estimate_audit,
+    forecast,
+    gamma_bounds,
     outlook_table,
     plan_audit,
     read_verdicts,
     review_list,
 )
+from spu_core.trust.audit.label_studio import CONFIG, label_studio_tasks, read_label_studio
 from spu_core.trust.audit.totals import METHODS
-from spu_core.trust.audit.verdicts import HIDDEN_ROLES
-from spu_core.workspace import Workspace
+from spu_core.trust.audit.verdicts import HIDDEN_ROLES, VerdictFile
+from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
 
 audit_commands = typer.Typer(
     help="Audits: choose rows to check by hand, and estimate figures from the verdicts.", no_args_is_help=True
@@ -52,6 +69,10 @@ audit_commands = typer.Typer(
 PlanFile = Annotated[str, typer.Option("--plan", help="The plan (JSON): written by `plan`, read by `estimate`.")]
 TargetName = Annotated[str, typer.Option(help=f"The figure to estimate best: {', '.join(TARGETS)}.")]
 Expected = Annotated[float | None, typer.Option("--prior", help="The share of positives to expect, where known.")]
+
+
+QuestionName = Annotated[str, typer.Option(help=f"What to find out: {', '.join(QUESTIONS)}.")]
+RivalName = Annotated[str | None, typer.Option(help="The other run, for which_better.")]
 
 
 def add_to(app: typer.Typer) -> None:
@@ -104,10 +125,7 @@ def echo(
     """Check whether a stored run only repeats the rules: train it with and without the columns that they read."""
     with Workspace.open(workspace) as opened:
         record = find_run(opened, run)
-        version = None
-        if record.rule_set is not None:
-            version = opened.rule_sets.get(record.rule_set, record.rule_set_version)
-        done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), version))
+        done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), _rules_of(opened, record)))
     report = echo_result(done)
     print_result({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
 
@@ -155,6 +173,152 @@ def plan(
     value = {"audit": drawn.code, "checks": drawn.checks, "list": output, "plan": plan_file, "kept_as": kept}
     words = f"{output}: {drawn.checks:,} rows of audit {drawn.code}; {plan_file} holds the plan"
     print_result(value, words if kept is None else f"{words}; kept as {kept}", as_json, beside=output)
+
+
+@audit_commands.command("forecast")
+def forecast_checks(
+    run: RunName,
+    question: QuestionName = "how_good",
+    rival: RivalName = None,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how many checks give which precision, for one of three questions."""
+    with Workspace.open(workspace) as opened:
+        asked = _Asked.of(opened, run, rival)
+        found = forecast(asked.population, question, rival=asked.rival, checked=asked.checked)
+    numbers = found.table.to_string(index=False, float_format=lambda value: f"{value:.3f}")
+    middle = int(found.table["checks"].iloc[len(found.table) // 2]) if len(found.table) else 0
+    said = found.sentence(middle) if middle else "There are too few rows to check."
+    print_result({"sentence": said, "table": plain(found.table)}, f"{numbers}\n\n{said}", as_json)
+
+
+@audit_commands.command("draw")
+def draw(
+    run: RunName,
+    output: Annotated[str, typer.Option("--output", "-o", help="The review list: .csv, .parquet or -.")],
+    checks: Annotated[int, typer.Option(help="How many rows to draw in this batch.")] = 100,
+    question: QuestionName = "how_good",
+    rival: RivalName = None,
+    looks: Annotated[int, typer.Option(help="How often you will look at the result before the audit ends.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same rows.")] = 0,
+    label_studio: Annotated[
+        str | None, typer.Option(help="Also write Label Studio tasks to this .json file, and the interface as .xml.")
+    ] = None,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a batch of rows to check and keep it with the dataset. Verdicts so far direct the next batch."""
+    check_table_name(output)
+    with Workspace.open(workspace) as opened:
+        asked = _Asked.of(opened, run, rival)
+        drawn = draw_audit(
+            asked.population, checks, question, rival=asked.rival, checked=asked.checked,
+            table_rows=asked.dataset.n_rows, looks=looks, seed=seed,
+        )  # fmt: skip
+        kept = save_audit(opened, asked.record, drawn, _rules_of(opened, asked.record))
+        table = opened.datasets.load(asked.dataset.id)
+        listed = review_list(table, drawn)
+        if asked.checked is not None:
+            # A row that was checked for an earlier batch needs no second check.
+            listed = listed[~listed["row"].isin(asked.checked.row)]
+        write_frame(listed, output)
+        if label_studio is not None:
+            write_output(label_studio_tasks(table, drawn, rows=listed["row"]).encode(), label_studio)
+            write_output(CONFIG.encode(), str(Path(label_studio).with_suffix(".xml")))
+    how = "simple random checks" if drawn.is_random else "rows that tell most are drawn more often"
+    value = {"audit": kept.id, "code": drawn.code, "checks": len(listed), "list": output, "random": drawn.is_random}
+    words = f"{output}: {len(listed):,} rows ({how}); kept as {kept.id}"
+    print_result(value, words, as_json, beside=output)
+
+
+@audit_commands.command("verdicts")
+def verdicts_of(
+    audit: Annotated[str, typer.Argument(help="Id of the audit, as `draw` printed it.")],
+    lists: Annotated[list[str], typer.Argument(help="Filled review lists, or Label Studio exports (.json).")],
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Store the verdicts of filled review lists or of Label Studio exports with the dataset."""
+    with Workspace.open(workspace) as opened:
+        record = opened.audits.get(audit)
+        drawn = AuditPlan.from_json(record.plan)
+        readings = [_read_list(name, drawn) for name in lists]
+        kept = sum(keep_verdicts(opened, record, reading) for reading in readings)
+        done = len({item.row for item in opened.audits.verdicts(audit)})
+    words = f"{kept:,} verdicts stored; {done:,} of {drawn.checks:,} rows of this audit are checked"
+    print_result({"stored": kept, "checked": done, "checks": drawn.checks}, words, as_json)
+
+
+@audit_commands.command("result")
+def audit_report(
+    runs: RunNames,
+    treatment: Annotated[str, typer.Option(help=f"Split verdicts: {', '.join(TREATMENTS)}.")] = "mean",
+    method: Annotated[str, typer.Option(help=f"{' or '.join(METHODS)}.")] = "assisted",
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what all checked rows of the dataset say of these runs: true figures and paired differences."""
+    with Workspace.open(workspace) as opened:
+        records = [find_run(opened, name) for name in runs]
+        dataset = opened.datasets.get(records[0].dataset)
+        checked = checked_rows(opened, dataset, treatment=treatment)  # type: ignore[arg-type]
+        report = judge_runs(stored_runs(opened, [each.id for each in records]), checked, method=method)  # type: ignore[arg-type]
+    value = {
+        "sentence": report.sentence,
+        "figures": plain(report.table),
+        "pairs": plain(report.pair_table),
+        "missing": report.missing,
+        "disagreement": checked.agreement.sentence,
+        "notes": list(checked.notes),
+    }
+    shown = report.table[["name", "title", "estimate", "low", "high"]]
+    tables = [shown, *([report.pair_table] if report.pairs else [])]
+    lines = [table.to_string(index=False, float_format=lambda number: f"{number:.3f}") for table in tables]
+    words = [*("\n\n".join(lines), "", report.sentence, checked.agreement.sentence), *checked.notes]
+    print_result(value, "\n".join(words), as_json)
+
+
+@audit_commands.command("wrong-rules")
+def wrong_rules(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
+    """Show how wrong the soft labels may be before another of these runs can be the best."""
+    with Workspace.open(workspace) as opened:
+        records = [find_run(opened, name) for name in runs]
+        labels = soft_labels_by(opened.datasets.load(records[0].dataset), _rules_of(opened, records[0]))
+        found = gamma_bounds(stored_runs(opened, [each.id for each in records]), labels)
+    pairs = [{"first": each.first, "second": each.second, "tipping": each.tipping} for each in found.pairs]
+    value = {"sentence": found.sentence, "leader": found.leader, "pairs": pairs, "bounds": plain(found.table)}
+    lines = [found.table.to_string(index=False, float_format=lambda number: f"{number:.3f}"), ""]
+    print_result(value, "\n".join([*lines, found.sentence, *(each.sentence for each in found.pairs)]), as_json)
+
+
+def _read_list(name: str, plan: AuditPlan) -> VerdictFile:
+    if name.lower().endswith(".json"):
+        return read_label_studio(read_text(name), plan)
+    return read_verdicts(read_input(name).frame, plan)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """The rows of a question: a stored run, its rival, and the rows of its dataset that were checked so far."""
+
+    record: RunRecord
+    dataset: DatasetRecord
+    population: Population
+    rival: Population | None
+    checked: CheckedRows | None
+
+    @classmethod
+    def of(cls, workspace: Workspace, run: str, rival: str | None) -> _Asked:
+        records = [find_run(workspace, name) for name in (run, rival) if name is not None]
+        bundles = [stored_bundle(workspace, record.id) for record in records]
+        rows = [Population.of_run(bundle.run, bundle.point.threshold) for bundle in bundles]
+        dataset = workspace.datasets.get(records[0].dataset)
+        try:
+            checked = checked_rows(workspace, dataset)
+        except AssumptionError:
+            checked = None
+        return cls(records[0], dataset, rows[0], rows[1] if len(rows) > 1 else None, checked)
 
 
 @audit_commands.command("estimate")
@@ -211,9 +375,11 @@ def _keep_plan(run: str, drawn: AuditPlan, folder: Path | None) -> str:
         raise SpuError("--keep needs a run of the workspace by its id; a bundle file has no workspace.")
     with Workspace.open(folder) as opened:
         record = find_run(opened, run)
-        version = record.rule_set_version
-        rules = None if record.rule_set is None else opened.rule_sets.get(record.rule_set, version)
-        return save_audit(opened, record, drawn, rules).id
+        return save_audit(opened, record, drawn, _rules_of(opened, record)).id
+
+
+def _rules_of(workspace: Workspace, record: RunRecord) -> RuleSetVersion | None:
+    return None if record.rule_set is None else workspace.rule_sets.get(record.rule_set, record.rule_set_version)
 
 
 def _value(result: AuditResult) -> dict[str, object]:

@@ -1,15 +1,20 @@
-"""Audits of a workspace: store a plan with its run, store verdicts, and compute the result."""
+"""Audits of a workspace: store a plan, store verdicts, and compute what all audits of a dataset say of every run."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
+from spu_core.errors import AssumptionError, SpuError
+from spu_core.export import load_bundle
 from spu_core.html_table import short_repr
 from spu_core.tables import Table
-from spu_core.training import Run
+from spu_core.training import Comparison, Run
+from spu_core.training.figures import AuditEvidence
 from spu_core.trust import (
     TARGETS,
     AssumptionReport,
@@ -20,11 +25,16 @@ from spu_core.trust import (
     check_assumptions,
     estimate_audit,
 )
+from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_scores
+from spu_core.trust.audit.questions import QUESTIONS
 from spu_core.trust.audit.totals import Method
 from spu_core.trust.audit.verdicts import Treatment, VerdictFile
-from spu_core.workspace import AuditRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
+from spu_core.trust.outcomes.ratios import RANDOM
+from spu_core.workspace import AuditRecord, DatasetRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
 
 MOST_TESTED_COLUMNS = 20
+# What the outcome of a check proves: a case, or none.
+PROVEN = {"admitted": 1.0, "passed": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +59,8 @@ def save_audit(
     workspace: Workspace, run: RunRecord, plan: AuditPlan, rules: RuleSetVersion | None, name: str = ""
 ) -> AuditRecord:
     """Store a plan with its run and the rules of its soft labels."""
-    title = name or f"{plan.checks} checks for {TARGETS[plan.target].title}"
+    asked = TARGETS[plan.target].title if plan.question is None else QUESTIONS[plan.question].title
+    title = name or f"{plan.checks} checks {'for' if plan.question is None else '·'} {asked}"
     version = None if rules is None else (rules.id, rules.number)
     return workspace.audits.save(run.id, plan.to_json(), name=title, rules=version)
 
@@ -87,6 +98,97 @@ def audit_result(
     columns = table.frame[list(table.features[:MOST_TESTED_COLUMNS])].iloc[population.row]
     report = check_assumptions(estimate, {str(name): columns[name] for name in columns})
     return AuditResult(estimate, report, truth_of(run, population))
+
+
+def checked_rows(workspace: Workspace, dataset: DatasetRecord, *, treatment: Treatment = "mean") -> CheckedRows:
+    """The checked rows of all audits of a dataset; an error if nothing was checked yet."""
+    audits = workspace.audits.of_dataset(dataset.id)
+    plans = [(_whole_plan(workspace, dataset, each), workspace.audits.verdicts(each.id)) for each in audits]
+    return combine_audits(plans, treatment=treatment)
+
+
+def judge_runs(
+    runs: Sequence[Run],
+    checked: CheckedRows,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    method: Method = "assisted",
+) -> AuditReport:
+    """What the checked rows say of these runs; default threshold: the one that uses the review budget."""
+    chosen = thresholds or {}
+    finished = [run for run in runs if run.score is not None]
+    populations = {run.name: Population.of_run(run, chosen.get(run.name)) for run in finished}
+    return judge_scores(populations, checked, method=method)
+
+
+def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Comparison) -> Comparison:
+    """The comparison with what all audits of the dataset say of its runs, where enough rows were checked.
+
+    Outcomes of random checks of the same rows are added, too.
+    """
+    outcomes = random_outcomes(workspace, dataset)
+    if outcomes is not None and outcomes.size == comparison.runs[0].fold.size:
+        data = replace(comparison.runs[0].evaluation, random_outcomes=outcomes)
+        comparison = replace(comparison, runs=tuple(replace(run, evaluation=data) for run in comparison.runs))
+    try:
+        report = judge_runs(comparison.runs, checked_rows(workspace, dataset))
+    except AssumptionError:
+        return comparison
+    return replace(comparison, audit=_evidence(report))
+
+
+def random_outcomes(workspace: Workspace, dataset: DatasetRecord) -> np.ndarray | None:
+    """By row: 1 where a random check of the outcome loop found a case, 0 where it was passed, else NaN.
+
+    Failed and skipped checks prove nothing, so they count as not checked. None where no random check proved anything.
+    """
+    sizes = {record.id: record.n_rows for record in workspace.datasets.list()}
+    found = np.full(dataset.n_rows, np.nan)
+    for queue in reversed(workspace.queues.list(*workspace.feedbacks.family(dataset.id))):
+        # Ancestors with more rows have other row numbers.
+        if sizes.get(queue.dataset) == found.size:
+            chance = {entry.row for entry in workspace.queues.entries(queue.id) if entry.arm == RANDOM}
+            for record in workspace.queues.outcomes(queue.id):
+                if record.row in chance:
+                    found[record.row] = PROVEN.get(record.detail["outcome"], np.nan)
+    return found if np.isfinite(found).any() else None
+
+
+def verdict_state(workspace: Workspace, dataset: DatasetRecord) -> str:
+    """A text that changes with every stored verdict and outcome; results from them are cached by it."""
+    return f"{workspace.audits.state(dataset.id)} {workspace.queues.state()}"
+
+
+def _evidence(report: AuditReport) -> AuditEvidence | None:
+    """True AUCs with the covariance of their errors; None if too few rows were checked, or scores are of other rows."""
+    names = list(report.figures)
+    aucs = [report.figures[name]["true_auc"] for name in names]
+    if report.missing or len(report.pairs) < len(names) * (len(names) - 1) // 2:
+        return None
+    variance = np.array([auc.standard_error**2 for auc in aucs])
+    covariance = np.diag(variance)
+    for one, two in combinations(range(len(names)), 2):
+        pair = report.pair(names[one], names[two])
+        assert pair is not None
+        # Var(a − b) = Var a + Var b − 2 Cov(a, b)
+        shared = 0.5 * (variance[one] + variance[two] - pair.difference.standard_error**2)
+        covariance[one, two] = covariance[two, one] = shared
+    values, vectors = np.linalg.eigh(covariance)
+    covariance = (vectors * values.clip(0.0)) @ vectors.T
+    value = {name: auc.estimate for name, auc in zip(names, aucs, strict=True)}
+    return AuditEvidence(value, covariance, report.degrees, int(report.checked.row.size), report.pairs)
+
+
+def _whole_plan(workspace: Workspace, dataset: DatasetRecord, audit: AuditRecord) -> AuditPlan:
+    """The plan of an audit; an older one gets the stratum of every row from its run, if that still exists."""
+    plan = AuditPlan.from_json(audit.plan)
+    if plan.membership is not None or audit.run is None:
+        return plan
+    try:
+        run = load_bundle(workspace.runs.path(audit.run), known_hash=workspace.runs.sha256(audit.run)).run
+        return plan.with_strata(population_of(run, plan), dataset.n_rows)
+    except SpuError:
+        return plan
 
 
 def population_of(run: Run, plan: AuditPlan) -> Population:

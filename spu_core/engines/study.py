@@ -19,12 +19,14 @@ from spu_core.errors import TrainingError
 from spu_core.export import Bundle, LabelRules, ModelDetails
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.rules import FittedRules, RuleSet
+from spu_core.rules.suggest import is_from_labels
 from spu_core.tables import Role, Table
 from spu_core.training import (
     Executor,
     FoldAssignment,
     LocalExecutor,
     Run,
+    TrainConfig,
     TrainPlan,
     TrainProgress,
     iter_cross_fit,
@@ -113,7 +115,7 @@ class Study:
             table,
             soft_labels,
             self.plan.candidates,
-            self.plan.config,
+            self._config,
             split=split,
             on_progress=on_progress,
             executor=executor,
@@ -124,6 +126,13 @@ class Study:
                 continue
             refit = executor.refit(run, on_refit)
             yield run, Bundle.of(run, label_rules=_label_rules(fitted), details=_details(table), fitted=refit)
+
+    @property
+    def _config(self) -> TrainConfig:
+        """The settings; confirmed cases cannot judge rules that were made from them."""
+        config = self.plan.config
+        is_circular = self.rules is not None and is_from_labels(self.rules)
+        return replace(config, beliefs_from_labels=True) if is_circular else config
 
     def memory_plan(self, table: Table) -> MemoryPlan:
         """The memory that the training of this table needs in one process."""

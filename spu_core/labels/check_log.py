@@ -15,6 +15,7 @@ PASSED, FAILED, ADMITTED = 0, 1, 2
 OUTCOME_CODES = {
     "pass": PASSED,
     "passed": PASSED,
+    "cleared": PASSED,
     "fail": FAILED,
     "failed": FAILED,
     "skip": FAILED,
@@ -23,6 +24,7 @@ OUTCOME_CODES = {
     "fail_or_skip": FAILED,
     "admit": ADMITTED,
     "admitted": ADMITTED,
+    "confirmed": ADMITTED,
 }
 NEEDED = ("user", "rule", "outcome")
 

@@ -93,11 +93,11 @@ def _levels(values: pd.Series, kind: Kind, is_labeled: np.ndarray) -> tuple[tupl
     counts = np.bincount(codes[present], minlength=len(levels))
     hits = np.bincount(codes[present & is_labeled], minlength=len(levels))
     order = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
-    named = tuple(_level(levels[place], kind) for place in order)
+    named = tuple(level_value(levels[place], kind) for place in order)
     return named, hits[order], (counts - hits)[order]
 
 
-def _level(value: Any, kind: Kind) -> Any:
+def level_value(value: Any, kind: Kind) -> Any:
     """A category in the form that a comparison takes."""
     return _LEVEL[kind](value)
 

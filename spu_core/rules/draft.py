@@ -20,6 +20,7 @@ RANGE, LEVELS = "between", "in"
 # A range without an upper end is ≥, one without a lower end is ≤.
 OPEN_ABOVE, OPEN_BELOW = ">=", "<="
 END_OF_DAY = f"T{time.max.isoformat()}"
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,15 @@ class DraftCondition:
         """The comparison; None if it is not complete."""
         found = self._comparison()
         return Not(found) if found is not None and self.negated else found
+
+    @property
+    def problem(self) -> str:
+        """Why this row is not a valid comparison; empty if it is."""
+        try:
+            self._comparison()
+        except RuleError as problem:
+            return str(problem)
+        return ""
 
     def _comparison(self) -> Compare | None:
         if self.operator == RANGE:
@@ -167,8 +177,31 @@ def automatic_name(draft: RuleDraft) -> str:
     """A name from the condition, short enough to read in a list."""
     if draft.problem or draft.when is None:
         return "New rule"
-    text = draft.when.text
-    return text if len(text) <= 60 else f"{text[:57]}…"
+    text = in_words(draft.when)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+
+
+def in_words(condition: Condition) -> str:
+    """A condition as people say it.
+
+    >>> in_words(Compare("city", "in", ["Bern", "Basel"]) & Compare("age", ">=", 60))
+    'city is Bern or Basel and age is at least 60'
+    >>> in_words(~Compare("age", "between", [20, 30]))
+    'not age from 20 to 30'
+    """
+    if isinstance(condition, Not):
+        return f"not {in_words(condition.condition)}"
+    if isinstance(condition, Compare):
+        values = [_value_words(value) for value in condition.values]
+        return " ".join(f"{condition.column} {OPERATORS[condition.operator].said(values)}".split())
+    joined = " and " if isinstance(condition, AllOf) else " or "
+    return joined.join(f"({in_words(part)})" if part.parts else in_words(part) for part in condition.parts)
+
+
+def _value_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value).removesuffix(END_OF_DAY)
 
 
 def rounded_range(low: float, high: float, ends: tuple[float, float], is_whole: bool) -> tuple[Any, Any]:

@@ -25,7 +25,15 @@ from spu_core.errors import TableError
 from spu_core.tables.leakage import FEWEST_POSITIVES, TableLike, find_leaks
 from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType, day_of, stamps
-from spu_core.tables.roles import FEWEST_GROUPS, Role, names_groups
+from spu_core.tables.roles import (
+    FEWEST_GROUPS,
+    Role,
+    guess_positive_values,
+    is_positive,
+    looks_like_label,
+    names_confirmation,
+    names_groups,
+)
 
 QUANTILES = (0.0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0)
 EDGE_SHARES = (0.001, 0.999)
@@ -302,11 +310,67 @@ def _missing_findings(columns: list[ColumnProfile]) -> list[Finding]:
     ]
 
 
+# The role that a finding proposes, by its code; leaks propose that no model sees the column.
+_PROPOSED = {"id_proposed": Role.ID, "group_proposed": Role.GROUP, "time_proposed": Role.TIME}
+
+
+def proposed_role(finding: Finding) -> Role | None:
+    """The role that a finding proposes for its column; None where it proposes none."""
+    if finding.column is None:
+        return None
+    return Role.IGNORE if finding.code.startswith("leak_") else _PROPOSED.get(finding.code)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelGuess:
+    """A column that may be the label: the values that mean confirmed, and how many rows have them."""
+
+    column: str
+    positive_values: tuple[Any, ...]
+    confirmed: int
+    rows: int
+    rest: str
+
+    @property
+    def text(self) -> str:
+        """The guess in one sentence."""
+        shown = " or ".join(repr(str(value)) for value in self.positive_values)
+        others = self.rows - self.confirmed
+        rows = f"{self.confirmed:,} row{'s' * (self.confirmed != 1)}"
+        return f"{self.column!r} looks like the label: {shown} in {rows}, {self.rest} in {others:,}."
+
+
+def guess_labels(table: TableLike) -> tuple[LabelGuess, ...]:
+    """Columns that mark a minority of rows, such as 0/1, yes/unknown or one value and the rest empty; best first.
+
+    >>> from spu_core.tables import Table
+    >>> frame = pd.DataFrame({"age": range(40), "subscribed": ["ja"] * 4 + [None] * 36})
+    >>> guess_labels(Table.from_frame(frame))[0].text
+    "'subscribed' looks like the label: 'ja' in 4 rows, empty in 36."
+    """
+    found = []
+    for name, role in table.roles.items():
+        values = table.values(name) if role in (Role.FEATURE, Role.IGNORE) else None
+        if values is not None and looks_like_label(values):
+            positive = guess_positive_values(values)
+            confirmed = int(is_positive(values, positive).sum())
+            others = [str(level) for level in values.dropna().unique() if level not in positive]
+            rest = " or ".join([*map(repr, others), *(["empty"] if values.isna().any() else [])])
+            found.append(LabelGuess(name, positive, confirmed, len(values), rest))
+    return tuple(sorted(found, key=lambda each: (not names_confirmation(each.column), each.confirmed)))
+
+
 def propose_roles(table: TableLike) -> list[Finding]:
-    """A finding for each feature that looks like an identifier, and one for a column that looks like a group."""
+    """A finding for each feature that looks like an identifier, and for columns that look like a group or a time."""
     found = [_id_finding(name, why) for name in table.features if (why := why_identifier(table.frame[name]))]
     if table.column_with(Role.GROUP) is None and len(table) >= FEWEST_ROWS:
         found += _group_findings(table, {finding.column for finding in found})
+    dates = [name for name, kind in table.types.items() if kind is ColumnType.DATETIME]
+    complete = [name for name in dates if table.roles[name] is Role.IGNORE and not table.frame[name].isna().any()]
+    if complete and table.column_with(Role.TIME) is None:
+        text = f"Column {complete[0]!r} holds a date in every row."
+        advice = "Set its role to 'time', so that models can be tested on later rows than they were trained on."
+        found.append(Finding("time_proposed", Severity.INFO, text, advice, complete[0]))
     return found
 
 

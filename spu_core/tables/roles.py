@@ -135,7 +135,11 @@ ANY_VALUE = "<any value>"
 POSITIVE_WORDS = (
     "positive", "pos", "confirmed", "labeled", "labelled", "fraud", "fraudulent", "cheater", "cheat",
     "malignant", "case", "yes", "y", "true", "t", "1", "1.0", "converted", "conversion", "default", "churn",
-    "churned", "bad", "sick", "ill", "disease", ">50k", ">50k.",
+    "churned", "bad", "sick", "ill", "disease", ">50k", ">50k.", "ja", "oui", "sì", "sí", "si", "sim", "tak",
+)  # fmt: skip
+NEGATIVE_WORDS = (
+    "0", "0.0", "-1", "no", "n", "none", "false", "f", "unknown", "unlabeled", "unlabelled", "negative", "neg",
+    "not confirmed", "unconfirmed", "open", "nein", "non", "nie", "não", "unbekannt", "inconnu", "-", "?",
 )  # fmt: skip
 
 
@@ -146,14 +150,18 @@ def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
     ((1,), ('yes',))
     >>> guess_positive_values(pd.Series(pd.to_datetime([None, "2024-03-01", None])))
     ('<any value>',)
+    >>> guess_positive_values(pd.Series([0, 0])), guess_positive_values(pd.Series(["yes", "unknown"]))
+    ((), ('yes',))
     """
     if pd.api.types.is_datetime64_any_dtype(values.dtype):
         return (ANY_VALUE,)
     counts = values.value_counts()
     counts = counts[counts > 0]
     levels = [_plain(value) for value in counts.index]
+    if levels and all(map(means_negative, levels)):
+        return ()  # no row is confirmed yet
     if pd.api.types.is_bool_dtype(values.dtype):
-        return (True,)
+        return (True,) if levels else ()
     if pd.api.types.is_numeric_dtype(values.dtype):
         return (max(levels),) if 0 < len(levels) <= 2 else ()
     if len(levels) == 1:
@@ -163,7 +171,19 @@ def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
     if known:
         best = min(_rank_of_word(level) for level in known)  # type: ignore[type-var]
         return tuple(sorted(level for level in known if _rank_of_word(level) == best))
-    return (levels[-1],) if len(levels) == 2 else ()
+    others = [level for level in levels if not means_negative(level)]
+    return (others[-1],) if len(levels) == 2 else ()
+
+
+def means_negative(level: Any) -> bool:
+    """Whether a value of a label means *not confirmed*: 0, -1, no, unknown, false …
+
+    >>> [means_negative(level) for level in (0, -1.0, False, "Unknown", "nein", 1, "yes")]
+    [True, True, True, True, True, False, False]
+    """
+    if isinstance(level, str):
+        return level.strip().lower() in NEGATIVE_WORDS
+    return bool(level <= 0) if isinstance(level, int | float) else False
 
 
 def check_positive_values(given: Iterable[Any], values: pd.Series) -> tuple[Any, ...]:
@@ -254,7 +274,11 @@ _NAMES = {
     ),
     Role.TIME: (r"(event_?|record_?)?(date|time|timestamp|datetime|day|month|ts)", r"\w+_(at|date|time|on)"),
 }
-_CONFIRMATION = re.compile(r"confirm|fraud|positive|diagnos|label|convert|caught|ban|admit|churn|default|chargeback")
+_CONFIRMATION = re.compile(
+    r"confirm|fraud|positive|diagnos|label|conver[ts]|caught|\bban|_ban|admit|churn|default|chargeback|detected|malignan"
+)
+# A label by its name and shape only: confirmed cases are a minority.
+LARGEST_SHARE = 0.5
 # A date that most rows lack is probably the day of an event that few rows have.
 MOSTLY_MISSING = 0.5
 
@@ -274,10 +298,10 @@ def guess_roles(frame: ColumnValues, types: Mapping[str, ColumnType], given: Map
             if column is not None:
                 roles[column] = role
     if Role.LABEL not in roles.values():
-        roles |= _date_of_confirmation(frame, types, roles)
+        roles |= _flag_of_confirmation(frame, types, roles) or _date_of_confirmation(frame, types, roles)
     if Role.TIME not in roles.values():
         roles |= _only_complete_date(frame, types, roles)
-    return {name: roles.get(name) or _role_by_type(frame[name], types[name]) for name in types}
+    return {name: roles.get(name) or default_role(types[name]) for name in types}
 
 
 def is_named_like(role: Role, name: str) -> bool:
@@ -287,6 +311,15 @@ def is_named_like(role: Role, name: str) -> bool:
     (True, False)
     """
     return any(re.fullmatch(pattern, _snake(name)) for pattern in _NAMES[role])
+
+
+def names_confirmation(name: str) -> bool:
+    """Whether the name of a column speaks of confirmed cases.
+
+    >>> names_confirmation("conversionSeen"), names_confirmation("city")
+    (True, False)
+    """
+    return is_named_like(Role.LABEL, name) or _CONFIRMATION.search(_snake(name)) is not None
 
 
 def names_groups(name: str) -> bool:
@@ -318,6 +351,32 @@ def _snake(name: str) -> str:
     return re.sub(r"[\s\-.]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())).lower()
 
 
+def _flag_of_confirmation(
+    frame: ColumnValues, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
+) -> dict[str, Role]:
+    """The only column whose name speaks of confirmed cases, such as `admitted`, and that few rows have."""
+    named = [name for name in types if name not in taken and _CONFIRMATION.search(_snake(name))]
+    chosen = [name for name in named if types[name] is not ColumnType.DATETIME and looks_like_label(frame[name])]
+    return dict.fromkeys(chosen if len(chosen) == 1 else [], Role.LABEL)
+
+
+def looks_like_label(values: pd.Series) -> bool:
+    """Whether a column marks a minority of rows: 0/1, yes/no, yes/unknown, or one value and the rest missing.
+
+    >>> looks_like_label(pd.Series(["ja", None, None])), looks_like_label(pd.Series(["red", "blue", "red"]))
+    (True, False)
+    """
+    levels = values.dropna().unique()[:3]
+    if len(levels) == 2:
+        is_answer = sum(map(means_negative, map(_plain, levels))) == 1
+    else:
+        is_answer = len(levels) == 1 and bool(values.isna().any()) and not means_negative(_plain(levels[0]))
+    if not is_answer:
+        return False
+    found = guess_positive_values(values)
+    return bool(found) and 0.0 < float(is_positive(values, found).mean()) < LARGEST_SHARE
+
+
 def _date_of_confirmation(
     frame: ColumnValues, types: Mapping[str, ColumnType], taken: Mapping[str, Role]
 ) -> dict[str, Role]:
@@ -339,7 +398,8 @@ def _only_complete_date(
     return dict.fromkeys(complete if len(complete) == 1 else [], Role.TIME)
 
 
-def _role_by_type(values: pd.Series, kind: ColumnType) -> Role:
+def default_role(kind: ColumnType) -> Role:
+    """The role of a column of this type, where nothing else is known."""
     if kind is ColumnType.IDENTIFIER:
         return Role.ID
     # Models use numbers, categories and flags; free text and raw dates are only for people.

@@ -40,6 +40,7 @@ from spu_core.tables.roles import (
     guess_positive_values,
     guess_roles,
     is_positive,
+    means_negative,
     parse_roles,
 )
 from spu_core.tables.stores import FrameStore, Store
@@ -450,8 +451,9 @@ def positive_values_of(values: pd.Series, given: Any, role: Role) -> tuple[Any, 
     if not (isinstance(given, tuple) and given == ()):
         return check_positive_values(given, values)
     guessed = guess_positive_values(values)
-    if not guessed and values.notna().any():
-        levels = ", ".join(repr(str(level)) for level in values.dropna().unique()[:5])
+    present = values.dropna().unique()
+    if not guessed and not all(map(means_negative, present[:3].tolist())):
+        levels = ", ".join(repr(str(level)) for level in present[:5])
         raise TableError(
             f"Column {values.name!r} cannot have the role {role.value!r} without positive values: it holds "
             f"{levels} …, and none of them clearly means positive. Give the positive values."

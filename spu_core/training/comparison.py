@@ -17,6 +17,7 @@ from spu_core.metrics import Interval
 from spu_core.training.figures import (
     WITHOUT_TRUTH,
     WORDS,
+    AuditEvidence,
     Figure,
     disagreements,
     figure_of,
@@ -54,6 +55,8 @@ class Comparison:
         Where the figures put different candidates first.
     notes : tuple of str
         Sentences that belong under the table.
+    audit : AuditEvidence or None
+        True AUCs from rows that were checked by hand, where there are enough.
     """
 
     runs: tuple[Run, ...]
@@ -61,6 +64,7 @@ class Comparison:
     auc_spu: dict[str, Interval]
     disagreements: tuple[str, ...]
     notes: tuple[str, ...]
+    audit: AuditEvidence | None = None
 
     def __repr__(self) -> str:
         best = next((f"highest AUC_SPU {short_name(run.name)}" for run in self.runs if run.metrics is not None), None)

@@ -53,6 +53,33 @@ class Figure:
         return next((pair for pair in self.pairs if {pair.first, pair.second} == {a, b}), None)
 
 
+@dataclass(frozen=True, eq=False)
+class AuditEvidence:
+    """True AUCs of runs from rows that were checked by hand with known probabilities.
+
+    `covariance` is that of their errors, in the order of `value`; `checks` is the number of checked rows.
+    """
+
+    value: dict[str, float]
+    covariance: np.ndarray
+    degrees: float
+    checks: int
+    pairs: tuple[PairedDifference, ...] = ()
+
+    def covers(self, names: Sequence[str]) -> bool:
+        """Whether all of these runs were judged."""
+        return set(names) <= set(self.value)
+
+    def of(self, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Values and covariance of some runs."""
+        places = [list(self.value).index(name) for name in names]
+        return np.array([self.value[name] for name in names]), self.covariance[np.ix_(places, places)]
+
+    def figure(self) -> Figure:
+        order = sorted(self.value, key=lambda name: -self.value[name])
+        return Figure("true_auc", {name: self.value[name] for name in order}, self.pairs)
+
+
 def figure_of(key: str, runs: Sequence[Run], evaluation: EvaluationData) -> Figure:
     """The figure over all runs it may judge."""
     target, rows = _target(key, evaluation)

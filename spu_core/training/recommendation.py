@@ -1,9 +1,9 @@
 """Which model to use, how sure that is, and what to do next.
 
-The yardstick is the most valid figure that exists: true AUC, then AUC on randomly checked rows, then AUC on outcomes of
-random checks, then known-positive AUC where nothing speaks against it. Its differences are shrunk towards the record of
-the methods in the benchmark (`record.py`). The default method is left only where another model is better with high
-probability.
+The yardstick is the most valid figure that exists: true AUC, then AUC from an audit (rows checked by hand with known
+probabilities), then AUC on randomly checked rows, then AUC on outcomes of random checks, then known-positive AUC where
+nothing speaks against it. Its differences are shrunk towards the record of the methods in the benchmark (`record.py`).
+The default method is left only where another model is better with high probability.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ ORIGINS: dict[str, str] = {
 }
 YARDSTICKS = {
     "true_auc": "the true classes",
+    "audit": "rows checked by hand",
     "random_checks": "rows that were checked at random",
     "random_outcomes": "outcomes of random checks",
     "known_positive_auc": "confirmed cases",
@@ -84,8 +85,8 @@ class Recommendation:
     model : str or None
         Name of the recommended run; None where no model can be used.
     yardstick : str
-        What decided: "true_auc", "random_checks", "random_outcomes", "known_positive_auc", or "provisional" (no valid
-        figure exists).
+        What decided: "true_auc", "audit", "random_checks", "random_outcomes", "known_positive_auc", or "provisional"
+        (no valid figure exists).
     confidence : str
         "clear", "tie", "provisional" or "cannot tell".
     among_best : tuple of str
@@ -222,12 +223,22 @@ def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: Benc
     if doubt is None and figure is not None and max(figure.value[run.name] for run in models) <= 0.5:
         yardstick, doubt = "provisional", f"No model ranks {YARDSTICKS[yardstick]} better than chance."
     if figure is not None and doubt is None and len(models) > 1:
-        aucs = [figure.aucs[run.name] for run in seen]
-        covariance, degrees = joint_covariance(aucs)
+        value, covariance, degrees = _measured_aucs(comparison, figure, yardstick, [run.name for run in seen])
         wider = t_quantile(SHOWN, degrees) / z_quantile(SHOWN)
         biases = _biases(record, seen, origin if yardstick == "known_positive_auc" else None)
-        belief = belief.after(np.array([auc.value for auc in aucs]), covariance * wider**2, biases)
+        belief = belief.after(value, covariance * wider**2, biases)
     return _Evidence(tuple(models), yardstick, figure, belief, doubt)
+
+
+def _measured_aucs(
+    comparison: Comparison, figure: Figure, yardstick: str, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The deciding figure of some runs, the covariance of its errors and their degrees of freedom."""
+    if yardstick == "audit":
+        assert comparison.audit is not None
+        return *comparison.audit.of(names), comparison.audit.degrees
+    aucs = [figure.aucs[name] for name in names]
+    return np.array([auc.value for auc in aucs]), *joint_covariance(aucs)
 
 
 def _preference(run: Run, record: BenchmarkRecord) -> tuple[bool, float, bool, str]:
@@ -257,6 +268,9 @@ def _yardstick(comparison: Comparison, origin: str) -> tuple[str, Figure | None,
     truth, known = comparison.figures["true_auc"], comparison.figures["known_positive_auc"]
     if truth.value and truth.too_few is None:
         return "true_auc", truth, None
+    scored = [run.name for run in comparison.runs if run.score is not None]
+    if comparison.audit is not None and comparison.audit.covers(scored):
+        return "audit", comparison.audit.figure(), None
     if evaluation.randomly_checked is not None and known.value and known.too_few is None:
         return "random_checks", known, None
     outcomes = figure_of("random_outcomes", [run for run in comparison.runs if run.score is not None], evaluation)
@@ -405,14 +419,19 @@ class _Answer:
     def checks(self, a: str, b: str) -> int | None:
         """How many rows, checked at random, show a difference of the likely size between two models with 80 % power.
 
-        None where more rows would be needed than can be checked.
+        After an audit: how many more. None where more rows would be needed than can be checked.
         """
         figure = self.evidence.figure or self.comparison.figures["auc_spu"]
         pair = figure.pair(a, b)
         if pair is None or not pair.difference.standard_error > 0.0:
             return None
-        positives = figure.aucs[a].effective_numbers[0]
         expected = max(float(np.hypot(*self.evidence.belief.difference(a, b))), 2 * MATTERS)
+        if self.evidence.yardstick == "audit":
+            assert self.comparison.audit is not None
+            done = self.comparison.audit.checks
+            more = done * ((POWER * pair.difference.standard_error / expected) ** 2 - 1.0)
+            return int(np.ceil(max(more, 10.0) / 10.0) * 10) if more <= LARGEST_CHECK else None
+        positives = figure.aucs[a].effective_numbers[0]
         # Checked rows are not trained on, so the factor for shared training rows does not apply.
         error = pair.difference.standard_error / shared_factor(figure.aucs[a])
         needed = (POWER * error / expected) ** 2 * positives
@@ -438,7 +457,8 @@ class _Answer:
         if rows is None:
             return NextStep("export", None, f"Export {model!r}.")
         both = _listed((model, str(rival)))
-        return NextStep("check rows", rows, f"Check {rows:,} random rows by hand to decide between {both}.")
+        what = "more rows" if evidence.yardstick == "audit" else "random rows"
+        return NextStep("check rows", rows, f"Check {rows:,} {what} by hand to decide between {both}.")
 
     def help(self) -> tuple[str, str]:
         """Whether the rules help: the same method with and without them."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from spu_core.trust.assumptions import AssumptionReport, check_assumptions
+from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_scores
 from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure, estimate_audit
 from spu_core.trust.audit.outlook import Outlook, outlook, outlook_table
 from spu_core.trust.audit.plan import AuditPlan, plan_audit
 from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.questions import QUESTIONS, Forecast, draw_audit, first_batch, forecast
 from spu_core.trust.audit.targets import TARGETS
 from spu_core.trust.audit.verdicts import TREATMENTS, Verdict, read_verdicts, review_list
 from spu_core.trust.bias import BiasMap, selection_bias
 from spu_core.trust.echo import EchoReport, beyond_rules, echo_check
+from spu_core.trust.gamma import GammaBounds, GammaPair, gamma_bounds, tipping_by_rule
 from spu_core.trust.outcomes.arms import (
     ArmComparison,
     HoldoutReport,
@@ -46,6 +49,7 @@ from spu_core.trust.sensitivity import (
 from spu_core.trust.what_if import Implied, Marker, WhatIf
 
 __all__ = [
+    "QUESTIONS",
     "TARGETS",
     "TREATMENTS",
     "ArmComparison",
@@ -54,13 +58,18 @@ __all__ = [
     "AuditEstimate",
     "AuditFigure",
     "AuditPlan",
+    "AuditReport",
     "BeliefBound",
     "BiasMap",
+    "CheckedRows",
     "Checks",
     "Disagreement",
     "EchoReport",
     "Feedback",
     "FeedbackPlan",
+    "Forecast",
+    "GammaBounds",
+    "GammaPair",
     "HoldoutReport",
     "Implied",
     "LabelDelay",
@@ -84,15 +93,21 @@ __all__ = [
     "beyond_rules",
     "check_assumptions",
     "clustered_ratio",
+    "combine_audits",
     "compare_arms",
     "compare_priors",
     "detectable_difference",
     "disagreement",
+    "draw_audit",
     "echo_check",
     "estimate_audit",
     "feed_back",
     "fill_queue",
+    "first_batch",
+    "forecast",
+    "gamma_bounds",
     "history_leaks",
+    "judge_scores",
     "label_delay",
     "measure_on_holdout",
     "outcome_ratios",
@@ -108,4 +123,5 @@ __all__ = [
     "selection_bias",
     "shifted_labels",
     "split_balance",
+    "tipping_by_rule",
 ]

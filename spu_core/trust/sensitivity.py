@@ -85,7 +85,7 @@ def belief_sensitivity(
     finished = [run for run in runs if run.score is not None]
     if not finished:
         raise TrainingError("No run has scores to evaluate; train at least one model first.")
-    ranked = [_FoldRanks.of(run) for run in finished]
+    ranked = [FoldRanks.of(run) for run in finished]
     aucs = []
     for shifted in shifted_labels(soft_labels, draws=draws, spread=spread, wrong=wrong, seed=seed):
         if should_stop is not None and should_stop():
@@ -132,7 +132,7 @@ def rule_influence(
     if check_number(shift, "shift", TrainingError) <= 0:
         raise TrainingError(f"shift must be above 0, got {shift:g}.")
     matrix, combine = _rules_of(soft_labels)
-    ranked, names = [_FoldRanks.of(run) for run in finished], [run.name for run in finished]
+    ranked, names = [FoldRanks.of(run) for run in finished], [run.name for run in finished]
 
     def aucs_for(changed: RuleMatrix) -> np.ndarray:
         if should_stop is not None and should_stop():
@@ -220,7 +220,7 @@ def _shift_belief(belief: float | np.ndarray, move: float) -> float | np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class _FoldRanks:
+class FoldRanks:
     """Midranks of one run's scores within folds, from which AUC_SPU of any S is one sum.
 
     Σ_i w_i s_i R_i with R_i = Σ_j w_j h_ij is the mass that positives outrank; the part among positives is S²/2.
@@ -231,7 +231,7 @@ class _FoldRanks:
     rank: tuple[np.ndarray, ...]
 
     @classmethod
-    def of(cls, run: Run) -> _FoldRanks:
+    def of(cls, run: Run) -> FoldRanks:
         rows = tuple(fold_rows(run.evaluation))
         whole = np.ones(run.fold.size) if run.evaluation.weight is None else run.evaluation.weight
         weight = tuple(whole[part] for part in rows)

@@ -22,6 +22,7 @@ from .maintenance import collect_garbage as collect_garbage
 from .maintenance import list_objects as list_objects
 from .maintenance import make_backup as make_backup
 from .marks import Threshold as Threshold
+from .marks import ThresholdChange as ThresholdChange
 from .records import DatasetRecord as DatasetRecord
 from .records import ExportRecord as ExportRecord
 from .records import FileRecord as FileRecord
@@ -31,6 +32,8 @@ from .records import OutcomeRecord as OutcomeRecord
 from .records import RuleSetVersion as RuleSetVersion
 from .records import RunRecord as RunRecord
 from .records import ThresholdRecord as ThresholdRecord
+from .reviews import ReviewSettings as ReviewSettings
+from .reviews import ReviewState as ReviewState
 from .runs import Lineage as Lineage
 from .runs import RunDraft as RunDraft
 from .storage_errors import QueueFullError as QueueFullError

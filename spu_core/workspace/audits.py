@@ -1,4 +1,4 @@
-"""Audits: the rows of a run that were drawn for manual checks, and the verdict of each reviewer; append-only."""
+"""Audits: the rows of a dataset that were drawn for manual checks, and the verdict of each reviewer; append-only."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ VERDICTS = ("positive", "negative", "unsure")
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord(_Record):
-    """A stored audit plan with its lineage: the run and the rules whose scores and soft labels it was drawn by."""
+    """A stored audit plan with its lineage: the run and the rules whose scores and soft labels it was drawn by.
+
+    It belongs to the dataset. `run` is None if the run was deleted.
+    """
 
     id: str
-    run: str
+    run: str | None
     dataset: str
     rule_set: str | None
     rule_set_version: int | None
@@ -72,9 +75,24 @@ class Audits:
         return AuditRecord.from_row(row)
 
     def list(self, run: str) -> tuple[AuditRecord, ...]:
-        """The audits of a run, the newest first."""
+        """The audits whose rows were drawn by a run, the newest first."""
         rows = self.catalogue.rows("SELECT * FROM audits WHERE run = ? ORDER BY seq DESC", run)
         return tuple(AuditRecord.from_row(row) for row in rows)
+
+    def of_dataset(self, dataset: str) -> tuple[AuditRecord, ...]:
+        """All audits of a dataset, the newest first."""
+        rows = self.catalogue.rows("SELECT * FROM audits WHERE dataset = ? ORDER BY seq DESC", dataset)
+        return tuple(AuditRecord.from_row(row) for row in rows)
+
+    def state(self, dataset: str) -> int:
+        """A number that grows with every verdict on rows of a dataset, and when one is withdrawn."""
+        row = self.catalogue.row(
+            "SELECT coalesce(max(verdicts.seq), 0) + count(withdrawn_verdicts.verdict) AS state "
+            "FROM verdicts JOIN audits ON verdicts.audit = audits.id "
+            "LEFT JOIN withdrawn_verdicts ON withdrawn_verdicts.verdict = verdicts.seq WHERE audits.dataset = ?",
+            dataset,
+        )
+        return 0 if row is None else int(row["state"])
 
     def add_verdicts(self, audit: str, verdicts: Iterable[tuple[int, str, str, str]]) -> int:
         """Store all of these (row, reviewer, verdict, note) or none; returns how many."""
@@ -91,10 +109,11 @@ class Audits:
         return len(values)
 
     def verdicts(self, audit: str) -> tuple[VerdictRecord, ...]:
-        """The latest verdict of each reviewer on each row; verdicts of different reviewers are all kept."""
+        """The latest verdict of each reviewer on each row, without withdrawn ones; those of all reviewers are kept."""
         rows = self.catalogue.rows(
             "SELECT * FROM verdicts WHERE seq IN "
-            "(SELECT max(seq) FROM verdicts WHERE audit = ? GROUP BY row, reviewer) ORDER BY row, reviewer",
+            "(SELECT max(seq) FROM verdicts WHERE audit = ? AND seq NOT IN (SELECT verdict FROM withdrawn_verdicts) "
+            "GROUP BY row, reviewer) ORDER BY row, reviewer",
             audit,
         )
         return tuple(VerdictRecord.from_row(row) for row in rows)

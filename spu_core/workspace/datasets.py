@@ -5,6 +5,7 @@ For a table in a folder of the server, a sample of its rows is stored, and the s
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import sqlite3
@@ -53,6 +54,30 @@ class Datasets:
             return known
 
         draft = FileDraft("dataset", table.to_parquet, address=table.fingerprint)
+        return self.get(self.files.save([draft], record))
+
+    def save_edited(self, table: Table, edited: DatasetRecord) -> DatasetRecord:
+        """Store a table whose columns were read differently, as a new dataset with the same name.
+
+        Where the values stay the same and only their types differ, it is a new version of the same dataset.
+        """
+        if table.fingerprint != edited.fingerprint:
+            return self.save(table, edited.name)
+        kinds = to_json({name: kind.value for name, kind in table.types.items()}, "types")
+
+        def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
+            changed = rows.execute(
+                "UPDATE datasets SET file = :file, roles = :roles, positive_values = :positive_values, "
+                "truth_values = :truth_values, version = version + 1 WHERE id = :id AND version = :version",
+                {**_described(table), "file": stored[0].id, "id": edited.id, "version": edited.version},
+            ).rowcount
+            if not changed:
+                raise storage_errors.stale_edit("dataset", edited.name, edited.version, self.get(edited.id).version)
+            discard_unreferenced(rows)
+            return edited.id
+
+        digest = hashlib.sha256(kinds.encode()).hexdigest()
+        draft = FileDraft("dataset", table.to_parquet, address=f"{table.fingerprint} types {digest}")
         return self.get(self.files.save([draft], record))
 
     def save_folder(self, folder: Table, sample: Table, name: str | None = None) -> DatasetRecord:

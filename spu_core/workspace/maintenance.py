@@ -159,7 +159,7 @@ def _file_problems(workspace: Workspace) -> Iterator[Problem]:
 
 def _rule_problems(workspace: Workspace) -> Iterator[Problem]:
     rows = workspace.catalogue.rows(
-        "SELECT rule_sets.id, rule_sets.name, versions.*, 0 AS is_current FROM rule_sets "
+        "SELECT rule_sets.id, rule_sets.name, rule_sets.dataset, versions.*, 0 AS is_current FROM rule_sets "
         "JOIN rule_set_versions AS versions ON versions.rule_set = rule_sets.id"
     )
     for version in map(RuleSetVersion.from_row, rows):

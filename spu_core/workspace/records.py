@@ -113,6 +113,7 @@ class RuleSetVersion(_Record):
     sha256: str
     note: str
     made: datetime
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from spu_core.errors import SpuError, WorkspaceError
+from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.records import Clock, RuleSetVersion, clean_name, new_id
 
 _SELECT = (
-    "SELECT rule_sets.id, rule_sets.name, versions.*, versions.number = rule_sets.current AS is_current "
+    "SELECT rule_sets.id, rule_sets.name, rule_sets.dataset, versions.*, "
+    "versions.number = rule_sets.current AS is_current "
     "FROM rule_sets JOIN rule_set_versions AS versions ON versions.rule_set = rule_sets.id"
 )
 
@@ -25,13 +25,13 @@ class RuleSets:
     catalogue: Catalogue
     clock: Clock
 
-    def create(self, name: str, text: str, note: str = "") -> RuleSetVersion:
-        """A new rule set whose first version is `text`."""
+    def create(self, name: str, text: str, note: str = "", dataset: str | None = None) -> RuleSetVersion:
+        """A new rule set whose first version is `text`; it opens with the dataset that it belongs to."""
         token = new_id()
         with self.catalogue.transaction() as rows:
             rows.execute(
-                "INSERT INTO rule_sets (id, name, current, made) VALUES (?, ?, 1, ?)",
-                (token, clean_name(name), self.clock().isoformat()),
+                "INSERT INTO rule_sets (id, name, current, made, dataset) VALUES (?, ?, 1, ?, ?)",
+                (token, clean_name(name), self.clock().isoformat(), dataset),
             )
             self._insert(rows, (token, 1, None), text, note)
         return self.get(token)
@@ -85,16 +85,18 @@ class RuleSets:
         rows = self.catalogue.rows(f"{_SELECT} WHERE versions.number = rule_sets.current ORDER BY rule_sets.seq DESC")
         return tuple(RuleSetVersion.from_row(row) for row in rows)
 
-    def newest_for(
-        self, columns: Iterable[str], columns_read: Callable[[RuleSetVersion], Iterable[str]]
-    ) -> RuleSetVersion | None:
-        """The newest rule set that reads some of these columns and no others; None where there is none.
+    def copy(self, origin: RuleSetVersion, name: str, dataset: str) -> RuleSetVersion:
+        """The same rules for another dataset; changes of the copy leave the original alone."""
+        return self.create(name, origin.text, f"copied from {origin.name}, version {origin.number}", dataset)
 
-        `columns_read` gives the columns that a version reads. A damaged version, for which it raises an `SpuError`, is
-        skipped; opening it shows the error.
+    def newest_of(self, dataset: str) -> RuleSetVersion | None:
+        """The newest rule set that belongs to a dataset, else the newest that a run of it used; None without either.
+
+        A damaged one is skipped; opening it shows the error.
         """
-        known = set(columns)
-        return next((version for version in self.list() if _reads_only(version, known, columns_read)), None)
+        used = {row["rule_set"] for row in self.catalogue.rows("SELECT rule_set FROM runs WHERE dataset = ?", dataset)}
+        whole = [each for each in self.list() if (each.dataset == dataset or each.id in used) and is_whole(each)]
+        return next((each for each in whole if each.dataset == dataset), next(iter(whole), None))
 
     def history(self, token: str) -> tuple[RuleSetVersion, ...]:
         """Every saved version, the first one first."""
@@ -144,13 +146,3 @@ def _last_number(rows: sqlite3.Connection, token: str) -> int:
 
 def _set_current(rows: sqlite3.Connection, token: str, number: int) -> None:
     rows.execute("UPDATE rule_sets SET current = ? WHERE id = ?", (number, token))
-
-
-def _reads_only(
-    version: RuleSetVersion, known: set[str], columns_read: Callable[[RuleSetVersion], Iterable[str]]
-) -> bool:
-    try:
-        read = set(columns_read(version))
-    except SpuError:
-        return False
-    return bool(read) and read <= known

@@ -132,8 +132,65 @@ _ORIGINS = """
 ALTER TABLE datasets ADD COLUMN origin TEXT NOT NULL DEFAULT 'unknown';
 """
 
+# Verdicts belong to the dataset: an audit stays when the run is deleted that its rows were drawn by.
+_DATASET_AUDITS = """
+CREATE TEMP TABLE kept_audits AS SELECT * FROM audits;
+CREATE TEMP TABLE kept_verdicts AS SELECT * FROM verdicts;
+DROP TABLE verdicts;
+DROP TABLE audits;
+CREATE TABLE audits (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  run TEXT REFERENCES runs (id) ON DELETE SET NULL,
+  dataset TEXT NOT NULL REFERENCES datasets (id) ON DELETE CASCADE, rule_set TEXT, rule_set_version INTEGER,
+  name TEXT NOT NULL, plan TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX audits_by_run ON audits (run);
+CREATE INDEX audits_by_dataset ON audits (dataset);
+CREATE TABLE verdicts (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, audit TEXT NOT NULL REFERENCES audits (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, reviewer TEXT NOT NULL, verdict TEXT NOT NULL, note TEXT NOT NULL, made TEXT NOT NULL
+) STRICT;
+CREATE INDEX verdicts_by_audit ON verdicts (audit, row);
+INSERT INTO audits SELECT * FROM temp.kept_audits;
+INSERT INTO verdicts SELECT * FROM temp.kept_verdicts;
+DROP TABLE temp.kept_audits;
+DROP TABLE temp.kept_verdicts;
+"""
+
+# Reviewing one row at a time: how, who has which row open, and verdicts that were taken back.
+_REVIEWS = """
+CREATE TABLE review_settings (
+  audit TEXT PRIMARY KEY REFERENCES audits (id) ON DELETE CASCADE, twice INTEGER NOT NULL, columns TEXT NOT NULL
+) STRICT;
+CREATE TABLE review_claims (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, audit TEXT NOT NULL REFERENCES audits (id) ON DELETE CASCADE,
+  row INTEGER NOT NULL, reviewer TEXT NOT NULL, is_skipped INTEGER NOT NULL, UNIQUE (audit, row, reviewer)
+) STRICT;
+CREATE TABLE withdrawn_verdicts (
+  verdict INTEGER PRIMARY KEY REFERENCES verdicts (seq) ON DELETE CASCADE, made TEXT NOT NULL
+) STRICT;
+"""
+
+# The dataset that a rule set belongs to: earlier ones belong to the dataset of their first run, or of their name.
+_RULE_SET_DATASETS = """
+ALTER TABLE rule_sets ADD COLUMN dataset TEXT;
+UPDATE rule_sets SET dataset = coalesce(
+  (SELECT runs.dataset FROM runs WHERE runs.rule_set = rule_sets.id ORDER BY runs.seq LIMIT 1),
+  (SELECT datasets.id FROM datasets WHERE datasets.name = rule_sets.name ORDER BY datasets.seq DESC LIMIT 1)
+);
+"""
+
 # MIGRATIONS[k] leads from schema version k to k + 1. A published step is never edited; a change is a new step.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _AUDITS, _QUEUES, _FOLDERS, _ORIGINS)
+MIGRATIONS: tuple[str, ...] = (
+    _FIRST,
+    _AUDITS,
+    _QUEUES,
+    _FOLDERS,
+    _ORIGINS,
+    _DATASET_AUDITS,
+    _REVIEWS,
+    _RULE_SET_DATASETS,
+)
 
 
 def known_version() -> int:

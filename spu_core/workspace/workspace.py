@@ -21,6 +21,7 @@ from spu_core.workspace.home import Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
 from spu_core.workspace.marks import Exports, Thresholds
 from spu_core.workspace.records import Clock, new_id, utc_now
+from spu_core.workspace.reviews import Reviews
 from spu_core.workspace.rule_sets import RuleSets
 from spu_core.workspace.runs import Lineage, Runs
 from spu_core.workspace.uploads import Uploads
@@ -55,6 +56,7 @@ class Workspace:
         self.queues = Queues(self.catalogue, clock)
         self.feedbacks = Feedbacks(self.catalogue, clock)
         self.audits = Audits(self.catalogue, clock)
+        self.reviews = Reviews(self.catalogue, clock)
         self.jobs = Jobs(self.catalogue, clock)
         self.converted = Converted(folder, self.jobs)
         self.datasets = Datasets(self.files, home, self.converted)

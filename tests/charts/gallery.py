@@ -28,6 +28,7 @@ from spu_core.metrics import (
     roc_spu_ceiling,
 )
 from spu_core.rules import RuleMatrix
+from spu_core.rules.suggest import ColumnSeparation
 from spu_core.tables import Table
 from spu_core.tables.profiles import histogram, profile_table
 from spu_core.theory import ScarLink
@@ -141,6 +142,9 @@ def _segments():
 PAIRS, RATIOS, SEGMENTS = _pairs(), _ratios(), _segments()
 PRIOR = fit_check_prior([10] * 100 + [5] * 60, [9] * 70 + [1] * 20 + [5] * 10 + [5] * 50 + [0] * 10, penalty=0.003)
 COUNTRIES = _levels(DATA["country"])
+SEPARATION = ColumnSeparation(
+    "days", 0.71, 0.65, 0.77, ("0 to 9", "10 to 30"), np.array([400.0, 200.0]), np.array([4.0, 20.0]), None
+)
 FALLING = np.array([0.9, 0.8, 0.7, 0.6])
 NOISE_SERIES = {"noise": [0.0, 0.1, 1.0, 3.0], "curves": {"uniform": {"ceiling": 0.9, "auc_spu": FALLING.tolist()}}}
 LINE_SERIES = {
@@ -191,6 +195,7 @@ SCORED = pd.DataFrame(
     }
 )
 
+WATERFALL = (("amount = 950", 0.4), ("rule Late claim", 0.31), ("age = 61", -0.04))
 EXAMPLES: dict[str, Example] = {
     "roc": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, theme=theme),
     "roc_band_perfect": lambda theme: charts.roc_chart(
@@ -216,10 +221,14 @@ EXAMPLES: dict[str, Example] = {
     "cost": lambda theme: charts.cost_chart(CURVES[CHAMPION], COSTS, operating_point=POINT, theme=theme),
     "scoring_history": lambda theme: charts.scoring_history_chart(SCORED, theme=theme),
     "no_scoring_history": lambda theme: charts.scoring_history_chart(SCORED.head(0), theme=theme),
+    "waterfall": lambda theme: charts.waterfall_chart(
+        WATERFALL, start=0.05, end=0.81, rest=0.09, unit="score", theme=theme
+    ),
     "score": lambda theme: charts.score_chart(SCORES[CHAMPION], LABELED, threshold=POINT.threshold, theme=theme),
     "feature_effect": lambda theme: charts.feature_effect_chart(EFFECTS, theme=theme),
     "brush": lambda theme: charts.brush_chart(DAYS, "days_since_purchase", rules=BANDS, theme=theme),
     "brush_dates": lambda theme: charts.brush_chart(SEEN, "last seen", dates=True, theme=theme),
+    "separation": lambda theme: charts.separation_chart(SEPARATION, theme=theme),
     "category": lambda theme: charts.category_chart(*COUNTRIES, column="country", theme=theme),
     "label_rate": lambda theme: charts.label_rate_chart(DAYS, "days_since_purchase", theme=theme),
     "missing": lambda theme: charts.missing_chart(PROFILE, theme=theme),

@@ -13,14 +13,19 @@ from spu_core.tables import Table
 from spu_core.theory import PriorEstimate
 from spu_core.trust import (
     EchoReport,
+    GammaPair,
     Marker,
     Population,
     RuleInfluence,
     Sensitivity,
     Verdict,
     WhatIf,
+    combine_audits,
     compare_priors,
+    draw_audit,
     estimate_audit,
+    forecast,
+    judge_scores,
     outlook_table,
     plan_audit,
     selection_bias,
@@ -34,6 +39,16 @@ POPULATION = Population.of(SCORE, (0.8 * SCORE).round(2), threshold=0.9)
 PLAN = plan_audit(POPULATION, 150)
 ESTIMATE = estimate_audit(POPULATION, PLAN, [Verdict(r, "positive" if TRUTH[r] else "negative") for r in PLAN.rows])
 OUTLOOK = outlook_table(POPULATION, sizes=(25, 100, 400), draws=3)
+DRAWN = draw_audit(POPULATION, 150)
+OTHER = Population.of(SCORE + RNG.normal(0, 0.4, ROWS), POPULATION.soft_label, threshold=0.9)
+REPORT = judge_scores(
+    {"Gradient boosting": POPULATION, "Soft logistic": OTHER},
+    combine_audits([(DRAWN, [Verdict(r, "positive" if TRUTH[r] else "negative") for r in DRAWN.rows])]),
+)
+GAMMA = np.array([1.0, 1.5, 2.0, 3.0, 5.0, 10.0])
+PAIR = GammaPair(
+    "Gradient boosting", "Soft logistic", GAMMA, 0.04 - 0.03 * np.log(GAMMA), 0.04 + 0.03 * np.log(GAMMA), 3.8
+)
 WHAT_IF = WhatIf(0.28, Interval(0.66, 0.64, 0.68, 0.01), 0.9, 0.2, 0.04, ((1e-4, 0.0), (0.0, 1e-5)))
 MARKERS = (Marker("audit", 0.3, 0.6), Marker("BBE (upper estimate)", 0.36))
 PRIOR = compare_priors(PriorEstimate(0.3, 0.27, 0.33, 0.25, 0.1, 0.36), 0.2, audit=ESTIMATE.figures["prior"])
@@ -81,6 +96,12 @@ TRUST_EXAMPLES = {
     "outlook": lambda theme: charts.outlook_chart(OUTLOOK, "true AUC", checks=100, theme=theme),
     "strata": lambda theme: charts.strata_chart(PLAN, theme=theme),
     "audit": lambda theme: charts.audit_chart(ESTIMATE, truth={"true_auc": 0.82}, theme=theme),
+    "forecast": lambda theme: charts.forecast_chart(forecast(POPULATION), checks=100, theme=theme),
+    "forecast_pair": lambda theme: charts.forecast_chart(
+        forecast(POPULATION, "which_better", rival=OTHER), checks=100, theme=theme
+    ),
+    "audited_models": lambda theme: charts.audited_models_chart(REPORT, theme=theme),
+    "gamma": lambda theme: charts.gamma_chart(PAIR, theme=theme),
     "bias": lambda theme: charts.bias_chart(BIAS, theme=theme),
     "sensitivity": lambda theme: charts.sensitivity_chart(SHIFTS, theme=theme),
     "rule_influence": lambda theme: charts.rule_influence_chart(INFLUENCE, theme=theme),

@@ -72,7 +72,7 @@ def test_the_whole_loop_without_a_browser(spu, stored, tmp_path):
     assert {line["arm"] for line in found["ratios"]} == {"soft", "plain", "random"}
     assert "hold for all" in found["comes_from"]["random"]
     assert "2026" in spu("outcomes", "ratios", game.dataset.id, "--over-time", "week")
-    assert "surrender ratio" in spu("outcomes", "compare", game.dataset.id, "soft", "plain")
+    assert "confirmed share" in spu("outcomes", "compare", game.dataset.id, "soft", "plain")
 
     assert "new positives" in spu("feedback", game.dataset.id, "--rules", game.rules.id, "--preview")
     learnt = json.loads(spu("feedback", game.dataset.id, "--rules", game.rules.id, "--retrain", game.runs[0], "--json"))
@@ -95,7 +95,7 @@ def test_strangers_in_a_file_of_outcomes_stop_it_unless_told_otherwise(spu, stor
     file = tmp_path / "strangers.csv"
     file.write_text(f"user,outcome\n{user},passed\nnobody,failed\n")
 
-    assert "1 users are not in this queue: 'nobody'. Nothing was recorded" in spu(
+    assert "1 names are not in this queue: 'nobody'. Nothing was recorded" in spu(
         "outcomes", "record", made["id"], str(file), refuses=True
     )
     told = json.loads(spu("outcomes", "record", made["id"], str(file), "--ignore-unknown", "--json"))

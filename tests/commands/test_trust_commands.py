@@ -13,6 +13,7 @@ from spu_core import cli
 from spu_core.export import Bundle, save_bundle
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
+from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, cross_fit
 from spu_core.workspace import Workspace
 from tests.dashboard.trained import bring_sample, train_quickly
@@ -125,3 +126,60 @@ def test_an_echo_check_of_a_stored_run_in_words_and_as_json(tmp_path, spu):
     assert found["rows"] == 569
     assert found["reproduced"]["estimate"] >= found["reproduced_without"]["estimate"]
     assert found["sentence"] in spu(f"echo {run} --workspace {tmp_path / 'home'}").stdout
+
+
+def test_from_forecast_to_recommendation_with_verdicts_that_judge_every_run(tmp_path, spu):
+    """Forecast, draw, fill the list, store the verdicts, judge two runs, and compare them by the checked rows."""
+    home, listed = tmp_path / "home", tmp_path / "list.csv"
+    with Workspace.open(home) as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"), "Cells")
+        rules = workspace.rule_sets.create("Cells", load_sample_rules("breast_cancer"))
+        address = {"dataset": dataset.id, "rules": rules.id}
+        candidates = (Candidate("logistic", name="soft"), Candidate("labeled_vs_rest", name="hard"))
+        runs = train_quickly(workspace, address, candidates)
+    whole = load_sample("breast_cancer", truth=True)
+    truth = whole.truth
+
+    def says(line):
+        answer = spu(f"{line} --workspace {home} --json")
+        assert answer.exit_code == 0, answer.exception or answer.output
+        return json.loads(answer.stdout)
+
+    assert "checks tell the true AUC within" in says(f"audit forecast {runs[0]}")["sentence"]
+    drawn = says(f"audit draw {runs[0]} -o {listed} --checks 120")
+    filled = pd.read_csv(listed)
+    filled["verdict"] = ["positive" if truth[row] else "negative" for row in filled["row"]]
+    filled.to_csv(listed, index=False)
+    assert says(f"audit verdicts {drawn['audit']} {listed}") == {"stored": 120, "checked": 120, "checks": 120}
+    found = says(f"audit result {' '.join(runs)}")
+    compared = says(f"compare {' '.join(runs)}")
+    wrong = says(f"audit wrong-rules {' '.join(runs)}")
+    tasks = tmp_path / "tasks.json"
+    again = says(
+        f"audit draw {runs[0]} -o {listed} --checks 60 --seed 1 --question which_better --rival {runs[1]} "
+        f"--label-studio {tasks}"
+    )
+    region = {"from_name": "verdict", "to_name": "row", "type": "choices", "value": {"choices": ["unsure"]}}
+    done = [
+        {**task, "annotations": [{"result": [region], "completed_by": 1}]} for task in json.loads(tasks.read_text())
+    ]
+    tasks.write_text(json.dumps(done))
+    assert "<Choices" in tasks.with_suffix(".xml").read_text()
+    assert says(f"audit verdicts {again['audit']} {tasks}")["stored"] == 60
+
+    assert drawn["random"] is True
+    assert {line["name"] for line in found["figures"]} == {"soft", "hard"}
+    assert len(found["pairs"]) == 1
+    assert "120 checked rows" in found["sentence"]
+    assert compared["recommendation"]["yardstick"] == "audit"
+    assert again["random"] is False
+    assert wrong["leader"] in ("soft", "hard")
+    assert "Γ" in wrong["sentence"] or "even if" in wrong["sentence"]
+
+
+def test_which_better_without_a_rival_is_refused_in_words(tmp_path, spu):
+    with Workspace.open(tmp_path / "home") as workspace:
+        [run] = train_quickly(workspace, bring_sample(workspace), (Candidate("logistic", name="soft"),))
+
+    answer = spu(f"audit forecast {run} --question which_better --workspace {tmp_path / 'home'}")
+    assert answer.exit_code != 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spu_core.engines.audit_results import audit_result
+from spu_core.engines.audit_results import audit_result, checked_rows, judge_runs
 from spu_core.engines.jobs.echo import echo_result
 from spu_core.engines.outcome_loop import checks_of
 from spu_core.engines.stored_runs import soft_labels_by, stored_bundle, stored_runs
@@ -164,6 +164,18 @@ def test_an_old_audit_gives_the_same_estimate_and_the_same_text(opened, commit):
     assert plan.to_json() == audit.plan == work.expected["audit"]["plan"]
     assert plan.code == work.expected["audit"]["code"]
     assert [found.estimate, found.low, found.high] == pytest.approx(work.expected["audit"]["precision"])
+
+
+@pytest.mark.parametrize("commit", WITH_AUDITS)
+def test_the_verdicts_of_an_old_audit_judge_every_run(opened, commit):
+    work = opened(commit)
+    [audit] = work.workspace.audits.of_dataset(work.dataset)
+    checked = checked_rows(work.workspace, work.workspace.datasets.get(work.dataset))
+    report = judge_runs(stored_runs(work.workspace, list(work.runs.values())), checked)
+
+    assert checked.in_frame is not None
+    assert checked.row.size == len({each.row for each in work.workspace.audits.verdicts(audit.id)})
+    assert set(report.figures) == set(work.runs)
 
 
 @pytest.mark.parametrize("commit", WITH_AUDITS)

@@ -46,10 +46,11 @@ def test_without_the_extra_the_way_to_it_is_told(monkeypatch):
         log_to_mlflow(example("lightgbm").bundle)
 
 
-@pytest.fixture
-def server(tmp_path, monkeypatch):
-    """A tracking server of our own on a free port, ended afterwards."""
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A tracking server of our own on a free port, ended afterwards; each test has an experiment of its own."""
     pytest.importorskip("mlflow")
+    tmp_path = tmp_path_factory.mktemp("mlflow")
     address, port = free_address()
     place = ["--backend-store-uri", f"sqlite:///{tmp_path}/runs.db", "--artifacts-destination", f"{tmp_path}/files"]
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
@@ -59,8 +60,9 @@ def server(tmp_path, monkeypatch):
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     try:
         _wait(address, process)
-        monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-        yield address
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("MLFLOW_TRACKING_URI", address)
+            yield address
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=300)

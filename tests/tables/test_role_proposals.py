@@ -8,7 +8,7 @@ import pytest
 
 from spu_core.tables import Role, Table, read_table
 from spu_core.tables.profiles import propose_roles
-from spu_core.tables.samples import SAMPLES, load_sample
+from spu_core.tables.samples import SAMPLES, load_sample, sample_folder
 
 RNG_ROWS = 600
 
@@ -125,3 +125,21 @@ def test_values_that_say_nothing_of_their_rows_are_no_group() -> None:
 @pytest.mark.parametrize("key", SAMPLES)
 def test_the_samples_have_the_roles_they_need(key: str) -> None:
     assert propose_roles(load_sample(key)) == []
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_file_of_a_sample_has_the_label_that_the_sample_has(name):
+    read, sample = read_table(sample_folder() / SAMPLES[name].file), load_sample(name)
+
+    assert read.column_with("label") == sample.column_with("label")
+    assert read.positive_values == sample.positive_values
+
+
+@pytest.mark.parametrize("cells", ["0", "no", "false", "unknown", "-1"])
+def test_a_label_in_which_no_row_is_confirmed_has_no_positives(cells, tmp_path):
+    table = read_table(f"x,label\n{''.join(f'{row},{cells}' + chr(10) for row in range(30))}".encode())
+    table = table.with_roles({"label": "label"})
+
+    assert table.is_labeled.sum() == 0
+    table.to_parquet(tmp_path / "table")
+    assert Table.from_parquet(tmp_path / "table").is_labeled.sum() == 0

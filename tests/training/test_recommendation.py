@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from spu_core.errors import TrainingError
+from spu_core.metrics import Difference
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, recommend, with_twins
+from spu_core.training.figures import AuditEvidence
+from spu_core.training.pairs import PairedDifference
 from spu_core.training.record import Posterior, rank_distance, stored_record
 
 ROWS = 3000
@@ -212,3 +216,47 @@ def test_the_twin_follows_each_fused_and_is_not_added_twice():
     )
 
     assert [each.name for each in listed] == ["fused", "fused without rules", "long", "long without rules"]
+
+
+def audited(comparison, **values):
+    """The comparison with true AUCs from 200 checked rows, each with a standard error of .02."""
+    names = [run.name for run in comparison.runs]
+    value = {name: values.get(name.replace(" ", "_"), 0.6) for name in names}
+    pairs = tuple(
+        PairedDifference(a, b, Difference.between(value[a] - value[b], 0.02, 0.95))
+        for a, b in combinations(sorted(names, key=lambda name: -value[name]), 2)
+    )
+    return replace(comparison, audit=AuditEvidence(value, np.eye(len(names)) * 2e-4, 40.0, 200, pairs))
+
+
+def test_rows_checked_by_hand_decide_before_confirmed_cases():
+    comparison = compared(*evaluation(600), RULES_HELP)
+    found = recommend(audited(comparison, fused=0.6, fused_without_rules=0.9, labeled_vs_rest=0.6))
+
+    assert recommend(comparison).model == "fused"
+    assert (found.model, found.yardstick, found.confidence) == ("fused without rules", "audit", "clear")
+    assert "rows checked by hand" in found.sentence
+
+
+def test_true_classes_of_all_rows_decide_before_an_audit():
+    data, truth = evaluation()
+    found = recommend(audited(compared(replace(data, truth=truth), truth, RULES_HELP), fused=0.5))
+
+    assert (found.model, found.yardstick) == ("fused", "true_auc")
+
+
+def test_an_audit_that_does_not_decide_asks_for_more_checks():
+    found = recommend(audited(compared(*evaluation(600), EQUAL), fused=0.75, fused_without_rules=0.76))
+
+    assert found.yardstick == "audit"
+    assert found.next_step.action in ("check rows", "export")
+    if found.next_step.action == "check rows":
+        assert "more rows by hand" in found.next_step.sentence
+
+
+def test_an_audit_that_did_not_judge_all_models_does_not_decide():
+    comparison = compared(*evaluation(600), RULES_HELP)
+    whole = audited(comparison)
+    part = replace(whole.audit, value={"fused": 0.7})
+
+    assert recommend(replace(comparison, audit=part)).yardstick == "known_positive_auc"

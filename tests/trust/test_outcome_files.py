@@ -39,7 +39,7 @@ def test_strangers_are_listed_and_open_lines_counted():
     found = read("user,outcome\nann,\nzoe,passed\nbob,failed\n")
 
     assert (found.lines, found.unknown, found.open) == ((), ("zoe", "bob"), 1)
-    assert found.sentence.endswith("1 lines have none yet; 2 users are not in this queue: 'zoe', 'bob'.")
+    assert found.sentence.endswith("1 lines have none yet; 2 names are not in this queue: 'zoe', 'bob'.")
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_strangers_are_listed_and_open_lines_counted():
         ("user,verdict\nann,passed\n", "has no column 'outcome'"),
         (
             "user,outcome\nann,passed\n12,guilty\n",
-            "Line 3 has the unknown outcome 'guilty'; use one of admitted, failed",
+            "Line 3 has the unknown outcome 'guilty'; use one of confirmed, failed",
         ),
         ("user,outcome\nann,passed\nann,failed\n", "User 'ann' is in lines 2 and 3"),
         ("user,outcome,day\nann,passed,someday\n", "Line 2 has the day 'someday', which is not a date"),

@@ -75,7 +75,7 @@ def test_nothing_found_is_not_nothing_there():
 
 
 def test_few_users_are_said():
-    assert clustered_ratio([1, 0, 1], [1, 2, 3]).warning.startswith("Only 3 users were checked")
+    assert clustered_ratio([1, 0, 1], [1, 2, 3]).warning.startswith("Only 3 rows were checked")
 
 
 def test_the_ratios_say_which_rows_they_come_from():
@@ -83,7 +83,7 @@ def test_the_ratios_say_which_rows_they_come_from():
 
     assert model.arm == "model"
     assert "ranked highest in its random part" in model.comes_from
-    assert "random sample of the users" in chance.comes_from
+    assert "random sample of the rows" in chance.comes_from
     assert ratio_table((model, chance))["is_random"].tolist() == [False, True]
 
 
@@ -129,7 +129,7 @@ def test_users_in_both_arms_are_counted_and_said():
     )
 
     assert found.shared_users == 2
-    assert any("2 users were checked in both arms" in note for note in found.notes)
+    assert any("2 rows were checked in both groups" in note for note in found.notes)
 
 
 def test_the_limits_of_a_difference_join_those_of_both_arms_unless_they_share_users():
@@ -149,7 +149,7 @@ def test_the_verdict_is_said_in_words():
     outcome = ["admit"] * 30 + ["pass"] * 170 + ["admit"] * 4 + ["pass"] * 196
     found = compare_arms(checks_of(user=range(400), arm=["a"] * 200 + ["b"] * 200, outcome=outcome), "a", "b")
 
-    assert "'a' against 'b': surrender ratio is higher by 13.0 points" in found.sentence
+    assert "'a' against 'b': confirmed share is higher by 13.0 points" in found.sentence
     assert "Stopping as soon as p is small" in found.notes[0]
     assert any("only 4 of these outcomes" in note for note in found.notes)
     assert len(found.notes) == 2

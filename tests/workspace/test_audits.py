@@ -59,14 +59,48 @@ def test_a_plan_that_is_no_json_is_refused(workspace, run):
         workspace.audits.save(run.id, "{")
 
 
-def test_deleting_a_run_says_that_its_audits_go_too(workspace, run):
+def test_verdicts_stay_with_the_dataset_when_the_run_is_deleted(workspace, run):
     audit = workspace.audits.save(run.id, "{}")
     workspace.audits.add_verdicts(audit.id, [(1, "ann", "positive", "")])
 
     plan = workspace.plan_deletion("run", run.id)
-    assert dict(plan.takes) == {"audit": 1, "verdict": 1}
+    assert dict(plan.takes) == {}
     workspace.delete(plan)
-    assert workspace.audits.list(run.id) == ()
+    [kept] = workspace.audits.of_dataset(run.dataset)
+    assert (kept.id, kept.run, len(workspace.audits.verdicts(kept.id))) == (audit.id, None, 1)
+
+
+def test_deleting_a_dataset_says_that_its_audits_go_too(workspace, run):
+    audit = workspace.audits.save(run.id, "{}")
+    workspace.audits.add_verdicts(audit.id, [(1, "ann", "positive", "")])
+
+    plan = workspace.plan_deletion("dataset", run.dataset)
+    assert dict(plan.takes) == {"run": 1, "audit": 1, "verdict": 1}
+    workspace.delete(plan)
+    assert workspace.audits.of_dataset(run.dataset) == ()
+
+
+def test_the_state_of_a_dataset_changes_with_every_verdict(workspace, run):
+    audit = workspace.audits.save(run.id, "{}")
+    before = workspace.audits.state(run.dataset)
+    workspace.audits.add_verdicts(audit.id, [(1, "ann", "positive", "")])
+
+    assert before == 0
+    assert workspace.audits.state(run.dataset) > before
+
+
+def test_audits_of_a_run_become_audits_of_its_dataset(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:5])
+        with Workspace.open(tmp_path) as old:
+            run = old.runs.save(draft_of(old.datasets.save(FakeTable())), writes(b"run"))
+            audit = old.audits.save(run.id, "{}", name="first")
+            old.audits.add_verdicts(audit.id, [(1, "ann", "positive", "sure"), (2, "bob", "negative", "")])
+            history = old.audits.history(audit.id)
+
+    with Workspace.open(tmp_path) as new:
+        assert new.audits.of_dataset(run.dataset) == (audit,)
+        assert new.audits.history(audit.id) == history
 
 
 def test_a_workspace_from_before_audits_is_brought_up_to_date(tmp_path, monkeypatch):

@@ -93,3 +93,16 @@ def test_renaming_changes_the_name_only(workspace):
 
     assert workspace.rule_sets.rename(version.id, "cheats").name == "cheats"
     assert workspace.rule_sets.get(version.id).text == "one"
+
+
+def test_a_dataset_opens_its_own_rules_and_those_of_its_runs_but_never_those_of_another(workspace):
+    rule_sets = workspace.rule_sets
+    rule_sets.create("of nobody", "{}")
+    rule_sets.create("of another", "{}", dataset="b" * 24)
+    assert rule_sets.newest_of("a" * 24) is None
+
+    first = rule_sets.create("mine", "{}", dataset="a" * 24)
+    assert rule_sets.newest_of("a" * 24) == first
+    copy = rule_sets.copy(first, "theirs", "b" * 24)
+    assert (copy.text, copy.dataset, copy.note) == (first.text, "b" * 24, "copied from mine, version 1")
+    assert rule_sets.newest_of("b" * 24) == copy

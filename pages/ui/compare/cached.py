@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from pages.ui.shared.cached import cache_result, load_all_rows, make_soft_labels
+from spu_core.engines.audit_results import verdict_state, with_audit
 from spu_core.engines.stored_runs import (
     column_values,
     compare_on,
@@ -17,7 +18,6 @@ from spu_core.engines.stored_runs import (
     soft_labels_by,
     stored_bundle,
     stored_runs,
-    with_random_outcomes,
 )
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
@@ -90,21 +90,28 @@ def compare_stored_runs(
     return compare_on(named, judging_soft_labels(workspace, dataset, rules))
 
 
-@cache_result(16, "Comparing the runs …")
 def recommendation_of(
     workspace: Workspace,
     dataset: DatasetRecord,
     runs: tuple[tuple[str, str], ...],
     rules: RuleSetVersion | None,
     origin: str,
-    outcomes: str,
-) -> tuple[Comparison, Recommendation]:
-    """The same runs compared, and which to use.
+) -> Recommendation:
+    """Which of the same runs to use; `origin` says how the confirmed cases were found."""
+    return _recommendation(workspace, dataset, runs, rules, origin, verdict_state(workspace, dataset))
 
-    `origin` says how the confirmed cases were found, `outcomes` is the state of the outcome loop.
-    """
-    compared = with_random_outcomes(workspace, dataset.id, compare_stored_runs(workspace, dataset, runs, rules))
-    return compared, recommend(compared, origin=origin)
+
+@cache_result(16, "Comparing the runs …")
+def _recommendation(
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    origin: str,
+    verdicts: str,
+) -> Recommendation:
+    comparison = compare_stored_runs(workspace, dataset, runs, rules)
+    return recommend(with_audit(workspace, dataset, comparison), origin=origin)
 
 
 @cache_result(8, "Drawing the curves …")

@@ -73,7 +73,7 @@ def show_folder(page: Page, table: Table) -> None:
     figures = st.columns(4)
     figures[0].metric("Rows", count(len(folder)), border=True)
     figures[1].metric("Columns", count(len(folder.roles)), border=True)
-    figures[2].metric("Confirmed positives", _positives(page), border=True, help=meaning("label"))
+    figures[2].metric("Confirmed cases", _positives(page), border=True, help=meaning("label"))
     store = parquet_store(folder)
     figures[3].metric("Files", f"{count(len(store.files))} · {sized(store.size)}", border=True)
     show_sample_note(page.dataset, table)

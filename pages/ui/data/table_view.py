@@ -1,14 +1,12 @@
-"""What was read and how, a form to read it differently, the roles of the columns, and their profile."""
+"""What was read and how, a form to read it differently, the profile of the columns, and the next step."""
 
 from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.cached import column_examples, label_values, load_all_rows
 from pages.ui.shared.shell import Page, choose_in_address
 from pages.ui.shared.show import (
-    edit_table,
     in_percent,
     meaning,
     share_column,
@@ -22,7 +20,7 @@ from pages.ui.shared.text import count, plain, share
 from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
 from spu_core.engines.jobs.read import read_again, reading_of
 from spu_core.tables import ColumnProfile, ColumnType, Dialect, Reading, Role, Table, TableProfile
-from spu_core.training import ORIGINS
+from spu_core.tables.profiles import proposed_role
 
 SEPARATORS = {"detect": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = {"detect": None, "UTF-8": "utf-8", "UTF-16": "utf-16", "Latin-1": "latin-1", "Windows-1252": "cp1252"}
@@ -31,6 +29,7 @@ HEADERS = {"detect": None, "names": True, "data": False}
 SHOWN_ROWS = 200
 WIDTHS = {"column": 144, "missing_share": 106, "distinct": 70}
 MOST_LINES = 24
+LABEL_CODES = ("no_label", "label_guessed")
 
 
 def show_reading(page: Page, table: Table, *, is_latest: bool) -> None:
@@ -41,7 +40,7 @@ def show_reading(page: Page, table: Table, *, is_latest: bool) -> None:
     figures = st.columns(4)
     figures[0].metric("Rows", count(len(table)), border=True)
     figures[1].metric("Columns", count(len(table.frame.columns)), border=True)
-    figures[2].metric("Confirmed positives", count(labeled), border=True, help=meaning("label"))
+    figures[2].metric("Confirmed cases", count(labeled), border=True, help=meaning("label"))
     rejected = table.reading.rejected_rows if table.reading else 0
     figures[3].metric("Rejected lines", count(rejected), border=True)
     if table.reading is not None:
@@ -103,85 +102,6 @@ def show_rejected(reading: Reading) -> None:
         show_table(pd.DataFrame(lines, columns=["line", "reason", "text"]), hide_index=True)
 
 
-def edit_roles(page: Page, table: Table) -> None:
-    """The roles of the columns; a change is saved at once."""
-    assert page.dataset is not None
-    st.subheader("Column roles", anchor=False)
-    names = list(table.frame.columns)
-    examples = column_examples(page.workspace, page.dataset)
-    shown = pd.DataFrame(
-        {
-            "column": names,
-            "role": [table.roles[name].value for name in names],
-            "type": [table.types[name].value for name in names],
-            "examples": list(examples),
-        }
-    )
-    edited = edit_table(
-        shown,
-        ["role"],
-        column_config={
-            "role": st.column_config.SelectboxColumn(
-                "role", options=[role.value for role in Role], required=True, help=meaning("role")
-            )
-        },
-        key=f"data_roles_{page.dataset.id}_{page.dataset.version}",
-    )
-    changes = {
-        name: after for name, before, after in zip(names, shown["role"], edited["role"], strict=True) if before != after
-    }
-    if changes:
-        whole = load_all_rows(page.workspace, page.dataset)
-        page.workspace.datasets.save_roles(whole.with_roles(changes), page.dataset)
-        st.rerun()
-    _edit_positive_values(page, table)
-
-
-def _edit_positive_values(page: Page, table: Table) -> None:
-    assert page.dataset is not None
-    label = table.column_with(Role.LABEL)
-    if label is None:
-        st.info(
-            "No column has the role *label* yet. Choose the column that marks confirmed positives.",
-            icon=":material/info:",
-        )
-        return
-    values = label_values(page.workspace, page.dataset)
-    known = [value for value in table.positive_values if value in values]
-    if not known and table.positive_values:
-        st.caption(f"Every row with a value in {plain(label)} counts as a confirmed positive.")
-        return
-    chosen = st.multiselect(
-        "Which values of the label mean *confirmed positive*?",
-        values,
-        default=known,
-        key=f"data_positive_{page.dataset.id}_{page.dataset.version}",
-    )
-    if chosen and set(chosen) != set(known):
-        whole = load_all_rows(page.workspace, page.dataset)
-        page.workspace.datasets.save_roles(whole.with_positive_values(chosen), page.dataset)
-        st.rerun()
-
-
-def ask_origin(page: Page, table: Table) -> None:
-    """How the confirmed cases were found; it decides how far they can be trusted to choose a model."""
-    assert page.dataset is not None
-    if table.column_with(Role.LABEL) is None:
-        return
-    chosen = st.radio(
-        "How were the confirmed cases found?",
-        list(ORIGINS),
-        index=list(ORIGINS).index(page.dataset.origin),
-        format_func=ORIGINS.__getitem__,
-        horizontal=True,
-        key=f"data_origin_{page.dataset.id}",
-        help="Cases that were found because of a rule look like that rule. They cannot tell whether it helps.",
-    )
-    if chosen != page.dataset.origin:
-        page.workspace.datasets.save_origin(page.dataset.id, chosen)
-        st.rerun()
-
-
 def show_next_step(page: Page, table: Table, profile: TableProfile) -> None:
     """The link to the rules, or what is missing before them."""
     has_label = table.column_with(Role.LABEL) is not None
@@ -195,10 +115,10 @@ def show_next_step(page: Page, table: Table, profile: TableProfile) -> None:
 
 
 def show_profile(page: Page, profile: TableProfile) -> None:
-    """One column at a time: its values, what is missing, and where confirmed positives are frequent."""
+    """One column at a time: its values, what is missing, and where confirmed cases are frequent."""
     st.subheader("Columns", anchor=False)
-    # The message about a missing label is shown with the roles, where it can be set.
-    show_findings(finding for finding in profile.findings if finding.code != "no_label")
+    # The label and proposed roles are shown above, where they can be set.
+    show_findings(each for each in profile.findings if each.code not in LABEL_CODES and proposed_role(each) is None)
     names = [column.name for column in profile.columns if _has_bars(column)]
     if not names:
         return
@@ -235,7 +155,7 @@ def _show_column(column: ColumnProfile) -> None:
         dates = column.type is ColumnType.DATETIME
         st.markdown("**Distribution of the values**")
         show_chart(brush_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_histogram")
-        st.markdown("**Where confirmed positives are frequent**")
+        st.markdown("**Share of confirmed cases**")
         show_chart(label_rate_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_rates")
         return
     levels = column.top_levels

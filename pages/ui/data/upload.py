@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from pages.ui.shared.shell import Page, choose_in_address, confirm_deletion, show_errors
-from pages.ui.shared.text import plain, row_count, sized
+from pages.ui.shared.text import count, plain, row_count, sized
 from spu_core.engines import cancel, jobs_now
-from spu_core.engines.jobs.read import bring_file, readings
+from spu_core.engines.jobs.read import bring_file, carry_over, earlier_upload, readings
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
 from spu_core.workspace import DatasetRecord, JobRecord, JobStatus
 
@@ -108,7 +111,7 @@ def choose_dataset(page: Page) -> None:
     if not known:
         return
     ids = [record.id for record in known]
-    names = {record.id: f"{record.name} · {row_count(record.n_rows)} · {_place(record)}" for record in known}
+    names = {record.id: _in_one_line(record) for record in known}
     current = ids.index(page.dataset.id) if page.dataset and page.dataset.id in ids else 0
     with st.container(border=True):
         st.subheader("Or earlier work", anchor=False)
@@ -127,8 +130,61 @@ def choose_dataset(page: Page) -> None:
             confirm_deletion(page, "dataset", chosen, "dataset", "rules")
 
 
-def _place(record: DatasetRecord) -> str:
-    return sized(record.size) if record.folder is None else "in a folder"
+def _in_one_line(record: DatasetRecord) -> str:
+    place = sized(record.size) if record.folder is None else "in a folder"
+    return f"{record.name} · {row_count(record.n_rows)} · {place} · {_when(record)}"
+
+
+def _when(record: DatasetRecord) -> str:
+    return f"{record.made:%d %b %Y, %H:%M}"
+
+
+@contextmanager
+def choosing_data(page: Page) -> Iterator[None]:
+    """Where data is chosen: open while there is none, else one line that unfolds."""
+    dataset = page.dataset
+    if dataset is None:
+        yield
+        return
+    columns = f"{count(dataset.n_columns)} column{'s' * (dataset.n_columns != 1)}"
+    title = f"**{plain(dataset.name)}** · {row_count(dataset.n_rows)} · {columns} · {_when(dataset)} · Change"
+    with st.expander(title, icon=":material/table:", key="data_change"):
+        _rename(page, dataset)
+        yield
+
+
+def _rename(page: Page, dataset: DatasetRecord) -> None:
+    typed, rename = st.columns([5, 1], gap="small", vertical_alignment="bottom")
+    name = typed.text_input("Name of this data set", dataset.name, max_chars=200, key=f"data_name_{dataset.id}")
+    is_new = bool(name.strip()) and name.strip() != dataset.name
+    if rename.button("Rename", width="stretch", disabled=not is_new, key="data_rename"):
+        page.workspace.datasets.rename(dataset.id, name)
+        st.rerun()
+
+
+def offer_earlier(page: Page) -> None:
+    """For a file that was uploaded before: carry its roles and rules over, or start afresh."""
+    dataset = page.dataset
+    if dataset is None or page.rules is not None or dataset.version > 1:
+        return
+    earlier = earlier_upload(page.workspace, dataset)
+    declined = f"data_afresh_{dataset.id}"
+    if earlier is None or st.session_state.get(declined):
+        return
+    rules = page.workspace.rule_sets.newest_of(earlier.id)
+    what = "its roles" if rules is None else "its roles and rules"
+    with st.container(border=True, horizontal=True, vertical_alignment="center", wrap=False, key="data_earlier"):
+        st.markdown(
+            f":material/history: **{plain(earlier.name)}** was uploaded before, on {_when(earlier)} "
+            f"({row_count(earlier.n_rows)}). Carry {what} over?",
+            width="stretch",
+        )
+        if st.button("Carry over", type="primary", key="data_carry"):
+            carry_over(page.workspace, earlier, dataset)
+            st.rerun()
+        if st.button("Start afresh", key="data_afresh"):
+            st.session_state[declined] = True
+            st.rerun()
 
 
 def choose_sample(page: Page) -> None:
@@ -142,8 +198,15 @@ def choose_sample(page: Page) -> None:
 
 
 def _load_sample(page: Page, name: str) -> None:
+    with st.spinner(f"Loading {SAMPLES[name].title} …"):
+        ids = take_sample(page, name)
+    _open(ids["dataset"], ids["rules"])
+
+
+def take_sample(page: Page, name: str) -> dict[str, str]:
+    """Store a sample and its rules; returns what the address names."""
     title = SAMPLES[name].title
-    with st.spinner(f"Loading {title} …"):
-        dataset = page.workspace.datasets.save(load_sample(name), title)
-        rules = page.workspace.rule_sets.create(title, load_sample_rules(name), "rules of the sample")
-    _open(dataset.id, rules.id)
+    dataset = page.workspace.datasets.save(load_sample(name), title)
+    known = page.workspace.rule_sets.newest_of(dataset.id)
+    rules = known or page.workspace.rule_sets.create(title, load_sample_rules(name), "rules of the sample", dataset.id)
+    return {"dataset": dataset.id, "rules": rules.id}

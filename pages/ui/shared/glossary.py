@@ -17,10 +17,10 @@ class Entry:
 GLOSSARY = {
     "soft label": Entry(
         "Soft label (S)",
-        "How strongly you believe that a row is positive, from 0 to 1. Confirmed positives have 1.",
+        "How strongly you believe that a row is positive, from 0 to 1. Confirmed cases have 1.",
         r"S_i \in [0, 1], \quad S_i = 1 \text{ where confirmed}",
     ),
-    "label": Entry("Confirmed positive", "A row that somebody has checked and found to be positive."),
+    "label": Entry("Confirmed case", "A row that somebody has checked and found to be positive."),
     "AUC_SPU": Entry(
         "AUC_SPU",
         "How well a score ranks rows with a high soft label above rows with a low one; 0.5 is guessing. It needs no "
@@ -56,7 +56,7 @@ GLOSSARY = {
     ),
     "refined S": Entry(
         "Refined soft labels",
-        "Soft labels corrected by the confirmed positives. Models trained on them are not evaluated by them.",
+        "Soft labels corrected by the confirmed cases. Models trained on them are not evaluated by them.",
     ),
     "mean soft label": Entry(
         "Mean soft label (E[S])",
@@ -65,13 +65,13 @@ GLOSSARY = {
     ),
     "lift": Entry(
         "Lift",
-        "How many times more often a rule fires on confirmed positives than on all rows; 1 means no relation.",
+        "How many times more often a rule fires on confirmed cases than on all rows; 1 means no relation.",
         r"\frac{P(\text{fires} \mid \text{confirmed})}{P(\text{fires})}",
     ),
     "threshold": Entry("Threshold (T)", "Rows with a score above it are flagged for review.", r"g_i > T"),
     "role": Entry(
         "Role",
-        "What a column is for: a feature that models may see, the label of confirmed positives, the truth (to evaluate "
+        "What a column is for: a feature that models may see, the label of confirmed cases, the truth (to evaluate "
         "with, never to train on), an id, a weight, a group whose rows belong together, a time, or nothing.",
     ),
     "perfect classifier": Entry(
@@ -90,14 +90,15 @@ GLOSSARY = {
         "Standard error (SE)", "How much a mean over seeds would vary if the experiment were repeated with other seeds."
     ),
     "surrender ratio": Entry(
-        "Surrender ratio",
-        "Of all checks that were asked for, the share in which the user admitted or was recognised. Higher is better.",
-        r"\frac{\#\,admitted}{\#\,checks}",
+        "Confirmed share",
+        "Of all checks, the share that confirmed a case. Higher is better. The paper calls it surrender ratio.",
+        r"\frac{\#\,confirmed}{\#\,checks}",
     ),
     "pass ratio": Entry(
-        "Pass ratio",
-        "The share of checks that were passed: mostly innocent users who were checked needlessly. Lower is better.",
-        r"\frac{\#\,passed}{\#\,checks}",
+        "Cleared share",
+        "Of all checks, the share that found nothing: mostly rows that were checked needlessly. Lower is better. The "
+        "paper calls it pass ratio.",
+        r"\frac{\#\,cleared}{\#\,checks}",
     ),
     "failure ratio": Entry(
         "Failure ratio",
@@ -106,18 +107,18 @@ GLOSSARY = {
         r"S = 1 - \frac{P(F \mid R_0)}{P(F \mid R)}",
     ),
     "random holdout": Entry(
-        "Random holdout (R0)",
-        "A fixed random part of the users from which no model chooses. Some of them are checked at random. Their "
-        "outcomes therefore represent all users, and the next model can be measured on them without the bias that "
+        "Random share",
+        "A fixed random part of the rows from which no model chooses. Some of them are checked at random. Their "
+        "outcomes therefore represent all rows, and the next model can be measured on them without the bias that "
         "earlier models leave in the data.",
     ),
     "arm": Entry(
-        "Arm",
-        "What selected a user for a check: one of the models, or random choice. A seeded hash of the user's name "
-        "assigns each user to one arm, so the arms differ only in the model.",
+        "Chosen by",
+        "What selected a row for a check: one of the models, or random choice. A seeded hash of the name of the row "
+        "assigns it to one of them, so the groups differ only in the model.",
     ),
     "review queue": Entry(
-        "Review queue", "The users to check, with the arm that asked for it, the score, the soft label and the reasons."
+        "Review queue", "The rows to check, with who chose them, the score, the soft label and the reasons."
     ),
     "label delay": Entry(
         "Label delay",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.ui.shared.cached import parse_rules
 from pages.ui.shared.login import login_is_configured, workspace_of_this_person
 from pages.ui.shared.steps import STEPS, Step, marks_of, step_named
 from pages.ui.shared.text import plain
@@ -168,18 +167,14 @@ def _chosen_dataset(workspace: Workspace) -> DatasetRecord | None:
 
 
 def _chosen_rules(workspace: Workspace, dataset: DatasetRecord | None) -> RuleSetVersion | None:
-    """The rule set of the address, else the newest one whose columns this dataset has."""
+    """The rule set of the address, else the newest one of this dataset."""
     wanted = st.query_params.get("rules")
     if wanted is not None:
         try:
             return workspace.rule_sets.get(wanted)
         except WorkspaceError:
             choose_in_address(rules=None)
-    return None if dataset is None else workspace.rule_sets.newest_for(dataset.roles, _columns_read)
-
-
-def _columns_read(version: RuleSetVersion) -> tuple[str, ...]:
-    return parse_rules(version.text).columns
+    return None if dataset is None else workspace.rule_sets.newest_of(dataset.id)
 
 
 def _draw_steps(page: Page) -> None:

@@ -32,6 +32,7 @@ _CONFIG = {
     "modeBarButtonsToRemove": ["lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d", "zoom2d", "select2d"],
     "toImageButtonOptions": _IMAGE,
 }
+FEWEST_ALIKE = 3  # notices of one kind become one notice with a table
 MOST_CELLS = 200_000  # Streamlit does not style larger tables
 LONGEST_TEXT = 1_000  # of a cell; a small file can hold texts of many megabytes, which server and browser would copy
 
@@ -52,11 +53,27 @@ def show_chart(figure: go.Figure, key: str, *, image: str = "svg", with_words: b
 
 
 def show_findings(findings: Iterable[Finding]) -> None:
-    """Findings with their advice, the most severe first."""
+    """Findings with their advice, the most severe first; three or more of one kind become one with a table."""
     order = [Severity.ERROR, Severity.WARNING, Severity.INFO]
+    alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in sorted(findings, key=lambda each: order.index(each.severity)):
-        box = {Severity.ERROR: st.error, Severity.WARNING: st.warning, Severity.INFO: st.info}[finding.severity]
-        box(f"**{plain(finding.message)}** {plain(finding.advice)}", icon=_ICONS[finding.severity])
+        alike.setdefault((finding.code, finding.advice), []).append(finding)
+    for found in alike.values():
+        box = {Severity.ERROR: st.error, Severity.WARNING: st.warning, Severity.INFO: st.info}[found[0].severity]
+        first = f"**{plain(found[0].message)}**"
+        if len(found) < FEWEST_ALIKE:
+            for finding in found:
+                box(f"**{plain(finding.message)}** {plain(finding.advice)}", icon=_ICONS[finding.severity])
+            continue
+        box(f"{first} {len(found) - 1} more like this. {plain(found[0].advice)}", icon=_ICONS[found[0].severity])
+        with st.expander(f"All {len(found)}", icon=":material/table_rows:"):
+            lines = pd.DataFrame([(each.column or "", each.message) for each in found], columns=["column", "notice"])
+            show_table(lines, hide_index=True)
+
+
+def figure_cards(many: int) -> list[DeltaGenerator]:
+    """Places for figures side by side; on a phone they stand two by two."""
+    return [st.container(horizontal=True, gap="small")] * many
 
 
 def show_figure(card: DeltaGenerator, title: str, value: str, note: str, *, about: str | None = None) -> None:

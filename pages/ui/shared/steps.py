@@ -110,8 +110,13 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
     return marks
 
 
+def next_step(marks: Mapping[str, str]) -> Step:
+    """The first of the steps to a model in production that is not done."""
+    return next((step for step in STEPS[:-1] if step.title != "Trust" and marks.get(step.title) != DONE), STEPS[-2])
+
+
 def _says_what_is_positive(dataset: DatasetRecord) -> bool:
-    """Whether a column marks confirmed positives, or holds soft labels."""
+    """Whether a column marks confirmed cases, or holds soft labels."""
     roles = set(dataset.roles.values())
     return Role.SOFT_LABEL in roles or (Role.LABEL in roles and bool(dataset.positive_values))
 
@@ -125,7 +130,7 @@ def missing_in_data(*, has_label: bool, rows: int, labeled: int) -> tuple[str, s
     if rows == 1:
         return "This data has only one row.", "A model compares rows. Upload a file with more rows."
     if not has_label:
-        return "No label column yet.", "Choose the column that marks confirmed positives and give it the role label."
+        return "No label column yet.", "Choose the column that marks confirmed cases and give it the role label."
     if labeled == 0:
         return "No row is a confirmed positive.", "Check which values of the label mean a confirmed positive."
     if labeled == rows:

@@ -19,8 +19,8 @@ from spu_core.tables import Role, Table
 
 SHARES = ("coverage", "overlap", "conflict", "redundancy")
 ESTIMATE = (
-    "Trains a small model of confirmed positives against the rest, and estimates from its scores how many positives "
-    "there can be at most. It assumes that confirmed positives are a random sample of all positives, and takes some "
+    "Trains a small model of confirmed cases against the rest, and estimates from its scores how many positives "
+    "there can be at most. It assumes that confirmed cases are a random sample of all positives, and takes some "
     "seconds. The range is shown; it is not written into the field."
 )
 
@@ -37,7 +37,7 @@ def show_analysis(opened: OpenRuleSet) -> None:
         st.subheader("How many rows", anchor=False)
         show_chart(coverage_chart(analysis.summary, theme=theme()), key="soft_coverage")
     with right, st.container(border=True, height="stretch"):
-        st.subheader("Lift among confirmed positives", anchor=False, help=meaning("lift"))
+        st.subheader("Lift among confirmed cases", anchor=False, help=meaning("lift"))
         show_chart(rule_lift_chart(analysis.summary, theme=theme()), key="soft_lift")
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True, height="stretch"):
@@ -115,7 +115,7 @@ def show_audit(opened: OpenRuleSet) -> None:
     columns = st.columns(5)
     columns[0].metric("Mean soft label", figure(audit.mean), border=True, help=meaning("mean soft label"))
     columns[1].metric("Ceiling", figure(audit.ceiling), border=True, help=meaning("ceiling"))
-    columns[2].metric("Confirmed", confirmed, border=True, help="Rows that are confirmed positives: S = 1.")
+    columns[2].metric("Confirmed", confirmed, border=True, help="Rows that are confirmed cases: S = 1.")
     columns[3].metric("Suspected by a rule", suspected, border=True, help="Unconfirmed rows above the floor.")
     columns[4].metric("Neither", rest, border=True, help="Unconfirmed rows that no rule suspects: S is the floor.")
     if audit.findings:
@@ -145,11 +145,15 @@ def _ask_prior(opened: OpenRuleSet) -> None:
         on_change=lambda: _keep_prior(st.session_state[key]),
         help="The mean soft label should be near it. The rule editor uses it to suggest beliefs for rules.",
     )
-    if guess.button(
+    asked = guess.button(
         "Estimate a range", icon=":material/query_stats:", width="stretch", key="soft_estimate", help=ESTIMATE
-    ):
-        st.session_state[estimate_key(opened)] = estimate_prior(opened.workspace, opened.dataset)
-        st.rerun()
+    )
+    # A place of its own, so that the spinner does not cover the figures below.
+    with st.container(key="soft_estimating"):
+        if asked:
+            with st.spinner("Estimating the share of positives …"):
+                st.session_state[estimate_key(opened)] = estimate_prior(opened.workspace, opened.dataset)
+            st.rerun()
     found = estimated_prior(opened)
     if found is not None:
         st.caption(f":material/query_stats: {plain(found.sentence)}")

@@ -128,7 +128,7 @@ def check_statistics(workspace: Workspace, dataset: DatasetRecord, belief: Check
     return from_checks(belief, load_table(workspace, dataset))
 
 
-@cache_result(32, "Estimating the share of positives …")
+@cache_result(32)
 def estimate_prior(workspace: Workspace, dataset: DatasetRecord) -> PriorEstimate:
     """A range for the share of positives; trains a small model."""
     return estimate_class_prior(load_table(workspace, dataset))

@@ -25,6 +25,14 @@ FAILED_WORDS = {"fail", "failed", "skip", "skipped", "fail-or-skip", "fail_or_sk
 ADMITTED_WORDS = {"admit", "admitted"}
 NEEDED = {"user": ("user", "player", "id"), "rule": ("rule",), "outcome": ("outcome", "result"), "day": ("day", "date")}
 COLUMN = "check_soft_label"
+CHECKS = "From checks"
+CHECK_WORDS = ("check", "outcome", "passed")
+
+
+def shows_checks(table: Table) -> bool:
+    """Whether the table has columns about checks, or the address asks for this part."""
+    named = any(word in name.lower() for name in table.roles for word in CHECK_WORDS)
+    return named or st.query_params.get("part") == CHECKS
 
 
 def show_checks(opened: OpenRuleSet, table: Table) -> None:
@@ -50,6 +58,8 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
     rule_column = _pick("The rule that asked for the check", columns, ("rule", "check"), "soft_a1_rule")
     rest = [name for name in columns if name != rule_column]
     outcome_column = _pick("Outcome of the check", rest, ("outcome", "result"), "soft_a1_outcome")
+    if rule_column is None or outcome_column is None:
+        return
     rules = _levels(opened, rule_column)
     outcomes = _levels(opened, outcome_column)
     random_rule = _pick("The rule that picks at random", rules, ("random",), f"soft_a1_random_{rule_column}")
@@ -89,6 +99,8 @@ def _ask_records(opened: OpenRuleSet, table: Table) -> None:
     checks = _pick("Number of checks", columns, ("checked", "checks"), "soft_a2_checks")
     rest = [name for name in columns if name != checks]
     passes = _pick("Number of passed checks", rest, ("passed", "passes"), "soft_a2_passes")
+    if checks is None or passes is None:
+        return
     if not st.toggle("Fit the prior", key="soft_a2_fit", value=_is_guessed(checks, passes)):
         return
     belief = CheckRecord(checks_column=checks, passes_column=passes)
@@ -114,10 +126,10 @@ def _offer_rule(opened: OpenRuleSet, name: str, belief: Belief, key: str) -> Non
         opened.change(lambda rules: rules.add(Rule(free, belief)), f"added {free!r} from checks")
 
 
-def _pick(label: str, options: list[str], words: tuple[str, ...], key: str) -> str:
-    """A selectbox whose default is the first option that contains one of the words."""
-    guess = next((place for place, name in enumerate(options) if any(word in name.lower() for word in words)), 0)
-    return st.selectbox(label, options, index=guess, key=key)
+def _pick(label: str, options: list[str], words: tuple[str, ...], key: str) -> str | None:
+    """A selectbox whose default is the first option that contains one of the words; empty where none does."""
+    guess = next((place for place, name in enumerate(options) if any(word in name.lower() for word in words)), None)
+    return st.selectbox(label, options, index=guess, key=key, placeholder="Choose")
 
 
 def _is_guessed(checks: str, passes: str) -> bool:
@@ -200,8 +212,9 @@ def _show_result(opened: OpenRuleSet, table: Table, result: CheckRatioLabels) ->
         bigger, column = with_column(table, result.labels.rule_score)
         rule = Rule("Failed a check of the log", ReadyMade(column))
         dataset = opened.workspace.datasets.save(bigger, opened.dataset.name)
-        opened.save(add_rules(opened.rules, RuleSet((rule,))), "added a log")
-        choose_in_address(dataset=dataset.id)
+        text = add_rules(opened.rules, RuleSet((rule,))).to_json()
+        rules = opened.workspace.rule_sets.create(opened.dataset.name, text, "added a log", dataset.id)
+        choose_in_address(dataset=dataset.id, rules=rules.id)
         st.rerun()
     st.caption("This makes a new dataset with one more column; the old dataset stays.")
 

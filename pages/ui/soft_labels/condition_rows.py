@@ -8,6 +8,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.shared.text import plain
 from pages.ui.soft_labels.cached import column_choices
 from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.rules import OPERATORS, ColumnChoices, Kind, Rule
@@ -104,7 +105,10 @@ def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) ->
         "NOT", key=keys("negated"), help="Negate the condition. The rule never fires on a missing value."
     )
     value = VALUE_INPUTS[OPERATORS[operator].shape.name].ask(keys, choices)
-    return DraftCondition(column, operator, value, negated, joined)
+    row = DraftCondition(column, operator, value, negated, joined)
+    if row.problem:
+        st.error(plain(row.problem), icon=":material/error:")
+    return row
 
 
 def _start_limits(value: Any, choices: ColumnChoices) -> dict[str, Any]:

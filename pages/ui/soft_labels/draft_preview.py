@@ -18,12 +18,13 @@ from spu_core.errors import SpuError
 from spu_core.labels import RuleLift, RulePreview, ranked
 from spu_core.labels.belief_suggestions import Prior
 from spu_core.rules.draft import AS_IT_IS, RuleDraft, save_draft
+from spu_core.rules.suggest import FROM_LABELS
 from spu_core.theory.prior import PriorEstimate
 
 FIGURE_WIDTH = 98
 SAMPLED = "Rows of the sample on which the rule fires; their share is about the same among all rows."
 SUGGESTION = (
-    "If confirmed positives are a random sample of all positives, the share of positives among the rows of this rule "
+    "If confirmed cases are a random sample of all positives, the share of positives among the rows of this rule "
     "is the overall share times the lift. The overall share is set, or estimated as a range, under Audit."
 )
 RANKING = (
@@ -32,7 +33,7 @@ RANKING = (
 )
 HEADLINE_WIDTH = 145
 IN_USE = "A rule that is switched off is kept."
-SUSPECTED = "Unlabelled rows whose soft label is above the floor. Confirmed positives are not counted."
+SUSPECTED = "Unlabelled rows whose soft label is above the floor. Confirmed cases are not counted."
 LOWER_CEILING = (
     ":material/info: A lower ceiling is not a fault. No model can rank rows perfectly while their soft labels are "
     "uncertain; compare models by their share of the ceiling."
@@ -43,13 +44,13 @@ def show_changes(opened: OpenRuleSet, draft: RuleDraft) -> RulePreview:
     """Figures with the draft included, and how they differ from those of the saved rules."""
     rule = draft.rule() if draft.is_complete else None
     saved = rule_preview(opened.workspace, opened.dataset, opened.text, None, None)
-    shown, problem = saved, draft.problem
+    shown, problem = saved, ""
     try:
         shown = rule_preview(opened.workspace, opened.dataset, opened.text, rule, known_prior(opened))
     except SpuError as error:
         problem = str(error)
     if problem:
-        # The error is shown here, so that the rest of the page stays usable and the draft can be corrected.
+        # Errors of a condition are shown at its fields, those of the whole rule here; the draft can be corrected.
         st.error(plain(problem), icon=":material/error:")
     is_sample = is_sampled(opened.dataset, load_table(opened.workspace, opened.dataset))
     _show_figures(shown, saved, is_drafted=rule is not None and not problem, is_sample=is_sample)
@@ -102,7 +103,6 @@ def _change(after: float, before: float) -> str | None:
 
 def show_saving(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft, preview: RulePreview) -> None:
     """The belief that the labels suggest, and the buttons that save or clear the draft."""
-    _show_suggestion(opened, editor, draft, preview)
     is_new = draft.editing is None
     label, icon = ("Add rule", ":material/add:") if is_new else ("Save changes", ":material/save:")
     keep, drop = st.columns([3, 1])
@@ -113,8 +113,9 @@ def show_saving(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft, prev
     if drop.button("Clear", width="stretch", key="soft_clear"):
         editor.clear()
         st.rerun()
-    if draft.is_complete:
-        st.caption(plain(draft.rule().text))
+    if FROM_LABELS in draft.note:
+        st.caption(":material/info: Drafted from confirmed cases, so they cannot judge this rule.")
+    _show_suggestion(opened, editor, draft, preview)
 
 
 def _show_suggestion(opened: OpenRuleSet, editor: EditorState, draft: RuleDraft, preview: RulePreview) -> None:

@@ -51,16 +51,18 @@ def default_column(table: Table, columns: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Cards:
-    """The two cards of the editor; figures are added below the chart, buttons below the belief."""
+    """The two cards of the editor; figures are added below the chart, buttons above the belief, always in sight."""
 
     chart: DeltaGenerator
+    saving: DeltaGenerator
     belief: DeltaGenerator
 
 
 def edit_draft(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> tuple[RuleDraft, Cards]:
     """Draw the editor; returns the draft of its widgets, and the cards, to which the page adds more."""
     left, right = st.columns([3, 2], gap="small")
-    cards = Cards(left.container(border=True, height="stretch"), right.container(border=True, height="stretch"))
+    beside = right.container(border=True, height="stretch")
+    cards = Cards(left.container(border=True, height="stretch"), beside.container(), beside.container())
     first: DraftCondition | None = None
     rest: tuple[DraftCondition, ...] = ()
     with cards.chart:
@@ -102,11 +104,11 @@ def _edit_first_row(
     start_values(keys, row, choices)
     _show_chart(opened, choices, keys)
     with beside:
-        st.subheader("Which rows?", anchor=False)
         return read_row(keys, column, choices, "and")
 
 
 def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> None:
+    chart = keys("chart")
     if choices.histogram is not None:
         is_date = choices.kind is Kind.DATE
         bands = bands_of(opened.usable, choices.name)
@@ -115,13 +117,16 @@ def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> N
         mode = "box"
         advice = "Drag across the bars to choose a range; double-click to clear it."
     elif choices.levels:
-        figure = category_chart(choices.levels, choices.positives, choices.rest, choices.name, theme=theme())
+        chosen = st.session_state[keys("levels")]
+        counts = choices.levels, choices.positives, choices.rest
+        figure = category_chart(*counts, choices.name, chosen=chosen, theme=theme())
         take, mode = apply_click, "points"
-        advice = "Click a bar to choose it; hold Shift to choose several."
+        # A new key with each choice: a click then means this bar only, and the marks follow the list.
+        chart = f"{chart}_{'_'.join(str(choices.levels.index(each)) for each in chosen if each in choices.levels)}"
+        advice = "Click a bar or its name to choose it; click again to remove it."
     else:
         st.info("This column holds no values.", icon=":material/info:")
         return
-    chart = keys("chart")
     st.caption(f":material/mouse: {advice}{_counted_rows(opened, choices)}")
     show_chart(figure, chart, on_select=lambda: take(st.session_state, chart, keys, choices), selection_mode=mode)
 
@@ -160,9 +165,12 @@ def _inner_ends(histogram: Histogram) -> tuple[float, float]:
 
 
 def apply_click(state: Any, chart: str, keys: Callable[[str], str], choices: ColumnChoices) -> None:
-    """The clicked bars become the categories of the row."""
+    """A clicked bar is added to the categories of the row, or removed if it is one of them."""
+    clicked = selected_levels(_selection(state, chart), choices.levels)
+    before = list(state.get(keys("levels")) or ())
+    kept = [level for level in before if level not in clicked]
     state[keys("operator")] = LEVELS
-    state[keys("levels")] = selected_levels(_selection(state, chart), choices.levels)
+    state[keys("levels")] = [*kept, *(level for level in clicked if level not in before)]
 
 
 def _selection(state: Any, chart: str) -> Any:
@@ -198,7 +206,6 @@ def _drawn(value: Any) -> float:
 def _edit_belief(
     opened: OpenRuleSet, editor: EditorState, first: DraftCondition | None, rest: tuple[DraftCondition, ...]
 ) -> RuleDraft:
-    st.subheader("Degree of belief", anchor=False)
     draft = replace(editor.draft, conditions=(*((first,) if first else ()), *rest), ends=_ends(opened, first))
     shapes = _shapes(draft)
     st.session_state.setdefault(editor.key("shape"), draft.shape if draft.shape in shapes else FLAT)

@@ -51,18 +51,26 @@ class OpenRuleSet:
         return self.usable.to_json()
 
     @property
+    def is_of_another_dataset(self) -> bool:
+        """Whether the address names rules of another dataset: the first change makes a copy."""
+        saved = self.page.rules
+        return saved is not None and saved.dataset not in (None, self.dataset.id)
+
+    @property
     def number(self) -> int:
         """The number of the saved version; 0 before the first."""
         return 0 if self.page.rules is None else self.page.rules.number
 
     def save(self, rules: RuleSet, note: str) -> None:
         """Save a new version; refused if somebody saved another version that this page has not shown yet."""
-        saved = self.page.rules
+        saved, rule_sets = self.page.rules, self.workspace.rule_sets
         if saved is None:
-            made = self.workspace.rule_sets.create(self.dataset.name, rules.to_json(), note)
-            choose_in_address(rules=made.id)
+            made = rule_sets.create(self.dataset.name, rules.to_json(), note, self.dataset.id)
+        elif self.is_of_another_dataset:
+            made = rule_sets.save(rule_sets.copy(saved, self.dataset.name, self.dataset.id), rules.to_json(), note)
         else:
-            made = self.workspace.rule_sets.save(self._on_screen(saved), rules.to_json(), note)
+            made = rule_sets.save(self._on_screen(saved), rules.to_json(), note)
+        choose_in_address(rules=made.id)
         remember_version(made.id, made.number)
 
     def change(self, change: Callable[[RuleSet], RuleSet], note: str) -> None:

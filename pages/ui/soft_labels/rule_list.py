@@ -8,7 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.ui.shared.cached import parse_rules
-from pages.ui.shared.shell import confirm_deletion
+from pages.ui.shared.shell import choose_in_address, confirm_deletion
 from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.cached import rule_problems
@@ -17,7 +17,7 @@ from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
 from spu_core.errors import SpuError
 from spu_core.labels import COMBINERS
 from spu_core.rules import Constant, ReadyMade, Rule, RuleSet
-from spu_core.rules.draft import add_rules
+from spu_core.rules.draft import add_rules, in_words
 from spu_core.tables import Role
 from spu_core.workspace import RuleSetVersion
 
@@ -39,6 +39,8 @@ def show_rules(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> 
         with st.container(horizontal=True, vertical_alignment="center", wrap=False):
             st.subheader(f"Rules ({len(opened.rules)})", anchor=False)
             _undo_and_redo(opened)
+        if opened.is_of_another_dataset:
+            st.caption(":material/content_copy: Rules of another data set. The first change makes a copy for this one.")
         if not len(opened.rules):
             st.caption("No rules yet. Select a range or some values above, set a degree of belief, and add the rule.")
         hidden = len(opened.rules) - MOST_SHOWN
@@ -51,8 +53,9 @@ def show_rules(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> 
 
 def _undo_and_redo(opened: OpenRuleSet) -> None:
     saved, rule_sets = opened.page.rules, opened.workspace.rule_sets
-    parent = saved is not None and saved.parent is not None
-    later = saved is not None and any(each.parent == saved.number for each in rule_sets.history(saved.id))
+    is_own = saved is not None and not opened.is_of_another_dataset
+    parent = is_own and saved is not None and saved.parent is not None
+    later = is_own and saved is not None and any(each.parent == saved.number for each in rule_sets.history(saved.id))
     if st.button("", icon=":material/undo:", help="Undo", disabled=not parent, key="soft_undo"):
         opened.undo_or_redo(rule_sets.undo)
     if st.button("", icon=":material/redo:", help="Redo", disabled=not later, key="soft_redo"):
@@ -68,7 +71,9 @@ def _show_rule(opened: OpenRuleSet, editor: EditorState, columns: list[str], pla
     words = line.container(gap=None)
     belief = f" :orange-badge[{rule.belief.text}]" if isinstance(rule.belief, Constant) else ""
     words.markdown(f"**{plain(rule.name)}**{belief}", help=plain(rule.note) or None)
-    words.caption(plain(rule.text if not belief else rule.when.text if rule.when else "on every row"))
+    said = "on every row" if rule.when is None else in_words(rule.when)
+    if not belief or rule.name != said:  # an automatic name says it already
+        words.caption(plain(rule.text if not belief else said))
     if problem:
         words.caption(f":red[:material/error: {plain(problem)}]")
     action = line.menu_button("", list(ACTIONS), icon=":material/more_vert:", key=f"{key}_menu", type="tertiary")
@@ -140,8 +145,9 @@ def _copy_earlier(opened: OpenRuleSet, known: tuple[RuleSetVersion, ...]) -> Non
     chosen = which.selectbox("Earlier rule sets", list(names), format_func=names.__getitem__, key="soft_earlier")
     fitting = fits[chosen][1]
     if take.button("Copy these rules", key="soft_use", width="stretch", disabled=fitting == 0):
-        origin = opened.workspace.rule_sets.get(chosen)
-        opened.save(parse_rules(origin.text), f"copied from {origin.name}, version {origin.number}")
+        rule_sets = opened.workspace.rule_sets
+        copy = rule_sets.copy(rule_sets.get(chosen), opened.dataset.name, opened.dataset.id)
+        choose_in_address(rules=copy.id)
         st.rerun()
     if fitting == 0:
         st.caption(":material/block: No rule of this set fits this data.")

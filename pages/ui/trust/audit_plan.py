@@ -1,169 +1,174 @@
-"""The Audit section: choose an audit or plan a new one, and the bounds to expect from a number of checks."""
+"""The section *Check rows by hand*: plan what to check, review here or elsewhere, and the result for all models."""
 
 from __future__ import annotations
 
-import pandas as pd
 import streamlit as st
 
 from pages.ui.shared.show import explain_words, show_chart, show_table, theme
-from pages.ui.shared.text import count, figure, plain
-from pages.ui.trust.audit_result import show_list, show_result, show_verdicts
-from pages.ui.trust.cached import audit_outlook, audit_population, draw_audit, expected_audit
-from pages.ui.trust.evaluated_model import EvaluatedModel
-from spu_core.charts import outlook_chart
-from spu_core.engines.audit_results import audits_of, save_audit
-from spu_core.trust import TARGETS, AuditPlan
+from pages.ui.shared.text import count, plain, row_count
+from pages.ui.trust.audit_files import show_files
+from pages.ui.trust.audit_result import show_result
+from pages.ui.trust.cached import audit_forecast, audits_of_rows, checked_so_far, draw_rows, open_rows
+from pages.ui.trust.evaluated_model import EvaluatedModel, choose_by_address, choose_next
+from pages.ui.trust.review_cards import rows_to_review, show_review
+from spu_core.charts import forecast_chart
+from spu_core.engines.audit_results import save_audit
+from spu_core.trust import QUESTIONS, AuditPlan, first_batch
 from spu_core.workspace import AuditRecord
 
-NEW = "new"
-
-
-def show_planner(model: EvaluatedModel) -> None:
-    """Target, number of checks, and the expected interval; one button draws the rows."""
-    rows = audit_population(model)
-    settings, chart = st.columns([2, 3], gap="medium")
-    with settings, st.container(border=True):
-        st.subheader("Plan an audit", anchor=False)
-        target = _ask_target()
-        most = max(10, int(rows.is_open.sum()))
-        # The Compare page asks for a number of checks.
-        st.session_state["trust_checks"] = min(max(10, st.session_state.get("trust_checks", 200)), most)
-        checks = int(
-            st.number_input(
-                "Rows you can check by hand",
-                10,
-                most,
-                step=10,
-                key="trust_checks",
-                persist_state="session",
-                help="Confirmed positives are known already and are never drawn.",
-            )
-        )
-        prior = _ask_prior()
-        seed = int(
-            st.number_input("Seed", 0, 2**31 - 1, 0, key="trust_seed", help="The same seed draws the same rows again.")
-        )
-        table = audit_outlook(model, target, prior)
-        _show_expected(model, checks, target, prior)
-        if st.button("Draw these rows", type="primary", key="trust_draw", icon=":material/casino:"):
-            plan = draw_audit(model, checks, target, prior, seed)
-            audit = save_audit(model.workspace, model.record, plan, model.rules)
-            st.query_params["audit"] = audit.id
-            st.rerun()
-    with chart, st.container(border=True):
-        st.subheader("Expected precision", anchor=False)
-        show_chart(
-            outlook_chart(table, TARGETS[target].title, checks=checks, theme=theme()),
-            "trust_outlook",
-        )
-        _show_outlook(table)
-
-
-def _ask_target() -> str:
-    chosen = st.selectbox(
-        "Most important figure",
-        list(TARGETS),
-        format_func=lambda key: plain(TARGETS[key].title),
-        key="trust_target",
-        persist_state="session",
-        help="Checks go where this figure is most uncertain. All others are estimated too, with wider intervals.",
-    )
-    st.caption(TARGETS[str(chosen)].description)
-    return str(chosen)
-
-
-def _ask_prior() -> float | None:
-    value = st.number_input(
-        "Share of positives you expect (optional)",
-        0.0,
-        0.99,
-        0.0,
-        step=0.01,
-        format="%.3f",
-        key="trust_expected",
-        persist_state="session",
-        help="0: use your soft labels. This only affects which rows are drawn and the expected interval; a wrong guess "
-        "makes the audit less precise, not wrong.",
-    )
-    return float(value) or None
-
-
-def _show_expected(model: EvaluatedModel, checks: int, target: str, prior: float | None) -> None:
-    expected, (low, high) = expected_audit(model, checks, target, prior)
-    with st.container(horizontal=True, horizontal_alignment="distribute"):
-        st.metric(
-            "Expected 95% bounds",
-            f"{low:.2f} – {high:.2f}",
-            help="The median of simulated audits of this size, if your soft labels are right on average. Normal theory "
-            f"gives a standard error of {figure(expected.standard_error)}, which is too small where few positives "
-            "are expected.",
-            width="content",
-        )
-        st.metric(
-            "Equivalent to a random sample of",
-            f"{count(expected.gain * checks)} rows",
-            help="The size of a simple random sample with the same standard error, under the same soft labels.",
-            width="content",
-        )
-
-
-def _show_outlook(table: pd.DataFrame) -> None:
-    with st.expander("As a table", icon=":material/table:"):
-        show_table(table, hide_index=True)
-    st.caption(
-        "A fifth of the checks is allocated by the size of the strata, the rest where the figure is uncertain. Where "
-        "fewer than five positives are expected in a stratum, limits are exact and therefore wide. This forecast "
-        "assumes that soft labels are right on average; the audit itself does not."
-    )
+STEPS = {"plan": "Plan", "review": "Review", "files": "Files", "result": "Result"}
 
 
 def show_audit(model: EvaluatedModel) -> None:
-    """Plan a new audit, or continue with one that was drawn."""
-    audit = _choose(model)
-    if audit is None:
-        show_planner(model)
+    """Plan, review, result; the address keeps the step and the list that is reviewed."""
+    audits = audits_of_rows(model)
+    if not audits:
+        _show_planner(model)
+        explain_words("soft label", "label")
+        return
+    was_reviewing = is_reviewing()
+    step = choose_by_address("step", STEPS, _next_step(model, audits[0]))
+    if was_reviewing != is_reviewing():
+        st.rerun()  # the page has another layout for reviewers
+    if step == "plan":
+        _show_planner(model)
+    elif step == "result":
+        show_result(model)
     else:
+        audit = _choose(audits)
         plan = AuditPlan.from_json(audit.plan)
-        st.caption(
-            f"Drawn {audit.made:%d %b %Y %H:%M} by the scores of {plain(model.name)} and this S · audit {plan.code} · "
-            f"seed {plan.seed} · verdicts are never overwritten."
-        )
-        show_list(model, audit, plan)
-        show_verdicts(model, audit, plan)
-        show_result(model, audit)
+        if step == "review":
+            show_review(model, audit, plan)
+        else:
+            show_files(model, audit, plan)
     explain_words("soft label", "threshold", "label")
 
 
-def _choose(model: EvaluatedModel) -> AuditRecord | None:
-    """An audit of this model and these soft labels, or None for a new one; the address keeps the choice."""
-    audits = {audit.id: audit for audit in audits_of(model.workspace, model.record, model.rules)}
-    _show_others(model, len(audits))
-    if not audits:
-        return None
-    wanted = st.query_params.get("audit", next(iter(audits)))
-    options = [*audits, NEW]
-    # The key contains the number of audits, so that a new audit is chosen as soon as it is drawn.
+def is_reviewing() -> bool:
+    """Whether the page is about to show the cards, by the address and the choices so far."""
+    asked = st.query_params
+    section = st.session_state.get("trust_section", asked.get("section", "audit"))
+    step = st.session_state.get("trust_step_next") or st.session_state.get("trust_step") or asked.get("step")
+    return bool(section == "audit" and step == "review")
+
+
+def _next_step(model: EvaluatedModel, newest: AuditRecord) -> str:
+    listed = rows_to_review(model, newest, AuditPlan.from_json(newest.plan))
+    state = model.workspace.reviews.state(newest.id, listed)
+    return "result" if state.done == len(state.rows) else "review"
+
+
+def _show_planner(model: EvaluatedModel) -> None:
+    """What the checks should tell, how many, and what to expect of them; one button draws the rows."""
+    settings, chart = st.columns([2, 3], gap="medium")
+    with settings, st.container(border=True):
+        st.subheader("Check some rows by hand", anchor=False)
+        st.caption("Rows that a person checks tell which model is really better. They serve all models.")
+        question, rival = _ask_question(model)
+        checks = _ask_checks(model)
+        found = audit_forecast(model, question, rival)
+        st.markdown(f"**{plain(found.sentence(checks))}**")
+        done = checked_so_far(model)
+        now = checks if done else first_batch(checks)
+        _show_batches(done, now, checks)
+        place, looks = st.container(), _ask_looks()
+        if place.button(f"Draw {row_count(now)}", type="primary", key="trust_draw", icon=":material/casino:"):
+            plan = draw_rows(model, now, question, rival, looks)
+            audit = save_audit(model.workspace, model.record, plan, model.rules)
+            st.query_params["audit"] = audit.id
+            choose_next("step", "review")
+    with chart, st.container(border=True):
+        st.subheader("What the checks will tell", anchor=False)
+        show_chart(forecast_chart(found, checks=checks, theme=theme()), "trust_forecast")
+        with st.expander("As a table", icon=":material/table:"):
+            show_table(found.table, hide_index=True)
+        st.caption(
+            "A forecast from your soft labels and the verdicts so far. If they are wrong, the result is wider or "
+            "narrower than this, but still correct."
+        )
+
+
+def _ask_question(model: EvaluatedModel) -> tuple[str, str | None]:
+    others = [token for token in model.names if token != model.record.id]
+    options = [key for key in QUESTIONS if others or not QUESTIONS[key].needs_rival]
+    question = str(
+        st.radio(
+            "What do you want to know?",
+            options,
+            format_func=lambda key: QUESTIONS[key].title,
+            key="trust_question",
+            persist_state="session",
+        )
+    )
+    if not QUESTIONS[question].needs_rival:
+        return question, None
+    rival = st.selectbox(
+        f"Compare {plain(model.name)} with",
+        others,
+        format_func=model.names.__getitem__,
+        key=f"trust_rival_{model.record.id}",
+    )
+    return question, str(rival)
+
+
+def _ask_checks(model: EvaluatedModel) -> int:
+    most = max(10, open_rows(model))
+    # The Compare page asks for a number of checks.
+    st.session_state["trust_checks"] = min(max(10, st.session_state.get("trust_checks", 100)), most)
+    return int(
+        st.number_input(
+            "Rows you can check",
+            10,
+            most,
+            step=10,
+            key="trust_checks",
+            persist_state="session",
+            help="Confirmed cases are known already and are never drawn.",
+        )
+    )
+
+
+def _ask_looks() -> int:
+    with st.expander("More", icon=":material/tune:"):
+        return int(
+            st.number_input(
+                "How often will you look at the result before you stop?",
+                1,
+                20,
+                1,
+                key="trust_looks",
+                persist_state="session",
+                help="If you may stop as soon as the result is clear, state how many times you will look. Intervals "
+                "are a little wider, and stay correct at each look.",
+            )
+        )
+
+
+def _show_batches(done: int, now: int, checks: int) -> None:
+    if done:
+        st.caption(f"{row_count(done)} checked so far. The new rows are added to them.")
+    elif now < checks:
+        st.caption(
+            f"Now {count(now)} rows at random; after their review {count(checks - now)} more, where they tell most."
+        )
+
+
+def _choose(audits: tuple[AuditRecord, ...]) -> AuditRecord:
+    """The list to review: that of the address, else the newest."""
+    known = {audit.id: audit for audit in audits}
+    wanted = st.query_params.get("audit", audits[0].id)
+    default = wanted if wanted in known else audits[0].id
+    if len(audits) == 1:
+        return audits[0]
+    # The key contains the number of lists, so that a new list is chosen as soon as it is drawn.
     chosen = st.selectbox(
-        "Audit",
-        options,
-        index=options.index(wanted) if wanted in options else 0,
-        format_func=lambda token: "Plan a new audit" if token == NEW else _title(audits[token]),
-        key=f"trust_audit_{model.record.id}_{len(audits)}",
+        "Review list",
+        list(known),
+        index=list(known).index(default),
+        format_func=lambda token: f"{known[token].name} · {known[token].made:%d %b %H:%M}",
+        key=f"trust_audit_{len(audits)}_{default}",
         width=420,
     )
     if chosen != wanted:
         st.query_params["audit"] = str(chosen)
-    return audits.get(str(chosen))
-
-
-def _title(audit: AuditRecord) -> str:
-    return f"{audit.name} · {audit.made:%d %b %H:%M}"
-
-
-def _show_others(model: EvaluatedModel, count: int) -> None:
-    others = len(model.workspace.audits.list(model.record.id)) - count
-    if others:
-        st.caption(
-            f":material/info: {others} more audit{'s' * (others != 1)} of this model used other soft labels; "
-            "choose these soft labels above to see them."
-        )
+    return known[str(chosen)]

@@ -11,7 +11,7 @@ import pandas as pd
 from pages.ui.compare.cached import compare_stored_runs
 from pages.ui.shared.cached import Keys, cache_result, load_table
 from pages.ui.trust.evaluated_model import EvaluatedModel
-from spu_core.engines.audit_results import AuditResult, audit_result, audits_of, truth_of
+from spu_core.engines.audit_results import AuditResult, audit_result, checked_rows, judge_runs, truth_of
 from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
 from spu_core.engines.outcome_learning import what_changed as changed_between
 from spu_core.engines.outcome_loop import (
@@ -26,20 +26,25 @@ from spu_core.engines.stored_runs import models_of_same_rules, names_apart
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.trust import (
+    AuditFigure,
     AuditPlan,
+    AuditReport,
     BiasMap,
-    Outlook,
+    CheckedRows,
+    Forecast,
+    GammaBounds,
     Population,
     RuleInfluence,
     Sensitivity,
     WhatIf,
     belief_sensitivity,
-    outlook_table,
-    plan_audit,
+    draw_audit,
+    forecast,
+    gamma_bounds,
     rule_influence,
     selection_bias,
+    tipping_by_rule,
 )
-from spu_core.trust.audit.outlook import quick_outlook
 from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan
 from spu_core.trust.outcomes.review_queue import Queue, QueuePlan, fill_queue
 from spu_core.trust.sensitivity import affordable_draws
@@ -66,49 +71,112 @@ def audit_population(model: EvaluatedModel, prior: float | None = None) -> Popul
     return Population.of_run(model.run, model.threshold, prior=prior)
 
 
-@cache_result(64, "Simulating audits of every size …", keys=BY_THRESHOLD)
-def audit_outlook(model: EvaluatedModel, target: str, prior: float | None) -> pd.DataFrame:
-    """The expected results of audits of different sizes."""
-    return outlook_table(audit_population(model, prior), target)
+def audits_of_rows(model: EvaluatedModel) -> tuple[AuditRecord, ...]:
+    """All audits of the rows that the model was trained on, the newest first; they serve every model."""
+    return model.workspace.audits.of_dataset(model.record.dataset)
 
 
-@cache_result(256, "Simulating audits of this size …", keys=BY_THRESHOLD)
-def expected_audit(
-    model: EvaluatedModel, checks: int, target: str, prior: float | None
-) -> tuple[Outlook, tuple[float, float]]:
-    """The expected result of this number of checks: the standard error by normal theory, and the bounds."""
-    return quick_outlook(audit_population(model, prior), checks, target)
+def _verdicts(model: EvaluatedModel) -> int:
+    """What results depend on: a number that grows with each verdict and each undo."""
+    return model.workspace.audits.state(model.record.dataset)
 
 
-def draw_audit(model: EvaluatedModel, checks: int, target: str, prior: float | None, seed: int) -> AuditPlan:
-    """A plan; not cached, since it is drawn once and then kept in the workspace."""
-    return plan_audit(audit_population(model, prior), checks, target, seed=seed, prior=prior)
+def _checked(model: EvaluatedModel, treatment: str = "mean") -> CheckedRows:
+    return checked_rows(model.workspace, model.workspace.datasets.get(model.record.dataset), treatment=treatment)  # type: ignore[arg-type]
 
 
-def estimate_audit(model: EvaluatedModel, audit: AuditRecord, treatment: str, method: str) -> AuditResult:
-    """The estimates from the current verdicts of an audit."""
-    recorded = len(model.workspace.audits.history(audit.id))
-    return _estimate_audit(model, audit, recorded, treatment, method)
+def checked_so_far(model: EvaluatedModel) -> int:
+    """How many rows of the table have a verdict."""
+    return len({item.row for audit in audits_of_rows(model) for item in model.workspace.audits.verdicts(audit.id)})
 
 
-@cache_result(32, "Counting verdicts …", keys=BY_MODEL)
-def _estimate_audit(
-    model: EvaluatedModel, audit: AuditRecord, recorded: int, treatment: str, method: str
-) -> AuditResult:
-    verdicts = model.workspace.audits.verdicts(audit.id)
-    plan = AuditPlan.from_json(audit.plan)
-    return audit_result(model.run, model.table, plan, verdicts, treatment=treatment, method=method)  # type: ignore[arg-type]
+def _checked_or_none(model: EvaluatedModel) -> CheckedRows | None:
+    try:
+        return _checked(model)
+    except SpuError:
+        return None  # nothing was checked yet, or too little to direct the next checks
+
+
+def open_rows(model: EvaluatedModel) -> int:
+    """How many rows can be drawn: all but the confirmed cases."""
+    return int(audit_population(model).is_open.sum())
+
+
+def _rival(model: EvaluatedModel, rival: str | None) -> Population | None:
+    if rival is None:
+        return None
+    [run] = compare_stored_runs(model.workspace, model.dataset, ((rival, model.names[rival]),), model.rules).runs
+    return Population.of_run(run)
+
+
+def audit_forecast(model: EvaluatedModel, question: str, rival: str | None) -> Forecast:
+    """What each number of checks will tell."""
+    return _forecast(model, question, rival, _verdicts(model))
+
+
+@cache_result(64, "Computing what the checks will tell …", keys=BY_THRESHOLD)
+def _forecast(model: EvaluatedModel, question: str, rival: str | None, verdicts: int) -> Forecast:
+    rows = audit_population(model)
+    return forecast(rows, question, rival=_rival(model, rival), checked=_checked_or_none(model))
+
+
+def draw_rows(model: EvaluatedModel, checks: int, question: str, rival: str | None, looks: int) -> AuditPlan:
+    """A plan; not cached, since it is drawn once and then kept in the workspace. Each batch has its own seed."""
+    return draw_audit(
+        audit_population(model),
+        checks,
+        question,
+        rival=_rival(model, rival),
+        checked=_checked_or_none(model),
+        table_rows=model.dataset.n_rows,
+        looks=looks,
+        seed=len(audits_of_rows(model)),
+    )
+
+
+def audit_report(model: EvaluatedModel, treatment: str) -> AuditReport:
+    """What the checked rows say of this model and the newest other models."""
+    others = [token for token in model.names if token != model.record.id][: MOST_RUNS - 1]
+    runs = tuple((token, model.names[token]) for token in (model.record.id, *others))
+    return _audit_report(model, runs, treatment, _verdicts(model))
+
+
+@cache_result(32, "Counting verdicts …", keys=BY_THRESHOLD)
+def _audit_report(
+    model: EvaluatedModel,
+    runs: tuple[tuple[str, str], ...],
+    treatment: str,
+    verdicts: int,
+) -> AuditReport:
+    judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
+    points = {name: model.workspace.thresholds.list(token) for token, name in runs}
+    thresholds = {name: found[0].threshold for name, found in points.items() if found}
+    return judge_runs(judged, _checked(model, treatment), thresholds=thresholds)
+
+
+def audited_figures(model: EvaluatedModel) -> dict[str, AuditFigure]:
+    """The figures of this model by the checked rows; empty before the first verdicts."""
+    try:
+        return audit_report(model, "mean").figures[model.name]
+    except SpuError:
+        return {}
 
 
 def newest_audit(model: EvaluatedModel) -> AuditResult | None:
-    """The estimates of the newest audit with enough verdicts; None where there is none."""
-    for audit in audits_of(model.workspace, model.record, model.rules):
+    """Tests of assumptions by the newest audit with enough verdicts; None where there is none."""
+    for audit in audits_of_rows(model):
         if model.workspace.audits.verdicts(audit.id):
             try:
-                return estimate_audit(model, audit, "mean", "assisted")
+                return _estimate_audit(model, audit, _verdicts(model))
             except SpuError:
-                continue  # an audit without enough verdicts; its section shows what is missing
+                continue  # drawn by other scores or soft labels, or not enough verdicts
     return None
+
+
+@cache_result(32, "Counting verdicts …", keys=BY_MODEL)
+def _estimate_audit(model: EvaluatedModel, audit: AuditRecord, state: int) -> AuditResult:
+    verdicts = model.workspace.audits.verdicts(audit.id)
+    return audit_result(model.run, model.table, AuditPlan.from_json(audit.plan), verdicts)
 
 
 def true_figures(model: EvaluatedModel) -> dict[str, float]:
@@ -116,12 +184,16 @@ def true_figures(model: EvaluatedModel) -> dict[str, float]:
     return truth_of(model.run, audit_population(model))
 
 
-def belief_bands(model: EvaluatedModel, spread: float) -> tuple[Sensitivity, RuleInfluence]:
-    """Stored scores of this model and the other models, evaluated by shifted beliefs."""
+def _runs_of_same_rules(model: EvaluatedModel) -> tuple[tuple[str, str], ...]:
+    """This model and the other models that were trained on the same rules, with their names."""
     records = model.workspace.runs.list(model.dataset.id)
     names = names_apart(records)
-    runs = tuple((each.id, names[each.id]) for each in models_of_same_rules(records, model.record, MOST_RUNS))
-    return _belief_bands(model, runs, spread)
+    return tuple((each.id, names[each.id]) for each in models_of_same_rules(records, model.record, MOST_RUNS))
+
+
+def belief_bands(model: EvaluatedModel, spread: float) -> tuple[Sensitivity, RuleInfluence]:
+    """Stored scores of this model and the other models, evaluated by shifted beliefs."""
+    return _belief_bands(model, _runs_of_same_rules(model), spread)
 
 
 @cache_result(32, "Shifting the beliefs …", keys=BY_MODEL)
@@ -131,6 +203,30 @@ def _belief_bands(
     judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
     draws, labels = affordable_draws(model.dataset.n_rows), model.soft_labels
     return belief_sensitivity(judged, labels, draws=draws, spread=spread), rule_influence(judged, labels, shift=spread)
+
+
+def rule_error_bounds(model: EvaluatedModel) -> GammaBounds:
+    """How wrong the soft labels may be before another model can be better than this one."""
+    return _rule_error_bounds(model, _runs_of_same_rules(model))
+
+
+@cache_result(32, "Computing bounds …", keys=BY_MODEL)
+def _rule_error_bounds(model: EvaluatedModel, runs: tuple[tuple[str, str], ...]) -> GammaBounds:
+    judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
+    return gamma_bounds(judged, model.soft_labels)
+
+
+def rule_error_by_rule(model: EvaluatedModel, first: str, second: str) -> pd.DataFrame:
+    """The same if only one rule is wrong, for each rule."""
+    return _rule_error_by_rule(model, _runs_of_same_rules(model), first, second).copy()
+
+
+@cache_result(64, "Computing bounds …", keys=BY_MODEL)
+def _rule_error_by_rule(
+    model: EvaluatedModel, runs: tuple[tuple[str, str], ...], first: str, second: str
+) -> pd.DataFrame:
+    judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
+    return tipping_by_rule(judged, model.soft_labels, first, second)
 
 
 @cache_result(32, "Comparing confirmed with expected positives …", keys=BY_MODEL)
@@ -155,7 +251,7 @@ def dataset_names(model: EvaluatedModel) -> dict[str, str]:
     return {each.id: each.name for each in model.workspace.datasets.list()}
 
 
-@cache_result(4, "Scoring the users …")
+@cache_result(4, "Scoring the rows …")
 def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str, ...]) -> QueueCandidates:
     """The rows that may be checked, scored by these runs."""
     return QueueCandidates.of(workspace, rows.id, runs)
@@ -165,7 +261,7 @@ def queue_population(workspace: Workspace, rows: DatasetRecord, runs: tuple[str,
 def preview_queue(
     model: EvaluatedModel, rows: DatasetRecord, runs: tuple[str, ...], plan: QueuePlan, again: bool
 ) -> tuple[Queue, str]:
-    """The users whom this plan would check, and whether the split of the users looks random."""
+    """The rows that this plan would check, and whether the split looks random."""
     found = queue_population(model.workspace, rows, runs)
     is_open = found.is_open(model.workspace, again)
     return fill_queue(found.users, found.scores, plan, is_open=is_open), found.balance(plan).sentence

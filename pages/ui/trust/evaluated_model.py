@@ -145,14 +145,18 @@ def _show_choice(model: EvaluatedModel) -> None:
     st.caption(words)
 
 
-def choose_by_address(name: str, titles: Mapping[str, str]) -> str:
+def choose_by_address(name: str, titles: Mapping[str, str], default: str | None = None) -> str:
     """A choice in one row, kept in the address under `name`, so that a refresh or a shared link opens it again."""
     options = list(titles)
-    wanted = st.query_params.get(name, options[0])
+    first = options[0] if default is None else default
+    wanted = st.query_params.get(name, first)
+    asked = st.session_state.pop(f"trust_{name}_next", None)
+    if asked in options:
+        st.session_state[f"trust_{name}"] = asked
+    st.session_state.setdefault(f"trust_{name}", wanted if wanted in options else first)
     chosen = st.segmented_control(
         name,
         options,
-        default=wanted if wanted in options else options[0],
         required=True,
         format_func=titles.__getitem__,
         key=f"trust_{name}",
@@ -161,3 +165,9 @@ def choose_by_address(name: str, titles: Mapping[str, str]) -> str:
     if chosen != wanted:
         st.query_params[name] = str(chosen)
     return str(chosen)
+
+
+def choose_next(name: str, option: str) -> None:
+    """Make the choice of `choose_by_address` from elsewhere on the page, and run the page again."""
+    st.session_state[f"trust_{name}_next"] = option
+    st.rerun()

@@ -16,7 +16,8 @@ from spu_core.engines.outcome_loop import queue_table, read_outcome_file, record
 from spu_core.trust.outcomes.outcome_file import OutcomeFile
 from spu_core.workspace import QueueRecord
 
-OUTCOMES = ["", "admitted", "failed", "passed"]
+# The stored word of each outcome, and the word on the page.
+OUTCOMES = {"": "", "admitted": "confirmed", "failed": "failed", "passed": "cleared"}
 MOST_IN_TABLE = 2_000
 HISTORY = 200
 DETAILS = ("outcome", "day", "source")
@@ -59,8 +60,8 @@ def _ask_queue(model: EvaluatedModel, made: tuple[QueueRecord, ...]) -> QueueRec
 def _record_file(model: EvaluatedModel, queue: QueueRecord) -> None:
     st.subheader("From a file", anchor=False)
     st.caption(
-        "One line per user with the columns *user* and *outcome* (admitted, failed or skipped, passed), and *day* if "
-        "it is known. Lines without an outcome stay open."
+        "One line per row with the columns *user* (the name of the row) and *outcome* (confirmed, failed or skipped, "
+        "cleared), and *day* if it is known. Lines without an outcome stay open."
     )
     uploaded = st.file_uploader("Outcomes as CSV or Excel", key=f"record_file_{queue.id}")
     if uploaded is None:
@@ -78,7 +79,7 @@ def _show_file(found: OutcomeFile) -> None:
     if found.unknown:
         shown = ", ".join(plain(name) for name in found.unknown[:20])
         st.warning(
-            f"**{count(len(found.unknown))} users are not in this queue and will not be recorded:** {shown}",
+            f"**{count(len(found.unknown))} names are not in this queue and will not be recorded:** {shown}",
             icon=":material/person_off:",
         )
 
@@ -113,7 +114,7 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
     st.subheader("By hand", anchor=False)
     table = queue_table(model.workspace, queue.id)
     if len(table) > MOST_IN_TABLE:
-        st.caption(f"The queue has {count(len(table))} users, too many for a table; record them from a file.")
+        st.caption(f"The queue has {count(len(table))} rows, too many for a table; record them from a file.")
         return
     shown = table[["user", "outcome", "day", "arm", "reasons"]]
     edited = edit_table(
@@ -122,9 +123,15 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
         height=380,
         column_config={
             "outcome": st.column_config.SelectboxColumn(
-                "outcome", options=OUTCOMES, width=120, help="A skipped check counts as failed."
+                "outcome",
+                options=list(OUTCOMES),
+                format_func=OUTCOMES.__getitem__,
+                width=120,
+                help="Confirmed: a case. Cleared: checked, and not a case. A skipped check counts as failed.",
             ),
             "day": st.column_config.TextColumn("day", help="2026-03-31; empty means today.", width=110),
+            "user": st.column_config.TextColumn("row"),
+            "arm": st.column_config.TextColumn("chosen by"),
             "reasons": st.column_config.TextColumn("reasons", width="medium"),
         },
         key=f"record_table_{queue.id}_{model.workspace.queues.state()}",
@@ -144,9 +151,9 @@ def _show_history(model: EvaluatedModel, queue: QueueRecord) -> None:
         return
     users = {entry.row: entry.user for entry in model.workspace.queues.entries(queue.id)}
     with st.expander(f"All recorded outcomes ({count(len(records))})", icon=":material/history:"):
-        st.caption("Outcomes are never overwritten: both outcomes of a user are kept, and the later one counts.")
+        st.caption("Outcomes are never overwritten: both outcomes of a row are kept, and the later one counts.")
         lines = [
             (f"{each.made:%Y-%m-%d %H:%M}", users[each.row], *(each.detail.get(name, "") for name in DETAILS))
             for each in reversed(records[-HISTORY:])
         ]
-        show_table(pd.DataFrame(lines, columns=["recorded", "user", *DETAILS]), hide_index=True)
+        show_table(pd.DataFrame(lines, columns=["recorded", "row", *DETAILS]), hide_index=True)

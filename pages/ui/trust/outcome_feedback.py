@@ -78,9 +78,9 @@ def _ask_plan() -> FeedbackPlan:
     with st.container(horizontal=True, vertical_alignment="bottom", key="learn_plan"):
         until = st.date_input("Outcomes up to", value=None, key="learn_until", width=200, help=meaning("label delay"))
         holdout = st.toggle(
-            "Also use the random holdout",
+            "Also use the random share",
             key="learn_holdout",
-            help="Off: the labels of randomly chosen users are not used for training, so that the next model can be "
+            help="Off: the labels of randomly chosen rows are not used for training, so that the next model can be "
             "measured on them without bias. Their failures still count in the failure ratios.",
         )
         beliefs = st.toggle(
@@ -145,9 +145,9 @@ def _show_ratios(found: Feedback) -> None:
     )
     show_table(shown, hide_index=True, key="learn_ratios")
     st.caption(
-        "A model that asks for checks counts as a rule, and each row counts by its latest check. Users whom a model "
-        "has checked again no longer count for earlier rules. These were the more suspicious users, so the ratios of "
-        "earlier rules fall; from now on they describe the users whom no model chose."
+        "A model that asks for checks counts as a rule, and each row counts by its latest check. Rows that a "
+        "model has checked again no longer count for earlier rules. These were the more suspicious rows, so the ratios "
+        "of earlier rules fall; from now on they describe the rows that no model chose."
     )
 
 
@@ -274,10 +274,10 @@ def _show(found: WhatChanged) -> None:
         "by the same soft labels. Each set of soft labels favours the model that was trained on it."
     )
     lines = [
-        ("AUC, admitted against the others", "admission_auc", figure),
-        ("AUC, not passed against passed", "not_passed_auc", figure),
-        ("Surrender ratio in the top 5%", "surrender", share),
-        ("Pass ratio in the top 5%", "pass_", share),
+        ("AUC, confirmed against the others", "admission_auc", figure),
+        ("AUC, not cleared against cleared", "not_passed_auc", figure),
+        ("Confirmed share in the top 5%", "surrender", share),
+        ("Cleared share in the top 5%", "pass_", share),
     ]
     if found.holdout_old is None or found.holdout_new is None:
         st.caption("No random check has an outcome, so every figure here may be inflated by feedback.")

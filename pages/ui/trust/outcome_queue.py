@@ -23,7 +23,7 @@ SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the
 
 
 def show_flag(model: EvaluatedModel) -> None:
-    """Ask for the budget, show which users would be checked, make the queue, and offer it as CSV."""
+    """Ask for the budget, show which rows would be checked, make the queue, and offer it as CSV."""
     with st.container(border=True):
         _ask_highest_scores(model)
     with st.container(border=True):
@@ -47,7 +47,7 @@ def _ask_highest_scores(model: EvaluatedModel) -> None:
 
 
 def _ask_population(model: EvaluatedModel) -> DatasetRecord:
-    """The rows of this dataset, or another stored table that the model can score, such as new users."""
+    """The rows of this dataset, or another stored table that the model can score, such as new rows."""
     known = {each.id: each for each in tables_to_flag(model)}
     chosen = st.selectbox(
         "Flag from",
@@ -55,7 +55,7 @@ def _ask_population(model: EvaluatedModel) -> DatasetRecord:
         format_func=lambda token: f"{known[token].name} · {count(known[token].n_rows)} rows",
         key=f"queue_rows_{model.record.id}",
         help="Rows that the model was trained on are ranked by their out-of-fold scores, others by the refitted model. "
-        "Upload new users on the Data page; every table with the columns that this model reads is listed here.",
+        "Upload new rows on the Data page; every table with the columns that this model reads is listed here.",
     )
     return known[str(chosen)]
 
@@ -70,13 +70,13 @@ def _ask_plan(model: EvaluatedModel, rows: DatasetRecord) -> tuple[tuple[str, ..
         [None, *names],
         format_func=lambda token: "no, this model only" if token is None else names[token],
         key=f"queue_other_{model.record.id}",
-        help="Users are split between the two models by a hash of their name, so that the comparison is fair.",
+        help="Rows are split between the two models at random, by their name, so that the comparison is fair.",
     )
-    label, words = "Random share (R0)", meaning("random holdout")
+    label, words = "Random share", meaning("random holdout")
     chance = st.slider(label, 0, 50, 10, step=5, format="%d%%", key="queue_random", help=words)
     with st.expander("More", icon=":material/tune:"):
         seed = st.number_input("Seed of the split", 0, 10**6, 0, key="queue_seed", help=meaning("arm"))
-        again = st.toggle("Users of earlier queues may be checked again", key="queue_again")
+        again = st.toggle("Rows of earlier queues may be checked again", key="queue_again")
     runs = (model.record.id,) if other is None else (model.record.id, str(other))
     turn = len(queues(model)) + 1
     return runs, QueuePlan(budget=int(budget), random_share=chance / 100, seed=int(seed), turn=turn), again
@@ -84,21 +84,21 @@ def _ask_plan(model: EvaluatedModel, rows: DatasetRecord) -> tuple[tuple[str, ..
 
 def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
     lines = [
-        {"arm": each.arm, "users open to it": each.users, "checks": each.checks, "share": 100 * each.chance}
+        {"chosen by": each.arm, "rows to choose from": each.users, "checks": each.checks, "share": 100 * each.chance}
         for each in chosen.plans
     ]
     counted = st.column_config.NumberColumn(format="localized")
     config = {
-        "users open to it": counted,
+        "rows to choose from": counted,
         "checks": counted,
         "share": st.column_config.NumberColumn("share checked", format="%.1f%%"),
     }
     show_table(pd.DataFrame(lines), hide_index=True, column_config=config, key="queue_plan")
     if has_chance:
         st.caption(
-            ":material/casino: A fixed random part of the users is never chosen by a model; it is checked at random. "
-            "The outcomes of random checks describe all users, with wide intervals. The outcomes of a model's own "
-            "checks describe only its highest scores."
+            ":material/casino: A fixed random part of the rows is never chosen by a model; some of it is checked at "
+            "random. The outcomes of random checks describe all rows, with wide intervals. The outcomes of a model's "
+            "own checks describe only its highest scores."
         )
     else:
         st.caption(
@@ -110,7 +110,7 @@ def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
         per_arm = min(each.checks for each in models)
         least = detectable_difference(0.02, max(per_arm, 1))
         st.caption(
-            f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a surrender ratio of 2% against "
+            f":material/balance: {plain(balance)} With {count(per_arm)} checks each, a confirmed share of 2% against "
             f"{share(0.02 + least)} would show a clear difference in four of five cases; smaller ones mostly not."
         )
 
@@ -118,7 +118,7 @@ def _show_plan(chosen: Queue, balance: str, has_chance: bool) -> None:
 def _ask_disagreement(model: EvaluatedModel) -> None:
     st.subheader("Where model and rules disagree", anchor=False)
     st.caption(
-        "In these rows either the model or the rules are wrong. These checks do not count in the ratios of models."
+        "In these rows either the model or the rules are wrong. These checks do not count in the shares of models."
     )
     found = queue_population(model.workspace, model.dataset, (model.record.id,))
     if found.soft_labels is None:
@@ -143,6 +143,7 @@ def _ask_disagreement(model: EvaluatedModel) -> None:
         hide_index=True,
         height=240,
         column_config={
+            "user": st.column_config.TextColumn("row"),
             "model_percentile": percentile("by model"),
             "rules_percentile": percentile("by rules"),
             "reasons": st.column_config.TextColumn("reasons of both", width="large"),
@@ -169,7 +170,7 @@ def _words(model: EvaluatedModel, queue: QueueRecord) -> str:
     done = len(model.workspace.queues.outcomes(queue.id))
     arms = ", ".join(plain(arm) for arm in dict.fromkeys(entry.arm for entry in entries))
     where = "" if queue.dataset == model.dataset.id else f" from {plain(dataset_names(model).get(queue.dataset, '?'))}"
-    return f"{queue.made:%d %b %H:%M} · {count(len(entries))} users{where} ({arms}) · {count(done)} outcomes"
+    return f"{queue.made:%d %b %H:%M} · {count(len(entries))} rows{where} (chosen by {arms}) · {count(done)} outcomes"
 
 
 def _offer_csv(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
@@ -179,9 +180,9 @@ def _offer_csv(model: EvaluatedModel, queue: QueueRecord, blind: bool) -> None:
         file_name=f"{file_stem(queue.name)}{'-blind' if blind else ''}.csv",
         mime="text/csv",
         icon=":material/visibility_off:" if blind else ":material/download:",
-        help="Users only, shuffled, so that reviewers do not know the arm."
+        help="Names only, shuffled, so that reviewers do not know who chose a row."
         if blind
-        else "With arm, score and reasons.",
+        else "With who chose the row, score and reasons.",
         on_click="ignore",
         key=f"queue_csv_{blind}_{queue.id}",
     )

@@ -1,4 +1,4 @@
-"""Step 3: surrender and pass ratio of each arm, compared, over time, without feedback bias; and label delay."""
+"""Step 3: the confirmed and the cleared share of each model and of random checks, compared and over time."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from spu_core.trust.outcomes.arms import ArmComparison, compare_arms
 from spu_core.trust.outcomes.ratios import PERIODS, RANDOM, ArmRatios, outcome_ratios, ratio_table, ratios_over_time
 
 WHOSE_MODEL = (
-    "come from the users whom it ranked highest within its own random part of the users, so they hold for these and "
-    "not for all users."
+    "come from the rows that it ranked highest within its own random part, so they hold for these and not for all rows."
 )
 
 
@@ -33,7 +32,7 @@ def show_ratios(model: EvaluatedModel) -> None:
     found = all_checks(model)
     if found is None:
         st.info(
-            "No outcome was recorded yet. Make a queue, check its users, and record the outcomes.",
+            "No outcome was recorded yet. Make a queue, check its rows, and record the outcomes.",
             icon=":material/info:",
         )
         return
@@ -45,10 +44,10 @@ def show_ratios(model: EvaluatedModel) -> None:
     ratios = outcome_ratios(found.checks)
     left, right = st.columns(2, gap="small")
     with left, st.container(border=True):
-        st.subheader("Surrender ratio", anchor=False, help=meaning("surrender ratio"))
+        st.subheader("Confirmed share", anchor=False, help=meaning("surrender ratio"))
         show_chart(outcome_ratio_chart(ratios, theme=theme()), key="ratio_surrender")
     with right, st.container(border=True):
-        st.subheader("Pass ratio", anchor=False, help=meaning("pass ratio"))
+        st.subheader("Cleared share", anchor=False, help=meaning("pass ratio"))
         show_chart(outcome_ratio_chart(ratios, which="pass_", theme=theme()), key="ratio_pass")
     _show_ratio_table(ratios, found)
     _show_populations(model, found)
@@ -87,23 +86,27 @@ def _show_ratio_table(ratios: tuple[ArmRatios, ...], found: LoopChecks) -> None:
     shown = ["arm", "checks", "users", "open", "admitted", "failed", "passed", "surrender_ratio", "pass_ratio"]
     config = {
         "failed": st.column_config.NumberColumn("failed or skipped"),
-        "surrender_ratio": st.column_config.TextColumn("surrender ratio (95%)"),
-        "pass_ratio": st.column_config.TextColumn("pass ratio (95%)"),
+        "arm": st.column_config.TextColumn("chosen by"),
+        "users": st.column_config.NumberColumn("rows"),
+        "admitted": st.column_config.NumberColumn("confirmed"),
+        "passed": st.column_config.NumberColumn("cleared"),
+        "surrender_ratio": st.column_config.TextColumn("confirmed share (95%)"),
+        "pass_ratio": st.column_config.TextColumn("cleared share (95%)"),
     }
     show_table(table[shown], hide_index=True, column_config=config, key="ratio_table")
     chance = next((each for each in ratios if each.is_random), None)
     model = next((each for each in ratios if not each.is_random), None)
     if model is not None:
-        st.caption(f":material/filter_alt: Ratios of a model, such as **{plain(model.arm)}**, {WHOSE_MODEL}")
+        st.caption(f":material/filter_alt: Shares of a model, such as **{plain(model.arm)}**, {WHOSE_MODEL}")
     if chance is not None:
-        st.caption(f":material/casino: Ratios of **{plain(chance.arm)}** come from {plain(chance.comes_from)}.")
+        st.caption(f":material/casino: Shares of **{plain(chance.arm)}** come from {plain(chance.comes_from)}.")
     warnings = dict.fromkeys(f"{each.arm}: {each.surrender.warning}" for each in ratios if each.surrender.warning)
     for warning in warnings:
         st.caption(f":material/warning: {plain(warning)}")
 
 
 def _show_populations(model: EvaluatedModel, found: LoopChecks) -> None:
-    """List the tables where users of several tables were checked: the ratios count all of them together."""
+    """List the tables where rows of several tables were checked: the shares count all of them together."""
     names, seen = dataset_names(model), set(found.queue.tolist())
     tables = dict.fromkeys(
         plain(names.get(each.dataset, "a deleted table")) for each in queues(model) if each.id in seen
@@ -122,7 +125,7 @@ def _compare(found: LoopChecks) -> None:
     if len(others) < 2:
         return
     with st.container(border=True):
-        st.subheader("Two arms against each other", anchor=False)
+        st.subheader("Two against each other", anchor=False)
         one, two = st.columns(2)
         first = one.selectbox("First", others, key="compare_first", help=meaning("arm"))
         rest = [arm for arm in others if arm != first]
@@ -135,8 +138,8 @@ def _show_comparison(compared: ArmComparison) -> None:
     quiet: dict[str, Any] = {"delta_color": "off", "delta_arrow": "off", "border": True}
     cards = st.columns(2, gap="small")
     for card, title, each in (
-        (cards[0], "Surrender ratio", compared.surrender),
-        (cards[1], "Pass ratio", compared.pass_),
+        (cards[0], "Confirmed share", compared.surrender),
+        (cards[1], "Cleared share", compared.pass_),
     ):
         words = f"95%: {100 * each.low:+.1f} to {100 * each.high:+.1f} points · {p_value_text(each.p_value)}"
         card.metric(f"{title}, difference", f"{100 * each.estimate:+.1f} points", words, **quiet)
@@ -150,11 +153,11 @@ def _over_time(found: LoopChecks) -> None:
         st.subheader("Over time", anchor=False)
         with st.container(horizontal=True, vertical_alignment="center"):
             which = st.segmented_control(
-                "Ratio",
+                "Share",
                 ["surrender", "pass_"],
                 default="surrender",
                 required=True,
-                format_func={"surrender": "Surrender ratio", "pass_": "Pass ratio"}.__getitem__,
+                format_func={"surrender": "Confirmed share", "pass_": "Cleared share"}.__getitem__,
                 key="time_which",
                 label_visibility="collapsed",
             )
@@ -177,19 +180,19 @@ def _show_holdout(model: EvaluatedModel, days: int) -> None:
         report = holdout_report(found, model.run.need_score(), threshold)
         assert report is not None
         st.caption(
-            f"{count(report.checks)} randomly chosen users, scored out of fold by {plain(model.name)}. No model "
-            "influenced the choice, so these figures hold for all users, with wide intervals."
+            f"{count(report.checks)} randomly chosen rows, scored out of fold by {plain(model.name)}. No model "
+            "influenced the choice, so these figures hold for all rows, with wide intervals."
         )
         show_table(_holdout_table(report), hide_index=True, key="holdout_table")
 
 
 def _holdout_table(report: Any) -> pd.DataFrame:
-    above = f"of {count(report.flagged)} random users above the threshold"
+    above = f"of {count(report.flagged)} random rows above the threshold"
     lines: list[tuple[str, Interval | None, bool]] = [
-        ("AUC, admitted against the others", report.admission_auc, False),
-        ("AUC, not passed against passed", report.not_passed_auc, False),
-        (f"Surrender ratio {above}", report.surrender, True),
-        (f"Pass ratio {above}", report.pass_, True),
+        ("AUC, confirmed against the others", report.admission_auc, False),
+        ("AUC, not cleared against cleared", report.not_passed_auc, False),
+        (f"Confirmed share {above}", report.surrender, True),
+        (f"Cleared share {above}", report.pass_, True),
     ]
     rows = [(name, *_holdout_words(found, is_share)) for name, found, is_share in lines]
     return pd.DataFrame(rows, columns=["figure", "estimate", "95% interval", "note"])

@@ -17,16 +17,16 @@ from spu_core.metrics import Interval
 from spu_core.trust.outcomes.ratios import ArmRatios, outcome_ratios
 
 STEPS = {
-    "flag": ("1 Select users", show_flag),
+    "flag": ("1 Select rows", show_flag),
     "record": ("2 Record outcomes", show_record),
-    "ratios": ("3 Compare ratios", show_ratios),
+    "ratios": ("3 Compare models", show_ratios),
     "learn": ("4 Update the data", show_learn),
 }
 WORDS = ("surrender ratio", "pass ratio", "random holdout", "arm", "review queue", "label delay")
 
 
 def show_outcomes(model: EvaluatedModel) -> None:
-    """One step at a time: select users, record outcomes, compare the ratios of models, update the data."""
+    """One step at a time: select rows, record outcomes, compare the ratios of models, update the data."""
     chosen = choose_by_address("loop", {token: title for token, (title, _) in STEPS.items()})
     _show_headline(model, all_checks(model))
     STEPS[chosen][1](model)
@@ -45,12 +45,12 @@ def _show_headline(model: EvaluatedModel, found: LoopChecks | None) -> None:
         f"{count(waiting)} open in {count(made)} queue{'s' * (made != 1)}",
         about="review queue",
     )
-    _show_ratio(cards[1], "Surrender, this model", ratios.get(model.name), "surrender")
-    _show_ratio(cards[2], "Passed, this model", ratios.get(model.name), "pass_")
+    _show_ratio(cards[1], "Confirmed, this model", ratios.get(model.name), "surrender")
+    _show_ratio(cards[2], "Cleared, this model", ratios.get(model.name), "pass_")
     chance = ratios.get("random")
     show_figure(
         cards[3],
-        "Surrender, random checks",
+        "Confirmed, random share",
         "–" if chance is None else share(chance.surrender.estimate),
         "no random checks yet" if chance is None else _limits(chance.surrender),
         about="random holdout",

@@ -9,13 +9,20 @@ from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.show import meaning, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.cached import estimate_prior
-from pages.ui.trust.cached import belief_bands, bias_map, newest_audit, true_figures
+from pages.ui.trust.cached import (
+    audited_figures,
+    belief_bands,
+    bias_map,
+    rule_error_bounds,
+    rule_error_by_rule,
+    true_figures,
+)
 from pages.ui.trust.evaluated_model import EvaluatedModel
-from spu_core.charts import bias_chart, echo_chart, prior_chart, rule_influence_chart, sensitivity_chart
+from spu_core.charts import bias_chart, echo_chart, gamma_chart, prior_chart, rule_influence_chart, sensitivity_chart
 from spu_core.engines import cancel, jobs_now, start_worker
 from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
 from spu_core.errors import SpuError
-from spu_core.trust import BiasMap, EchoReport, PriorReport, compare_priors
+from spu_core.trust import BiasMap, EchoReport, GammaBounds, PriorReport, compare_priors
 from spu_core.trust.echo import refuse_without_rule_columns
 from spu_core.workspace import JobStatus
 
@@ -31,6 +38,10 @@ WORDS = {
     "labels.",
     "Truth": "From the truth column of this dataset.",
 }
+GAMMA = (
+    "The lowest and highest true AUC if the odds of every soft label are wrong by at most a factor Γ, in whatever way "
+    "is worst for the model that is ahead."
+)
 SPREADS = {0.25: "quite sure", 0.5: "somewhat unsure", 1.0: "very unsure"}
 EXAMPLES = {0.25: "0.44 to 0.56", 0.5: "0.38 to 0.62", 1.0: "0.27 to 0.73"}
 POLL_SECONDS = 1.0
@@ -43,11 +54,10 @@ def show_prior(model: EvaluatedModel) -> None:
     except SpuError as problem:
         st.info(f"{plain(problem)} An audit can still measure it.", icon=":material/info:")
         return
-    audit = newest_audit(model)
     report = compare_priors(
         estimate,
         float(model.soft_labels.mean),
-        audit=None if audit is None else audit.estimate.figures["prior"],
+        audit=audited_figures(model).get("prior"),
         truth=true_figures(model).get("prior"),
     )
     with st.container(border=True):
@@ -60,7 +70,8 @@ def show_prior(model: EvaluatedModel) -> None:
     st.caption(
         "The thick lines are ranges, not confidence intervals: the true share can be anywhere in them. The line of an "
         "audit shows its 95% bounds. BBE and Elkan–Noto assume that confirmed cases are a random sample of all "
-        "positives. Where easy cases were confirmed first, both are too low; the selection-bias map shows where."
+        "positives. Where easy cases were confirmed first, both are too low; *Where rules and labels disagree* "
+        "shows where."
     )
 
 
@@ -71,54 +82,88 @@ def _show_sentences(report: PriorReport) -> None:
 
 
 def show_sensitivity(model: EvaluatedModel) -> None:
-    """Bands of AUC_SPU under uncertain beliefs, and each rule shifted alone."""
-    spread = st.select_slider(
-        "How uncertain are your beliefs?",
-        list(SPREADS),
-        value=0.5,
-        format_func=lambda value: SPREADS[value],
-        key="trust_spread",
-        help="The standard deviation of the shift on the log-odds scale. "
-        + "; ".join(f"{SPREADS[s]}: a belief of 0.5 becomes {EXAMPLES[s]} in two of three draws" for s in SPREADS),
-    )
+    """How wrong the rules may be before another model can be better, for each pair and for each rule."""
     if model.soft_labels.matrix is None:
         st.info(
-            "These soft labels come from a column, so there are no beliefs to shift. Define rules to use this check.",
+            "These soft labels come from a column, so there are no rules that could be wrong. Define rules to use this "
+            "check.",
             icon=":material/info:",
         )
         return
-    bands, influence = belief_bands(model, float(spread or 0.5))
-    draws, rules = st.columns(2, gap="medium")
-    with draws, st.container(border=True):
-        st.subheader("Which model stays best?", anchor=False, help=meaning("AUC_SPU"))
-        st.markdown(plain(bands.sentence))
-        show_chart(sensitivity_chart(bands, theme=theme()), "trust_sensitivity_chart")
-    with rules, st.container(border=True):
-        st.subheader(
-            "Which rule matters most?",
-            anchor=False,
-            help="Each rule alone is shifted down and up, left out, and reversed.",
+    bounds = rule_error_bounds(model)
+    with st.container(border=True):
+        st.subheader("How wrong may the rules be?", anchor=False, help=GAMMA)
+        st.markdown(f"**{plain(bounds.sentence)}**")
+        st.caption(
+            "Γ = 2 means: where a rule claims odds of 1 to 1, the true odds lie between 1 to 2 and 2 to 1. The larger "
+            "the Γ up to which a model stays ahead, the less the choice depends on the rules."
         )
-        st.markdown(plain(influence.sentence))
-        show_chart(rule_influence_chart(influence, theme=theme()), "trust_rule_chart")
-    st.caption(
-        "Stored scores are evaluated with changed soft labels; no model is trained again. The belief of a reversed "
-        "rule applies to the rows on which the rule does not fire."
+        if bounds.pairs:
+            _show_pair(model, bounds)
+    _show_influence(model)
+
+
+def _show_pair(model: EvaluatedModel, bounds: GammaBounds) -> None:
+    known = {pair.second: pair for pair in bounds.pairs}
+    second = st.selectbox(
+        f"{plain(bounds.leader)} against", list(known), key=f"trust_gamma_{model.record.id}", width=360
     )
+    pair = known[str(second)]
+    chart, rules = st.columns([3, 2], gap="medium")
+    with chart:
+        show_chart(gamma_chart(pair, theme=theme()), "trust_gamma_chart")
+    with rules:
+        st.markdown("If only one rule is wrong")
+        table = rule_error_by_rule(model, pair.first, pair.second)
+        table["tipping"] = [f"Γ = {value:.2g}" if value == value else "cannot change" for value in table["tipping"]]
+        names = {"tipping": st.column_config.TextColumn("order can change at", help="– : this rule alone cannot.")}
+        show_table(table, hide_index=True, column_config=names, key="trust_gamma_rules")
+
+
+def _show_influence(model: EvaluatedModel) -> None:
+    """The older check: beliefs shifted at random, and each rule shifted, left out and reversed."""
+    with st.expander(
+        "Shift the beliefs of the rules", icon=":material/tune:", on_change="rerun", key="trust_shift"
+    ) as part:
+        if not part.open:
+            return
+        spread = st.select_slider(
+            "How uncertain are your beliefs?",
+            list(SPREADS),
+            value=0.5,
+            format_func=lambda value: SPREADS[value],
+            key="trust_spread",
+            help="The standard deviation of the shift on the log-odds scale. "
+            + "; ".join(f"{SPREADS[s]}: a belief of 0.5 becomes {EXAMPLES[s]} in two of three draws" for s in SPREADS),
+        )
+        bands, influence = belief_bands(model, float(spread or 0.5))
+        draws, rules = st.columns(2, gap="medium")
+        with draws:
+            st.markdown(plain(bands.sentence))
+            show_chart(sensitivity_chart(bands, theme=theme()), "trust_sensitivity_chart")
+        with rules:
+            st.markdown(plain(influence.sentence))
+            show_chart(rule_influence_chart(influence, theme=theme()), "trust_rule_chart")
+        st.caption(
+            "Stored scores are evaluated with changed soft labels; no model is trained again. The belief of a reversed "
+            "rule applies to the rows on which the rule does not fire."
+        )
 
 
 def show_echo_and_bias(model: EvaluatedModel) -> None:
-    """The echo check (on demand, by a job, because it trains models) and the selection-bias map."""
-    echo, bias = st.columns([2, 3], gap="medium")
-    with echo, st.container(border=True):
-        _show_echo(model)
+    """Where confirmed cases are more or less frequent than the rules expect, and the echo check (by a job)."""
+    bias, echo = st.columns([3, 2], gap="medium")
     with bias, st.container(border=True):
         _show_bias(model)
+    with echo, st.container(border=True):
+        _show_echo(model)
 
 
 def _show_echo(model: EvaluatedModel) -> None:
     st.subheader(
-        "Echo check", anchor=False, help="The same model is trained with and without the columns that rules read."
+        "Does the model only repeat the rules?",
+        anchor=False,
+        help="The same model is trained with and without the columns that rules read.",
     )
     st.caption(
         "A model that sees the columns of the rules can repeat the rules and reach a high AUC_SPU without any other "
@@ -169,10 +214,10 @@ def _show_report(report: EchoReport) -> None:
 
 
 def _show_bias(model: EvaluatedModel) -> None:
-    st.subheader("Selection-bias map", anchor=False, help=meaning("label"))
+    st.subheader("Where rules and labels disagree", anchor=False, help=meaning("label"))
     st.caption(
-        "Among rows with equal rule scores, confirmed positives should be equally frequent everywhere. Where they are "
-        "more frequent, that part was probably checked more closely, and figures from labels mostly describe it."
+        "Among rows that the rules suspect equally, confirmed cases should be equally frequent everywhere. Where they "
+        "are not, either people looked there more or less closely, or a rule is wrong there."
     )
     try:
         bias = bias_map(model)

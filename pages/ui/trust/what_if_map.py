@@ -7,7 +7,7 @@ import streamlit as st
 from pages.ui.shared.show import explain_words, meaning, show_chart, theme
 from pages.ui.shared.text import figure, plain
 from pages.ui.soft_labels.cached import estimate_prior
-from pages.ui.trust.cached import implied_figures, newest_audit, true_figures
+from pages.ui.trust.cached import audited_figures, implied_figures, newest_audit, true_figures
 from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import what_if_chart
 from spu_core.engines.audit_results import AuditResult
@@ -24,7 +24,7 @@ def show_what_if(model: EvaluatedModel) -> None:
     what_if = implied_figures(model)
     audit = newest_audit(model)
     _show_status(audit)
-    known, limit = _known_markers(model, audit), _upper_limit(model)
+    known, limit = _known_markers(model), _upper_limit(model)
     controls, chart = st.columns([2, 3], gap="medium")
     with controls, st.container(border=True):
         implied = _choose(model, what_if, known)
@@ -61,7 +61,7 @@ def _show_status(audit: AuditResult | None) -> None:
             icon=":material/psychology_alt:",
         )
     elif audit.assumptions.is_score_refuted:
-        st.error(f"**Do not believe this map.** {plain(audit.assumptions.sentences[1])}", icon=":material/block:")
+        st.warning(f"**This map does not hold here.** {plain(audit.assumptions.sentences[1])}", icon=":material/block:")
     else:
         st.warning(f"**Still a what-if.** {plain(audit.assumptions.sentences[1])}", icon=":material/fact_check:")
 
@@ -136,12 +136,12 @@ def _show_implied(implied: Implied) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute"):
         for title, found in (("True AUC", implied.true_auc), ("TPR", implied.tpr), ("FPR", implied.fpr)):
             st.metric(title, _value(found), help=_help(found), width="content")
-    box = st.error if implied.is_refuted else st.markdown
+    box = st.warning if implied.is_refuted else st.markdown
     box(plain(implied.sentence))
 
 
 def _value(found: Interval) -> str:
-    return "refuted" if not 0.0 <= found.estimate <= 1.0 else figure(found.estimate)
+    return "not possible" if not 0.0 <= found.estimate <= 1.0 else figure(found.estimate)
 
 
 def _help(found: Interval) -> str:
@@ -151,9 +151,12 @@ def _help(found: Interval) -> str:
     )
 
 
-def _known_markers(model: EvaluatedModel, audit: AuditResult | None) -> tuple[Marker, ...]:
-    """Known values: from the newest audit, and from the truth column."""
-    found = [] if audit is None else [audit.marker]
+def _known_markers(model: EvaluatedModel) -> tuple[Marker, ...]:
+    """Known values: from the checked rows, and from the truth column."""
+    checked = audited_figures(model)
+    found = []
+    if checked and checked["positive_mean"].missing == 0:
+        found.append(Marker("audit", checked["prior"].estimate, checked["positive_mean"].estimate))
     truth = true_figures(model)
     if truth:
         found.append(Marker("truth", truth["prior"], truth["positive_mean"]))

@@ -21,7 +21,7 @@ from spu_core.engines.processes import run_here, start_worker
 from spu_core.engines.processes.job_queue import spawn, thread_variables
 from spu_core.engines.processes.os_processes import give_way, limit_memory, limit_processor_time
 from spu_core.errors import SpuError, TableError, WorkspaceError, nearest_hint
-from spu_core.tables import Dialect, ReadLimits, Table, TableProfile, read_table
+from spu_core.tables import Dialect, ReadLimits, Role, Table, TableProfile, read_table
 from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.tables.reading.sources import as_upload
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace, in_bytes
@@ -31,7 +31,7 @@ from spu_core.workspace.uploads import READ
 PASSES = 3
 READING, KEEPING, LOOKING = 0.75, 0.8, 0.9
 # The name of a stored profile. The number changes with the content, so that older profiles are computed again.
-PROFILE = "profile_2"
+PROFILE = "profile_3"
 REGISTER = "register"
 # Smaller texts are read at once: starting a worker would take longer.
 SMALL = 5_000_000
@@ -152,6 +152,30 @@ def _start(workspace: Workspace, upload: str, name: str, dialect: Dialect) -> Jo
         return run_here(workspace, job)
     except SpuError:
         return next(each for each in readings(workspace.jobs.list()) if each.parameters.get("upload") == upload)
+
+
+def earlier_upload(workspace: Workspace, dataset: DatasetRecord) -> DatasetRecord | None:
+    """The dataset before this one with the same name and some of its columns; None if there is none."""
+    older = [each for each in workspace.datasets.list() if each.name == dataset.name and each.made < dataset.made]
+    return next((each for each in older if set(each.roles) & set(dataset.roles)), None)
+
+
+def carry_over(workspace: Workspace, earlier: DatasetRecord, dataset: DatasetRecord) -> None:
+    """Give a dataset the roles of an earlier one, where columns have the same name, and a copy of its rules."""
+    table = workspace.datasets.open(dataset.id)
+    roles = {name: role for name, role in earlier.roles.items() if name in table.roles}
+    table = table.with_roles(roles)
+    known = [value for value in earlier.positive_values if _has_value(table, value)]
+    workspace.datasets.save_roles(table.with_positive_values(known) if known else table, dataset)
+    workspace.datasets.save_origin(dataset.id, earlier.origin)
+    rules = workspace.rule_sets.newest_of(earlier.id)
+    if rules is not None:
+        workspace.rule_sets.copy(rules, dataset.name, dataset.id)
+
+
+def _has_value(table: Table, value: Any) -> bool:
+    label = table.column_with(Role.LABEL)
+    return label is not None and value in table.store.stand_ins[label].unique().tolist()
 
 
 def profile_of(workspace: Workspace, dataset: DatasetRecord, table: Table) -> TableProfile:

@@ -241,7 +241,7 @@ def _soft_marks(values: pd.Series) -> list[Finding]:
     count = int(values.isin(marks).sum())
     shown = ", ".join(map(repr, marks))
     text = f"Column {values.name!r} holds {shown} in {count:,} rows; kept as its own category."
-    advice = "If it means a missing value, add it to the missing marks."
+    advice = "If it means a missing value, set it as missing under Types and missing values."
     return [Finding("level_like_missing", Severity.INFO, text, advice, str(values.name))]
 
 

@@ -23,7 +23,8 @@ class AuditFigure:
     """One estimated figure with its bounds.
 
     If `is_exact`, fewer than five positives or negatives are expected in some strata, and the bounds there are exact
-    and conservative. `standard_error` is that of normal theory; if `is_exact`, it is only for comparison.
+    and conservative. `standard_error` is that of normal theory; if `is_exact`, it is only for comparison. `missing` is
+    about how many more checks are needed before the bounds are of use; 0 if there are enough.
     """
 
     key: str
@@ -34,6 +35,7 @@ class AuditFigure:
     standard_error: float
     level: float
     is_exact: bool
+    missing: int = 0
 
     def __repr__(self) -> str:
         return short_repr("AuditFigure", self.key, f"{self.estimate:.3f} ({self.low:.3f} to {self.high:.3f})")
@@ -75,7 +77,7 @@ class AuditEstimate:
         audited = self.audited
         return pd.DataFrame(
             {
-                "stratum": list(self.plan.strata.names),
+                "stratum": list(self.plan.stratum_names),
                 "rows": audited.sizes,
                 "checked": audited.checked,
                 "found": audited.found,

@@ -7,7 +7,10 @@ negative can be in one stratum, while a hundred uncertain rows are in several.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import zlib
+from base64 import b64decode, b64encode
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -22,6 +25,10 @@ from spu_core.trust.audit.targets import target_named
 
 KNOWN = -1
 FEWEST_ROWS = 10
+# The mark of rows that cannot be drawn, and limits of stored plans.
+OUTSIDE = 255
+MOST_TABLE_ROWS = 1_000_000_000
+MOST_PLAN_BYTES = 500_000_000
 
 
 @dataclass(frozen=True)
@@ -123,19 +130,25 @@ class AuditPlan:
     `rows` are the drawn rows of the table, in the random order in which to check them; `row_stratum` is the stratum of
     each. Stratum h has `sizes[h]` rows, of which `drawn[h]` are drawn. `population` is a hash of the scores and soft
     labels for which the plan was made.
+
+    Plans of `draw_audit` serve every score: they answer a `question`, may be looked at `looks` times, and `membership`
+    holds the stratum of every row of the table. `strata` is None, since strata are ranges of how much a row would tell.
     """
 
     target: str
     level: float
     seed: int
     threshold: float
-    strata: Strata
+    strata: Strata | None
     sizes: tuple[int, ...]
     drawn: tuple[int, ...]
     rows: tuple[int, ...]
     row_stratum: tuple[int, ...]
     population: str
     prior: float | None = None
+    question: str | None = None
+    looks: int = 1
+    membership: str | None = None
 
     def __repr__(self) -> str:
         return short_repr("AuditPlan", self.target, count(self.checks, "check"), f"of {count(sum(self.sizes), 'row')}")
@@ -155,8 +168,79 @@ class AuditPlan:
         chance = np.array(self.drawn) / np.maximum(np.array(self.sizes), 1)
         return chance[np.array(self.row_stratum, dtype=int)]
 
+    @property
+    def is_random(self) -> bool:
+        """Whether every row had the same probability to be drawn."""
+        return len(self.sizes) == 1
+
+    @property
+    def level_of_a_look(self) -> float:
+        """The level of one interval, so that those of all looks together hold with `level` (Bonferroni)."""
+        return 1.0 - (1.0 - self.level) / self.looks
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """A description of each stratum."""
+        if self.strata is not None:
+            return self.strata.names
+        if self.is_random:
+            return ("all rows",)
+        last = len(self.sizes)
+        ends = {1: " (tell least)", last: " (tell most)"}
+        return tuple(f"group {place}{ends.get(place, '')}" for place in range(1, last + 1))
+
+    @property
+    def frame(self) -> np.ndarray | None:
+        """Flags the rows of the table that could be drawn; None for older plans, which do not say."""
+        return None if self.membership is None else self._stratum_of_all != OUTSIDE
+
+    def chance_of(self, rows: np.ndarray, checked: np.ndarray) -> np.ndarray:
+        """The probability that this audit checks each of these rows, given which of its rows were checked.
+
+        Within a stratum rows are drawn, and listed, in random order, so those checked so far are a random sample.
+        """
+        done = np.bincount(
+            np.array(self.row_stratum, dtype=int)[np.isin(self.rows, checked)], minlength=len(self.sizes)
+        )
+        chance = done / np.maximum(np.array(self.sizes), 1)
+        empty = [name for name, number, size in zip(self.stratum_names, done, self.sizes, strict=True)
+                 if size and not number]  # fmt: skip
+        if empty and done.any():
+            raise AssumptionError(
+                f"No row of {empty[0]!r} has a verdict yet, so nothing is known about the rows like it. "
+                "Check more rows of the list."
+            )
+        found = np.zeros(rows.size)
+        if self.membership is not None:
+            inside = rows < self._stratum_of_all.size
+            stratum = self._stratum_of_all[rows[inside]]
+            found[inside] = np.append(chance, 0.0)[np.where(stratum == OUTSIDE, len(self.sizes), stratum)]
+            return found
+        own = {row: chance[stratum] for row, stratum in zip(self.rows, self.row_stratum, strict=True)}
+        return np.array([own.get(row, 0.0) for row in rows.tolist()])
+
+    @cached_property
+    def _stratum_of_all(self) -> np.ndarray:
+        assert self.membership is not None
+        try:
+            unpacked = zlib.decompressobj()
+            data = unpacked.decompress(b64decode(self.membership, validate=True), MOST_TABLE_ROWS)
+            whole = unpacked.eof and np.frombuffer(data, dtype=np.uint8)
+        except (ValueError, zlib.error):
+            whole = False
+        if whole is False:
+            raise AssumptionError("The audit plan is damaged: the strata of its rows cannot be read.")
+        return whole
+
+    def with_strata(self, population: Population, rows: int) -> AuditPlan:
+        """An older plan with the stratum of every row of the table, from the scores and soft labels it was made for."""
+        return replace(self, membership=pack_strata(self.strata_of(population), population.row, rows))
+
     def strata_of(self, population: Population) -> np.ndarray:
-        """The stratum of each row; an error if scores or soft labels are not those of the plan."""
+        """The stratum of each row; an error if scores or soft labels are not those of a plan for one run."""
+        if self.strata is None:
+            stratum = self._stratum_of_all[population.row].astype(int)
+            return np.where(population.is_known | (stratum == OUTSIDE), KNOWN, stratum)
         if fingerprint(population) != self.population:
             raise AssumptionError(
                 "This audit was drawn with other scores, soft labels or labels; "
@@ -165,23 +249,43 @@ class AuditPlan:
         return self.strata.assign(population)
 
     def to_json(self) -> str:
-        return dump_json({**dict([SCHEMA]), **encode(self, "The audit plan", AssumptionError, exact=True)})
+        values = encode(self, "The audit plan", AssumptionError, exact=True)
+        if self.question is None:
+            # Plans for one run are written as ever, to the byte.
+            values = {name: value for name, value in values.items() if name not in ("question", "looks", "membership")}
+        return dump_json({**dict([SCHEMA]), **values})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> AuditPlan:
         """A plan from untrusted JSON. An incomplete plan is an error."""
         what = "The audit plan"
-        plan = decode(cls, parse_json(text, what, AssumptionError), what, AssumptionError, schema=SCHEMA)
+        given = parse_json(text, what, AssumptionError, MOST_PLAN_BYTES)
+        plan = decode(cls, given, what, AssumptionError, schema=SCHEMA)
         plan._check()
         return plan
 
     def _check(self) -> None:
-        fits = len(self.sizes) == len(self.drawn) == self.strata.count and len(self.rows) == len(self.row_stratum)
-        counted = fits and np.bincount(self.row_stratum, minlength=self.strata.count).tolist()
+        strata = len(self.sizes) if self.strata is None else self.strata.count
+        fits = len(self.sizes) == len(self.drawn) == strata and len(self.rows) == len(self.row_stratum)
+        counted = fits and np.bincount(self.row_stratum, minlength=strata).tolist()
         if not counted or tuple(counted) != self.drawn or len(set(self.rows)) != len(self.rows):
             raise AssumptionError("The audit plan is damaged: its rows do not match its strata.")
+        if self.membership is not None:
+            inside = self._stratum_of_all[self._stratum_of_all != OUTSIDE]
+            if tuple(np.bincount(inside, minlength=strata).tolist()) != self.sizes:
+                raise AssumptionError("The audit plan is damaged: its strata do not have the sizes it states.")
+        if self.looks < 1:
+            raise AssumptionError(f"An audit is looked at once or more, got looks = {self.looks}.")
         target_named(self.target)
         check_share(self.level, "level")
+
+
+def pack_strata(stratum: np.ndarray, row: np.ndarray, rows: int) -> str:
+    """The stratum of every row of the table as compressed text; rows that cannot be drawn are marked."""
+    whole = np.full(rows, OUTSIDE, dtype=np.uint8)
+    drawable = stratum >= 0
+    whole[row[drawable]] = stratum[drawable]
+    return b64encode(zlib.compress(whole.tobytes(), 9)).decode("ascii")
 
 
 def plan_audit(
@@ -229,7 +333,7 @@ def plan_audit(
     (100, True, True)
     """
     level = check_share(level, "level")
-    checks = _check_count(checks, int(population.is_open.sum()))
+    checks = check_count(checks, int(population.is_open.sum()))
     strata = choose_strata(population, checks, target)
     stratum = strata.assign(population)
     sizes = np.bincount(stratum[population.is_open], minlength=strata.count)
@@ -328,7 +432,7 @@ def fingerprint(population: Population) -> str:
     return found.hexdigest()[:32]
 
 
-def _check_count(checks: Any, rows: int) -> int:
+def check_count(checks: Any, rows: int) -> int:
     if isinstance(checks, bool) or not isinstance(checks, int | np.integer) or checks < FEWEST_CHECKS:
         raise AssumptionError(f"An audit needs at least {FEWEST_CHECKS} checks, got {checks!r}.")
     if checks > rows:

@@ -101,9 +101,11 @@ class Population:
         """A random sample of at most `most` rows, which is enough for a plan."""
         if self.size <= most:
             return self
-        rows = np.sort(np.random.default_rng(seed).choice(self.size, most, replace=False))
-        parts = (self.score, self.soft_label, self.is_known)
-        score, soft_label, known = (part[rows] for part in parts)
+        return self.only(np.sort(np.random.default_rng(seed).choice(self.size, most, replace=False)))
+
+    def only(self, rows: np.ndarray) -> Population:
+        """A part of the rows, by position or flag."""
+        score, soft_label, known = self.score[rows], self.soft_label[rows], self.is_known[rows]
         return Population(score, soft_label, known, self.threshold, self.row[rows], self.belief[rows])
 
 

@@ -5,8 +5,10 @@ The list has the drawn rows in random order, without score and soft label, which
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -54,11 +56,11 @@ class VerdictFile:
     empty: int
 
 
-def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> VerdictFile:
+def read_verdicts(frame: pd.DataFrame, plan: AuditPlan, *, unit: str = "Line", first: int = 2) -> VerdictFile:
     """The verdicts of a completed review list.
 
     An unknown verdict, a row of another audit, or two different verdicts of one reviewer on one row are errors; the
-    message names the line.
+    message names the line. Rows of the frame are called `unit` and counted from `first`.
 
     >>> from spu_core.trust.audit.population import Population
     >>> from spu_core.trust.audit.plan import plan_audit
@@ -71,11 +73,12 @@ def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> VerdictFile:
     for needed in ("row", "verdict"):
         if needed not in columns:
             raise AssumptionError(f"The list has no column {needed!r}. {nearest_hint(needed, map(str, frame.columns))}")
-    _check_audit(frame, columns, plan)
+    _check_audit(frame, columns, plan, unit, first)
     drawn = set(plan.rows)
     seen: dict[tuple[int, str], Verdict] = {}
     empty = 0
-    for line, values in enumerate(_lines(frame, columns), start=2):
+    for number, values in enumerate(_lines(frame, columns), start=first):
+        line = f"{unit} {number}"
         if not values["verdict"]:
             empty += 1
             continue
@@ -83,7 +86,7 @@ def read_verdicts(frame: pd.DataFrame, plan: AuditPlan) -> VerdictFile:
         before = seen.setdefault((verdict.row, verdict.reviewer), verdict)
         if before.verdict != verdict.verdict:
             raise AssumptionError(
-                f"Line {line}: {verdict.reviewer!r} has two verdicts on row {verdict.row}, {before.verdict} and "
+                f"{line}: {verdict.reviewer!r} has two verdicts on row {verdict.row}, {before.verdict} and "
                 f"{verdict.verdict}; keep one of them, or name the second reviewer."
             )
     return VerdictFile(tuple(seen.values()), empty)
@@ -143,20 +146,95 @@ def agree(verdicts: Iterable[Any], treatment: Treatment = "mean") -> Agreement:
     )
 
 
-def _verdict(line: int, values: dict[str, str], drawn: set[int]) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class ReviewerAgreement:
+    """Cohen's κ of two reviewers on the rows that both found positive or negative; NaN if it is undefined.
+
+    `table` counts these rows by the first and the second verdict (negative, positive).
+    """
+
+    reviewers: tuple[str, str]
+    table: tuple[tuple[int, int], tuple[int, int]]
+    unsure: int
+    kappa: float
+    low: float
+    high: float
+    level: float = 0.95
+
+    @property
+    def rows(self) -> int:
+        return sum(map(sum, self.table))
+
+    @property
+    def sentence(self) -> str:
+        """How often the two agree, and κ with its interval."""
+        same = self.table[0][0] + self.table[1][1]
+        words = f"{self.reviewers[0]} and {self.reviewers[1]} agree on {same:,} of {self.rows:,} rows"
+        unsure = f"; on {self.unsure:,} more at least one was unsure" if self.unsure else ""
+        if np.isnan(self.kappa):
+            return f"{words}{unsure}. Cohen's κ needs rows with both verdicts."
+        return f"{words} (Cohen's κ {self.kappa:.2f}, {self.level:.0%}: {self.low:.2f} to {self.high:.2f}){unsure}."
+
+
+def reviewer_agreement(verdicts: Iterable[Any], *, level: float = 0.95) -> tuple[ReviewerAgreement, ...]:
+    """Cohen's κ for each pair of reviewers with rows in common, most rows first.
+
+    The interval is that of a Dirichlet posterior with Jeffreys prior. Unlike the usual standard error, it holds with
+    ten rows and with complete agreement. It treats the rows as a random sample of the rows to review.
+
+    >>> names = {"ann": "ppppnnnnnn", "bob": "pppnnnnnnn"}
+    >>> words = {"p": "positive", "n": "negative"}
+    >>> both = [Verdict(row, words[w], name) for name, text in names.items() for row, w in enumerate(text)]
+    >>> round(reviewer_agreement(both)[0].kappa, 3)
+    0.783
+    """
+    by_reviewer: dict[str, dict[int, str]] = {}
+    for item in verdicts:
+        by_reviewer.setdefault(str(item.reviewer), {})[int(item.row)] = item.verdict
+    pairs = []
+    for first, second in combinations(sorted(by_reviewer), 2):
+        one, two = by_reviewer[first], by_reviewer[second]
+        both = Counter((one[row], two[row]) for row in one.keys() & two.keys())
+        if both:
+            pairs.append(_agreement_of((first, second), both, level))
+    return tuple(sorted(pairs, key=lambda pair: -pair.rows))
+
+
+def _agreement_of(reviewers: tuple[str, str], both: Counter[tuple[str, str]], level: float) -> ReviewerAgreement:
+    sides = ("negative", "positive")
+    table = np.array([[both[one, two] for two in sides] for one in sides])
+    draws = np.random.default_rng(0).dirichlet(table.ravel() + 0.5, size=10_000).reshape(-1, 2, 2)
+    tail = 0.5 * (1.0 - level)
+    low, high = np.quantile(_kappa(draws), [tail, 1.0 - tail])
+    estimate = float(_kappa(table[None] / max(table.sum(), 1))[0])
+    counts = ((int(table[0, 0]), int(table[0, 1])), (int(table[1, 0]), int(table[1, 1])))
+    return ReviewerAgreement(
+        reviewers, counts, both.total() - int(table.sum()), estimate, float(low), float(high), level
+    )
+
+
+def _kappa(shares: np.ndarray) -> np.ndarray:
+    """Cohen's κ of tables of shares; NaN where both reviewers always gave the same single verdict."""
+    same = shares[:, 0, 0] + shares[:, 1, 1]
+    by_chance = (shares.sum(axis=2) * shares.sum(axis=1)).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(by_chance < 1.0, (same - by_chance) / (1.0 - by_chance), np.nan))
+
+
+def _verdict(line: str, values: dict[str, str], drawn: set[int]) -> Verdict:
     meaning = _MEANING.get(values["verdict"].lower())
     if meaning is None:
         raise AssumptionError(
-            f"Line {line}: unknown verdict {values['verdict']!r}; use positive, negative or unsure (or yes, no, 1, 0), "
+            f"{line}: unknown verdict {values['verdict']!r}; use positive, negative or unsure (or yes, no, 1, 0), "
             "or leave it empty if the row has not been checked."
         )
     try:
         row = int(float(values["row"]))
     except ValueError:
-        raise AssumptionError(f"Line {line}: {values['row']!r} is not a row number.") from None
+        raise AssumptionError(f"{line}: {values['row']!r} is not a row number.") from None
     if row not in drawn:
         raise AssumptionError(
-            f"Line {line}: row {row} was not drawn in this audit. Only drawn rows can be used, because the probability "
+            f"{line}: row {row} was not drawn in this audit. Only drawn rows can be used, because the probability "
             "to be drawn must be known."
         )
     return Verdict(row, meaning, values["reviewer"] or ANONYMOUS, values["note"])
@@ -172,16 +250,17 @@ def _texts(values: pd.Series) -> list[str]:
     return ["" if pd.isna(value) else str(value).strip().removeprefix("'") for value in values]
 
 
-def _check_audit(frame: pd.DataFrame, columns: dict[str, Any], plan: AuditPlan) -> None:
+def _check_audit(frame: pd.DataFrame, columns: dict[str, Any], plan: AuditPlan, unit: str, first: int) -> None:
     """Raise an error if the list belongs to another audit."""
     if "audit" not in columns:
         return
-    for line, code in enumerate(_texts(frame[columns["audit"]]), start=2):
+    for number, code in enumerate(_texts(frame[columns["audit"]]), start=first):
         if code and code != plan.code:
-            raise AssumptionError(f"Line {line} belongs to audit {code}, but this is audit {plan.code}.")
+            raise AssumptionError(f"{unit} {number} belongs to audit {code}, but this is audit {plan.code}.")
 
 
 OWN_COLUMNS = ("audit", "row", "stratum", "inclusion_probability", "verdict", "reviewer", "note")
+CARD_COLUMNS = 6
 HIDDEN_ROLES = (Role.LABEL, Role.TRUTH, Role.SOFT_LABEL)
 
 
@@ -207,6 +286,18 @@ def review_list(table: Table, plan: AuditPlan, columns: Sequence[str] | None = N
         }
     )
     return pd.concat([ours, shown, pd.DataFrame({name: [""] * len(rows) for name in OWN_COLUMNS[4:]})], axis=1)
+
+
+def card_of(table: Table, row: int, first: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
+    """The cells of a row as text, for a reviewer: those of the columns in `first`, and the others.
+
+    Like the review list, without label, truth and soft label. Without `first`, the first six columns come first.
+    """
+    names = _shown(table, None)
+    chosen = [name for name in first if name in names] or names[:CARD_COLUMNS]
+    texts = _texts(table.as_written(names, [row]).astype(object).iloc[0])
+    cells = dict(zip(names, texts, strict=True))
+    return {name: cells[name] for name in chosen}, {name: cells[name] for name in names if name not in chosen}
 
 
 def stratum_letters(plan: AuditPlan) -> tuple[str, ...]:

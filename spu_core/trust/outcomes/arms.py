@@ -93,15 +93,15 @@ class SplitBalance:
         shown = ", ".join(f"{name} {count:,}" for name, count in self.users.items())
         chance = p_value_text(self.p_value)
         if self.is_suspicious:
-            return f"The arms do not have the planned sizes ({shown}; {chance}): find out why."
-        return f"The arms have the planned sizes: {shown} users ({chance})."
+            return f"The groups do not have the planned sizes ({shown}; {chance}): find out why."
+        return f"The groups have the planned sizes: {shown} rows ({chance})."
 
 
 def split_balance(arms: Any, expected: Mapping[str, float], values: Mapping[str, Any] | None = None) -> SplitBalance:
     """Compare a split with the planned shares, and the arms with each other.
 
     >>> split_balance(["a"] * 60 + ["b"] * 40, {"a": 0.5, "b": 0.5}).sentence
-    'The arms have the planned sizes: a 60, b 40 users (p = 0.046).'
+    'The groups have the planned sizes: a 60, b 40 rows (p = 0.046).'
     """
     arms = np.asarray(arms, dtype=object)
     counts = {name: int((arms == name).sum()) for name in expected}
@@ -200,8 +200,8 @@ class ArmComparison:
     @property
     def sentence(self) -> str:
         """The result in a sentence."""
-        ratios = (("surrender", self.surrender), ("pass", self.pass_))
-        found = [f"{name} ratio {_difference_text(each)}" for name, each in ratios]
+        shares = (("confirmed", self.surrender), ("cleared", self.pass_))
+        found = [f"{name} share {_difference_text(each)}" for name, each in shares]
         return f"{self.first!r} against {self.second!r}: {'; '.join(found)}."
 
     @property
@@ -213,8 +213,8 @@ class ArmComparison:
         ]
         if self.shared_users:
             notes.append(
-                f"{self.shared_users:,} users were checked in both arms, so the arms are not two random parts of the "
-                "users. The test takes this into account, but the arms may differ in more than their models."
+                f"{self.shared_users:,} rows were checked in both groups, so the groups are not two random parts of "
+                "the rows. The test takes this into account, but the groups may differ in more than their models."
             )
         notes += [each.warning for each in (self.surrender, self.pass_) if each.warning]
         return tuple(dict.fromkeys(notes))
@@ -308,7 +308,7 @@ def _few(hits: np.ndarray, is_first: np.ndarray) -> str | None:
     least = min(int(hits[rows].sum()) for rows in (is_first, ~is_first))
     if least >= FEW_EVENTS:
         return None
-    return f"One arm has only {least} of these outcomes; below {FEW_EVENTS} the p-value is only approximate."
+    return f"One group has only {least} of these outcomes; below {FEW_EVENTS} the p-value is only approximate."
 
 
 def _difference_text(found: Difference) -> str:

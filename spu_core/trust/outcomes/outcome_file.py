@@ -38,22 +38,24 @@ class OutcomeFile:
     @property
     def sentence(self) -> str:
         """A summary of the file in a sentence."""
-        counts = {name: sum(line.outcome == name for line in self.lines) for name in ("admitted", "failed", "passed")}
+        words = {"confirmed": "admitted", "failed": "failed", "cleared": "passed"}
+        counts = {word: sum(line.outcome == name for line in self.lines) for word, name in words.items()}
         shown = ", ".join(f"{count:,} {name}" for name, count in counts.items())
         text = f"{len(self.lines):,} outcomes ({shown})"
         if self.open:
             text += f"; {self.open:,} lines have none yet"
         if self.unknown:
-            text += f"; {len(self.unknown):,} users are not in this queue: {_few(self.unknown)}"
+            text += f"; {len(self.unknown):,} names are not in this queue: {_few(self.unknown)}"
         return f"{text}."
 
 
 def read_outcomes(frame: pd.DataFrame, rows: Mapping[str, int]) -> OutcomeFile:
     """Match the lines of a file with a queue; `rows` maps the name of each user in the queue to its row.
 
-    The file needs the columns user (or id) and outcome (or result), and may have day (or date). Outcomes are admitted,
-    failed, skipped (the same as failed) and passed; a line without an outcome is still open. An unknown outcome, an
-    invalid date and a user with two lines are errors, since guessing could falsify the ratios.
+    The file needs the columns user (or id) and outcome (or result), and may have day (or date). Outcomes are confirmed
+    (or admitted), failed, skipped (the same as failed) and cleared (or passed); a line without an outcome is still
+    open. An unknown outcome, an invalid date and a user with two lines are errors, since guessing could falsify the
+    shares.
 
     >>> frame = pd.DataFrame({"user": ["a", "b", "x"], "outcome": ["Admit", None, "pass"]})
     >>> found = read_outcomes(frame, {"a": 4, "b": 9})
@@ -98,7 +100,7 @@ def _outcome(value: Any, line: int) -> str:
         return ""
     word = str(value).strip().lower()
     if word not in OUTCOME_CODES:
-        known = ", ".join(sorted({"admitted", "failed", "skipped", "passed"}))
+        known = ", ".join(("confirmed", "failed", "skipped", "cleared"))
         raise TableError(f"Line {line} has the unknown outcome {str(value)[:40]!r}; use one of {known}.")
     return OUTCOME_NAMES[OUTCOME_CODES[word]]
 

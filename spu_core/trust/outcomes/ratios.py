@@ -120,8 +120,8 @@ class ArmRatios:
     def comes_from(self) -> str:
         """The users for whom the ratios hold."""
         if self.is_random:
-            return "a random sample of the users who could be checked, so the ratios hold for all of them"
-        return f"the users that {self.arm!r} ranked highest in its random part, so the ratios hold for such users"
+            return "a random sample of the rows that could be checked, so the shares hold for all of them"
+        return f"the rows that {self.arm!r} ranked highest in its random part, so the shares hold for such rows"
 
 
 def outcome_ratios(checks: Checks, *, level: float = 0.95) -> tuple[ArmRatios, ...]:
@@ -198,7 +198,7 @@ def _effective_checks(residual: np.ndarray, codes: np.ndarray, users: int, share
 
 def _warning(hits: np.ndarray, users: int) -> str | None:
     if users < FEW_USERS:
-        return f"Only {users} users were checked; below {FEW_USERS} the confidence intervals are not reliable."
+        return f"Only {users} rows were checked; below {FEW_USERS} the confidence intervals are not reliable."
     events = int(min(hits.sum(), hits.size - hits.sum()))
     if events < FEW_EVENTS:
         many = f"Only {events} such outcome{'s' * (events != 1)}" if events else "No such outcome"

@@ -80,7 +80,7 @@ def test_a_folder_is_registered_with_a_click_and_shown(open_app, root):
     assert not page.exception
     figures = {metric.label: metric.value for metric in page.metric}
     assert (figures["Rows"], figures["Columns"]) == ("400", "10")
-    assert figures["Confirmed positives"] == str(int(mixed_frame(ROWS)["label"].sum()))
+    assert figures["Confirmed cases"] == str(int(mixed_frame(ROWS)["label"].sum()))
     assert figures["Files"].startswith("2 ·")
     assert "random sample of 100 of 400 rows" in words_of(page)
     assert str(root) not in words_of(page)
@@ -101,7 +101,7 @@ def test_of_two_roots_of_one_name_the_chosen_one_is_registered(open_app, root, t
 def test_a_change_of_roles_concerns_all_rows_and_offers_a_new_look(open_app, registered):
     page = open_app("pages/1_data.py", dataset=registered.id)
     assert "this profile is of the sample" not in words_of(page)
-    page.session_state[f"data_roles_{registered.id}_1"] = {
+    page.session_state[f"data_roles_{registered.id}_0"] = {
         "edited_rows": {1: {"role": "ignore"}},
         "added_rows": [],
         "deleted_rows": [],

@@ -14,6 +14,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.shared.steps import STEPS
+from spu_core.tables.samples import load_sample
+from spu_core.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -24,7 +26,8 @@ def test_the_start_page_says_what_this_is_and_offers_the_steps():
     assert not page.exception
     assert page.title[0].value == "SPU Studio"
     words = " ".join(element.value for element in page.markdown)
-    assert "confirmed positives" in words
+    assert "confirmed cases" in words
+    assert {button.label for button in page.button} >= {"Upload data", "Try a sample"}
     for step in ("1. Data", "2. Soft labels", "3. Train", "4. Compare", "5. Trust", "6. Export", "7. Paper"):
         assert step in words
 
@@ -128,3 +131,20 @@ def test_an_installed_wheel_opens_the_dashboard_in_any_folder(tmp_path, monkeypa
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(str(folder))
     assert not AppTest.from_file(str(folder / "app.py"), default_timeout=600).run().exception
+
+
+def test_the_start_page_goes_on_where_the_work_stopped(open_app):
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"), "claims.csv")
+    page = open_app("app.py", dataset=dataset.id)
+
+    assert page.button(key="start_continue").label.replace("\\", "") == "Continue: claims.csv, step Soft labels"
+
+
+def test_a_sample_is_one_click_away(open_app):
+    page = open_app("app.py")
+    page.button(key="start_sample").click().run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert [each.name for each in workspace.datasets.list()] == ["Anti-cheat game"]

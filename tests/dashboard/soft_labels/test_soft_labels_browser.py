@@ -62,7 +62,7 @@ def test_clicked_bars_of_a_hostile_column_become_levels_and_stay_text(shared_ser
     server = shared_server
     name = f"{HOSTILE} $x^2$ :red[col]"
     query = keep(folder=server.home, table=some_table(extra=name), rules=SAVED)
-    draft = RuleSet((Rule("d", 0.5, Compare(name, "in", ["Bern"])),)).to_json()
+    draft = RuleSet((Rule("d", 0.5, Compare(name, "in", ["Bern", ODD])),)).to_json()
     tab = open_tab(server, width=390, height=844)
     tab.page.on("dialog", lambda dialog: tab.errors.append("a script ran"))
     tab.open(f"soft_labels?dataset={query['dataset']}&rules={query['rules']}&draft={quote(draft)}")

@@ -8,6 +8,7 @@ import pytest
 from streamlit.proto.Metric_pb2 import Metric
 
 from spu_core.rules import AnyOf, Compare, ReadyMade, Rule, RuleSet
+from spu_core.rules.suggest import is_from_labels
 from spu_core.tables import Role
 from spu_core.tables.samples import SAMPLES, load_sample
 from spu_core.workspace import Workspace
@@ -260,7 +261,8 @@ def test_a_log_of_checks_becomes_a_column_and_a_rule(open_app):
     assert not page.exception
     assert not page.error
     assert page.query_params["dataset"] != dataset.id
-    assert saved_rules({"rules": rules.id}).rules[0].belief == ReadyMade("check_soft_label")
+    assert saved_rules({"rules": rules.id}) == RuleSet()
+    assert saved_rules({"rules": page.query_params["rules"]}).rules[0].belief == ReadyMade("check_soft_label")
     with Workspace.open() as workspace:
         bigger = workspace.datasets.load(page.query_params["dataset"])
     assert bigger.roles["check_soft_label"] is Role.SOFT_LABEL
@@ -311,3 +313,56 @@ def test_rules_of_another_dataset_are_copied_best_fit_first_and_the_original_sta
         assert workspace.rule_sets.get(other.id) == other
         assert workspace.rule_sets.history(copy)[0].note == "copied from Claims, version 1"
     assert figures(page)["Rules in use"] == "1 of 2"
+
+
+def test_rules_of_another_dataset_are_changed_in_a_copy_even_where_every_column_exists(open_app):
+    query = keep(rules=None)
+    with Workspace.open() as workspace:
+        other = workspace.rule_sets.create("Claims", SAVED.to_json(), dataset="c" * 24)
+    page = open_app(PAGE, **query)
+    assert "rules" not in page.query_params
+
+    page = open_app(PAGE, **query, rules=other.id)
+    next(each for each in page.toggle if each.key == "soft_1_0_on").set_value(False).run()
+
+    assert not page.exception
+    with Workspace.open() as workspace:
+        assert workspace.rule_sets.get(other.id) == other
+        copy = workspace.rule_sets.get(page.query_params["rules"])
+        assert (copy.dataset, copy.number) == (query["dataset"], 2)
+    assert not saved_rules({"rules": copy.id})["older"].on
+
+
+def test_one_click_on_a_ranked_column_drafts_a_rule_that_is_marked_as_made_from_labels(open_app):
+    page = open_app(PAGE, **keep(rules=None))
+    assert any("AUC" in each.value for each in page.caption)
+
+    page.button(key="soft_draft_0").click().run()
+    assert figures(page)["Rows matched"] != "–"
+    page.button(key="soft_save").click().run()
+
+    assert not page.exception
+    [rule] = saved_rules({"rules": page.query_params["rules"]})
+    assert rule.columns == ("age",)
+    assert rule.name.startswith("age is at least")
+    assert is_from_labels(RuleSet((rule,)))
+
+
+def test_a_suggested_rule_becomes_a_draft(open_app):
+    page = open_app(PAGE, **keep(rules=None))
+    page.button(key="soft_suggested_0").click().run()
+
+    assert not page.exception
+    assert widget(page, "number_input", "_low").value is not None
+
+
+def test_checks_are_hidden_until_the_table_has_columns_of_checks(open_app):
+    assert "From checks" not in [each.label for each in open_app(PAGE, **keep()).tabs]
+    assert "From checks" in [each.label for each in open_app(PAGE, **keep(), part="From checks").tabs]
+
+
+def test_an_automatic_name_is_said_once(open_app):
+    named = RuleSet((Rule("age is at least 60", 0.4, Compare("age", ">=", 60)),))
+    page = open_app(PAGE, **keep(rules=named))
+
+    assert [each.value for each in page.caption if "at least 60" in each.value] == []

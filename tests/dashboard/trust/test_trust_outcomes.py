@@ -149,9 +149,9 @@ def test_ratios_are_shown_with_limits_a_test_and_where_they_come_from(workspace,
 
     assert not page.exception
     assert not page.error
-    assert "random sample of the users" in words_of(page)
+    assert "random sample of the rows" in words_of(page)
     assert "Stopping as soon as p is small" in words_of(page)
-    assert {"Surrender ratio, difference", "Pass ratio, difference"} <= {metric.label for metric in page.metric}
+    assert {"Confirmed share, difference", "Cleared share, difference"} <= {metric.label for metric in page.metric}
 
 
 def test_learning_makes_new_data_and_the_next_training_is_compared(workspace, address, open_app):
@@ -228,7 +228,7 @@ def test_a_new_population_is_flagged_counted_and_learnt_from(workspace, address,
 
 @pytest.mark.browser
 def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, address, start_server, open_tab, tmp_path):
-    """Flag → one outcome by hand, the others from a file → learn → train again → a better surrender ratio."""
+    """Flag → one outcome by hand, the others from a file → learn → train again → a better confirmed share."""
     shutil.copytree(prepared[0], tmp_path / "copied")
     server = start_server(tmp_path / "copied")
     query = "&".join(f"{key}={value}" for key, value in address.items())
@@ -255,7 +255,7 @@ def test_the_loop_from_the_queue_to_the_next_model_in_a_browser(prepared, addres
     outcomes.write_text(simulated_csv(lines))
     page.get_by_text("2 Record outcomes").click()
     tab.settle()
-    type_into(page, "record_table", line=0, column=1, text="admitted")
+    type_into(page, "record_table", line=0, column=1, text="confirmed")
     page.get_by_role("button", name="Record 1 change").click()
     page.get_by_text("All recorded outcomes (1)").wait_for()
     tab.settle()

@@ -3,10 +3,9 @@ audit in a real browser."""
 
 from __future__ import annotations
 
-import io
+import json
 from shutil import copytree
 
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -14,10 +13,9 @@ from spu_core.engines import cancel, start_worker, wait_for
 from spu_core.engines.audit_results import save_audit
 from spu_core.engines.jobs.echo import echo_job, echo_result
 from spu_core.engines.stored_runs import compare_on, soft_labels_by, stored_runs
-from spu_core.tables.samples import sample_truth
-from spu_core.trust import AuditPlan, Population, plan_audit
+from spu_core.tables.samples import load_sample, load_sample_rules, sample_truth
+from spu_core.trust import AuditPlan, Population, draw_audit
 from spu_core.workspace import Workspace
-from tests.dashboard.grid import type_into
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
 from tests.live import ROOT
 
@@ -44,14 +42,14 @@ def trained(home, tmp_path):
 
 @pytest.fixture
 def drawn(trained):
-    """An audit of the breast-cancer sample without verdicts."""
+    """120 rows of the breast-cancer sample, drawn at random, without verdicts."""
     workspace, address = trained
     record = workspace.runs.get(address["run"])
     rules = workspace.rule_sets.get(address["rules"], 1)
     table = workspace.datasets.load(address["dataset"])
     run = compare_on(stored_runs(workspace, [record.id]), soft_labels_by(table, rules)).runs[0]
-    audit = save_audit(workspace, record, plan_audit(Population.of_run(run), 120, "prior"), rules)
-    return workspace, address, audit
+    plan = draw_audit(Population.of_run(run), 120, table_rows=len(table))
+    return workspace, address, save_audit(workspace, record, plan, rules)
 
 
 def open_section(section, **address):
@@ -112,42 +110,108 @@ def test_the_prior_names_its_sources(trained):
     ]
 
 
-def test_an_audit_is_drawn_kept_and_found_again(trained):
+def test_the_page_opens_with_checking_rows_by_hand(trained):
+    _, address = trained
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=600)
+    for key, value in address.items():
+        app.query_params[key] = value
+    app.switch_page(PAGE).run()
+    assert "Check some rows by hand" in [box.value for box in app.subheader]
+    assert "refuted" not in words_of(app)
+    assert "checks tell the true AUC within" in words_of(app).replace("\\", "")
+
+
+def test_rows_are_drawn_for_a_question_and_the_review_begins(trained):
     workspace, address = trained
     app = open_section("audit", **address)
     app.number_input(key="trust_checks").set_value(60).run()
+    app.radio(key="trust_question").set_value("which_better").run()
+    assert "power if their true AUC differs by" in words_of(app).replace("\\", "")
     app.button(key="trust_draw").click().run()
 
     assert not app.exception
-    (audit,) = workspace.audits.list(address["run"])
-    assert AuditPlan.from_json(audit.plan).checks == 60
-    assert (audit.rule_set, audit.rule_set_version) == (address["rules"], 1)
-    assert "1 · Check these rows" in [box.value for box in app.subheader]
-    assert "Estimates appear with the first verdicts" in words_of(app)
+    (audit,) = workspace.audits.of_dataset(address["dataset"])
+    plan = AuditPlan.from_json(audit.plan)
+    assert (plan.checks, plan.question, plan.is_random) == (30, "which_better", True)
+    assert "Enter your name to start the review" in [field.label for field in app.text_input]
 
 
-def test_verdicts_become_estimates_and_the_what_if_learns_of_them(drawn):
+def review(reviewer: str, **address) -> AppTest:
+    return open_section("audit", reviewer=reviewer, step="review", **address)
+
+
+def test_a_card_takes_a_verdict_with_a_note_and_undo_takes_it_back(drawn):
+    workspace, address, audit = drawn
+    first, second = AuditPlan.from_json(audit.plan).rows[:2]
+    app = review("ann", **address)
+    assert f"Row {first + 1} of the table" in words_of(app)
+    assert "What the rules say" not in str(app.get("popover"))
+    assert sample_label_words(app) == []
+    app.text_input(key=f"review_note_{audit.id}_{first}").set_value("clear case").run()
+    app.button(key="review_positive").click().run()
+
+    [stored] = workspace.audits.verdicts(audit.id)
+    assert (stored.row, stored.reviewer, stored.verdict, stored.note) == (first, "ann", "positive", "clear case")
+    assert f"Row {second + 1} of the table" in words_of(app)
+    app.button(key="review_undo").click().run()
+    assert workspace.audits.verdicts(audit.id) == ()
+    assert f"Row {first + 1} of the table" in words_of(app)
+
+
+def sample_label_words(app) -> list[str]:
+    """Captions of a card that name a column which a reviewer must not see."""
+    hidden = {"confirmed", "truth", "label", "soft_label"}
+    return [str(each.value) for each in app.caption if str(each.value).replace("\\", "") in hidden]
+
+
+def test_two_reviewers_get_different_rows_and_a_refresh_the_same_one(drawn):
+    _, address, audit = drawn
+    rows = AuditPlan.from_json(audit.plan).rows
+    assert f"Row {rows[0] + 1} of the table" in words_of(review("ann", **address))
+    assert f"Row {rows[1] + 1} of the table" in words_of(review("<b>bob</b>", **address))
+    assert f"Row {rows[0] + 1} of the table" in words_of(review("ann", **address))
+
+
+def test_a_skipped_row_goes_to_the_other_reviewer(drawn):
+    _, address, audit = drawn
+    rows = AuditPlan.from_json(audit.plan).rows
+    app = review("ann", **address)
+    app.button(key="review_skip").click().run()
+    assert f"Row {rows[1] + 1} of the table" in words_of(app)
+    assert f"Row {rows[0] + 1} of the table" in words_of(review("bob", **address))
+
+
+def test_double_review_shows_kappa(drawn):
     workspace, address, audit = drawn
     plan = AuditPlan.from_json(audit.plan)
     workspace.audits.add_verdicts(audit.id, verdicts_by_truth(plan))
+    workspace.audits.add_verdicts(audit.id, [(*each[:1], "bob", *each[2:]) for each in verdicts_by_truth(plan)[:40]])
+    words = words_of(review("ann", **address)).replace("\\", "")
+    assert "ann and bob agree on 40 of 40 rows (Cohen's κ 1.00" in words
+    assert "All rows are checked" in words
+
+
+def test_verdicts_judge_every_model_and_the_what_if_learns_of_them(drawn):
+    workspace, address, audit = drawn
+    workspace.audits.add_verdicts(audit.id, verdicts_by_truth(AuditPlan.from_json(audit.plan)))
     app = open_section("audit", **address)
 
     assert not app.exception
-    found = {metric.label: metric.value for metric in app.metric}
-    assert "True AUC" in found
+    assert "Which model is better?" in [box.value for box in app.subheader]
+    assert "true AUC" in words_of(app)
     assert "Assumption 1" in words_of(app)
-    what_if = open_section("what-if", **address)
-    assert "Do not believe this map" in words_of(what_if) or "Still a what-if" in words_of(what_if)
+    what_if = words_of(open_section("what-if", **address))
+    assert "This map does not hold here" in what_if or "Still a what-if" in what_if
     assert "Audit" in [metric.label for metric in open_section("prior", **address).metric]
 
 
-def test_a_half_done_audit_says_which_verdicts_are_missing(drawn):
+def test_a_half_done_review_says_how_many_checks_are_missing(drawn):
     workspace, address, audit = drawn
     plan = AuditPlan.from_json(audit.plan)
     workspace.audits.add_verdicts(audit.id, verdicts_by_truth(plan)[:3])
-    app = open_section("audit", **address)
+    app = open_section("audit", step="result", **address)
     assert not app.exception
-    assert "Too few verdicts in stratum" in words_of(app)
+    assert "Too few cases to judge the models" in words_of(app)
 
 
 def test_two_reviewers_are_both_kept_and_the_page_says_how_they_count(drawn):
@@ -155,16 +219,51 @@ def test_two_reviewers_are_both_kept_and_the_page_says_how_they_count(drawn):
     plan = AuditPlan.from_json(audit.plan)
     workspace.audits.add_verdicts(audit.id, verdicts_by_truth(plan))
     workspace.audits.add_verdicts(audit.id, [(row, "<b>bob</b>", "unsure", "") for row in plan.rows[:5]])
-    words = words_of(open_section("audit", **address))
+    words = words_of(open_section("audit", step="result", **address))
     assert "5 of them by several reviewers, who agree on 0" in words
     assert "5 are split or unsure" in words.replace("\\", "")
 
 
-def test_sensitivity_names_the_rule_that_matters_most_and_shows_text_as_text(trained):
+def test_further_rows_are_added_to_those_that_are_checked(drawn):
+    workspace, address, audit = drawn
+    plan = AuditPlan.from_json(audit.plan)
+    workspace.audits.add_verdicts(audit.id, verdicts_by_truth(plan))
+    app = open_section("audit", step="plan", **address)
+    assert "120 rows checked so far" in words_of(app)
+    app.number_input(key="trust_checks").set_value(40).run()
+    app.button(key="trust_draw").click().run()
+    second = AuditPlan.from_json(workspace.audits.of_dataset(address["dataset"])[0].plan)
+    assert second.checks == 40
+    new = len(set(second.rows) - set(plan.rows))
+    assert f"0 of {new} rows checked" in str(review("ann", **address).get("progress")) or new < 40
+
+
+def test_files_of_reviewers_are_taken_and_faults_are_named(drawn):
+    workspace, address, audit = drawn
+    plan = AuditPlan.from_json(audit.plan)
+    lines = [f"{row},{verdict},{name}" for row, name, verdict, _ in verdicts_by_truth(plan)]
+    app = open_section("audit", step="files", **address)
+    app.file_uploader(key="trust_upload_0").upload("list.csv", b"row,verdict,reviewer\n0,guilty,ann\n").run()
+    assert "unknown verdict" in words_of(app)
+    app.file_uploader(key="trust_upload_0").upload(
+        "list.csv", "\n".join(["row,verdict,reviewer", *lines]).encode()
+    ).run()
+    app.button(key="trust_keep").click().run()
+    assert len(workspace.audits.verdicts(audit.id)) == plan.checks
+
+    region = {"from_name": "verdict", "to_name": "row", "type": "choices", "value": {"choices": ["unsure"]}}
+    task = {"data": {"row": plan.rows[0]}, "annotations": [{"completed_by": 5, "result": [region]}]}
+    app.file_uploader(key="trust_upload_1").upload("done.json", json.dumps([task]).encode()).run()
+    app.button(key="trust_keep").click().run()
+    assert "Label Studio user 5" in {item.reviewer for item in workspace.audits.verdicts(audit.id)}
+
+
+def test_wrong_rules_are_answered_by_a_factor_and_text_is_shown_as_text(trained):
     _, address = trained
     app = open_section("sensitivity", **address)
-    assert "matters most" in words_of(app)
-    assert HOSTILE not in words_of(app)
+    words = words_of(app)
+    assert "stays ahead of" in words or "is not ahead of" in words
+    assert HOSTILE not in words
 
 
 def test_the_echo_check_is_a_job_whose_report_the_page_shows(trained):
@@ -194,62 +293,57 @@ def test_an_echo_check_that_cannot_be_is_explained_and_may_be_asked_again(traine
     assert "trust_echo_go" in {button.key for button in app.button}
 
 
-def test_an_audit_from_plan_to_estimates_in_the_browser(start_server, open_tab, trained, tmp_path):
-    """Plan → enter one verdict by hand → download the list → fill it in → upload → estimates.
+@pytest.fixture
+def untold(tmp_path):
+    """Two models of a table without a truth column."""
+    with Workspace.open(tmp_path / "spu_home") as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"), "Breast cancer")
+        rules = workspace.rule_sets.create("Breast cancer", load_sample_rules("breast_cancer"))
+        address = {"dataset": dataset.id, "rules": rules.id}
+        train_quickly(workspace, address)
+        yield workspace, address
 
-    A fault in the list is named by its line; what was entered by hand stays beside what was uploaded.
-    """
-    workspace, address = trained
+
+def test_plan_review_by_keyboard_result_and_recommendation_in_the_browser(start_server, open_tab, untold, tmp_path):
+    """Plan → verdicts by keys, with an undo and a refresh → result → the recommendation uses it."""
+    workspace, address = untold
+    truth = sample_truth("breast_cancer")
     tab = open_tab(start_server(tmp_path / "spu_home"))
-    tab.open(f"trust?dataset={address['dataset']}&rules={address['rules']}&run={address['run']}&section=audit")
     page = tab.page
+    query = "&".join(f"{key}={value}" for key, value in address.items())
+    tab.open(f"compare?{query}")
     # A link into the dashboard is the first thing that this server was asked.
     assert "Page not found" not in tab.text
-    page.get_by_role("button", name="Draw these rows").first.click()
+    before = tab.text
+    tab.open(f"trust?{query}")
+    page.get_by_role("spinbutton", name="Rows you can check").fill("40")
+    page.get_by_role("spinbutton", name="Rows you can check").press("Enter")
     tab.settle()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download the review list").first.click()
-    listed = pd.read_csv(download.value.path())
-    assert {"row", "stratum", "inclusion_probability", "verdict", "reviewer"} <= set(listed.columns)
-    _enter_by_hand(tab)
-    (audit,) = workspace.audits.list(address["run"])
-    [entered] = workspace.audits.verdicts(audit.id)
-    assert (entered.row, entered.reviewer, entered.verdict) == (listed["row"][2], "bob", "unsure")
-    assert entered.note == "ask again"
-
-    truth = sample_truth("breast_cancer")
-    filled = listed.assign(verdict=["yes" if truth[row] else "no" for row in listed["row"]], reviewer="ann")
-    _upload(page, filled.assign(verdict=["guilty", *filled["verdict"][1:]]))
+    page.get_by_role("button", name="Draw 40 rows").click()
     tab.settle()
-    page.get_by_text("Line 2: unknown verdict 'guilty'").wait_for()
-    _upload(page, filled)
+    page.get_by_role("textbox", name="Enter your name").fill("ann")
+    page.get_by_role("textbox", name="Enter your name").press("Enter")
     tab.settle()
-    page.get_by_role("button", name="Save these verdicts").first.click()
+    (audit,) = workspace.audits.of_dataset(address["dataset"])
+    rows = AuditPlan.from_json(audit.plan).rows
+    page.get_by_text(f"Row {rows[0] + 1} of the table").wait_for()
+    page.keyboard.press("u")
     tab.settle()
-    page.get_by_text("The paper's assumptions on these rows").wait_for()
-    assert page.locator("[data-testid=stException]").count() == 0
-    assert len(workspace.audits.verdicts(audit.id)) == len(listed) + 1
-    assert "1 of them by several reviewers, who agree on 0" in tab.text
-
-
-def _enter_by_hand(tab) -> None:
-    """The third row of the list is unsure, says bob, with a note."""
-    page = tab.page
-    page.get_by_role("tab", name="Enter here").click()
-    page.get_by_label("Your name").fill("bob")
-    page.get_by_label("Your name").press("Enter")
-    page.locator("[class*=st-key-trust_editor][class*=bob]").first.wait_for()  # the table of this reviewer
+    page.get_by_text(f"Row {rows[1] + 1} of the table").wait_for()
+    page.keyboard.press("z")
     tab.settle()
-    type_into(page, "trust_editor", line=2, column=2, text="ask again")
-    type_into(page, "trust_editor", line=2, column=1, text="unsure")
-    page.get_by_role("button", name="Save 1 verdict").click()
-    page.get_by_text("have a verdict by bob").wait_for()
+    tab.open(page.url.split("/", 3)[3])  # a refresh: a new session, the same card
+    for place, row in enumerate(rows):
+        page.get_by_text(f"Row {row + 1} of the table").wait_for()
+        page.keyboard.press("p" if truth[row] else "n")
+        tab.settle()
+        assert len(workspace.audits.verdicts(audit.id)) == place + 1
+    page.get_by_text("All rows are checked").wait_for()
+    page.get_by_role("button", name="Show the result").click()
+    page.get_by_text("Which model is better?").wait_for()
     tab.settle()
-    page.get_by_role("tab", name="Upload").click()
-
-
-def _upload(page, frame: pd.DataFrame) -> None:
-    text = io.StringIO()
-    frame.to_csv(text, index=False)
-    inputs = page.locator("[class*=st-key-trust_upload] input[type=file]").last
-    inputs.set_input_files({"name": "list.csv", "mimeType": "text/csv", "buffer": text.getvalue().encode()})
+    assert "40 checked rows" in tab.text
+    page.get_by_role("link", name="See the recommendation").click()
+    tab.settle()
+    assert "rows checked by hand" not in before
+    assert "rows checked by hand" in tab.text

@@ -125,7 +125,7 @@ def test_another_role_makes_another_profile(workspace):
     later = workspace.datasets.save_roles(changed, record)
 
     assert profile_of(workspace, later, changed).column("amount").role == "ignore"
-    assert [path.name for path in (workspace.folder / "derived").glob("*")] == [f"{record.id}-2-profile_2.json"]
+    assert [path.name for path in (workspace.folder / "derived").glob("*")] == [f"{record.id}-2-profile_3.json"]
 
 
 def test_a_damaged_profile_is_made_again(workspace):

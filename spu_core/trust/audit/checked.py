@@ -1,0 +1,357 @@
+"""Checked rows with known probabilities, from one or several audits of the same table, and what they say of any score.
+
+A row is used if any audit drew it and somebody checked it, for whatever audit. Audits draw independently, so the
+probability that at least one of them checks row i is 1 − Π(1 − p_i) over the audits, and one over it is the weight of
+the row. This needs nothing but the plans, and it stays valid if an audit is extended by another batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from spu_core.errors import AssumptionError
+from spu_core.html_table import count, short_repr
+from spu_core.metrics import Difference
+from spu_core.training.pairs import PairedDifference, holm
+from spu_core.trust.audit.estimate import AuditFigure
+from spu_core.trust.audit.inference import (
+    Corrected,
+    Sampled,
+    auc_interval,
+    corrected,
+    difference_interval,
+    share_interval,
+)
+from spu_core.trust.audit.plan import AuditPlan
+from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.verdicts import Agreement, Treatment, agree
+
+# From this number of checked positives (and negatives) on, an interval is narrow enough to be of use.
+ENOUGH_OF_A_CLASS = 5.0
+MEANS = ("positive_mean", "negative_mean")
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """Rows of a table that were checked by hand, each with the probability that an audit would check it.
+
+    `low` and `high` are the verdicts in [0, 1]; they differ only where reviewers disagree and the worst case is asked
+    for. `in_frame` flags the rows that could have been drawn; None where the plan does not say.
+    """
+
+    row: np.ndarray
+    probability: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    in_frame: np.ndarray | None
+    agreement: Agreement
+    level: float
+    waiting: int
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return short_repr("CheckedRows", None, count(self.row.size, "checked row"), f"{self.found:g} positive")
+
+    @property
+    def found(self) -> float:
+        """Positives among the checked rows; a split verdict counts in part."""
+        return float(0.5 * (self.low + self.high).sum())
+
+    def sampled(self, population: Population, verdict: np.ndarray) -> Sampled:
+        """The checked rows of a population; rows that were confirmed since then count as known."""
+        order = np.argsort(population.row, kind="stable")
+        at = np.searchsorted(population.row[order], self.row).clip(max=population.size - 1)
+        place = order[at]
+        kept = (population.row[place] == self.row) & ~population.is_known[place]
+        return Sampled.of(population, place[kept], self.probability[kept], verdict[kept])
+
+    def frame_of(self, population: Population) -> Population:
+        """The part of a population that the audits speak of: rows that could be drawn, and known positives."""
+        if self.in_frame is None:
+            return population
+        inside = population.row < self.in_frame.size
+        inside[inside] = self.in_frame[population.row[inside]]
+        inside |= population.is_known
+        return population if inside.all() else population.only(inside)
+
+
+def combine_audits(audits: Sequence[tuple[AuditPlan, Iterable[Any]]], *, treatment: Treatment = "mean") -> CheckedRows:
+    """The checked rows of several audits of one table.
+
+    Parameters
+    ----------
+    audits : sequence of (AuditPlan, verdicts)
+        Verdicts are objects with `row`, `verdict` and `reviewer`.
+    treatment : str, default "mean"
+        How verdicts on one row are combined: a key of `spu_core.trust.TREATMENTS`.
+
+    Raises
+    ------
+    AssumptionError
+        If there is no verdict yet, or a stratum of an audit has none.
+    """
+    if not audits:
+        raise AssumptionError("There is no audit of this table yet; draw rows to check first.")
+    drawn = {row for plan, _ in audits for row in plan.rows}
+    agreement = agree([item for _, verdicts in audits for item in verdicts if int(item.row) in drawn], treatment)
+    used, notes = _usable([plan for plan, _ in audits], agreement.row)
+    kept = np.isin(agreement.row, np.concatenate([np.array(plan.rows) for plan in used]))
+    missed = np.ones(agreement.row.size)
+    for plan in used:
+        missed *= 1.0 - plan.chance_of(agreement.row, agreement.row)
+    frames = [plan.frame for plan in used if plan.frame is not None]
+    # A verdict on a row that an earlier batch checked is not asked for again.
+    waiting = len({row for plan in used for row in plan.rows} - set(agreement.row.tolist()))
+    return CheckedRows(
+        row=agreement.row[kept],
+        probability=(1.0 - missed)[kept],
+        low=agreement.low[kept],
+        high=agreement.high[kept],
+        in_frame=np.logical_and.reduce(frames) if frames else None,
+        agreement=agreement,
+        level=max(plan.level_of_a_look for plan in used),
+        waiting=waiting,
+        notes=notes,
+    )
+
+
+def _usable(plans: Sequence[AuditPlan], checked: np.ndarray) -> tuple[list[AuditPlan], tuple[str, ...]]:
+    """Plans that can be combined: started ones, and either a single one or those that know the stratum of every row."""
+    started = [plan for plan in plans if np.isin(plan.rows, checked).any()]
+    whole = [plan for plan in started if plan.frame is not None]
+    if len(started) == 1 or len(whole) == len(started):
+        return started, ()
+    used = whole or started[:1]
+    left = len(started) - len(used)
+    return used, (f"{count(left, 'older audit')} cannot be combined with the others and {'is' if left == 1 else 'are'} "
+                  "not used: the run that the rows were drawn by is gone.",)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class AuditReport:
+    """What the checked rows say: figures of every score, and paired differences of true AUC.
+
+    Attributes
+    ----------
+    figures : dict of str to dict of str to AuditFigure
+        For each score, a figure for each key of `TARGETS`.
+    pairs : tuple of PairedDifference
+        Difference of true AUC of each two scores, the better one first, with p-values after Holm's correction.
+    checked : CheckedRows
+    missing : int
+        How many more checks are needed, roughly, for an interval of the true AUC that is of use; 0 if there are enough.
+    rows : int
+        Number of rows that the figures are about.
+    degrees : float
+        Degrees of freedom of the standard errors: the effective number of checked positives or negatives, minus one.
+    """
+
+    figures: dict[str, dict[str, AuditFigure]]
+    pairs: tuple[PairedDifference, ...]
+    checked: CheckedRows
+    missing: int
+    rows: int
+    degrees: float
+
+    def __repr__(self) -> str:
+        return short_repr("AuditReport", None, count(len(self.figures), "score"), repr(self.checked))
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """A line for each score and figure."""
+        names = ("key", "title", "estimate", "low", "high", "standard_error", "missing")
+        return pd.DataFrame(
+            [
+                {"name": name, **{each: getattr(figure, each) for each in names}}
+                for name, figures in self.figures.items()
+                for figure in figures.values()
+            ]
+        )
+
+    @property
+    def pair_table(self) -> pd.DataFrame:
+        """A line for each pair: the difference of true AUC with its interval and p-values."""
+        lines = [
+            (pair.first, pair.second, each.estimate, each.low, each.high, each.p_value, pair.p_holm)
+            for pair in self.pairs
+            for each in (pair.difference,)
+        ]
+        return pd.DataFrame(lines, columns=["first", "second", "difference", "low", "high", "p_value", "p_holm"])
+
+    def pair(self, a: str, b: str) -> PairedDifference | None:
+        return next((pair for pair in self.pairs if {pair.first, pair.second} == {a, b}), None)
+
+    @property
+    def is_enough(self) -> bool:
+        return self.missing == 0
+
+    @property
+    def sentence(self) -> str:
+        """The result in one or two sentences."""
+        seen = f"{self.checked.row.size:,} checked rows, {self.checked.found:g} of them positive"
+        if self.missing:
+            return (
+                f"Too few cases to judge the models: {seen}. Check about {self.missing:,} more rows; at least "
+                f"{ENOUGH_OF_A_CLASS:g} positives and {ENOUGH_OF_A_CLASS:g} negatives are needed."
+            )
+        best = max(self.figures, key=lambda name: self.figures[name]["true_auc"].estimate)
+        auc = self.figures[best]["true_auc"]
+        first = f"{best!r}: true AUC {auc.estimate:.3f} ({auc.low:.3f} to {auc.high:.3f}), from {seen}."
+        behind = [pair.second for pair in self.pairs if pair.first == best and pair.can_be_told_apart]
+        others = len(self.figures) - 1
+        if not others:
+            return first
+        if len(behind) == others:
+            return f"{first} It is clearly better than {'the other' if others == 1 else f'all {others} others'}."
+        apart = f"clearly better than {len(behind)} of {others} others" if behind else "no clear difference from others"
+        return f"{first} {apart[:1].upper()}{apart[1:]}."
+
+
+def judge_scores(
+    populations: Mapping[str, Population], checked: CheckedRows, *, method: str = "assisted"
+) -> AuditReport:
+    """Estimate the true figures of every score from the same checked rows.
+
+    Parameters
+    ----------
+    populations : mapping of str to Population
+        Scores by name, all for rows of the table that was audited. Scores may be newer than the audit.
+    checked : CheckedRows
+        The result of `combine_audits`.
+    method : {"assisted", "horvitz_thompson"}, default "assisted"
+        "assisted" uses scores and soft labels of all rows as far as they agree with the verdicts.
+
+    Returns
+    -------
+    AuditReport
+
+    Examples
+    --------
+    >>> from spu_core.trust.audit.questions import draw_audit
+    >>> from spu_core.trust.audit.verdicts import Verdict
+    >>> rng = np.random.default_rng(0)
+    >>> signal = rng.normal(size=2000)
+    >>> truth = rng.random(2000) < 1 / (1 + np.exp(1 - 2 * signal))
+    >>> soft_label = np.full(2000, 0.3)
+    >>> rows = {name: Population.of(signal + noise * rng.normal(size=2000), soft_label, threshold=1.0)
+    ...         for name, noise in (("good", 0.3), ("poor", 3.0))}
+    >>> plan = draw_audit(rows["good"], 150)
+    >>> verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
+    >>> report = judge_scores(rows, combine_audits([(plan, verdicts)]))
+    >>> report.pairs[0].first, report.pairs[0].can_be_told_apart
+    ('good', True)
+    """
+    inside = {name: checked.frame_of(population) for name, population in populations.items()}
+    judged = {name: _Judged.of(population, checked, method) for name, population in inside.items()}
+    figures = {name: each.figures(checked.level) for name, each in judged.items()}
+    missing = max((figure["true_auc"].missing for figure in figures.values()), default=0)
+    pairs = _pairs(judged, checked.level) if missing == 0 else ()
+    degrees = min(min(each.samples[0].numbers) for each in judged.values()) - 1.0
+    return AuditReport(figures, pairs, checked, missing, max(each.size for each in inside.values()), degrees)
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """One score with its checked rows; two samples where split verdicts count once as negative, once as positive."""
+
+    samples: tuple[Sampled, ...]
+    beliefs: tuple[np.ndarray | None, ...]
+
+    @classmethod
+    def of(cls, population: Population, checked: CheckedRows, method: str) -> _Judged:
+        verdicts = [checked.low] if np.array_equal(checked.low, checked.high) else [checked.low, checked.high]
+        samples = tuple(checked.sampled(population, verdict) for verdict in verdicts)
+        if any(sample.place.size == 0 for sample in samples):
+            raise AssumptionError("No checked row is among the rows that these scores are about.")
+        assisted = method == "assisted"
+        beliefs = tuple(sample.fitted_belief() if assisted and _has_both(sample) else None for sample in samples)
+        return cls(samples, beliefs)
+
+    def figures(self, level: float) -> dict[str, AuditFigure]:
+        keys = [key for key in TARGETS if key != "precision" or self.samples[0].population.is_flagged.any()]
+        return {key: self._figure(key, level) for key in keys}
+
+    def _figure(self, key: str, level: float) -> AuditFigure:
+        both = [_one_figure(key, *each, level) for each in zip(self.samples, self.beliefs, strict=True)]
+        low, high = min(each.low for each in both), max(each.high for each in both)
+        middle = float(np.mean([each.estimate for each in both]))
+        return replace(both[0], estimate=middle, low=low, high=high, missing=max(each.missing for each in both))
+
+    def difference(self, other: _Judged, level: float) -> Difference:
+        """The widest of the differences over the treatments of split verdicts."""
+        found = []
+        for mine, theirs, one, two in zip(self.samples, other.samples, self.beliefs, other.beliefs, strict=True):
+            belief = None if one is None or two is None else 0.5 * (one + two)
+            gap = corrected(mine, mine.sums("true_auc") - theirs.sums("true_auc"), belief)
+            found.append(difference_interval(gap, level))
+        worst = max(found, key=lambda each: each.p_value)
+        return replace(worst, low=min(each.low for each in found), high=max(each.high for each in found))
+
+
+def _one_figure(key: str, sample: Sampled, belief: np.ndarray | None, level: float) -> AuditFigure:
+    title = TARGETS[key].title
+    missing = 0 if key == "prior" else _missing(sample)
+    if not _has_both(sample) and key != "prior":
+        return AuditFigure(key, title, float("nan"), 0.0, 1.0, float("nan"), level, False, missing)
+    found = corrected(sample, sample.sums(key), belief)
+    if key == "true_auc":
+        bounds = auc_interval(found, level)
+    else:
+        bounds = share_interval(found, level, _rows_behind(key, sample, found))
+    return AuditFigure(
+        key, title, bounds.estimate, bounds.low, bounds.high, bounds.standard_error, level, False, missing
+    )
+
+
+def _rows_behind(key: str, sample: Sampled, found: Corrected) -> float:
+    """How many checked rows a share or mean is taken over."""
+    if key in ("recall", "positive_mean"):
+        return max(found.numbers[0], 1.0)
+    if key == "negative_mean":
+        return max(found.numbers[1], 1.0)
+    rows = np.ones(sample.place.size, bool) if key == "prior" else sample.population.is_flagged[sample.place]
+    return float(max(1, (rows & (sample.probability < 1.0)).sum()))
+
+
+def _has_both(sample: Sampled) -> bool:
+    positive, negative = sample.masses
+    return bool(positive.sum() > 0.0 and negative.sum() > 0.0)
+
+
+def _missing(sample: Sampled) -> int:
+    """About how many more checks find enough positives and negatives, at the rate so far."""
+    chosen = sample.probability < 1.0
+    checks = int(chosen.sum())
+    if not checks:
+        return 0
+    found = float(sample.verdict[chosen].sum())
+    needed = 0.0
+    for seen in (found, checks - found):
+        rate = (seen + 0.5) / (checks + 1.0)
+        needed = max(needed, (ENOUGH_OF_A_CLASS - seen) / rate)
+    room = sample.population.size - sample.place.size
+    return int(min(np.ceil(needed / 10.0) * 10, room)) if needed > 0.0 else 0
+
+
+def _pairs(judged: Mapping[str, _Judged], level: float) -> tuple[PairedDifference, ...]:
+    """All pairs of scores of the same rows."""
+    order = sorted(judged, key=lambda name: -judged[name].samples[0].sums("true_auc").value)
+    found = []
+    for a, b in combinations(order, 2):
+        if np.array_equal(judged[a].samples[0].population.row, judged[b].samples[0].population.row):
+            difference = judged[a].difference(judged[b], level)
+            first, second = (a, b) if difference.estimate >= 0.0 else (b, a)
+            if first != a:
+                difference = replace(
+                    difference, estimate=-difference.estimate, low=-difference.high, high=-difference.low
+                )
+            found.append(PairedDifference(first, second, difference))
+    corrected_p = holm([pair.difference.p_value for pair in found]) if found else []
+    return tuple(replace(pair, p_holm=p) for pair, p in zip(found, corrected_p, strict=True))

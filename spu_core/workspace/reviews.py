@@ -1,0 +1,211 @@
+"""Reviewing an audit one row at a time: which reviewer has which row open, verdicts, skips and undo.
+
+A reviewer has at most one row of an audit open, and nobody else gets that row unless two verdicts are planned for it.
+A row stays open until its reviewer answers or skips it, or another reviewer takes it over; no clock is involved.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from spu_core.checks import check_choice
+from spu_core.codec import dump_json
+from spu_core.errors import WorkspaceError
+from spu_core.workspace import storage_errors
+from spu_core.workspace.audits import VERDICTS
+from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.records import Clock, _Record, clean_name
+
+_STANDING = (
+    "SELECT row, reviewer, max(seq) AS seq FROM verdicts WHERE audit = ? "
+    "AND seq NOT IN (SELECT verdict FROM withdrawn_verdicts) GROUP BY row, reviewer"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSettings(_Record):
+    """`twice`: how many rows, from the start of the list, get two verdicts; `columns`: those that cards show first."""
+
+    twice: int = 0
+    columns: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewState:
+    """The rows of a review list, the reviewers of each, who has which row open, and who skipped which rows.
+
+    `skipped` is in the order of skipping.
+    """
+
+    rows: tuple[int, ...]
+    twice: int
+    reviewers: Mapping[int, frozenset[str]]
+    opened: Mapping[str, int]
+    skipped: tuple[tuple[str, int], ...]
+
+    @property
+    def done(self) -> int:
+        """Rows with all verdicts that are planned for them."""
+        return sum(len(self.reviewers.get(row, ())) >= self._planned(at) for at, row in enumerate(self.rows))
+
+    @property
+    def second(self) -> int:
+        """Rows that have one verdict and need a second one."""
+        return sum(len(self.reviewers.get(row, ())) == 1 for row in self.rows[: self.twice])
+
+    def given_by(self, reviewer: str) -> int:
+        """How many rows this reviewer has answered."""
+        return sum(reviewer in names for names in self.reviewers.values())
+
+    def next_for(self, reviewer: str) -> int | None:
+        """The row that this reviewer has open, else the next one that needs a verdict; skipped rows come last."""
+        if reviewer in self.opened:
+            return self.opened[reviewer]
+        free = [row for at, row in enumerate(self.rows) if self._is_free(at, row, reviewer)]
+        own = [row for name, row in self.skipped if name == reviewer]
+        return next((row for row in free if row not in own), next((row for row in own if row in free), None))
+
+    def holders(self, reviewer: str) -> tuple[str, ...]:
+        """Other reviewers with an open row that this reviewer could answer instead."""
+        return tuple(
+            name
+            for name, row in self.opened.items()
+            if name != reviewer and reviewer not in self.reviewers.get(row, ())
+        )
+
+    def _is_free(self, at: int, row: int, reviewer: str) -> bool:
+        names = self.reviewers.get(row, frozenset())
+        busy = names | {name for name, opened in self.opened.items() if opened == row}
+        return reviewer not in names and len(busy - {reviewer}) < self._planned(at)
+
+    def _planned(self, at: int) -> int:
+        return 2 if at < self.twice else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reviews:
+    """The reviewing of audits. The caller gives the rows of the list in its order, since only it can read a plan."""
+
+    catalogue: Catalogue
+    clock: Clock
+
+    def settings(self, audit: str) -> ReviewSettings:
+        row = self.catalogue.row("SELECT * FROM review_settings WHERE audit = ?", audit)
+        return ReviewSettings() if row is None else ReviewSettings.from_row(row)
+
+    def set(self, audit: str, *, twice: int, columns: Sequence[str]) -> None:
+        """Store how an audit is reviewed; verdicts that exist stay."""
+        with self.catalogue.transaction() as rows:
+            _check_audit(rows, audit)
+            rows.execute(
+                "INSERT OR REPLACE INTO review_settings (audit, twice, columns) VALUES (?, ?, ?)",
+                (audit, max(0, int(twice)), dump_json(list(columns))),
+            )
+
+    def state(self, audit: str, listed: Sequence[int]) -> ReviewState:
+        """The state of the review list of an audit."""
+        return _state(self.catalogue.rows, audit, listed)
+
+    def open_next(self, audit: str, reviewer: str, listed: Sequence[int]) -> int | None:
+        """Open the next row for this reviewer, or None. It stays the same until it is answered or skipped."""
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            _check_audit(rows, audit)
+            row = _state(lambda sql, *values: rows.execute(sql, values), audit, listed).next_for(reviewer)
+            if row is not None:
+                _open(rows, audit, reviewer, row)
+        return row
+
+    def answer(self, audit: str, row: int, reviewer: str, verdict: str, note: str = "") -> None:
+        """Store the verdict on the row that this reviewer has open."""
+        check_choice(verdict, VERDICTS, "verdict", WorkspaceError)
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            _close(rows, audit, row, reviewer)
+            rows.execute(
+                "INSERT INTO verdicts (audit, row, reviewer, verdict, note, made) VALUES (?, ?, ?, ?, ?, ?)",
+                (audit, row, reviewer, verdict, str(note), self.clock().isoformat()),
+            )
+
+    def skip(self, audit: str, row: int, reviewer: str) -> None:
+        """Leave the open row to others; this reviewer gets it again after all other rows."""
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            _close(rows, audit, row, reviewer)
+            rows.execute(
+                "INSERT INTO review_claims (audit, row, reviewer, is_skipped) VALUES (?, ?, ?, 1)",
+                (audit, row, reviewer),
+            )
+
+    def undo(self, audit: str, reviewer: str) -> int | None:
+        """Withdraw the last verdict of this reviewer and open its row again; returns the row, or None if there is none.
+
+        The history keeps a withdrawn verdict.
+        """
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            last = rows.execute(
+                f"SELECT row, seq FROM ({_STANDING}) WHERE reviewer = ? ORDER BY seq DESC LIMIT 1", (audit, reviewer)
+            ).fetchone()
+            if last is None:
+                return None
+            rows.execute(
+                "INSERT INTO withdrawn_verdicts (verdict, made) VALUES (?, ?)", (last["seq"], self.clock().isoformat())
+            )
+            _open(rows, audit, reviewer, last["row"])
+        return int(last["row"])
+
+    def take_over(self, audit: str, reviewer: str) -> None:
+        """Close the open row of a reviewer who does not continue, so that others can open it."""
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                "DELETE FROM review_claims WHERE audit = ? AND reviewer = ? AND is_skipped = 0",
+                (audit, clean_name(reviewer)),
+            )
+
+
+def _state(ask: Callable[..., Iterable[sqlite3.Row]], audit: str, listed: Sequence[int]) -> ReviewState:
+    reviewers: dict[int, frozenset[str]] = {}
+    for found in ask(_STANDING, audit):
+        reviewers[found["row"]] = reviewers.get(found["row"], frozenset()) | {found["reviewer"]}
+    claims = ask("SELECT * FROM review_claims WHERE audit = ? ORDER BY seq", audit)
+    waiting = [each for each in claims if each["reviewer"] not in reviewers.get(each["row"], ())]
+    twice = [each["twice"] for each in ask("SELECT twice FROM review_settings WHERE audit = ?", audit)]
+    return ReviewState(
+        tuple(int(row) for row in listed),
+        twice[0] if twice else 0,
+        reviewers,
+        {each["reviewer"]: each["row"] for each in waiting if not each["is_skipped"]},
+        tuple((each["reviewer"], each["row"]) for each in waiting if each["is_skipped"]),
+    )
+
+
+def _open(rows: sqlite3.Connection, audit: str, reviewer: str, row: int) -> None:
+    """Make `row` the only open row of this reviewer."""
+    rows.execute(
+        "DELETE FROM review_claims WHERE audit = ? AND reviewer = ? AND (is_skipped = 0 OR row = ?)",
+        (audit, reviewer, row),
+    )
+    rows.execute(
+        "INSERT INTO review_claims (audit, row, reviewer, is_skipped) VALUES (?, ?, ?, 0)", (audit, row, reviewer)
+    )
+
+
+def _close(rows: sqlite3.Connection, audit: str, row: int, reviewer: str) -> None:
+    _check_audit(rows, audit)
+    closed = rows.execute(
+        "DELETE FROM review_claims WHERE audit = ? AND row = ? AND reviewer = ? AND is_skipped = 0",
+        (audit, row, reviewer),
+    )
+    if closed.rowcount != 1:
+        raise WorkspaceError(
+            f"Row {row} is no longer open for {reviewer}: it was answered in another window, or another reviewer took "
+            "it over. Nothing was stored; continue with the next row."
+        )
+
+
+def _check_audit(rows: sqlite3.Connection, audit: str) -> None:
+    if rows.execute("SELECT 1 FROM audits WHERE id = ?", (audit,)).fetchone() is None:
+        raise storage_errors.unknown("audit", audit)
