@@ -17,8 +17,8 @@ import pandas as pd
 import typer
 
 from spu_core.codec import dump_json, encode
+from spu_core.engines.audit_results import with_audit
 from spu_core.engines.export_files import ExportWords, StoredModel
-from spu_core.engines.stored_runs import with_evidence
 from spu_core.engines.study import Study
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle
@@ -27,7 +27,7 @@ from spu_core.rules import RuleSet
 from spu_core.tables import ReadLimits, Table, open_folder, read_table
 from spu_core.tables.reading.connectors import is_address, open_address
 from spu_core.tables.spreadsheet import to_csv
-from spu_core.training import ORIGINS, Comparison, Run, compare_runs
+from spu_core.training import ORIGINS, Comparison
 from spu_core.workspace import RunRecord, Workspace
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
@@ -254,13 +254,13 @@ def origin_of(names: Sequence[str], folder: Path | None, origin: str | None) -> 
         return workspace.datasets.get(find_run(workspace, stored[0]).dataset).origin
 
 
-def comparison_of(names: Sequence[str], folder: Path | None, runs: Sequence[Run]) -> Comparison:
-    """These runs compared; audits and outcomes of random checks count where all runs are stored in the workspace."""
-    comparison = compare_runs(runs)
+def audited(comparison: Comparison, names: Sequence[str], folder: Path | None) -> Comparison:
+    """The comparison with the audits of the dataset, if all runs are stored ones."""
     if any(map(is_file, names)):
         return comparison
     with Workspace.open(folder) as workspace:
-        return with_evidence(workspace, find_run(workspace, names[0]).dataset, comparison)
+        dataset = workspace.datasets.get(find_run(workspace, names[0]).dataset)
+        return with_audit(workspace, dataset, comparison)
 
 
 @contextmanager

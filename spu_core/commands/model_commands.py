@@ -20,9 +20,9 @@ from spu_core.commands.command_io import (
     Query,
     RunName,
     RunNames,
+    audited,
     bundles_of,
     check_table_name,
-    comparison_of,
     is_file,
     open_input,
     opened_model,
@@ -283,7 +283,7 @@ def _feature_words(found: FeatureSelection) -> list[str]:
 
 def compare(runs: RunNames, origin: OriginName = None, workspace: Folder = None, as_json: AsJson = False) -> None:
     """Compare trained runs on the soft labels that they share: recommendation, leaderboard, differences."""
-    comparison = comparison_of(runs, workspace, [bundle.run for bundle in bundles_of(runs, workspace)])
+    comparison = audited(compare_runs([bundle.run for bundle in bundles_of(runs, workspace)]), runs, workspace)
     found = recommend(comparison, origin=origin_of(runs, workspace, origin))
     print_result(_summary(comparison, found), "\n".join(_comparison_words(comparison, found)), as_json)
 
