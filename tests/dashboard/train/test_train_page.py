@@ -100,7 +100,7 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
 
 
 def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
-    page = open_app(PAGE)
+    page = open_app(PAGE, **sample)
 
     assert any("Begin with 'fused'." in caption.value for caption in page.caption)
 
