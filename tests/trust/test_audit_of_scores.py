@@ -171,6 +171,32 @@ def test_the_assumptions_can_be_tested_on_an_audit_for_every_score(table):
     assert report.is_score_refuted  # the soft label is a function of the signal behind the score
 
 
+def test_precision_is_unknown_if_no_checked_row_is_flagged(table):
+    rows, truth = table
+    high = Population.of(rows["good"].score, rows["good"].soft_label, threshold=float(np.sort(rows["good"].score)[-2]))
+    plan = draw_audit(high, 60)
+    found = judge_scores({"a": high}, combine_audits([(plan, answers(plan.rows, truth))])).figures["a"]["precision"]
+
+    assert (found.low, found.high) == (0.0, 1.0)
+
+
+def test_with_few_positives_the_interval_holds_every_auc_that_its_own_error_does_not_reject(table):
+    """Newcombe 2006, method 5, checked at the ends: the distance is 1.96 standard errors at the end itself."""
+    rows, truth = table
+    few = truth & (np.arange(2_000) % 4 == 0)
+    plan = draw_audit(rows["good"], 80)
+    verdicts = answers(plan.rows, few)
+    m = int(few[list(plan.rows)].sum())
+    found = judge_scores(rows, combine_audits([(plan, verdicts)])).figures["good"]["true_auc"]
+    n, end = 80 - m, found.low
+    rest = 0.5 * (m + n) - 1
+    error = np.sqrt(end * (1 - end) * (1 + rest * (1 - end) / (2 - end) + rest * end / (1 + end)) / (m * n))
+
+    assert 2 <= m < 10
+    assert found.estimate - end >= 1.95 * error
+    assert found.estimate - end == pytest.approx(1.96 * error, rel=0.25)
+
+
 def test_few_positives_give_the_number_of_missing_checks_and_no_pairs(table):
     rows, _ = table
     plan = draw_audit(rows["good"], 30)

@@ -106,8 +106,14 @@ def test_audits_of_a_run_become_audits_of_its_dataset(tmp_path, monkeypatch):
 def test_a_workspace_from_before_audits_is_brought_up_to_date(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        with Workspace.open(tmp_path) as old:
-            old.rule_sets.create("kept", "{}")
+        with Workspace.open(tmp_path) as old, old.catalogue.transaction() as rows:
+            rows.execute(
+                "INSERT INTO rule_sets (id, name, current, made) VALUES ('r', 'kept', 1, '2026-01-01T00:00:00')"
+            )
+            rows.execute(
+                "INSERT INTO rule_set_versions (rule_set, number, text, sha256, note, made) "
+                "VALUES ('r', 1, '{}', '', '', '2026-01-01T00:00:00')"
+            )
 
     with Workspace.open(tmp_path) as new:
         assert [rules.name for rules in new.rule_sets.list()] == ["kept"]

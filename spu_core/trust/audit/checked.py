@@ -298,7 +298,8 @@ class _Judged:
 def _one_figure(key: str, sample: Sampled, belief: np.ndarray | None, level: float) -> AuditFigure:
     title = TARGETS[key].title
     missing = 0 if key == "prior" else _missing(sample)
-    if not _has_both(sample) and key != "prior":
+    flagged = key != "precision" or bool(sample.population.is_flagged[sample.place].any())
+    if not flagged or (not _has_both(sample) and key != "prior"):
         return AuditFigure(key, title, float("nan"), 0.0, 1.0, float("nan"), level, False, missing)
     found = corrected(sample, sample.sums(key), belief)
     if key == "true_auc":

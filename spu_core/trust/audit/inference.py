@@ -22,7 +22,7 @@ from scipy.stats import rankdata
 
 from spu_core.metrics import Difference, Interval
 from spu_core.metrics.influence import effective_number
-from spu_core.metrics.intervals import t_quantile
+from spu_core.metrics.intervals import t_quantile, z_quantile
 from spu_core.trust.audit.population import Population
 
 RIDGE = 1.0
@@ -208,13 +208,32 @@ def _with_power(sampled: Sampled, sums: Sums, expected: np.ndarray | None) -> Co
 
 
 def auc_interval(found: Corrected, level: float) -> Interval:
-    """Student's t on the logit scale; 0 to 1 where fewer than two positives or negatives were checked."""
+    """Student's t on the logit scale, or a score interval with few positives; 0 to 1 with fewer than two of a class."""
     value = float(np.clip(found.value, 0.0, 1.0))
     if found.is_exact:
         return Interval(value, value, value, 0.0, level)
     if np.isnan(found.standard_error):
         return Interval(value, 0.0, 1.0, float("nan"), level)
+    if min(found.numbers) < ENOUGH_TO_FIT:
+        return _score_interval(value, found, level)
     return Interval.on_logit(value, found.standard_error, level, degrees=found.degrees, rows=min(found.numbers))
+
+
+def _score_interval(value: float, found: Corrected, level: float) -> Interval:
+    """All AUCs that a test with their own standard error does not reject (Newcombe 2006, method 5).
+
+    The variance is that of Hanley and McNeil at the AUC in question; where the verdicts show a larger one, it is scaled
+    to it. Estimated variances alone would be too small too often with few positives.
+    """
+    grid = np.linspace(0.0, 1.0, 2001)
+    m, n = found.numbers
+    rest = 0.5 * (m + n) - 1.0
+    spread = grid * (1.0 - grid) * (1.0 + rest * (1.0 - grid) / (2.0 - grid) + rest * grid / (1.0 + grid)) / (m * n)
+    here = float(np.interp(value, grid, spread))
+    scale = max(1.0, found.standard_error**2 / here) if here > 0.0 else 1.0
+    kept = grid[np.abs(grid - value) <= z_quantile(level) * np.sqrt(scale * spread)]
+    low, high = (float(kept[0]), float(kept[-1])) if kept.size else (value, value)
+    return Interval(value, min(low, value), max(high, value), found.standard_error, level)
 
 
 def share_interval(found: Corrected, level: float, rows: float) -> Interval:
