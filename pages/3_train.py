@@ -15,12 +15,13 @@ PROMISE = "Choose candidates and baselines. They are trained in the background; 
 with open_page("Train", PROMISE) as page:
     table = load_all_rows(page.workspace, page.need_dataset())
     has_beliefs = need_something_to_learn(page, table)
-    top = st.container()
+    progress = st.container()
     candidates = choose_candidates(table, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
     choose_features(page, options)
-    # Shown first but filled last, because it needs the choices below.
-    with top:
+    # The bar at the bottom stays in sight while candidates are chosen.
+    with st.bottom:
         start_training(page, table, options)
+    with progress:
         show_training(page)
     explain_words("soft label", "AUC_SPU", "ceiling", "share of ceiling", "refined S", "known-positive AUC")

@@ -6,9 +6,9 @@ from pages.ui.paper.results import (
     show_claims,
     show_downloads,
     show_figures,
+    show_overview,
     show_provenance,
     show_tables,
-    show_verdicts,
 )
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
@@ -16,14 +16,16 @@ from pages.ui.shared.show import explain_words
 PROMISE = "Every table, theorem and figure of the paper, reproduced: which claims hold, and which do not."
 
 with open_page("Paper", PROMISE) as page:
-    show_verdicts()
-    chosen, result = choose_experiment()
-    if result is not None:
-        show_claims(result)
-        show_tables(result, show_figures(result))
-        show_provenance(result)
-        show_downloads(result)
-    offer_rerun(page, chosen, result)
+    show_overview()
+    found = choose_experiment()
+    if found is not None:
+        chosen, result = found
+        if result is not None:
+            show_claims(result)
+            show_tables(result, show_figures(result))
+            show_provenance(result)
+            show_downloads(result)
+        offer_rerun(page, chosen, result)
     explain_words(
         "soft label", "AUC_SPU", "ceiling", "perfect classifier", "generalized SCAR", "prior", "standard error"
     )

@@ -18,6 +18,7 @@ from spu_core.bench.report import (
     gain_of_rules,
     mean_ranks,
     method_table,
+    rivals_of,
     yardstick_table,
 )
 from spu_core.errors import SpuError
@@ -34,6 +35,7 @@ HEADS = {
     "clear_losses": "clear losses",
     "cost": "CPU / labeled_vs_rest",
     "cells": "cells",
+    "seeds": "seeds",
 }
 
 
@@ -97,11 +99,11 @@ def _gain(results: pd.DataFrame) -> str:
 
 
 def _losses(results: pd.DataFrame) -> str:
-    means = cell_means(results).drop(columns=["oracle", "rule_score"], errors="ignore")
+    means, rivals = cell_means(results), rivals_of(results, DEFAULT)
     lost = clear_losses(results, DEFAULT)
     rows = []
     for cell in lost[lost].index:
-        others = means.loc[cell].drop(DEFAULT)
+        others = means.loc[cell, rivals]
         rows.append([*cell, f"{means.loc[cell, DEFAULT]:.3f}", str(others.idxmax()), f"{others.max():.3f}"])
     head = [*CELL, "fused", "best rival in hindsight", "its AUC"]
     words = "clearly worse" if results["seed"].nunique() > 1 else "worse by more than .01, noise included"
@@ -126,7 +128,7 @@ def _yardsticks(results: pd.DataFrame) -> str:
 def _number(value: object, name: str) -> str:
     if value is None or (isinstance(value, float) and np.isnan(value)):
         return "–"
-    if name in ("clear_losses", "cells"):
+    if name in ("clear_losses", "cells", "seeds"):
         return f"{int(float(str(value)))}"
     return f"{float(str(value)):.{1 if name in ('rank', 'cost') else 3}f}"
 

@@ -46,11 +46,21 @@ def over_tables(values: pd.Series) -> tuple[float, float]:
     return float(means.mean()), error
 
 
+def rivals_of(results: pd.DataFrame, name: str) -> list[str]:
+    """The methods that this one is compared with in hindsight: those that were run with as many seeds.
+
+    A method with fewer seeds has more noise, and would be the best of a cell too often.
+    """
+    seeds = results.groupby("method")["seed"].nunique()
+    return [str(each) for each in seeds.index[seeds >= seeds[name]] if each not in (*NOT_RIVALS, name)]
+
+
 def method_table(results: pd.DataFrame) -> pd.DataFrame:
     """One row per method: mean figures, mean rank, regret, clear losses and cost, best regret first."""
     means = {figure: cell_means(results, figure) for figure in FIGURES}
     rivals = means["auc"].drop(columns=[name for name in NOT_RIVALS if name in means["auc"]])
-    ranks, best = rivals.rank(axis=1, ascending=False), rivals.max(axis=1)
+    seeds = results.groupby("method")["seed"].nunique()
+    ranks, best = rivals.rank(axis=1, ascending=False), rivals.loc[:, seeds[rivals.columns] == seeds.max()].max(axis=1)
     seconds = cell_means(results, "seconds")
     cost = seconds.div(seconds[REFERENCE], axis=0).median().to_dict() if REFERENCE in seconds else {}
     assumes = {each.name: each.assumes for each in bench_adapters()}
@@ -66,6 +76,7 @@ def method_table(results: pd.DataFrame) -> pd.DataFrame:
                 "regret": over_tables(regret)[0] if is_rival else np.nan,
                 "clear_losses": int(clear_losses(results, name).sum()) if is_rival else None,
                 "cells": int(means["auc"][name].notna().sum()),
+                "seeds": int(seeds[name]),
                 "cost": cost.get(name, np.nan),
                 "assumes": assumes.get(name, ""),
             }
@@ -76,9 +87,10 @@ def method_table(results: pd.DataFrame) -> pd.DataFrame:
 def clear_losses(results: pd.DataFrame, name: str) -> pd.Series:
     """By cell: whether the best rival is better by more than .01 and by more than two standard errors over seeds.
 
-    The rival is chosen in hindsight. With one seed there is no standard error, and .01 alone decides.
+    The rival is chosen in hindsight among methods with as many seeds. With one seed there is no standard error, and .01
+    alone decides.
     """
-    rivals = [each for each in results["method"].unique() if each not in (*NOT_RIVALS, name)]
+    rivals = rivals_of(results, name)
     by_seed = results.pivot_table(index=[*CELL, "seed"], columns="method", values="auc")
     best = by_seed[rivals].groupby(level=CELL).mean().idxmax(axis=1)
     found = {}

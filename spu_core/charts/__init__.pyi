@@ -39,6 +39,7 @@ from .score_charts import gains_chart as gains_chart
 from .score_charts import gains_lift_chart as gains_lift_chart
 from .score_charts import score_chart as score_chart
 from .score_charts import scoring_history_chart as scoring_history_chart
+from .score_charts import waterfall_chart as waterfall_chart
 from .theme import DARK as DARK
 from .theme import LIGHT as LIGHT
 from .theme import Theme as Theme

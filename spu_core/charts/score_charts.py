@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import Line, bar_chart, canvas, light, nothing_to_show, top_legend
+from spu_core.charts.canvas import (
+    Line,
+    bar_chart,
+    canvas,
+    light,
+    lines_height,
+    name_axis,
+    nothing_to_show,
+    top_legend,
+)
 from spu_core.charts.text_format import compact, count, decimals, label, listed, one_line, percent, plain, signed
 from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.checks import check_flags, check_number, check_score, check_share
@@ -45,6 +54,37 @@ def calibration_chart(tables: Mapping[str, pd.DataFrame], *, theme: Theme = LIGH
     figure.update_xaxes(title_text="mean score", range=[0, top], fixedrange=True, nticks=6)
     figure.update_yaxes(title_text="mean soft label", range=[0, top], fixedrange=True, nticks=6)
     top_legend(figure)
+    return figure
+
+
+def waterfall_chart(
+    parts: Sequence[tuple[str, float]], *, start: float, end: float, rest: float, unit: str, theme: Theme = LIGHT
+) -> go.Figure:
+    """How the score of one row comes about: a level to start from, what columns add or take away, and the result."""
+    steps = [*parts, ("all other columns", rest)] if abs(rest) > 1e-9 else list(parts)
+    names = ["usual row", *(label(name) for name, _ in steps), "this row"]
+    words = ", ".join(f"{one_line(name)} {signed(gain)}" for name, gain in steps[:3])
+    figure = canvas(
+        theme,
+        f"From {decimals(start)} for a usual row to {decimals(end)} for this row: {words}.",
+        height=lines_height(len(names), 72),
+    )
+    figure.add_waterfall(
+        orientation="h",
+        y=list(range(len(names))),
+        x=[start, *(gain for _, gain in steps), end],
+        measure=["absolute", *["relative"] * len(steps), "total"],
+        text=[decimals(start), *(signed(gain) for _, gain in steps), decimals(end)],
+        textposition="auto",
+        hoverinfo="skip",
+        increasing={"marker": {"color": theme.color(0)}},
+        decreasing={"marker": {"color": theme.color(2)}},
+        totals={"marker": {"color": theme.muted}},
+        connector={"line": {"color": theme.muted, "width": 1}},
+        showlegend=False,
+    )
+    name_axis(figure, names, theme)
+    figure.update_xaxes(title_text="score" if unit == "score" else "score in log-odds", fixedrange=True)
     return figure
 
 

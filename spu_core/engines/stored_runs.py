@@ -25,6 +25,7 @@ from spu_core.tables import Table
 from spu_core.training import (
     Comparison,
     FoldAssignment,
+    Recommendation,
     Run,
     compare_runs,
     permutation_importance,
@@ -33,11 +34,14 @@ from spu_core.training import (
 )
 from spu_core.training.comparison import NOT_MODELS
 from spu_core.training.rows import prepare_rows
+from spu_core.trust.outcomes.ratios import RANDOM
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunDraft, RunRecord, Threshold, Workspace
 
 NOTE = "came from elsewhere"
 # At most this many runs are compared at once.
 MOST_COMPARED = 12
+# What the outcome of a check proves: a case, or none.
+PROVEN = {"admitted": 1.0, "passed": 0.0}
 _SUMMARY = ("name", "auc_spu", "low", "high", "share_of_ceiling", "known_positive_auc", "true_auc", "seconds")
 
 
@@ -82,14 +86,57 @@ def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: 
 
     Where no model can be recommended, it is the first in the order of the recommendation.
     """
+    return recommended_run_and_why(workspace, records, origin)[0]
+
+
+def recommended_run_and_why(
+    workspace: Workspace, records: Sequence[RunRecord], origin: str
+) -> tuple[RunRecord, Recommendation]:
+    """The same with the recommendation."""
     tokens = comparable_runs(records, MOST_COMPARED)
     runs = stored_runs(workspace, tokens)
     alike = [at for at, run in enumerate(runs) if run.evaluation.same_as(runs[0].evaluation)]
-    comparison = compare_runs([runs[at] for at in alike])
-    comparison = with_audit(workspace, workspace.datasets.get(records[0].dataset), comparison)
-    found = recommend(comparison, origin=origin)
+    compared = compare_runs([runs[at] for at in alike])
+    found = recommend(with_evidence(workspace, records[0].dataset, compared), origin=origin)
     names = {runs[at].name: tokens[at] for at in alike}
-    return workspace.runs.get(names[found.model or found.order[0]])
+    return workspace.runs.get(names[found.model or found.order[0]]), found
+
+
+def with_evidence(workspace: Workspace, dataset: str, comparison: Comparison) -> Comparison:
+    """The comparison with all that checked rows say of it: audits, and outcomes of random checks."""
+    known = with_random_outcomes(workspace, dataset, comparison)
+    return with_audit(workspace, workspace.datasets.get(dataset), known)
+
+
+def evidence_state(workspace: Workspace, dataset: str) -> str:
+    """Changes with every stored verdict and outcome; recommendations are cached by it."""
+    return f"{workspace.audits.state(dataset)} {workspace.queues.state()}"
+
+
+def with_random_outcomes(workspace: Workspace, dataset: str, comparison: Comparison) -> Comparison:
+    """The comparison with the outcomes of random checks of the same rows, which can decide for a model."""
+    found = random_outcomes(workspace, dataset)
+    if found is None or found.size != comparison.runs[0].fold.size:
+        return comparison
+    changed = replace(comparison.runs[0].evaluation, random_outcomes=found)
+    return replace(comparison, runs=tuple(replace(run, evaluation=changed) for run in comparison.runs))
+
+
+def random_outcomes(workspace: Workspace, dataset: str) -> np.ndarray | None:
+    """By row: 1 where a random check of the outcome loop found a case, 0 where it was passed, else NaN.
+
+    Failed and skipped checks prove nothing, so they count as not checked. None where no random check proved anything.
+    """
+    sizes = {record.id: record.n_rows for record in workspace.datasets.list()}
+    found = np.full(sizes[dataset], np.nan)
+    for queue in reversed(workspace.queues.list(*workspace.feedbacks.family(dataset))):
+        # Ancestors with more rows have other row numbers.
+        if sizes.get(queue.dataset) == found.size:
+            chance = {entry.row for entry in workspace.queues.entries(queue.id) if entry.arm == RANDOM}
+            for record in workspace.queues.outcomes(queue.id):
+                if record.row in chance:
+                    found[record.row] = PROVEN.get(record.detail["outcome"], np.nan)
+    return found if np.isfinite(found).any() else None
 
 
 def comparable_runs(records: Sequence[RunRecord], most: int) -> list[str]:
@@ -174,9 +221,8 @@ def column_values(table: Table, name: str) -> pd.Series:
 
 
 def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:
-    """Stored runs as a leaderboard, the highest AUC_SPU first, from the summaries in the catalogue."""
-    table = pd.DataFrame([_summary_row(record) for record in records], columns=list(_SUMMARY))
-    return table.sort_values("auc_spu", ascending=False, kind="stable", ignore_index=True)
+    """Stored runs with their figures from the summaries in the catalogue, in the order of `records`."""
+    return pd.DataFrame([_summary_row(record) for record in records], columns=list(_SUMMARY))
 
 
 def refusal_to_keep(bundle: Bundle, dataset: DatasetRecord) -> str | None:

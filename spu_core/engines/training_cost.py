@@ -1,20 +1,24 @@
 """The cost of a training before it starts: an estimate of its time, and a plan for its memory.
 
 The constants of the time were measured on one core of a server, with tables of 569 × 31 and 40,000 × 20. Most estimates
-were within a factor of two. A busy machine takes longer.
+were within a factor of two. A busy machine takes longer, so the real times of earlier trainings correct the estimate.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 
 from spu_core.engines.executors import LOCAL_WORKERS, Engine, refused_when_spread
 from spu_core.models.methods.fused import FOREST_TREES
-from spu_core.training.candidate import Candidate
+from spu_core.tables import Role
+from spu_core.training.candidate import Candidate, TrainPlan
 from spu_core.training.config import TrainConfig
+from spu_core.training.fit_pool import usable_processes
+from spu_core.workspace import JobRecord, JobStatus, Workspace
 
 # Learner → (seconds per round for any table, seconds per round for a million cells).
 _PER_ROUND = {
@@ -53,31 +57,79 @@ BYTES_PER_HELD_CELL = 14
 BYTES_PER_HELD_ROW = 64
 # The calling process then keeps soft labels and scores, and needs more for a moment to evaluate them.
 BYTES_PER_KEPT_ROW = 270
+# Estimates without earlier trainings are within this factor, most of the time.
+SPREAD = 2.0
+# How many earlier trainings correct an estimate.
+LATEST_TRAININGS = 8
 _ADVICE = "use fewer rows or columns, or a cluster (`--engine dask`)."
 
 
 @dataclass(frozen=True)
 class TrainEstimate:
-    """Seconds of the whole training, processor seconds by candidate, and peak memory in bytes."""
+    """Seconds of the whole training, processor seconds by candidate, peak memory in bytes, and the error of the time.
+
+    The time is expected between `seconds / spread` and `seconds * spread`.
+    """
 
     seconds: float
     by_candidate: dict[str, float]
     memory: float
+    spread: float = SPREAD
 
     @property
     def words(self) -> str:
         """A short text, rounded.
 
         >>> TrainEstimate(134.0, {}, 4.1e8).words
-        'about 2 minutes and 410 MB'
+        '1 to 4 minutes and 410 MB'
         """
-        size = f"{self.memory / 1e9:.1f} GB" if self.memory >= 1e9 else f"{self.memory / 1e6:.0f} MB"
-        return f"{self.time_words} and {size}"
+        return f"{self.time_words} and {size_words(self.memory)}"
 
     @property
     def time_words(self) -> str:
-        """The time only."""
-        return f"about {_duration(self.seconds)}"
+        """The time only, as a range."""
+        return _range_words(self.seconds / self.spread, self.seconds * self.spread)
+
+    def corrected(self, ratios: Sequence[float]) -> TrainEstimate:
+        """The estimate after earlier trainings on this machine; `ratios` are their real times over their estimates.
+
+        One training counts as much as what was known before (ratio 1, within a factor of two).
+
+        >>> TrainEstimate(60.0, {}, 4e8).corrected([6.0, 6.0, 6.0]).time_words
+        '2 to 9 minutes'
+        """
+        logs = [math.log(ratio) for ratio in ratios]
+        shift = sum(logs) / (len(logs) + 1)
+        squares = math.log(SPREAD) ** 2 + shift**2 + sum((each - shift) ** 2 for each in logs)
+        spread = math.exp(math.sqrt(squares / (len(logs) + 1)))
+        return replace(self, seconds=self.seconds * math.exp(shift), spread=spread)
+
+
+def past_ratios(workspace: Workspace, jobs: Sequence[JobRecord], engine: str) -> tuple[float, ...]:
+    """Real time over estimated time of the latest trainings on an engine; `jobs` are the newest first."""
+    known = {dataset.id: dataset for dataset in workspace.datasets.list()}
+    ratios = []
+    for job in jobs:
+        asked = job.parameters
+        is_measured = job.kind == "train" and job.status is JobStatus.FINISHED and job.attempt == 1
+        if not is_measured or asked.get("engine", "here") != engine or asked.get("dataset") not in known:
+            continue
+        assert job.started is not None
+        assert job.ended is not None
+        dataset, plan = known[asked["dataset"]], TrainPlan.from_json(asked["plan"])
+        columns = sum(role == Role.FEATURE for role in dataset.roles.values()) - len(asked.get("left_out", ()))
+        estimate = estimate_training(
+            dataset.n_rows,
+            columns,
+            plan.candidates,
+            plan.config,
+            refine=bool(asked.get("refine", True)),
+            processes=usable_processes(plan.config.threads),
+        )
+        ratios.append(max((job.ended - job.started).total_seconds(), 1.0) / estimate.seconds)
+        if len(ratios) == LATEST_TRAININGS:
+            break
+    return tuple(ratios)
 
 
 def estimate_training(
@@ -295,13 +347,29 @@ def _rounds_seconds(learner: str, rounds: float, cells: float) -> float:
     return 0.02 + rounds * (fixed + growing * cells)
 
 
-def _duration(seconds: float) -> str:
+def _range_words(low: float, high: float) -> str:
+    """A range of seconds, rounded; the unit is named once where both ends have it.
+
+    >>> _range_words(12, 41), _range_words(30, 130), _range_words(100, 400), _range_words(2_000, 9_000)
+    ('10 to 40 seconds', '30 seconds to 2 minutes', '2 to 7 minutes', '33 minutes to 2.5 hours')
+    """
+    (first, first_unit), (last, last_unit) = _rounded(low), _rounded(high)
+    end = f"{last} {_one_or_more(last, last_unit)}"
+    if (first, first_unit) == (last, last_unit):
+        return f"about {end}"
+    return f"{first} to {end}" if first_unit == last_unit else f"{first} {_one_or_more(first, first_unit)} to {end}"
+
+
+def _one_or_more(number: str, unit: str) -> str:
+    return unit.removesuffix("s") if number == "1" else unit
+
+
+def _rounded(seconds: float) -> tuple[str, str]:
     if seconds < 55:
-        return f"{max(5, 5 * round(seconds / 5))} seconds"
+        return f"{max(5, 5 * round(seconds / 5))}", "seconds"
     if seconds < 90 * 60:
-        minutes = max(1, round(seconds / 60))
-        return f"{minutes} minute{'s' if minutes > 1 else ''}"
-    return f"{seconds / 3600:.1f} hours"
+        return f"{max(1, round(seconds / 60))}", "minutes"
+    return f"{seconds / 3600:.1f}", "hours"
 
 
 def _is_streamed(candidate: Candidate) -> bool:

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import plotly.graph_objects as go
 
 from spu_core import charts
 from spu_core.charts import LIGHT, PrintedFigure, Theme
 from spu_core.experiments.result import ExperimentResult
 
+# The table of each result that holds printed figures.
+_PRINTED = {"table1": "paper", "table2": "auc", "table3": "ratios"}
+_TABLE2_WORDS = {"RESULT": "soft", "BL0": "BL0", "BL1": "BL1"}
 DrawFigure = Callable[[ExperimentResult, str, Theme], go.Figure]
 
 
@@ -39,6 +43,30 @@ class PaperFigure:
 def figures_of(result: ExperimentResult) -> Mapping[str, PaperFigure]:
     """The figures that this result has data for; a partial rerun has fewer."""
     return {key: figure for key, figure in FIGURES.get(result.name, {}).items() if _has(result, key)}
+
+
+def printed_beside_ours(result: ExperimentResult) -> pd.DataFrame:
+    """Figures of Table 1, 2 or 3 as printed in the paper, and ours: "what", "printed" and "ours".
+
+    Table 2 is ours with all training images, Table 3 ours in the first simulated world.
+    """
+    table = next(each for each in result.tables if each.name == _PRINTED[result.name])
+    lines: list[tuple[str, float, float]] = []
+    for row in table.frame().to_dict("records"):
+        if result.name == "table1":
+            cell = f"{str(row['data']).split(' (')[0]}, {row['model']}"
+            lines.append((f"{cell}, soft", row["printed result"], row["result"]))
+            lines.append((f"{cell}, base", row["printed baseline"], row["baseline"]))
+        elif result.name == "table2" and row["training images"] == "all":
+            method = _TABLE2_WORDS[str(row["method"])]
+            lines.append(
+                (f"{str(row['images']).split('-')[0]} {row['positive classes']}, {method}", row["paper"], row["ours"])
+            )
+        elif result.name == "table3":
+            lines.append((f"{row['method']}, surrender %", row["printed surrender %"], row["surrender %"]))
+            lines.append((f"{row['method']}, pass %", row["printed pass %"], row["pass %"]))
+    found = pd.DataFrame(lines, columns=["what", "printed", "ours"]).dropna()
+    return found.drop_duplicates("what", ignore_index=True)
 
 
 def _has(result: ExperimentResult, key: str) -> bool:

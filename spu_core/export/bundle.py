@@ -33,11 +33,14 @@ from spu_core.export.model_checks import active_columns, keeps_training_rows, re
 from spu_core.export.row_files import RowSource, open_rows, write_stream, write_tables
 from spu_core.export.score_report import (
     ColumnCheck,
+    Contributions,
+    RowExplanation,
     ScoreProgress,
     ScoreReport,
     ScoreTable,
     Scoring,
     contributions,
+    explain_one,
     top_reasons,
 )
 from spu_core.export.self_test import SelfTest, input_kind, self_test_rows
@@ -241,6 +244,19 @@ class Bundle:
             else:
                 write_stream(work.tables(), target, raw=raw)
             return work.report
+
+    def explain(self, source: Any, row: int) -> RowExplanation:
+        """What each column adds to the score of one row; `row` counts from 0.
+
+        Parameters
+        ----------
+        source : DataFrame, path, bytes or file object
+            The rows, as in `score`.
+        row : int
+            The position of the row.
+        """
+        with self._work(source, None) as work:
+            return work.explain(row)
 
     def predict(self, frame: pd.DataFrame, rule_score: np.ndarray | None = None) -> np.ndarray:
         """The scores of a frame as an array; equal to those of `run.fit_all()` to the bit."""
@@ -530,15 +546,30 @@ class ScoreWork:
         return np.arange(start + 1, start + len(chunk) + 1)
 
     def _reasons(self, chunk: pd.DataFrame, rows: np.ndarray) -> tuple[list[tuple[str, ...]], Any]:
-        bundle, matrix = self.bundle, self._matrix(chunk)
+        matrix = self._matrix(chunk)
         rules = None if matrix is None else fired_names(matrix)
         if not rows.size:
             return [], rules
-        part = conform(bundle, chunk.iloc[rows])
+        found, features = self._contributions(chunk.iloc[rows])
+        return top_reasons(found, features, self.scoring.reasons, None if rules is None else rules[rows]), rules
+
+    def explain(self, row: int) -> RowExplanation:
+        """What each column adds to the score of one row."""
+        _ = self.columns
+        start = 0
+        for chunk in self.source.chunks():
+            if start <= row < start + len(chunk):
+                part = chunk.iloc[[row - start]]
+                matrix = self._matrix(part)
+                return explain_one(*self._contributions(part), None if matrix is None else fired_names(matrix))
+            start += len(chunk)
+        raise TableError(f"The table has no row {row + 1}; it has {start}.")
+
+    def _contributions(self, chunk: pd.DataFrame) -> tuple[Contributions, Features]:
+        bundle, part = self.bundle, conform(self.bundle, chunk)
         features = bundle.features(part)
         rule_score = bundle.rule_score(part) if reads_rule_score(bundle.fitted.model) else None
-        found = contributions(bundle.fitted.model, features, rule_score, bundle.profile)
-        return top_reasons(found, features, self.scoring.reasons), rules
+        return contributions(bundle.fitted.model, features, rule_score, bundle.profile), features
 
     def _matrix(self, chunk: pd.DataFrame) -> RuleMatrix | None:
         label_rules = self.bundle.label_rules

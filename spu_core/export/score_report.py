@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -22,6 +22,8 @@ from spu_core.models.model import ScaledModel
 from spu_core.tables.spreadsheet import to_csv
 
 MOST_COLUMNS = 300
+# Columns that an explanation names; the others are summed up.
+MOST_PARTS = 8
 
 
 class DriftLevel(StrEnum):
@@ -179,13 +181,39 @@ class ScoreTable:
 class Contributions:
     """Rows × columns: what each column adds to the score. `unit` is log-odds for boosters, else the score itself.
 
-    The last column of `value` is the rule score where `has_rules`.
+    `start` is what a row has before any column counts: the baseline of a booster, else the score of a row whose columns
+    all have their usual values. The last column of `value` is the rule score where `has_rules`.
     """
 
     places: np.ndarray
     value: np.ndarray
     unit: str
+    start: float
+    end: np.ndarray
     has_rules: bool = False
+
+
+@dataclass(frozen=True)
+class RowExplanation:
+    """How the score of one row comes about, from `start` to `end`. Made by `Bundle.explain`.
+
+    Attributes
+    ----------
+    start, end : float
+        The level before any column counts, and that of the row, in `unit`.
+    parts : tuple of (str, float)
+        What single columns add, such as ("amount = 950", 1.2), the largest first.
+    rest : float
+        What all other columns add. For models that are not sums, also what columns add only together.
+    unit : {"log-odds", "score"}
+        The unit of all numbers.
+    """
+
+    start: float
+    end: float
+    parts: tuple[tuple[str, float], ...]
+    rest: float
+    unit: str
 
 
 def contributions(
@@ -194,18 +222,36 @@ def contributions(
     """What each column adds to the score of each row; much slower than scoring, so meant for a few rows."""
     inner = model.part if isinstance(model, ScaledModel) else model
     if isinstance(inner, SoftLightGBM | SoftXGBoost):
-        return Contributions(inner.active_, inner.contributions(features)[:, :-1], "log-odds")
+        found = np.asarray(inner.contributions(features), dtype=np.float64)
+        return Contributions(inner.active_, found[:, :-1], "log-odds", float(found[0, -1]), found.sum(axis=1))
     return _by_occlusion(model, features, rule_score, profile)
 
 
-def top_reasons(found: Contributions, features: Features, most: int) -> list[tuple[str, ...]]:
-    """For each row the columns that raise its score most, with their values, e.g. `amount = 950 (+1.2)`."""
+def top_reasons(
+    found: Contributions, features: Features, most: int, fired: Sequence[str] | None = None
+) -> list[tuple[str, ...]]:
+    """For each row the columns that raise its score most, with their values, e.g. `amount = 950 (+1.2)`.
+
+    `fired` are the names of the rules that fired on each row, where they are known.
+    """
     order = np.argsort(-found.value, axis=1, kind="stable")[:, :most]
-    matrix, columns = _rows_of(features), features.store.columns
     return [
-        tuple(_reason(found, row, int(at), matrix, columns) for at in order[row] if found.value[row, at] > 0)
+        tuple(
+            f"{_part_words(found, row, int(at), features, fired)} (+{found.value[row, at]:.2g})"
+            for at in order[row]
+            if found.value[row, at] > 0
+        )
         for row in range(len(order))
     ]
+
+
+def explain_one(found: Contributions, features: Features, fired: Sequence[str] | None) -> RowExplanation:
+    """The explanation of the first row."""
+    value = found.value[0]
+    order = [int(at) for at in np.argsort(-np.abs(value), kind="stable")[:MOST_PARTS] if value[at]]
+    parts = tuple((_part_words(found, 0, at, features, fired), float(value[at])) for at in order)
+    end = float(found.end[0])
+    return RowExplanation(found.start, end, parts, end - found.start - sum(gain for _, gain in parts), found.unit)
 
 
 def _rows_of(features: Features) -> np.ndarray:
@@ -214,12 +260,13 @@ def _rows_of(features: Features) -> np.ndarray:
     return matrix if features.rows is None else matrix[features.rows]
 
 
-def _reason(found: Contributions, row: int, at: int, matrix: np.ndarray, columns: Any) -> str:
-    gain = f"(+{found.value[row, at]:.2g})"
+def _part_words(found: Contributions, row: int, at: int, features: Features, fired: Sequence[str] | None) -> str:
+    """A column with its value, or the rules that fired."""
     if found.has_rules and at == found.places.size:
-        return f"the rules {gain}"
-    column = columns[found.places[at]]
-    return f"{column.name} = {value_text(column, float(matrix[row, found.places[at]]))} {gain}"
+        names = fired[row] if fired is not None else ""
+        return f"rule {names}" if names and ";" not in names else f"rules {names}" if names else "the rules"
+    column = features.store.columns[found.places[at]]
+    return f"{column.name} = {value_text(column, float(_rows_of(features)[row, found.places[at]]))}"
 
 
 def _by_occlusion(
@@ -228,17 +275,19 @@ def _by_occlusion(
     """How far the score falls when a column gets its usual value: the median, or the most frequent category."""
     matrix, columns = _rows_of(features), features.store.columns
     base = model.score_rows(Features.of(matrix, columns), rule_score)
-    places, gains = active_columns(model), []
+    places, gains, usual = active_columns(model), [], matrix[:1].copy()
     for place in places:
+        usual[:, place] = _usual(profile, int(place))
         changed = matrix.copy()
         changed[:, place] = _usual(profile, int(place))
         gains.append(base - model.score_rows(Features.of(changed, columns), rule_score))
     with_rules = reads_rule_score(model) and rule_score is not None
+    silent = np.zeros_like(base) if with_rules else None
     if with_rules:
-        silent = np.zeros_like(base)
         gains.append(base - model.score_rows(Features.of(matrix, columns), silent))
     value = np.column_stack(gains) if gains else np.zeros((base.size, 0))
-    return Contributions(places, value, "score", with_rules)
+    start = model.score_rows(Features.of(usual, columns), None if silent is None else silent[:1])
+    return Contributions(places, value, "score", float(start[0]), base, with_rules)
 
 
 def _usual(profile: TrainingProfile, place: int) -> float:

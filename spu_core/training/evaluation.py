@@ -43,8 +43,9 @@ class EvaluationData:
     """What every score of one comparison is evaluated on; `judged` flags the rows that count.
 
     `refined` holds refined soft labels (None where they were not computed). `labels_note` says why confirmed positives
-    are not independent of the rules, where they are not. `data_notes` are sentences about the rows and their split.
-    `budget` is the review budget, `level` that of the confidence intervals.
+    are not independent of the rules, or which column gives them away. `random_outcomes` holds what random checks of the
+    outcome loop found: 1 for a positive, 0 for a negative, NaN for rows that were not checked. `data_notes` are
+    sentences about the rows and their split. `budget` is the review budget, `level` that of the confidence intervals.
     """
 
     soft_label: np.ndarray
@@ -58,6 +59,7 @@ class EvaluationData:
     refined: np.ndarray | None = None
     randomly_checked: np.ndarray | None = None
     labels_note: str | None = None
+    random_outcomes: np.ndarray | None = None
     data_notes: tuple[str, ...] = ()
     budget: float = 0.02
     level: float = 0.95

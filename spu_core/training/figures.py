@@ -17,6 +17,7 @@ WORDS = {
     "refined_auc_spu": "AUC_SPU on refined soft labels",
     "known_positive_auc": "AUC on confirmed cases",
     "true_auc": "true AUC",
+    "random_outcomes": "AUC on outcomes of random checks",
 }
 WITHOUT_TRUTH = ("auc_spu", "refined_auc_spu", "known_positive_auc")
 FOLLOWS = {
@@ -24,6 +25,13 @@ FOLLOWS = {
     "refined_auc_spu": "refined soft labels use the rules only as far as the labels confirm them",
     "known_positive_auc": "AUC on confirmed cases uses confirmed cases alone",
     "true_auc": "true AUC uses the real classes of these rows",
+}
+
+
+_POSITIVES = {
+    "known_positive_auc": "confirmed cases",
+    "true_auc": "true positives",
+    "random_outcomes": "cases found by random checks",
 }
 
 
@@ -87,7 +95,7 @@ def figure_of(key: str, runs: Sequence[Run], evaluation: EvaluationData) -> Figu
 
 def _too_few(key: str, aucs: Mapping[str, FoldedAuc]) -> str | None:
     """A sentence where there are too few confirmed positives, or true ones, to compare candidates by them."""
-    words = {"known_positive_auc": "confirmed cases", "true_auc": "true positives"}.get(key)
+    words = _POSITIVES.get(key)
     if words is None or not aucs:
         return None
     fewest = min(folded.effective_numbers[0] for folded in aucs.values())
@@ -140,6 +148,9 @@ def _target(key: str, evaluation: EvaluationData) -> tuple[np.ndarray | None, np
         return evaluation.refined, evaluation.judged
     if key == "known_positive_auc":
         return evaluation.is_labeled.astype(np.float64), evaluation.positives_rows
+    if key == "random_outcomes":
+        found = evaluation.random_outcomes
+        return found, evaluation.judged if found is None else evaluation.judged & np.isfinite(found)
     return None if evaluation.truth is None else evaluation.truth.astype(np.float64), evaluation.judged
 
 

@@ -1,9 +1,9 @@
 """Which model to use, how sure that is, and what to do next.
 
 The yardstick is the most valid figure that exists: true AUC, then AUC from an audit (rows checked by hand with known
-probabilities), then AUC on randomly checked rows, then known-positive AUC where nothing speaks against it. Its
-differences are shrunk towards the record of the methods in the benchmark (`record.py`). The default method is left only
-where another model is better with high probability.
+probabilities), then AUC on randomly checked rows, then AUC on outcomes of random checks, then known-positive AUC where
+nothing speaks against it. Its differences are shrunk towards the record of the methods in the benchmark (`record.py`).
+The default method is left only where another model is better with high probability.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
-from spu_core.html_table import html_table, short_repr
+from spu_core.html_table import html_table, markdown_table, short_repr
 from spu_core.metrics.intervals import t_quantile, z_quantile
 from spu_core.training.comparison import NOT_MODELS, Comparison
 from spu_core.training.evaluation import shared_factor
-from spu_core.training.figures import Figure, is_twin, uses_rules
+from spu_core.training.figures import Figure, figure_of, is_twin, uses_rules
 from spu_core.training.pairs import joint_covariance
 from spu_core.training.record import BenchmarkRecord, Posterior, method_key, rank_distance, stored_record
 from spu_core.training.run import Run
@@ -38,6 +38,7 @@ YARDSTICKS = {
     "true_auc": "the true classes",
     "audit": "rows checked by hand",
     "random_checks": "rows that were checked at random",
+    "random_outcomes": "outcomes of random checks",
     "known_positive_auc": "confirmed cases",
     "provisional": "the record of the methods",
 }
@@ -84,8 +85,8 @@ class Recommendation:
     model : str or None
         Name of the recommended run; None where no model can be used.
     yardstick : str
-        What decided: "true_auc", "audit", "random_checks", "known_positive_auc", or "provisional" (no valid figure
-        exists).
+        What decided: "true_auc", "audit", "random_checks", "random_outcomes", "known_positive_auc", or "provisional"
+        (no valid figure exists).
     confidence : str
         "clear", "tie", "provisional" or "cannot tell".
     among_best : tuple of str
@@ -119,7 +120,8 @@ class Recommendation:
     def __repr__(self) -> str:
         return short_repr("Recommendation", self.model, self.confidence, f"by {YARDSTICKS[self.yardstick]}")
 
-    def _repr_html_(self) -> str:
+    def to_frame(self) -> pd.DataFrame:
+        """The answers as rows."""
         lines = {
             "model": self.model or "none",
             "confidence": self.confidence,
@@ -128,7 +130,14 @@ class Recommendation:
             "rules help": self.help_of_rules,
             "next step": self.next_step.sentence,
         }
-        return html_table(self.sentence, pd.DataFrame(list(lines.items()), columns=["", "answer"]))
+        return pd.DataFrame(list(lines.items()), columns=["", "answer"])
+
+    def to_markdown(self) -> str:
+        """The recommendation in a sentence, and the answers as a Markdown table."""
+        return f"{self.sentence}\n\n{markdown_table(self.to_frame())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.sentence, self.to_frame())
 
     def __str__(self) -> str:
         return self.sentence
@@ -272,6 +281,9 @@ def _yardstick(comparison: Comparison, origin: str) -> tuple[str, Figure | None,
         return "audit", comparison.audit.figure(), None
     if evaluation.randomly_checked is not None and known.value and known.too_few is None:
         return "random_checks", known, None
+    outcomes = figure_of("random_outcomes", [run for run in comparison.runs if run.score is not None], evaluation)
+    if outcomes.value and outcomes.too_few is None:
+        return "random_outcomes", outcomes, None
     doubt = _doubt(known, origin, evaluation.labels_note)
     return "known_positive_auc" if doubt is None else "provisional", known if known.value else None, doubt
 

@@ -22,11 +22,14 @@ from spu_core.errors import TrainingError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, EncoderStatistics, Features, FittedEncoder, TrainingRows
 from spu_core.models.matrix_file import MatrixFile
-from spu_core.tables import ColumnType, Role, Table
+from spu_core.tables import ColumnType, Role, Table, find_leaks
 from spu_core.tables.repeats import LARGEST_SET
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
 from spu_core.training.folds import HELD_OUT, FoldAssignment, hash_folds, latest_rows, split_rows, strata_of
+
+# Of a table in files, so many rows are searched for leaks.
+LEAK_ROWS = 50_000
 
 Encode: TypeAlias = Callable[[Table], tuple[FittedEncoder, Features]]
 
@@ -35,8 +38,9 @@ Encode: TypeAlias = Callable[[Table], tuple[FittedEncoder, Features]]
 class PreparedData:
     """All rows of a table, encoded once (X only), with their folds.
 
-    `fingerprint` is called when a run is stored: it reads every cell, and training need not wait for it. `notes` are
-    sentences about the rows and their split that belong under every comparison.
+    `fingerprint` is called when a run is stored: it reads every cell, and training need not wait for it. `leak` says
+    which column gives the labels away, where one does. `notes` are sentences about the rows and their split that belong
+    under every comparison.
     """
 
     rows: TrainingRows
@@ -45,6 +49,7 @@ class PreparedData:
     randomly_checked: np.ndarray | None
     fingerprint: Callable[[], str]
     notes: tuple[str, ...] = ()
+    leak: str | None = None
 
     def rows_for(self, candidate: Candidate) -> TrainingRows:
         """The rows as the candidate may see them: with or without what the rules say."""
@@ -83,7 +88,8 @@ def prepare_rows(
         rule_columns=tuple(soft_labels.rule_columns),
     )
     notes = (*_repeat_notes(table, split), *_time_notes(table, config))
-    return PreparedData(rows, encoder, split, _random_checks(table, config), lambda: table.fingerprint, notes)
+    checks = _random_checks(table, config)
+    return PreparedData(rows, encoder, split, checks, lambda: table.fingerprint, notes, _leak_note(table))
 
 
 def make_split(table: Table, soft_labels: SoftLabels, config: TrainConfig) -> FoldAssignment:
@@ -219,6 +225,18 @@ def _time_notes(table: Table, config: TrainConfig) -> tuple[str, ...]:
         f"Rows have a time ({column!r}), but folds are random: models learn from rows that are later than those they "
         "are judged on. Judge on the latest rows (out_of_time) to see what they are worth on new ones.",
     )
+
+
+def _leak_note(table: Table) -> str | None:
+    """Which column gives the labels away, or has decided who could be confirmed; in files a sample is searched."""
+    sample = table.explored(LEAK_ROWS)
+    label = sample.column_with(Role.LABEL)
+    found = [leak for leak in find_leaks(sample) if leak.answer == label]
+    if not found:
+        return None
+    leak = next((each for each in found if each.kind != "shared"), found[0])
+    why = "may not be typical" if leak.kind == "shared" else "cannot judge models that learn from it"
+    return f"{leak.as_finding().message} So confirmed cases {why}."
 
 
 def _repeat_notes(table: Table, split: FoldAssignment) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from .maintenance import collect_garbage as collect_garbage
 from .maintenance import list_objects as list_objects
 from .maintenance import make_backup as make_backup
 from .marks import Threshold as Threshold
+from .marks import ThresholdChange as ThresholdChange
 from .records import DatasetRecord as DatasetRecord
 from .records import ExportRecord as ExportRecord
 from .records import FileRecord as FileRecord

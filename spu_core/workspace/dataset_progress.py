@@ -13,6 +13,7 @@ SELECT runs.id AS run, runs.rule_set, runs.rule_set_version,
   (
     SELECT thresholds.run FROM thresholds JOIN runs AS chosen ON chosen.id = thresholds.run
     WHERE chosen.dataset = datasets.id AND json_extract(thresholds.detail, '$.is_champion') = 1
+      AND json_extract(thresholds.detail, '$.undone') IS NULL
     ORDER BY thresholds.seq DESC LIMIT 1
   ) AS champion
 FROM datasets LEFT JOIN runs ON runs.dataset = datasets.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,12 @@ from spu_core.workspace.catalogue import Catalogue
 from spu_core.workspace.disk import Writer
 from spu_core.workspace.file_store import FileDraft, FileStore
 from spu_core.workspace.records import Clock, ExportRecord, FileRecord, ThresholdRecord, clean_name, new_id, to_json
+
+_STANDS = "json_extract(thresholds.detail, '$.undone') IS NULL"
+_CHAMPIONS = (
+    "SELECT thresholds.* FROM thresholds JOIN runs ON runs.id = thresholds.run "
+    "WHERE runs.dataset = ? AND json_extract(thresholds.detail, '$.is_champion') = 1"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +38,33 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class ThresholdChange:
+    """A change of the model in use or of its threshold.
+
+    `old` is what was in use before, None where nothing was. Who made the change and when it was undone are in the
+    `detail` of `new` ("by", "undone").
+    """
+
+    new: ThresholdRecord
+    old: ThresholdRecord | None
+
+    @property
+    def by(self) -> str:
+        return str(self.new.detail.get("by", ""))
+
+    @property
+    def undone(self) -> datetime | None:
+        """When the change was undone; None where it stands."""
+        found = self.new.detail.get("undone")
+        return None if found is None else datetime.fromisoformat(found["made"])
+
+
+@dataclass(frozen=True, slots=True)
 class Thresholds:
     """Operating points; the last one saved for a run is its current one.
 
-    The champion of a dataset is chosen together with its threshold, so it is stored as an operating point too.
+    The champion of a dataset is chosen together with its threshold, so it is stored as an operating point too. Nothing
+    is removed by an undo: the operating point is marked as undone, and only `history` still shows it.
     """
 
     catalogue: Catalogue
@@ -57,26 +87,47 @@ class Thresholds:
                     self.clock().isoformat(),
                 ),
             )
-        return next(saved for saved in self.list(run) if saved.id == token)
+        return ThresholdRecord.from_row(self.catalogue.rows("SELECT * FROM thresholds WHERE id = ?", token)[0])
 
     def list(self, run: str) -> tuple[ThresholdRecord, ...]:
         """The operating points of a run, the newest first."""
-        rows = self.catalogue.rows("SELECT * FROM thresholds WHERE run = ? ORDER BY seq DESC", run)
+        rows = self.catalogue.rows(f"SELECT * FROM thresholds WHERE run = ? AND {_STANDS} ORDER BY seq DESC", run)
         return tuple(ThresholdRecord.from_row(row) for row in rows)
 
     def save_champion(self, run: str, threshold: Threshold, detail: Mapping[str, Any] | None = None) -> ThresholdRecord:
         """Choose this run as the champion of its dataset; the one chosen last is the champion."""
-        return self.save(run, threshold, {**(detail or {}), "is_champion": True})
+        row = self.catalogue.row("SELECT dataset FROM runs WHERE id = ?", run)
+        old = None if row is None else self.champion(row["dataset"])
+        before = {} if old is None else {"before": old.id}
+        return self.save(run, threshold, {**(detail or {}), **before, "is_champion": True})
 
     def champion(self, dataset: str) -> ThresholdRecord | None:
         """The operating point by which the champion of a dataset was chosen; None before the first choice."""
-        row = self.catalogue.row(
-            "SELECT thresholds.* FROM thresholds JOIN runs ON runs.id = thresholds.run "
-            "WHERE runs.dataset = ? AND json_extract(thresholds.detail, '$.is_champion') = 1 "
-            "ORDER BY thresholds.seq DESC LIMIT 1",
-            dataset,
-        )
+        row = self.catalogue.row(f"{_CHAMPIONS} AND {_STANDS} ORDER BY thresholds.seq DESC LIMIT 1", dataset)
         return None if row is None else ThresholdRecord.from_row(row)
+
+    def undo(self, chosen: ThresholdRecord, by: str) -> None:
+        """Mark an operating point as undone, so that the one before it stands again. Twice is as good as once."""
+        undone = to_json({"by": by, "made": self.clock().isoformat()}, "undone")
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                f"UPDATE thresholds SET detail = json_set(detail, '$.undone', json(?)) WHERE id = ? AND {_STANDS}",
+                (undone, chosen.id),
+            )
+
+    def history(self, dataset: str) -> tuple[ThresholdChange, ...]:
+        """Every choice of a champion or of its threshold, the newest first, also those that were undone."""
+        found = [
+            ThresholdRecord.from_row(row)
+            for row in self.catalogue.rows(f"{_CHAMPIONS} ORDER BY thresholds.seq", dataset)
+        ]
+        known = {record.id: record for record in found}
+        changes = []
+        for place, record in enumerate(found):
+            # Records of earlier versions do not name the one before.
+            earlier = found[place - 1].id if place and "undone" not in found[place - 1].detail else None
+            changes.append(ThresholdChange(record, known.get(record.detail.get("before", earlier))))
+        return tuple(reversed(changes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ class Lineage:
     def __str__(self) -> str:
         rules = f", rule set {self.rule_set_name!r} version {self.run.rule_set_version}" if self.rule_set_name else ""
         return (
-            f"{self.run.candidate.get('method', 'model')} on {self.dataset.name!r} "
+            f"{self.run.name} on {self.dataset.name!r} "
             f"({self.run.dataset_fingerprint[:12]}){rules}, "
             f"spu-studio {self.run.versions.get('spu-studio', 'unknown')}"
         )

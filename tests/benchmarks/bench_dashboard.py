@@ -1,4 +1,4 @@
-"""The dashboard in a real browser: 1e6 × 30 rows beside 1e4, bytes on the wire, memory of sessions, the first page.
+"""The dashboard in a real browser: 1e6 × 30 rows beside 1e4, bytes on the wire, memory of sessions, first page, load.
 
 *Waited* is from what the browser asks until the last answer of the run has reached it, *CPU* the server's own seconds,
 which a busy machine disturbs less. Bytes are those of the websocket.
@@ -24,6 +24,7 @@ from tests.benchmarks import watched
 from tests.benchmarks.bench_rules_page import RULES, some_table
 from tests.benchmarks.gestures import GESTURES
 from tests.benchmarks.harness import BenchRow
+from tests.benchmarks.load import load_rows
 from tests.benchmarks.upload import upload_rows
 from tests.live import APP, NO_BROWSER, Server, Tab, find_browser, open_tab_in, running_browser, running_server
 
@@ -202,5 +203,5 @@ def first_page(browser: Any, server: Server) -> dict[str, float]:
 OURS, HELLO = APP, "-m streamlit hello --server.headless true --server.address 127.0.0.1 --server.port"
 WITH_SERVER = {"pages": page_rows, "gestures": gesture_rows}
 WITH_TABLES = (*WITH_SERVER, "sessions")
-ALONE = {"start": start_rows, "upload": upload_rows}
+ALONE = {"start": start_rows, "upload": upload_rows, "load": load_rows}
 PARTS = (*WITH_TABLES, *ALONE)

@@ -195,6 +195,7 @@ SCORED = pd.DataFrame(
     }
 )
 
+WATERFALL = (("amount = 950", 0.4), ("rule Late claim", 0.31), ("age = 61", -0.04))
 EXAMPLES: dict[str, Example] = {
     "roc": lambda theme: charts.roc_chart(CURVES, CEILING, operating_point=POINT, theme=theme),
     "roc_band_perfect": lambda theme: charts.roc_chart(
@@ -220,6 +221,9 @@ EXAMPLES: dict[str, Example] = {
     "cost": lambda theme: charts.cost_chart(CURVES[CHAMPION], COSTS, operating_point=POINT, theme=theme),
     "scoring_history": lambda theme: charts.scoring_history_chart(SCORED, theme=theme),
     "no_scoring_history": lambda theme: charts.scoring_history_chart(SCORED.head(0), theme=theme),
+    "waterfall": lambda theme: charts.waterfall_chart(
+        WATERFALL, start=0.05, end=0.81, rest=0.09, unit="score", theme=theme
+    ),
     "score": lambda theme: charts.score_chart(SCORES[CHAMPION], LABELED, threshold=POINT.threshold, theme=theme),
     "feature_effect": lambda theme: charts.feature_effect_chart(EFFECTS, theme=theme),
     "brush": lambda theme: charts.brush_chart(DAYS, "days_since_purchase", rules=BANDS, theme=theme),

@@ -301,3 +301,13 @@ def test_a_flat_link_shows_every_true_auc_that_goes_with_the_best_roc_spu():
     assert "scores with the best AUC_SPU have true AUCs from 0.350 to 0.830" in alt_text(flat)
     assert [tuple(t.y) for t in flat.data][-1] == (0.35, 0.83)
     assert len(strict.data) == 1
+
+
+def test_a_waterfall_leads_from_the_usual_row_to_this_row():
+    figure = charts.waterfall_chart([("a = 1", 0.5), ("b = 2", -0.1)], start=0.1, end=0.6, rest=0.1, unit="score")
+    [bars] = figure.data
+
+    assert list(bars.x) == [0.1, 0.5, -0.1, 0.1, 0.6]
+    assert sum(bars.x[:-1]) == pytest.approx(bars.x[-1])
+    assert list(bars.measure) == ["absolute", "relative", "relative", "relative", "total"]
+    assert figure.layout.yaxis.ticktext == ("usual row", "a = 1", "b = 2", "all other columns", "this row")

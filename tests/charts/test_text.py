@@ -42,6 +42,7 @@ SPOILED = {
         [PairedDifference(HOSTILE, HOSTILE, gallery.PAIRS[0].difference, 0.01)]
     ),
     "stack_weights": lambda: charts.stack_weights_chart({HOSTILE: 1.0}),
+    "waterfall": lambda: charts.waterfall_chart([(HOSTILE, 0.5)], start=0.1, end=0.6, rest=0.0, unit="score"),
     "segment": lambda: charts.segment_chart(named(gallery.INTERVALS["MLP"])),
     "calibration": lambda: charts.calibration_chart(named(gallery.CALIBRATION["MLP"])),
     "gains": lambda: charts.gains_chart(named(gallery.GAINS["MLP"])),

@@ -15,7 +15,7 @@ from spu_core.engines.stored_runs import recommended_run
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.tables import Table
 from spu_core.training import Candidate, recommend
-from spu_core.workspace import Workspace
+from spu_core.workspace import CheckOutcome, QueueEntry, Workspace
 from tests.dashboard.trained import train_quickly
 
 FEW = {"rounds": 10}
@@ -27,8 +27,11 @@ CANDIDATES = (
 )
 
 
-def world(*, labels=60, good_rules=True, selected=False):
-    """Two columns that tell positives apart, a column that selects the confirmed ones, and a rule on the first."""
+def world(*, labels=60, good_rules=True, selected=False, leak=False):
+    """Two columns that tell positives apart, a column that selects the confirmed ones, and a rule on the first.
+
+    With `leak`, a column is filled for confirmed rows only.
+    """
     rng = np.random.default_rng(0)
     truth = rng.random(500) < 0.3
     frame = pd.DataFrame(rng.normal(size=(500, 3)) + np.outer(truth, [1.2, 0.6, 0.0]), columns=["x", "y", "u"])
@@ -36,6 +39,8 @@ def world(*, labels=60, good_rules=True, selected=False):
     positives = np.flatnonzero(truth)
     chosen = rng.choice(positives, labels, replace=False, p=chance[positives] / chance[positives].sum())
     frame["label"] = np.isin(np.arange(500), chosen).astype(int)
+    if leak:
+        frame["case_number"] = np.where(frame["label"] == 1, rng.random(500), np.nan)
     rule = Rule("rule", 0.6, Compare("x", ">", 0.8) if good_rules else Compare("x", "<", 0.0))
     return Table.from_frame(frame, roles={"label": "label"}), RuleSet((rule,)).to_json()
 
@@ -45,11 +50,28 @@ CASES = {
     "selected labels": (lambda: world(selected=True), "other"),
     "labels found by the rules": (world, "rules"),
     "seven labels": (lambda: world(labels=7), "chance"),
+    "a column that leaks": (lambda: world(leak=True), "chance"),
+    "random checks in use": (world, "rules"),
 }
 EXPECTED = {
+    "a column that leaks": ("fused", "provisional", "provisional"),
     "labels found by the rules": ("fused", "provisional", "provisional"),
     "seven labels": ("fused", "provisional", "provisional"),
 }
+
+
+def record_random_checks(workspace, dataset, truth):
+    """Outcomes of 300 random checks: cases admit, others pass. Checks that were not random say the opposite."""
+    rows = np.random.default_rng(1).permutation(truth.size)
+    entries = [
+        QueueEntry(int(row), str(row), "random" if place < 300 else "fused", 0.5, None, "")
+        for place, row in enumerate(rows)
+    ]
+    queue = workspace.queues.save(dataset, "checks", {"runs": {}}, entries)
+    found = truth ^ np.isin(np.arange(truth.size), rows[300:])
+    workspace.queues.record(
+        queue.id, [CheckOutcome(row, "admitted" if found[row] else "passed") for row in rows.tolist()]
+    )
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -60,6 +82,8 @@ def test_every_place_names_the_same_model(case, tmp_path, monkeypatch):
         table, text = make()
         dataset = workspace.datasets.save_origin(workspace.datasets.save(table, "rows").id, origin)
         rules = workspace.rule_sets.create("rules", text)
+        if case == "random checks in use":
+            record_random_checks(workspace, dataset.id, np.random.default_rng(0).random(500) < 0.3)
         ids = train_quickly(workspace, {"dataset": dataset.id, "rules": rules.id}, CANDIDATES)
         shown = recommended_run(workspace, workspace.runs.list(dataset.id), dataset.origin)
         model = StoredModel(workspace, shown, table)
@@ -78,3 +102,8 @@ def test_every_place_names_the_same_model(case, tmp_path, monkeypatch):
     if case in EXPECTED:
         assert (found.model, found.yardstick, found.confidence) == EXPECTED[case]
         assert found.help_of_rules == "cannot tell"
+    if case == "a column that leaks":
+        assert "'case_number' is filled for positives of 'label' only" in found.sentence
+    if case == "random checks in use":
+        assert found.yardstick == told["recommendation"]["yardstick"] == "random_outcomes"
+        assert found.confidence in ("clear", "tie")

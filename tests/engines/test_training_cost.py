@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
+from spu_core.engines import Job, run_here
 from spu_core.engines.executors import Engine
-from spu_core.engines.training_cost import ClusterMemoryPlan, MemoryPlan, estimate_training, plan_memory, plan_memory_on
-from spu_core.training import Candidate, TrainConfig, Tuning
+from spu_core.engines.training_cost import (
+    ClusterMemoryPlan,
+    MemoryPlan,
+    estimate_training,
+    past_ratios,
+    plan_memory,
+    plan_memory_on,
+)
+from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.training import Candidate, TrainConfig, TrainPlan, Tuning
+from spu_core.workspace import Workspace
 
 CHOICE = ([Candidate("lightgbm")], TrainConfig())
 THERE = Engine("dask", "tcp://10.0.0.7:8786")
@@ -118,3 +130,28 @@ def test_the_memory_of_a_training_from_files_adds_up():
     assert needed["logistic"] == 380e6 + 3e6 * (230 + 8 * 16)
     assert needed["fused"] == 380e6 + 3e6 * (230 + 2 * 16 + 130)
     assert plan_memory(*size, *CHOICE, refine=True, free_bytes=8e9).from_files_bytes == needed["fused"]
+
+
+def test_real_times_of_earlier_trainings_correct_the_estimate(tmp_path):
+    """The review's case: one minute was estimated, six were needed, and the next estimate said one minute again."""
+    hours = iter(range(1_000))
+    clock = lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=60 * next(hours))  # noqa: E731
+    with Workspace.open(tmp_path, clock=clock) as workspace:
+        dataset = workspace.datasets.save(load_sample("breast_cancer"))
+        plan = TrainPlan(TrainConfig(folds=2, threads=1), (Candidate("rule_score"),))
+        rules = workspace.rule_sets.create("rules", load_sample_rules("breast_cancer"))
+        named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1}
+        job = Job(kind="train", parameters={**named, "plan": plan.to_json(), "refine": False})
+        for _ in range(3):
+            assert run_here(workspace, job).status == "finished"
+        ratios = past_ratios(workspace, workspace.jobs.list(), "here")
+        assert past_ratios(workspace, workspace.jobs.list(), "dask") == ()
+
+    assert len(ratios) == 3
+    assert min(ratios) > 10
+    before = estimate_training(569, 31, plan.candidates, plan.config)
+    after = before.corrected(ratios)
+    assert before.seconds * before.spread < after.seconds
+    assert after.seconds / after.spread < before.seconds * ratios[0] < after.seconds * after.spread
+    assert before.corrected([1.0] * 8).spread < before.spread
+    assert before.corrected([]) == before

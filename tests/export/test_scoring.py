@@ -64,7 +64,7 @@ def test_the_table_has_id_score_flag_rank_percentile_reasons_and_rules(bundle):
     np.testing.assert_array_equal(found["rank"], rank_by_counting(found["score"].to_numpy()))
     assert found["percentile"].max() == 100.0
     assert (found.loc[~found["flagged"], "reason_1"] == "").all()
-    assert found.loc[found["flagged"], "reason_1"].str.match(r"(\w+ = .+|the rules) \(\+[\d.e-]+\)").all()
+    assert found.loc[found["flagged"], "reason_1"].str.match(r"(\w+ = .+|rules? .+) \(\+[\d.e-]+\)").all()
 
 
 def test_the_rules_that_fired_are_named(bundle):
@@ -77,6 +77,35 @@ def test_the_rules_that_fired_are_named(bundle):
         "; ".join(n for n, on in (("big amount", b), ("cook", c)) if on) for b, c in zip(big, cook, strict=True)
     ]
     assert found.tolist() == expected
+
+
+def test_a_reason_names_the_rules_that_fired(bundle):
+    everything = bundle.with_point(FlagPoint(threshold=-np.inf, share=1.0))
+    found = everything.score(make_frame(80, seed=6), Scoring(reasons=9)).frame
+    reasons = found.filter(like="reason_").agg("|".join, axis=1)
+    by_rules = reasons.str.contains(r"(?:^|\|)rules? ", regex=True)
+
+    assert by_rules.any()
+    assert not reasons.str.contains("the rules").any()
+    for names, row in zip(found.loc[by_rules, "rules"], reasons[by_rules], strict=True):
+        assert f"rule {names} (+" in row or f"rules {names} (+" in row
+
+
+@pytest.mark.parametrize("method", ["fused", "lightgbm", "logistic"])
+def test_an_explanation_leads_from_a_usual_row_to_the_score_of_this_row(method):
+    bundle, frame = example(method).bundle, make_frame(40, seed=7)
+    score = bundle.predict(frame)
+    row = int(score.argmax())
+
+    found = bundle.explain(frame, row)
+
+    assert found.start + sum(gain for _, gain in found.parts) + found.rest == pytest.approx(found.end)
+    end = found.end if found.unit == "score" else 1.0 / (1.0 + np.exp(-found.end))
+    assert end == pytest.approx(score[row], abs=1e-6)
+    assert [abs(gain) for _, gain in found.parts] == sorted((abs(gain) for _, gain in found.parts), reverse=True)
+    assert found.start < found.end
+    with pytest.raises(TableError, match="The table has no row 41; it has 40"):
+        bundle.explain(frame, 40)
 
 
 @pytest.mark.parametrize("method", ["lightgbm", "xgboost", "elkan_noto"])

@@ -128,11 +128,11 @@ def test_held_out_rows_and_refined_labels_cost_more_fits():
     ("seconds", "memory", "words"),
     [
         (1, 4e8, "about 5 seconds and 400 MB"),
-        (54, 1e9, "about 55 seconds and 1.0 GB"),
-        (55, 2.26e9, "about 1 minute and 2.3 GB"),
-        (130, 9.99e8, "about 2 minutes and 999 MB"),
-        (5_399, 4e8, "about 90 minutes and 400 MB"),
-        (5_400, 4e8, "about 1.5 hours and 400 MB"),
+        (20, 1e9, "10 to 40 seconds and 1.0 GB"),
+        (54, 2.26e9, "25 seconds to 2 minutes and 2.3 GB"),
+        (130, 9.99e8, "1 to 4 minutes and 999 MB"),
+        (5_400, 4e8, "45 minutes to 3.0 hours and 400 MB"),
+        (10_800, 4e8, "1.5 to 6.0 hours and 400 MB"),
     ],
 )
 def test_an_estimate_is_said_as_roughly_as_it_is_known(seconds, memory, words):

@@ -16,6 +16,7 @@ import pytest
 from spu_core.engines.processes.os_processes import wait_until
 from spu_core.engines.study import Study
 from spu_core.errors import EngineError, TrainingError
+from spu_core.models import SoftForest
 from spu_core.training import (
     Candidate,
     EarlyStopping,
@@ -223,9 +224,16 @@ def test_equal_fits_are_done_once(world, quick, monkeypatch):
     assert np.array_equal(of_both[0], of_rest)
     assert np.array_equal(of_both[1], of_elkan)
 
-    # Per fold: four label trees, four rule trees and the refit; the twin repeats the label trees.
-    twins, _ = fits(Candidate("fused", ten), Candidate("fused", ten, without_rules=True))
-    assert twins == 3 * (9 + 1)
+    # Per fold: four label trees, four rule trees and the refit; the twin repeats the label trees and forests.
+    forests = []
+    grow = SoftForest._grow
+    monkeypatch.setattr(SoftForest, "_grow", lambda *given: forests.append(given) or grow(*given))
+    fused, twin = Candidate("fused", ten), Candidate("fused", ten, without_rules=True)
+    _, (of_twin,) = fits(twin)
+    forests.clear()
+    twins, of_twins = fits(fused, twin)
+    assert (twins, len(forests)) == (3 * (9 + 1), 3 * 4)
+    assert np.array_equal(of_twins[1], of_twin)
 
 
 def test_other_rows_targets_weights_or_settings_are_other_fits(world, quick, monkeypatch):

@@ -98,6 +98,24 @@ def test_random_checks_come_before_cases_that_were_found_otherwise():
     assert (found.yardstick, found.confidence) == ("random_checks", "clear")
 
 
+def test_outcomes_of_random_checks_come_before_cases_that_were_found_otherwise():
+    data, truth = evaluation(200)
+    checked = np.random.default_rng(0).random(ROWS) < 0.4
+    outcomes = np.where(checked, truth, np.nan).astype(float)
+    found = recommend(compared(replace(data, random_outcomes=outcomes), truth, RULES_HURT), origin="rules")
+
+    assert (found.yardstick, found.model, found.help_of_rules) == ("random_outcomes", "fused without rules", "no")
+    assert "outcomes of random checks" in found.sentence
+
+
+def test_too_few_cases_among_random_checks_decide_nothing():
+    data, truth = evaluation(200)
+    outcomes = np.where(np.arange(ROWS) < 20, truth, np.nan).astype(float)
+    found = recommend(compared(replace(data, random_outcomes=outcomes), truth, RULES_HURT), origin="rules")
+
+    assert found.yardstick == "provisional"
+
+
 @pytest.mark.parametrize(
     ("labels", "more", "origin", "reason"),
     [

@@ -8,6 +8,7 @@ import pytest
 from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
 from spu_core.workspace import Outcome, RunDraft, StaleEditError, Threshold, Workspace
+from spu_core.workspace.dataset_progress import progress_of
 from tests.workspace.fakes import FakeTable, draft_of, writes
 
 
@@ -100,15 +101,42 @@ def test_the_champion_is_the_run_chosen_last_and_goes_with_it(workspace, dataset
     other = workspace.runs.save(draft_of(dataset, name="other"), writes(b"other run"))
     assert workspace.thresholds.champion(dataset.id) is None
 
-    workspace.thresholds.save_champion(run.id, Threshold("two percent", 0.8, 0.02))
+    first = workspace.thresholds.save_champion(run.id, Threshold("two percent", 0.8, 0.02))
     chosen = workspace.thresholds.save_champion(other.id, Threshold("one percent", 0.9, 0.01), {"by": "budget"})
     workspace.thresholds.save(run.id, Threshold("five percent", 0.7, 0.05))
 
     assert workspace.thresholds.champion(dataset.id) == chosen
-    assert chosen.detail == {"by": "budget", "is_champion": True}
+    assert chosen.detail == {"by": "budget", "before": first.id, "is_champion": True}
     assert workspace.thresholds.champion("other dataset") is None
     workspace.delete(workspace.plan_deletion("run", other.id))
     assert workspace.thresholds.champion(dataset.id).run == run.id
+
+
+def test_a_chosen_model_has_a_history_and_can_be_undone_down_to_nothing(workspace, dataset, run):
+    other = workspace.runs.save(draft_of(dataset, name="other"), writes(b"other run"))
+    thresholds = workspace.thresholds
+    first = thresholds.save_champion(run.id, Threshold("two percent", 0.8, 0.02), {"by": "ann"})
+    moved = thresholds.save_champion(run.id, Threshold("five percent", 0.7, 0.05), {"by": "bob"})
+    thresholds.undo(moved, "ann")
+    thresholds.undo(moved, "ann")  # a double click undoes one choice
+
+    assert thresholds.champion(dataset.id) == first
+    assert [point.id for point in thresholds.list(run.id)] == [first.id]
+    chosen = thresholds.save_champion(other.id, Threshold("one percent", 0.9, 0.01), {"by": "bob"})
+    shown = [
+        (change.new.id, None if change.old is None else change.old.id, change.by, change.undone is not None)
+        for change in thresholds.history(dataset.id)
+    ]
+    assert shown == [
+        (chosen.id, first.id, "bob", False),
+        (moved.id, first.id, "bob", True),
+        (first.id, None, "ann", False),
+    ]
+    thresholds.undo(chosen, "ann")
+    thresholds.undo(first, "ann")
+    assert thresholds.champion(dataset.id) is None
+    assert progress_of(workspace, dataset.id).champion is None
+    assert thresholds.history("other dataset") == ()
 
 
 def test_a_run_knows_the_hash_of_its_file(workspace, run):

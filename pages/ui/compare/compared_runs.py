@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.ui.compare.cached import (
     RunViews,
-    compare_stored_runs,
     recommendation_of,
     revealed_aucs,
     run_views,
@@ -91,7 +90,7 @@ def choose_runs(page: Page) -> Choice:
         with st.popover("Runs and soft labels", icon=":material/checklist:", key="compare_popover"):
             chosen = _ask_runs(records, page)
             rules = _ask_rules(page, [record for record in records if record.id in chosen])
-            _ask_deletion(page, records)
+            _ask_change(page, records)
         compared = [record for record in records if record.id in chosen]
         _show_choice(dataset, compared, rules)
     _show_stale(page, compared)
@@ -100,14 +99,14 @@ def choose_runs(page: Page) -> Choice:
         st.stop()
     named = tuple(_names(compared).items())
     content = (page.workspace, dataset, named, rules)
-    found = recommendation_of(*content, dataset.origin)
+    comparison, found = recommendation_of(*content)
     has_truth = Role.TRUTH in dataset.roles.values()
     sample = None if has_truth else sample_name(page.workspace, dataset)
     is_asked = st.session_state.get("compare_reveal", False)
     return Choice(
         page=page,
         dataset=dataset,
-        comparison=compare_stored_runs(*content),
+        comparison=comparison,
         recommendation=found,
         views=run_views(*content, found.order),
         ids={name: token for token, name in named},
@@ -116,6 +115,17 @@ def choose_runs(page: Page) -> Choice:
         sample=sample,
         truth=None if sample is None or not is_asked else revealed_aucs(*content, sample),
     )
+
+
+def in_recommended_order(page: Page, records: Sequence[RunRecord]) -> list[RunRecord]:
+    """Runs of one training in the order of the recommendation, under the names of the Compare page."""
+    if not records:
+        return []
+    dataset, first, named = page.need_dataset(), records[0], _names(records)
+    rules = None if first.rule_set is None else page.workspace.rule_sets.get(first.rule_set, first.rule_set_version)
+    _, found = recommendation_of(page.workspace, dataset, tuple(named.items()), rules)
+    known = {named[record.id]: record for record in records}
+    return [replace(known[name], name=name) for name in found.order]
 
 
 def _names(records: Sequence[RunRecord]) -> dict[str, str]:
@@ -168,20 +178,27 @@ def _ask_runs(records: Sequence[RunRecord], page: Page) -> list[str]:
     return list(chosen)
 
 
-def _ask_deletion(page: Page, records: Sequence[RunRecord]) -> None:
+def _ask_change(page: Page, records: Sequence[RunRecord]) -> None:
+    """Rename or delete one of the runs."""
     labels = _labels(records)
     st.divider()
-    which, delete = st.columns([3, 2], vertical_alignment="bottom")
-    token = which.selectbox(
-        "Delete a run",
+    token = st.selectbox(
+        "Rename or delete a run",
         list(labels),
         index=None,
         format_func=lambda token: labels.get(token, ""),
         placeholder="Choose one",
-        key=f"compare_delete_run_{len(records)}",
+        key=f"compare_change_{len(records)}",
     )
-    asked = delete.button("Delete …", icon=":material/delete:", disabled=token is None, key="compare_delete")
-    if asked and token is not None:
+    if token is None:
+        return
+    now = next(record.name for record in records if record.id == token)
+    name, rename, delete = st.columns([3, 1, 1], vertical_alignment="bottom")
+    new = name.text_input("New name", now, max_chars=80, key=f"compare_name_{token}")
+    if rename.button("Rename", key="compare_rename", disabled=not new.strip() or new == now):
+        page.workspace.runs.rename(token, new)
+        st.rerun()
+    if delete.button("Delete …", icon=":material/delete:", key="compare_delete"):
         confirm_deletion(page, "run", token)
 
 

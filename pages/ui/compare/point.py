@@ -1,17 +1,20 @@
 """The operating point: a draft, set by a click, a threshold or a number of rows, until a button uses it.
 
-Drafts live in the session. Only *Use this model* and *Use this threshold* change what is stored and exported.
+Drafts live in the session, and the last one in the address, so that it survives a refresh. Only *Use this model* and
+*Use this threshold* change what is stored and exported.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.compare.compared_runs import Choice
+from pages.ui.shared.login import name_of_this_person
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import clicked_threshold
@@ -19,9 +22,11 @@ from spu_core.training import ReviewCurve, ReviewPoint
 from spu_core.workspace import Threshold, ThresholdRecord
 
 DRAFTS = "compare_drafts"  # id of a run → the threshold that is being tried
+TRIED = "point"  # the last draft in the address: id of the run and its threshold
 CONFIRMED_WORDS = (
     "Each case was scored by a model that had not seen it. It holds for hidden cases like the confirmed ones."
 )
+MOST_CHANGES = 20
 EXPECTED_WORDS = "Right if your soft labels are right on average."
 
 
@@ -74,7 +79,7 @@ def first_point(choice: Choice, name: str) -> ReviewPoint:
     """The point that is being tried, else the stored one, else the one that uses the review budget."""
     curve, token = choice.views.reviews[name], choice.ids[name]
     stored = choice.page.workspace.thresholds.list(token)
-    threshold = st.session_state.get(DRAFTS, {}).get(token, stored[0].threshold if stored else None)
+    threshold = _drafts().get(token, stored[0].threshold if stored else None)
     return curve.at_budget() if threshold is None else curve.at_threshold(threshold)
 
 
@@ -92,15 +97,35 @@ def apply_click(choice: Choice, chart: go.Figure) -> None:
 
 def try_point(choice: Choice, name: str, review: ReviewPoint) -> None:
     """Make a point the draft of a run."""
-    st.session_state.setdefault(DRAFTS, {})[choice.ids[name]] = review.point.threshold
+    token, threshold = choice.ids[name], review.point.threshold
+    _drafts()[token] = threshold
+    st.query_params[TRIED] = f"{token}~{threshold!r}"
+
+
+def _drafts() -> dict[str, float]:
+    """The thresholds that are being tried; a new session begins with the one of the address."""
+    if DRAFTS not in st.session_state:
+        token, _, threshold = st.query_params.get(TRIED, "").partition("~")
+        try:
+            st.session_state[DRAFTS] = {token: float(threshold)} if isfinite(float(threshold)) else {}
+        except ValueError:
+            st.session_state[DRAFTS] = {}
+    found: dict[str, float] = st.session_state[DRAFTS]
+    return found
+
+
+def _forget_draft(token: str) -> None:
+    _drafts().pop(token, None)
+    if st.query_params.get(TRIED, "").startswith(f"{token}~"):
+        st.query_params.pop(TRIED, None)
 
 
 def use_model(choice: Choice, name: str, review: ReviewPoint) -> None:
     """Store a run as the model in use, with its operating point, which is no draft any longer."""
     point = review.point
     threshold = Threshold(f"{share(point.flagged_share)} flagged", point.threshold, min(point.flagged_share, 1.0))
-    choice.page.workspace.thresholds.save_champion(choice.ids[name], threshold, {"by": "the analyst"})
-    st.session_state.get(DRAFTS, {}).pop(choice.ids[name], None)
+    choice.page.workspace.thresholds.save_champion(choice.ids[name], threshold, {"by": name_of_this_person()})
+    _forget_draft(choice.ids[name])
 
 
 def words_in_use(choice: Choice) -> str:
@@ -112,13 +137,37 @@ def words_in_use(choice: Choice) -> str:
     return f"In use: {plain(choice.champion_name or record.name)}, flags {_words(current)}."
 
 
+def show_history(choice: Choice) -> None:
+    """Every choice of a model or a threshold with what was in use before, and a button that undoes the last one."""
+    changes = choice.page.workspace.thresholds.history(choice.dataset.id)
+    if not changes:
+        return
+    names = {record.id: record.name for record in choice.page.workspace.runs.list(choice.dataset.id)}
+    with st.popover("History", icon=":material/history:", type="tertiary", key="compare_history"):
+        st.caption("Which model was in use, and at which threshold. The newest change comes first.")
+        if choice.champion is not None:
+            st.button(
+                "Undo the last change",
+                icon=":material/undo:",
+                key="compare_undo",
+                on_click=choice.page.workspace.thresholds.undo,
+                args=(choice.champion, name_of_this_person()),
+            )
+        for change in changes[:MOST_CHANGES]:
+            old = "no model" if change.old is None else f"{names[change.old.run]}, {_words(change.old)}"
+            new = f"{names[change.new.run]}, flags {_words(change.new)}"
+            when = f"{change.new.made:%d %b %Y, %H:%M} UTC"
+            who = f"{when}, by {change.by or 'somebody'}" + ("" if change.undone is None else " · undone")
+            st.markdown(f"**{plain(new)}**  \n{plain(f'Before: {old}. {who}')}")
+
+
 def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
     """What is stored beside the draft, and the button that stores the draft."""
     if chosen.name in choice.references:
         st.caption("A reference to compare with, not a model to use.")
         return
     stored = choice.page.workspace.thresholds.list(chosen.id)
-    is_used, is_draft = choice.champion_name == chosen.name, chosen.id in st.session_state.get(DRAFTS, {})
+    is_used, is_draft = choice.champion_name == chosen.name, chosen.id in _drafts()
     point = chosen.review.point
     words = "Use this threshold" if is_used else f"Use {_short(chosen.name)} at this threshold"
     if is_used and is_draft:
@@ -136,7 +185,7 @@ def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
             use_model(choice, chosen.name, chosen.review)
             st.rerun()
         if is_draft:
-            st.button("Discard", key="compare_discard", type="tertiary", on_click=_discard, args=(chosen.id,))
+            st.button("Discard", key="compare_discard", type="tertiary", on_click=_forget_draft, args=(chosen.id,))
     if chosen.name in choice.comparison.below_chance:
         st.caption(":material/trending_down: This model is worse than chance on the evaluated rows.")
 
@@ -144,12 +193,9 @@ def _ask_to_use(choice: Choice, chosen: ChosenPoint) -> None:
 def _ask_run(choice: Choice) -> str:
     names = choice.names
     if st.session_state.get("compare_run") not in names:
-        st.session_state["compare_run"] = choice.champion_name or names[0]
+        tried = next((name for name in names if choice.ids[name] in _drafts()), None)
+        st.session_state["compare_run"] = tried or choice.champion_name or names[0]
     return st.selectbox("Model", names, key="compare_run", label_visibility="collapsed")
-
-
-def _discard(token: str) -> None:
-    st.session_state[DRAFTS].pop(token, None)
 
 
 def _words(stored: ThresholdRecord) -> str:

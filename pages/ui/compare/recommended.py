@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.compare.compared_runs import Choice
-from pages.ui.compare.point import CONFIRMED_WORDS, first_point, use_model, words_in_use
+from pages.ui.compare.point import CONFIRMED_WORDS, first_point, show_history, use_model, words_in_use
 from pages.ui.shared.show import BadgeColor, meaning
 from pages.ui.shared.steps import step_named
 from pages.ui.shared.text import count, figure, plain, share
@@ -50,6 +50,7 @@ def show_warnings(choice: Choice) -> None:
             for sentence in found.sentences:
                 if sentence not in found.warnings:
                     st.markdown(f"- {plain(sentence)}")
+        show_history(choice)
         if choice.sample is not None and found.model is not None:
             st.toggle("Were we right? Reveal the truth of this sample", key="compare_reveal")
     if choice.truth is not None and found.model is not None:

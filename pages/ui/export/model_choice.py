@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 import streamlit as st
 
-from pages.ui.shared.cached import cache_result, load_all_rows, recommended_run
+from pages.ui.shared.cached import cache_result, load_all_rows, recommended_run_and_why
 from pages.ui.shared.shell import Page
-from pages.ui.shared.show import show_figure
+from pages.ui.shared.show import figure_cards, show_figure
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import figure, plain, share
 from spu_core.engines.export_files import ExportWords, StoredModel
@@ -75,9 +75,13 @@ def stored_models(page: Page) -> tuple[RunRecord, ...]:
 def choose_model(page: Page) -> ExportChoice:
     """Ask which run: that of the address, else the champion, else the recommended run."""
     dataset, records = page.need_dataset(), stored_models(page)
-    champion = page.workspace.thresholds.champion(dataset.id)
-    first = champion.run if champion else recommended_run(page.workspace, records, dataset.origin).id
-    names, known = names_apart(records), [record.id for record in records]
+    champion, why = page.workspace.thresholds.champion(dataset.id), ""
+    if champion is None:
+        recommended, found = recommended_run_and_why(page.workspace, records, dataset.origin)
+        first, why = recommended.id, found.sentence
+    else:
+        first = champion.run
+    names, known = _names(page, records), [record.id for record in records]
     with st.container(horizontal=True, vertical_alignment="center", key="export_choice"):
         chosen = _ask(dataset, known, names, first)
         is_champion = champion is not None and champion.run == chosen
@@ -85,11 +89,37 @@ def choose_model(page: Page) -> ExportChoice:
     if champion is None and chosen == first:
         st.caption(
             f":material/recommend: You have not chosen a model, so this page uses {plain(names[first])}, the "
-            "recommended model of your latest training. Compare gives the reasons."
+            f"recommended model of your latest training. {plain(why)}"
         )
     record = next(each for each in records if each.id == chosen)
+    if _is_stale(page, record):
+        _show_stale(page, record)
     words = ExportWords.last_said(page.workspace, chosen)
     return ExportChoice(page, dataset, record, is_champion, _load_model(page.workspace, dataset, record, words))
+
+
+def _names(page: Page, records: Sequence[RunRecord]) -> dict[str, str]:
+    """Id → name; runs of other rules than the open ones are marked."""
+    stale = {record.id for record in records if _is_stale(page, record)}
+    return {token: f"{name} · other rules" if token in stale else name for token, name in names_apart(records).items()}
+
+
+def _is_stale(page: Page, record: RunRecord) -> bool:
+    """Whether a run was trained with other rules than the open ones."""
+    open_now = None if page.rules is None else (page.rules.id, page.rules.number)
+    return open_now is not None and open_now != (record.rule_set, record.rule_set_version)
+
+
+def _show_stale(page: Page, record: RunRecord) -> None:
+    assert page.rules is not None
+    trained = "without rules"
+    if record.rule_set is not None:
+        version = page.workspace.rule_sets.get(record.rule_set, record.rule_set_version)
+        trained = f"with {version.name}, version {version.number}"
+    with st.container(border=True, horizontal=True, vertical_alignment="center", key="export_stale"):
+        words = f"This model was trained {trained}. {page.rules.name}, version {page.rules.number}, is open now."
+        st.markdown(f":material/history: {plain(words)}", width="content")
+        link_to(step_named("Train"), "Train again", page.query)
 
 
 def _ask(dataset: DatasetRecord, known: list[str], names: dict[str, str], first: str) -> str:
@@ -111,7 +141,7 @@ def _ask(dataset: DatasetRecord, known: list[str], names: dict[str, str], first:
 
 def _show_rank(page: Page, is_champion: bool, has_champion: bool) -> None:
     if is_champion:
-        st.badge("Champion", icon=":material/trophy:", color="green")
+        st.badge("Model in use", icon=":material/check_circle:", color="green")
         return
     words = "Not the chosen model" if has_champion else "No model chosen yet"
     st.badge(words, icon=":material/info:", color="orange" if has_champion else "gray")
@@ -122,7 +152,7 @@ def show_card(chosen: ExportChoice) -> None:
     """Four figures, the origin of the model, and warnings."""
     metrics: Mapping[str, Any] = chosen.record.summary.get("metrics") or {}
     point = chosen.stored.bundle.point
-    cards = st.columns(4, gap="small")
+    cards = figure_cards(4)
     show_figure(cards[0], "AUC_SPU", *_bounded(metrics.get("auc_spu")), about="AUC_SPU")
     reached, ceiling = metrics.get("share_of_ceiling"), metrics.get("ceiling")
     show_figure(
@@ -133,7 +163,7 @@ def show_card(chosen: ExportChoice) -> None:
         about="share of ceiling",
     )
     known = metrics.get("known_positive_auc")
-    show_figure(cards[2], "AUC on confirmed cases", *_bounded(known), about="known-positive AUC")
+    show_figure(cards[2], "Confirmed cases", *_bounded(known), about="known-positive AUC")
     show_figure(cards[3], "Flags", share(point.share), _above(point.threshold), about="threshold")
     lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
     st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")
@@ -145,7 +175,7 @@ def show_card(chosen: ExportChoice) -> None:
 
 def _above(threshold: float) -> str:
     if isfinite(threshold):
-        return f"scores above {threshold:.4g}"
+        return f"above {threshold:.4g}"
     return "no score; choose a threshold on Compare" if threshold > 0 else "every score"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import PurePath
 from typing import TypeAlias
 
@@ -13,9 +14,9 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 from pages.ui.data.upload import FILE_TYPES
 from pages.ui.shared.cached import cache_result
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
-from pages.ui.shared.show import in_percent, share_column, show_chart, show_figure, show_table, theme
+from pages.ui.shared.show import figure_cards, in_percent, share_column, show_chart, show_figure, show_table, theme
 from pages.ui.shared.text import count, plain, row_count, share
-from spu_core.charts import scoring_history_chart
+from spu_core.charts import scoring_history_chart, waterfall_chart
 from spu_core.engines import cancel, jobs_now
 from spu_core.engines.export_files import file_stem
 from spu_core.engines.jobs.score import (
@@ -32,9 +33,10 @@ from spu_core.engines.jobs.score import (
 )
 from spu_core.export import Bundle, ColumnDrift, ScoreReport, Scoring
 from spu_core.export.monitoring import history_table, monitoring_verdict
-from spu_core.export.score_report import DriftLevel
+from spu_core.export.score_report import DriftLevel, RowExplanation
 from spu_core.workspace import JobRecord, JobStatus, RunRecord, Workspace
 
+Explain: TypeAlias = Callable[[int], RowExplanation]
 ScoreNow: TypeAlias = Callable[[UploadedFile, str], ScoredFile]
 
 FLAG_BY = {"threshold": "the stored threshold", "share": "the stored share"}
@@ -43,6 +45,15 @@ POLL_SECONDS = 1.0
 SHOWN_EARLIER = 20
 NAMES = {"csv": "CSV, safe in spreadsheets", "raw_csv": "CSV, raw cells", "parquet": "Parquet"}
 SHOWN = 200
+RANK_WORDS = (
+    "A rank score puts rows into an order: the higher, the more suspicious. It is not a probability: 0.99 does not "
+    "mean 99%."
+)
+UNIT_WORDS = {
+    "log-odds": "In log-odds: what each column adds to the baseline of the model, or takes away.",
+    "score": "How far the rank score falls when this column alone has its usual value, or the rules are silent. What "
+    "columns add only together is in *all other columns*.",
+}
 
 
 def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, run: RunRecord | None = None) -> None:
@@ -53,7 +64,9 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
     left, right = st.columns([3, 2], gap="medium")
     with left:
         uploaded = st.file_uploader(
-            "New rows as CSV, TSV, Parquet or Excel, also gzipped", type=FILE_TYPES, key=f"{key}_rows"
+            "New rows as CSV, TSV, Parquet, Excel, Arrow or JSON lines, also gzipped or zipped",
+            type=FILE_TYPES,
+            key=f"{key}_rows",
         )
         _show_columns(bundle)
     with right:
@@ -73,7 +86,8 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
         if uploaded is None:
             _show_earlier(page, None if run is None else run.id, key)
         elif run is None or scores_at_once(run, uploaded):
-            show_scored(score_now(uploaded, flag_by), PurePath(uploaded.name).stem, key)
+            explain = None if run is None else partial(_explain, page.workspace, bundle, run.id, uploaded)
+            show_scored(score_now(uploaded, flag_by), PurePath(uploaded.name).stem, key, explain)
         else:
             asked = f"{uploaded.file_id} {flag_by} {run.id} {bundle.point}"
             _score_in_background(page, run.id, uploaded, asked, flag_by)
@@ -90,6 +104,13 @@ def score_file(
     scored = score_upload(_bundle, uploaded, Scoring(flag_by=flag_by))
     remember_scoring(workspace, run, uploaded.name, scored.report)
     return scored
+
+
+@cache_result(64, "Explaining the row …", ttl=3600)
+def _explain(workspace: Workspace, _bundle: Bundle, run: str, uploaded: UploadedFile, row: int) -> RowExplanation:
+    """What each column adds to the score of a row of an uploaded file; `run` is the id of the model."""
+    uploaded.seek(0)
+    return _bundle.explain(uploaded, row)
 
 
 def show_history(workspace: Workspace, run: str) -> None:
@@ -233,16 +254,21 @@ def score_folder(page: Page, run: str, flag_by: str, key: str) -> None:
         st.rerun()
 
 
-def show_scored(scored: ScoredFile, stem: str, key: str) -> None:
-    """What was flagged, drift since training, the highest scores, and a download whose name starts with `stem`."""
+def show_scored(scored: ScoredFile, stem: str, key: str, explain: Explain | None = None) -> None:
+    """What was flagged, drift since training, the highest scores, and a download whose name starts with `stem`.
+
+    `explain` gives the explanation of a row by its position in the file, where the file is still there.
+    """
     _show_flags(scored.report)
     _show_drift(scored.report)
     _show_rows(scored)
+    if explain is not None:
+        _explain_row(scored, explain, key)
     _offer_result(scored, stem, key)
 
 
 def _show_flags(report: ScoreReport) -> None:
-    cards = st.columns(3, gap="small")
+    cards = figure_cards(3)
     show_figure(cards[0], "Rows scored", count(report.rows), "in this file")
     show_figure(cards[1], "Flagged", count(report.flagged), f"{share(report.flag_rate)} of rows")
     show_figure(
@@ -286,12 +312,33 @@ def _drift_table(columns: tuple[ColumnDrift, ...]) -> pd.DataFrame:
 def _show_rows(scored: ScoredFile) -> None:
     shown = scored.best(SHOWN)
     many = f"The {count(len(shown))} highest scores" if scored.report.rows > len(shown) else "All rows"
-    st.caption(f"{many}, the highest first. Flagged rows come with reasons.")
+    st.caption(f"{many}, the highest first. Flagged rows come with reasons. {RANK_WORDS}")
     config = {
-        "score": st.column_config.NumberColumn(format="%.4f"),
+        "score": st.column_config.NumberColumn("rank score", format="%.4f", help=RANK_WORDS),
         "percentile": st.column_config.NumberColumn(format="%.1f"),
     }
     show_table(shown, hide_index=True, height=320, column_config=config)
+
+
+def _explain_row(scored: ScoredFile, explain: Explain, key: str) -> None:
+    """Choose one of the highest rows, and see what each column adds to its score."""
+    shown, places = scored.best(SHOWN), scored.best_places(SHOWN)
+    chosen = st.selectbox(
+        "Explain a row",
+        range(len(shown)),
+        index=None,
+        format_func=lambda at: f"{shown['id'][at]} · rank {shown['rank'][at]} · rank score {shown['score'][at]:.3f}",
+        placeholder="Choose one of these rows",
+        key=f"{key}_explained",
+    )
+    if chosen is None:
+        return
+    found = explain(places[chosen])
+    chart = waterfall_chart(
+        found.parts, start=found.start, end=found.end, rest=found.rest, unit=found.unit, theme=theme()
+    )
+    show_chart(chart, key=f"{key}_waterfall")
+    st.caption(UNIT_WORDS[found.unit])
 
 
 def _offer_result(scored: ScoredFile, stem: str, key: str) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from pages.ui.shared.cached import cache_result
 from pages.ui.shared.show import show_chart, show_table, theme
 from pages.ui.shared.text import plain
+from spu_core.charts import DARK, LIGHT
 from spu_core.errors import WorkspaceError
 from spu_core.experiments import EXPERIMENTS, Claim, Experiment, ExperimentResult, ResultTable, stored_result
-from spu_core.experiments.figures import PaperFigure, figures_of
+from spu_core.experiments.figures import PaperFigure, figures_of, printed_beside_ours
 from spu_core.experiments.result import Verdict
 from spu_core.tables.spreadsheet import to_csv
 
@@ -39,6 +41,10 @@ MEANINGS: dict[Verdict, str] = {
     "not shown": "Our figures are too uncertain to decide.",
 }
 IMAGES = ("svg", "png")
+# The tables of the paper that are shown with printed figures, and what they hold.
+TABLES = {"table1": "true AUC, UCI data", "table2": "true AUC, images", "table3": "anti-cheat game"}
+PICTURES = ("theorem1", "theorem2", "theorem4", "theorem5")
+OVERVIEW_HEIGHT = 180
 
 
 @cache_result(1)
@@ -54,19 +60,97 @@ def _stored(name: str) -> ExperimentResult | None:
         return None
 
 
-def choose_experiment() -> tuple[Experiment, ExperimentResult | None]:
-    """Ask for an experiment; returns it with its stored result, if there is one."""
+def show_overview() -> None:
+    """One screen: how many claims hold, the three tables printed beside ours, and the theorems as pictures."""
+    results = {name: result for name, result in stored_results().items() if result is not None}
+    _show_verdicts(results)
+    _show_printed([results[name] for name in TABLES if name in results])
+    if "theorems" in results:
+        _show_theorems()
+    _show_all_claims()
+
+
+def _show_verdicts(results: Mapping[str, ExperimentResult]) -> None:
+    claims = [claim for result in results.values() for claim in result.claims]
+    counts = Counter(claim.verdict for claim in claims)
+    with st.container(horizontal=True, gap="small"):
+        for verdict, meaning in MEANINGS.items():
+            st.metric(
+                verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
+            )
+
+
+def _show_printed(results: Sequence[ExperimentResult]) -> None:
+    for column, result in zip(st.columns(max(len(results), 1), gap="small"), results, strict=False):
+        with column:
+            st.markdown(f"**{SHORT[result.name]}** {TABLES[result.name]}")
+            show_table(
+                printed_beside_ours(result),
+                hide_index=True,
+                height=OVERVIEW_HEIGHT,
+                key=f"paper_printed_{result.name}",
+                column_config={
+                    "what": st.column_config.TextColumn("", width=130),
+                    "printed": st.column_config.NumberColumn("printed", format="%.3f", width=62),
+                    "ours": st.column_config.NumberColumn("ours", format="%.3f", width=62),
+                },
+            )
+
+
+@cache_result(2)
+def _theorem_pictures(is_dark: bool) -> dict[str, tuple[str, go.Figure]]:
+    """The small pictures of the theorems: title and figure by name."""
+    result = stored_results()["theorems"]
+    if result is None:
+        return {}
+    figures = {name: each for name, each in figures_of(result).items() if name in PICTURES}
+    shown = DARK if is_dark else LIGHT
+    drawn = {name: (each.title, each.of(result, theme=shown)) for name, each in figures.items()}
+    for _, figure in drawn.values():
+        figure.update_layout(showlegend=False, height=OVERVIEW_HEIGHT + 30, margin={"t": 8})
+    return drawn
+
+
+def _show_theorems() -> None:
+    pictures = _theorem_pictures(theme() is DARK)
+    if not pictures:
+        return
+    for column, (name, (title, figure)) in zip(st.columns(len(pictures), gap="small"), pictures.items(), strict=True):
+        with column:
+            st.markdown(f"**{plain(title)}**")
+            show_chart(figure, key=f"paper_picture_{name}")
+
+
+def _show_all_claims() -> None:
+    """Every claim with our verdict, folded."""
+    results = [result for result in stored_results().values() if result is not None]
+    many = sum(len(result.claims) for result in results)
+    with st.expander(f"All {many} claims, with our verdicts", icon=":material/fact_check:"):
+        for result in results:
+            lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]
+            st.markdown("  \n".join([f"**{SHORT.get(result.name, plain(result.title))}**", *lines]))
+        st.caption(
+            "Each seed makes a new split and a new training of the same data, so these verdicts hold for these rows. "
+            "Claims about tables also give the result after the correction of Nadeau and Bengio for rows that seeds "
+            "share."
+        )
+
+
+def choose_experiment() -> tuple[Experiment, ExperimentResult | None] | None:
+    """Ask for an experiment; returns it with its stored result, if there is one, or None while none is chosen."""
     names = list(EXPERIMENTS)
-    wanted = st.query_params.get("experiment", names[0])
+    wanted = st.query_params.get("experiment")
+    st.subheader("In detail", anchor=False)
     picked = st.segmented_control(
-        "Experiment",
+        "Choose an experiment to see its claims, figures and tables, and to run it again",
         names,
-        default=wanted if wanted in names else names[0],
+        default=wanted if wanted is None or wanted in names else names[0],
         format_func=lambda name: SHORT.get(name, name),
-        required=True,
-        label_visibility="collapsed",
         key="paper_experiment",
     )
+    if picked is None:
+        st.query_params.pop("experiment", None)
+        return None
     name = picked if picked in names else names[0]
     st.query_params["experiment"] = name
     chosen, result = EXPERIMENTS[name], stored_results()[name]
@@ -75,27 +159,6 @@ def choose_experiment() -> tuple[Experiment, ExperimentResult | None]:
     if result is None:
         st.info("This version ships no stored result of this experiment.", icon=":material/info:")
     return chosen, result
-
-
-def show_verdicts() -> None:
-    """How many claims hold, and the list of all."""
-    results = [result for result in stored_results().values() if result is not None]
-    claims = [claim for result in results for claim in result.claims]
-    counts = Counter(claim.verdict for claim in claims)
-    with st.container(horizontal=True, gap="small"):
-        for verdict, meaning in MEANINGS.items():
-            st.metric(
-                verdict.capitalize(), f"{counts[verdict]} of {len(claims)}", help=meaning, border=True, width="stretch"
-            )
-    st.caption(
-        "Each seed makes a new split and a new training of the same data, so these verdicts hold for these rows. "
-        "Claims about tables also give the result after the correction of Nadeau and Bengio for rows that seeds "
-        "share."
-    )
-    with st.expander(f"All {len(claims)} claims, with our verdicts", icon=":material/fact_check:", expanded=True):
-        for result in results:
-            lines = [f"{MARKS[claim.verdict]} {plain(claim.text)}" for claim in result.claims]
-            st.markdown("  \n".join([f"**{SHORT.get(result.name, plain(result.title))}**", *lines]))
 
 
 def show_claims(result: ExperimentResult) -> None:

@@ -1,7 +1,7 @@
 """The cache of the dashboard, and the cached calls that several pages share.
 
 The cache belongs to the whole server. A key therefore names the workspace, and with it whose data it is, and the
-content: the version of a dataset, the hash of a rule set, the id of a run, which never changes. Data is never part of a
+content: the version of a dataset, the hash of a rule set, the id and name of a run. Data is never part of a
 key. Results are shared between reruns (`st.cache_resource`), so callers must not change them.
 """
 
@@ -19,6 +19,7 @@ from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
 from spu_core.tables import Role, Table, TableProfile
+from spu_core.training import Recommendation
 from spu_core.workspace import AuditRecord, DatasetRecord, RuleSetVersion, RunRecord, Workspace
 from spu_core.workspace.datasets import refuse_changes
 
@@ -31,7 +32,7 @@ KEYS: Keys = {
     Workspace: lambda workspace: str(workspace.folder),
     DatasetRecord: lambda dataset: (dataset.id, dataset.version, dataset.fingerprint),
     RuleSetVersion: lambda version: version.sha256,
-    RunRecord: lambda run: run.id,
+    RunRecord: lambda run: (run.id, run.name),
     AuditRecord: lambda audit: audit.id,
     Rule: lambda rule: RuleSet((rule,)).to_json(),
     CheckRatio: repr,
@@ -106,10 +107,23 @@ def label_values(workspace: Workspace, dataset: DatasetRecord) -> list[Any]:
     return [] if label is None else store.stand_ins[label].dropna().unique()[:200].tolist()
 
 
-@cache_result(32, "Comparing the runs …")
 def recommended_run(workspace: Workspace, records: tuple[RunRecord, ...], origin: str) -> RunRecord:
     """The recommended run of a dataset; `origin` says how its confirmed cases were found."""
-    return engine.recommended_run(workspace, records, origin)
+    return recommended_run_and_why(workspace, records, origin)[0]
+
+
+def recommended_run_and_why(
+    workspace: Workspace, records: tuple[RunRecord, ...], origin: str
+) -> tuple[RunRecord, Recommendation]:
+    """The same with the recommendation."""
+    return _recommended_run(workspace, records, origin, engine.evidence_state(workspace, records[0].dataset))
+
+
+@cache_result(32, "Comparing the runs …")
+def _recommended_run(
+    workspace: Workspace, records: tuple[RunRecord, ...], origin: str, evidence: str
+) -> tuple[RunRecord, Recommendation]:
+    return engine.recommended_run_and_why(workspace, records, origin)
 
 
 @cache_result(8, "Reading the file …")

@@ -93,6 +93,13 @@ def identity() -> tuple[str, str]:
     return str(st.user.get("iss", "")), str(st.user.get("sub", ""))
 
 
+def name_of_this_person() -> str:
+    """Who is recorded for a change: the mail address or name of the login, or "you" on a dashboard of one person."""
+    if not login_is_configured():
+        return "you"
+    return str(st.user.get("email") or st.user.get("name") or "a logged-in person")
+
+
 def _auth_section() -> Mapping[str, Any] | None:
     """The `[auth]` section of the secrets; None where there is none."""
     try:

@@ -71,6 +71,11 @@ def show_findings(findings: Iterable[Finding]) -> None:
             show_table(lines, hide_index=True)
 
 
+def figure_cards(many: int) -> list[DeltaGenerator]:
+    """Places for figures side by side; on a phone they stand two by two."""
+    return [st.container(horizontal=True, gap="small")] * many
+
+
 def show_figure(card: DeltaGenerator, title: str, value: str, note: str, *, about: str | None = None) -> None:
     """A figure in a card with a note below it; `about` is the word of the glossary that explains it."""
     words = None if about is None else meaning(about)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
+from pages.ui.compare.compared_runs import in_recommended_order
 from pages.ui.shared import login
+from pages.ui.shared.cached import cache_result
 from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.steps import link_to, missing_in_data, step_named
@@ -15,10 +19,10 @@ from spu_core.engines import Job, JobLimits, cancel, jobs_now, restart, start_wo
 from spu_core.engines.executors import Engine
 from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
 from spu_core.engines.stored_runs import summary_table
-from spu_core.engines.training_cost import estimate_training, plan_memory, plan_memory_on, refused_on
+from spu_core.engines.training_cost import estimate_training, past_ratios, plan_memory, plan_memory_on, refused_on
 from spu_core.tables import Role, Table
 from spu_core.training.fit_pool import usable_processes
-from spu_core.workspace import JobStatus, RunRecord
+from spu_core.workspace import JobRecord, JobStatus, RunRecord, Workspace
 
 # The share of latest rows, in %, that the button sets.
 LATEST = 20
@@ -38,6 +42,10 @@ HEADINGS = {
     JobStatus.CANCELLED: "The training was cancelled",
     JobStatus.INTERRUPTED: "The training was interrupted",
 }
+REFINING_WORDS = (
+    "First, the soft labels are refined with the confirmed cases, to evaluate every candidate by them. Then the "
+    "candidates start."
+)
 CURVE_WORDS = {
     True: "Soft log-loss on rows held out of each fit; a dot marks the lowest value.",
     False: "Soft log-loss of boosted trees on their training rows. It always falls and does not predict the loss on "
@@ -67,11 +75,11 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
     """The estimated cost and the button that starts the job in the background."""
     assert page.dataset is not None
     chosen = options.candidates
-    _offer_latest_rows(table, options)
-    with st.container(border=True, key="train_start_box"):
+    with st.container(key="train_start_box"):
+        _offer_latest_rows(table, options)
         cost, start = st.columns([3, 1], vertical_alignment="center")
         with cost:
-            _show_cost(table, options)
+            _show_cost(page, table, options)
         job = _job(page, options) if chosen else None
         running = job is not None and _is_running(page, job)
         words = "Already training" if running else f"Train {count(len(chosen))} candidate{'s' * (len(chosen) != 1)}"
@@ -108,24 +116,33 @@ def _offer_latest_rows(table: Table, options: TrainOptions) -> None:
         )
 
 
-def _show_cost(table: Table, options: TrainOptions) -> None:
+@cache_result(32)
+def _past_ratios(workspace: Workspace, _jobs: tuple[JobRecord, ...], ended: tuple[str, ...], engine: str) -> Any:
+    """How long earlier trainings took against their estimates; `ended` are the ids of the jobs."""
+    return past_ratios(workspace, _jobs, engine)
+
+
+def _show_cost(page: Page, table: Table, options: TrainOptions) -> None:
     """Time and memory, and whether the training fits into this machine."""
     if not options.candidates:
         st.markdown(":material/info: Choose at least one candidate.")
         return
     size = (len(table), len(table.features) - len(options.left_out), options.candidates, options.config)
     processes = usable_processes(options.config.threads)
-    estimate = estimate_training(*size, refine=options.refine, processes=processes)
+    ended = tuple(job for job in jobs_now(page.workspace) if job.kind == "train" and job.status.is_over)
+    ratios = _past_ratios(page.workspace, ended, tuple(job.id for job in ended), options.engine)
+    estimate = estimate_training(*size, refine=options.refine, processes=processes).corrected(ratios)
     from_files = not table.in_memory
-    # The line below shows how much memory a folder needs.
-    words = estimate.time_words if from_files else estimate.words
-    st.markdown(
-        f":material/timer: {options.config.folds} folds: **{words}**. This is an estimate; a busy machine takes longer."
-    )
     here = plan_memory(*size, from_files=from_files, refine=options.refine)
     engine = Engine.chosen(options.engine, None)
     way = plan_memory_on(engine, here)
-    (st.caption if way.fits else st.warning)(way.words)
+    # The sentence about memory says how much a folder needs.
+    words = estimate.time_words if from_files else estimate.words
+    basis = "estimated from your earlier trainings" if ratios else "estimated; longer on a busy machine"
+    memory = way.words if way.fits else None
+    st.markdown(f":material/timer: **{words}**, {options.config.folds} folds ({basis})", help=memory)
+    if not way.fits or from_files:
+        (st.caption if way.fits else st.warning)(way.words)
     if refused := refused_on(engine, here, options.candidates, options.config):
         st.warning(plain(refused), icon=":material/block:")
 
@@ -178,8 +195,8 @@ def _show_views(page: Page, was_active: bool) -> None:
         earlier = [view for view in views if view not in active][0 if active else 1 :]
         if earlier:
             many = f"{len(earlier)} earlier training{'s' * (len(earlier) != 1)}"
-            with st.expander(many, icon=":material/history:"):
-                for view in earlier[:10]:
+            with st.expander(many, icon=":material/history:", key="train_earlier", on_change="rerun") as folded:
+                for view in earlier[:10] if folded.open else ():
                     _show_view(page, view)
 
 
@@ -226,6 +243,8 @@ def _show_heading(page: Page, view: TrainingView) -> None:
 
 
 def _overall(view: TrainingView) -> str:
+    if view.is_refining:
+        return REFINING_WORDS
     left = view.seconds_left
     time = "" if left is None else f" · about {_duration(left)} left"
     return f"{plain(view.job.message or 'waiting')}{time}"
@@ -243,7 +262,8 @@ def _show_candidate(state: CandidateState) -> None:
 def _show_leaderboard(page: Page, view: TrainingView) -> None:
     """Finished runs as they arrive; below them, failed candidates with their errors."""
     records = _records(page, view)
-    table = summary_table(records)
+    # The newest is listed first; while others are being trained, a run keeps the place at which it arrived.
+    table = summary_table(records[::-1] if view.is_active else in_recommended_order(page, records))
     failed = [state for state in view.candidates if state.state == "failed"]
     if len(table):
         show_table(
@@ -263,6 +283,8 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
                 "seconds": st.column_config.NumberColumn("Seconds", format="%.1f"),
             },
         )
+        if not view.is_active:
+            st.caption("In the order of the recommendation; *Compare* gives the reasons.")
     for state in failed:
         st.error(f"**{plain(state.name)}**: {plain(state.words)}", icon=":material/error:")
 

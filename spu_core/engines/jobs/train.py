@@ -66,9 +66,9 @@ def _engine(context: JobContext) -> Engine:
 
 
 def _stored_before(context: JobContext) -> dict[str, str]:
-    """Runs that an earlier attempt of this job has stored: name → id."""
+    """Runs that an earlier attempt of this job has stored: name of the candidate → id. A run may have been renamed."""
     runs = context.workspace.runs.list(context.parameters["dataset"])
-    return {run.name: run.id for run in reversed(runs) if run.job == context.job}
+    return {str(run.candidate.get("name") or run.name): run.id for run in reversed(runs) if run.job == context.job}
 
 
 def _keep(context: JobContext, run: Run, bundle: Bundle, version: RuleSetVersion | None) -> str:
@@ -213,6 +213,11 @@ class TrainingView:
     def is_active(self) -> bool:
         """Whether the job waits or runs."""
         return not self.job.status.is_over
+
+    @property
+    def is_refining(self) -> bool:
+        """Whether soft labels are being refined, which comes before the first candidate."""
+        return self.is_active and self.job.detail.get("candidate") == REFINING
 
     @property
     def can_restart(self) -> bool:

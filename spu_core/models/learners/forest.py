@@ -94,6 +94,9 @@ class SoftForest(SoftLearner):
             total += tree["value"][node]
         return total / (tree["start"].size - 1)
 
+    def size_in_memory(self) -> int:
+        return sum(part.nbytes for part in self.trees_.values())
+
     def to_state(self) -> State:
         """Plain arrays of all trees, one after the other."""
         return {**self.describe(), "active": self.active_.tolist()}, dict(self.trees_)

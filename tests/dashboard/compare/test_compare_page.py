@@ -175,7 +175,7 @@ def test_deleting_a_run_says_first_what_goes(open_app, address):
         gone = next(run for run in workspace.runs.list() if run.name == "linear")
         workspace.thresholds.save(gone.id, Threshold("5 %", 0.5, 0.05))
     page = open_app(PAGE, **address)
-    next(each for each in page.selectbox if each.key.startswith("compare_delete_run")).select(gone.id).run()
+    next(each for each in page.selectbox if each.key.startswith("compare_change")).select(gone.id).run()
     page.button(key="compare_delete").click().run()
     assert any("1 threshold" in each.value for each in page.markdown)
 
@@ -185,6 +185,55 @@ def test_deleting_a_run_says_first_what_goes(open_app, address):
     assert "linear" not in set(page.dataframe[0].value["name"])
     with Workspace.open() as workspace:
         assert gone.id not in {run.id for run in workspace.runs.list()}
+
+
+def test_a_run_can_be_renamed(open_app, address):
+    with Workspace.open() as workspace:
+        token = next(run.id for run in workspace.runs.list() if run.name == "linear")
+    page = open_app(PAGE, **address)
+    next(each for each in page.selectbox if each.key.startswith("compare_change")).select(token).run()
+    page.text_input(key=f"compare_name_{token}").set_value("Baseline of May").run()
+    page.button(key="compare_rename").click().run()
+
+    assert not page.exception
+    assert "Baseline of May" in set(page.dataframe[0].value["name"])
+    assert "Baseline of May" in page.selectbox(key="compare_run").options
+
+
+def test_the_history_names_old_and_new_and_the_last_change_can_be_undone(open_app, address):
+    page = open_app(PAGE, **address)
+    assert "compare_undo" not in [button.key for button in page.button]
+    page.button(key="compare_use").click().run()
+    first = flagged(page)
+    page.number_input(key="compare_rows").set_value(200).run()
+    page.button(key="compare_choose").click().run()
+    shown = text_of(page).replace("\\", "")
+    assert "by you" in shown
+    assert "Before: no model" in shown
+    assert shown.count("Before:") >= 2
+
+    page.button(key="compare_undo").click().run()
+
+    assert not page.exception
+    assert flagged(page) == first
+    assert "undone" in text_of(page)
+    page.button(key="compare_undo").click().run()
+    assert "No model in use yet." in text_of(page)
+
+
+def test_a_draft_of_the_operating_point_survives_a_refresh_and_nonsense_in_the_address_is_no_failure(open_app, address):
+    page = open_app(PAGE, **address)
+    page.number_input(key="compare_rows").set_value(200).run()
+    rows, point = flagged(page), "".join(page.query_params["point"])
+
+    again = open_app(PAGE, **address, point=point)
+    assert flagged(again) == rows
+    assert stored_points() == dict.fromkeys(stored_points(), ())
+    again.button(key="compare_discard").click().run()
+    assert flagged(again) != rows
+    assert "point" not in again.query_params
+    for nonsense in ("x", "x~nan", f"{point.split('~')[0]}~inf", "~", "a~b~c"):
+        assert not open_app(PAGE, **address, point=nonsense).exception
 
 
 # What only this tab shows.

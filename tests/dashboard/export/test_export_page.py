@@ -13,6 +13,7 @@ import pytest
 from pages.ui.shared.steps import DONE, STALE, marks_of
 from spu_core.engines import refresh
 from spu_core.engines.export_files import EXPORT_FORMS, StoredModel, prepare
+from spu_core.engines.stored_runs import recommended_run_and_why
 from spu_core.engines.study import Study
 from spu_core.export import Bundle
 from spu_core.rules import RuleSet
@@ -117,8 +118,9 @@ def test_the_champion_comes_first_with_its_figures_and_lineage(open_app, address
     metrics = {metric.label: metric for metric in page.metric}
     assert 0.5 < float(metrics["AUC_SPU"].value) <= 1.0
     assert metrics["Flags"].value == "10.0%"
-    assert metrics["Flags"].delta == "scores above 0.5"
-    assert "logistic on 'Breast cancer'" in text_of(page)
+    assert metrics["Flags"].delta == "above 0.5"
+    assert "linear on 'Breast cancer'" in text_of(page)
+    assert "other rules" not in text_of(page)
     assert "rule set 'Breast cancer' version 1" in text_of(page)
 
 
@@ -133,6 +135,22 @@ def test_without_a_chosen_model_the_page_says_which_one_it_uses_and_why(open_app
     with Workspace.open() as workspace:
         name = workspace.runs.get(used).name
     assert f"so this page uses {name}, the recommended model of your latest training" in text_of(page)
+    with Workspace.open() as workspace:
+        origin = workspace.datasets.get(address["dataset"]).origin
+        why = recommended_run_and_why(workspace, workspace.runs.list(address["dataset"]), origin)[1].sentence
+    assert why in text_of(page)
+
+
+def test_a_model_of_other_rules_is_marked_and_can_be_trained_again(open_app, address):
+    with Workspace.open() as workspace:
+        rules = workspace.rule_sets.get(address["rules"])
+        workspace.rule_sets.save(rules, rules.text.replace("0.", "0.1", 1))
+    page = open_app(PAGE, **address)
+
+    assert not page.exception
+    assert "trained with Breast cancer, version 1. Breast cancer, version 2, is open now." in text_of(page)
+    chooser = next(each for each in page.selectbox if each.key.startswith("export_run_"))
+    assert all(name.endswith(" · other rules") for name in chooser.options)
 
 
 def test_opening_the_page_prepares_nothing(open_app, address):
@@ -225,7 +243,7 @@ def test_the_card_tells_what_happened_to_the_run_and_what_the_analyst_says_is_ne
     card = prepared(page, "card_md", ("export_form_card_html", "Markdown")).decode()
     history = [line for line in card.rpartition("## Changes")[2].splitlines() if line.startswith("- ")]
 
-    assert "logistic on 'Breast cancer'" in history[0]
+    assert "linear on 'Breast cancer'" in history[0]
     assert "flags scores above 0.5 (10.00% of the training rows out of fold), chosen as '10 % flagged'" in history[1]
     assert history[2:] == ["- New scanner since May.", "- Fewer columns."]
 
@@ -273,6 +291,11 @@ def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
     )
     assert shown["rank"].is_monotonic_increasing
     assert len(shown) == 60
+    assert "It is not a probability" in text_of(page)
+    page.selectbox(key="export_explained").select_index(0).run()
+    assert not page.exception
+    assert len(page.get("plotly_chart")) == 2
+    assert "has its usual value" in text_of(page)
     assert any(each.value.startswith("These rows differ from the training rows") for each in page.warning)
     assert "Scored files over time" in text_of(page)
     assert history["file"].tolist() == ["new.csv"]

@@ -48,6 +48,19 @@ def test_verdicts_come_first_in_words_and_marks(open_app, only_theorems):
     assert "violated at" in text_of(page)
 
 
+def test_one_screen_shows_the_printed_tables_beside_ours_and_details_are_folded(open_app):
+    page = open_app(PAGE)
+
+    assert not page.exception
+    assert not page.header
+    assert [list(table.value.columns) for table in page.dataframe] == [["what", "printed", "ours"]] * 3
+    first = page.dataframe[0].value
+    assert first.iloc[0].tolist()[:2] == ["Diabetes, XGB, soft", 0.721]  # the first cell of the paper's Table 1
+    assert len(page.get("plotly_chart")) == len(results.PICTURES)
+    page.segmented_control(key="paper_experiment").set_value("table1").run()
+    assert page.header[0].value == EXPERIMENTS["table1"].title
+
+
 def test_figures_offer_their_views_and_tables_follow_the_figure(open_app, only_theorems):
     page = open_app(PAGE, experiment="theorems")
     assert "Theorem 3: the best order, and the order of others" in text_of(page)

@@ -6,8 +6,10 @@ import json
 
 import pytest
 
-from pages.ui.train import features, training
+from pages.ui.train import candidates, features, training
 from spu_core.engines import Job, run_here
+from spu_core.engines.jobs.train import TrainingView
+from spu_core.models import METHODS
 from spu_core.tables import read_table
 from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, TrainConfig, TrainPlan
@@ -51,8 +53,8 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
     page = open_app(PAGE, **sample)
     assert not page.exception
     assert page.button(key="train_start").label == "Train 6 candidates"
-    assert "This is an estimate" in text_of(page)
-    assert "are trained in memory: about" in text_of(page)
+    assert "estimated; longer on a busy machine" in text_of(page)
+    assert any("are trained in memory: about" in each.help for each in page.markdown if each.help)
     assert "Also trained without rules" in text_of(page)
     page.checkbox(key="train_pick_fused").uncheck().run()
     assert "Also trained without rules" not in text_of(page)
@@ -72,6 +74,61 @@ def test_one_click_trains_the_recommended_set(open_app, sample, started):
         "The rules alone",
     ]
     assert job.parameters["rule_set_version"] == 1
+
+
+def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app, sample, started):
+    page = open_app(PAGE, **sample)
+    assert page.segmented_control(key="train_preset").value == "Standard"
+    page.segmented_control(key="train_preset").set_value("Quick look").run()
+    assert page.button(key="train_start").label == "Train 2 candidates"
+    page.button(key="train_start").click().run()
+
+    [job] = started
+    quick = TrainPlan.from_json(job.parameters["plan"]).candidates
+    assert [each.name for each in quick] == ["Fused, quick look", "Fused, quick look without rules"]
+    assert all(
+        each.settings["rounds"] == candidates.QUICK_ROUNDS < METHODS["fused"].complete({})["rounds"] for each in quick
+    )
+    page.segmented_control(key="train_preset").set_value("Thorough").run()
+    assert page.button(key="train_start").label == "Train 12 candidates"
+    page.segmented_control(key="train_preset").set_value("Standard").run()
+    assert page.button(key="train_start").label == "Train 6 candidates"
+    page.checkbox(key="train_pick_elkan_noto").uncheck().run()
+    assert page.segmented_control(key="train_preset").value is None
+    assert candidates.OWN in text_of(page)
+    assert not page.exception
+
+
+def test_every_method_says_in_one_sentence_what_it_is_good_for():
+    assert set(candidates.GOOD_FOR) == set(METHODS)
+    assert {name for preset in candidates.PRESETS.values() for name in preset.methods} <= set(METHODS)
+
+
+def test_trained_candidates_stand_in_the_order_of_the_recommendation(open_app, sample):
+    """By AUC_SPU the rules come first on their own soft labels, whatever they are worth."""
+    with Workspace.open() as workspace:
+        train_quickly(workspace, sample)
+    page = open_app(PAGE, **sample)
+    shown = page.dataframe[0].value["name"].tolist()
+    compared = open_app("pages/4_compare.py", **sample)
+
+    assert not page.exception
+    assert shown[-1] == "rule_score"
+    assert shown == [name.removesuffix(" (reference)") for name in compared.dataframe[0].value["name"]]
+    assert "estimated from your earlier trainings" in text_of(page)
+
+
+def test_while_soft_labels_are_refined_the_page_says_so(open_app, sample):
+    with Workspace.open() as workspace:
+        plan = TrainPlan(TrainConfig(), (Candidate("lightgbm"),)).to_json()
+        token = "e" * 24
+        workspace.jobs.add(token, "train", "1 candidate", {"dataset": sample["dataset"], "plan": plan}, {})
+        workspace.jobs.begin(token)
+        workspace.jobs.report(Attempt(token, 1), 0.05, "refined soft labels", {"candidate": "refined soft labels"})
+        view = TrainingView.of(workspace.jobs.get(token))
+
+    assert view.is_refining
+    assert "soft labels are refined" in training._overall(view)
 
 
 def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, sample, monkeypatch):

@@ -120,6 +120,7 @@ def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_pat
         done = run_here(workspace, Job(kind="train", parameters=parameters))
         assert [len(fit) for fit in TrainingView.of(done).losses["labeled_vs_rest"]] == [5, 5]
 
+        workspace.runs.rename(done.result["runs"][0], "renamed meanwhile")
         again = train(SecondTry(workspace, done, Attempt(done.id, done.attempt)))
 
         assert again["runs"] == done.result["runs"]

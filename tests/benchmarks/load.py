@@ -1,0 +1,141 @@
+"""Twenty analysts at once: websocket clients that open one page after another, beside the same on a bare page.
+
+Each client thinks for a while between two pages. *Waited* is from the request until the script has finished, *CPU* the
+server's own seconds for each rerun. A bare page is what Streamlit itself costs; both are measured in the same run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import websockets
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from spu_core.engines import Job, cancel, start_worker
+from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.training import SHORTLIST, Candidate, TrainConfig, TrainPlan
+from spu_core.workspace import Workspace
+from tests.benchmarks.harness import BenchRow
+from tests.dashboard.trained import train_quickly
+from tests.live import Server, running_server
+
+ANALYSTS, THINK_SECONDS, VISITS = 20, 3.0, 9
+PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
+BARE = "-m streamlit run {home} --server.headless true --server.address 127.0.0.1 --server.port"
+BARE_PAGE = """import streamlit as st
+st.title("Bare")
+st.slider("A", 0, 10)
+st.write("Nothing else is here.")
+"""
+
+
+@dataclass(frozen=True)
+class Load:
+    """What the analysts waited, and the server's CPU seconds for each rerun."""
+
+    waited: list[float]
+    cpu: float
+    errors: int
+
+    @property
+    def p95(self) -> float:
+        return statistics.quantiles(self.waited, n=20)[-1]
+
+
+def load_rows(browser: Any, scratch: Path) -> Iterator[BenchRow]:
+    """Ratios of p95 and CPU to a bare page, on a quiet server and beside a training."""
+    home, bare_page = scratch / "load", scratch / "bare.py"
+    bare_page.write_text(BARE_PAGE)
+    query = _prepare(home)
+    for beside in (False, True):
+        with running_server(home, scratch / "load.log") as server, _training(home, query, wanted=beside):
+            ours = _measure(server, PAGES, "&".join(f"{key}={token}" for key, token in query.items()))
+        with (
+            running_server(bare_page, scratch / "bare.log", command=BARE) as server,
+            _training(home, query, wanted=beside),
+        ):
+            bare = _measure(server, ("",), "")
+        where = ", beside a training" if beside else ""
+        words = f"{ANALYSTS} analysts{where}"
+        yield BenchRow(f"{words}: p95 ({ours.p95:.2f} s) against a bare page", ours.p95 / bare.p95, 1.2, "at most")
+        yield BenchRow(
+            f"{words}: CPU ({1e3 * ours.cpu:.0f} ms) against a bare page", ours.cpu / bare.cpu, 0.9, "at most"
+        )
+        yield BenchRow(f"{words}: errors", float(ours.errors), 0.0, "at most", "")
+
+
+def _prepare(home: Path) -> dict[str, str]:
+    with Workspace.open(home) as workspace:
+        dataset = workspace.datasets.save(load_sample("anti_cheat"), "Anti-cheat game")
+        rules = workspace.rule_sets.create("Anti-cheat game", load_sample_rules("anti_cheat"))
+        query = {"dataset": dataset.id, "rules": rules.id}
+        train_quickly(workspace, query)
+    return query
+
+
+@contextmanager
+def _training(home: Path, query: dict[str, str], *, wanted: bool) -> Iterator[None]:
+    """A training that runs meanwhile, in a process of its own."""
+    if not wanted:
+        yield
+        return
+    plan = TrainPlan(TrainConfig(folds=10), tuple(Candidate(key) for key in SHORTLIST))
+    named = {"dataset": query["dataset"], "rule_set": query["rules"], "rule_set_version": 1, "plan": plan.to_json()}
+    with Workspace.open(home) as workspace:
+        job = start_worker(workspace, Job(kind="train", parameters=named))
+        try:
+            yield
+        finally:
+            cancel(workspace, job.id)
+
+
+def _measure(server: Server, pages: tuple[str, ...], query: str) -> Load:
+    port = int(server.url.rsplit(":", 1)[1])
+    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+    process = psutil.Process(next(each.pid for each in listening if each.laddr.port == port))
+    asyncio.run(
+        _visit(server.url, pages, query, place=0, visits=len(pages), think=0.0)
+    )  # the first visit fills the caches
+    before = sum(process.cpu_times()[:2])
+    found = asyncio.run(_all_visits(server.url, pages, query))
+    used = sum(process.cpu_times()[:2]) - before
+    waited = [seconds for seconds, _ in found]
+    return Load(waited, used / len(waited), sum(error for _, error in found))
+
+
+async def _all_visits(url: str, pages: tuple[str, ...], query: str) -> list[tuple[float, bool]]:
+    clients = [_visit(url, pages, query, place, VISITS, THINK_SECONDS) for place in range(ANALYSTS)]
+    return [each for found in await asyncio.gather(*clients) for each in found]
+
+
+async def _visit(
+    url: str, pages: tuple[str, ...], query: str, place: int, visits: int, think: float
+) -> list[tuple[float, bool]]:
+    """One analyst: opens pages in turn, and waits for each; (seconds, whether an exception was shown) for each."""
+    found = []
+    await asyncio.sleep(think * place / ANALYSTS)
+    address = f"{url.replace('http', 'ws', 1)}/_stcore/stream"
+    async with websockets.connect(address, subprotocols=["streamlit"], max_size=None, origin=url) as socket:
+        for visit in range(visits):
+            message = BackMsg()
+            message.rerun_script.query_string = query
+            message.rerun_script.page_name = pages[(place + visit) % len(pages)]
+            begun, failed = time.perf_counter(), False
+            await socket.send(message.SerializeToString())
+            while True:
+                answer = ForwardMsg.FromString(await asyncio.wait_for(socket.recv(), 120))
+                failed |= answer.delta.new_element.HasField("exception")
+                if answer.WhichOneof("type") == "script_finished":
+                    break
+            found.append((time.perf_counter() - begun, failed))
+            await asyncio.sleep(think)
+    return found
