@@ -130,7 +130,7 @@ def _signature(entry: dict[str, Any]) -> Callable[..., None]:
 def _hint(entry: dict[str, Any]) -> Any:
     kind: Any = bool if "is_flag" in entry else Path if "is_file" in entry else str
     kind = list[kind] if "repeats" in entry else kind
-    values = entry.get("values")
+    values = entry.get("values", [])
 
     def offer(incomplete: str) -> list[tuple[str, str]]:
         return [(value, words) for value, words in values if value.startswith(incomplete)]

@@ -88,14 +88,14 @@ class Rule:
         given: list[Any] = [belief_or_when, when_or_belief]
         if isinstance(belief_or_when, Condition):
             given.reverse()
-        for value, known in zip(given, (belief, when), strict=True):
-            if value is not None and known is not None:
+        for place, known in enumerate((belief, when)):
+            if known is not None and given[place] is not None:
                 raise RuleError(f"Rule {name!r} takes one belief and one condition, got more.")
-        belief, when = (known if value is None else value for value, known in zip(given, (belief, when), strict=True))
+            given[place] = given[place] if known is None else known
         fields: dict[str, Any] = {
             "name": name,
-            "belief": _check_belief(belief, name),
-            "when": _check_condition(when, name),
+            "belief": _check_belief(given[0], name),
+            "when": _check_condition(given[1], name),
             "id": _check_name(id or default_id(name), f"id of rule {name!r}"),
             "on": _check_switch(on, name),
             "note": _check_text(note, f"note of rule {name!r}"),
