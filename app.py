@@ -34,8 +34,13 @@ def show_ways_in(page: Page) -> None:
         if st.button(words, icon=":material/arrow_forward:", type="primary", key="start_continue"):
             st.switch_page(step.file, query_params=dict(page.query))
     with st.container(horizontal=True):
-        kind = "secondary" if page.dataset is not None else "primary"
-        if st.button("Upload data", icon=":material/upload_file:", type=kind, key="start_upload"):
+        is_new = page.dataset is None
+        if st.button(
+            "Upload data",
+            icon=":material/upload_file:",
+            type="primary" if is_new else "secondary",
+            key="start_upload",
+        ):
             st.switch_page(step_named("Data").file)
         if st.button("Try a sample", icon=":material/science:", key="start_sample"):
             st.switch_page(step_named("Soft labels").file, query_params=take_sample(page, SAMPLE))

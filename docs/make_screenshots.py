@@ -85,7 +85,7 @@ def prepare(home: Path) -> str:
     """A workspace with a sample, its rules and trained candidates; returns the address that opens them."""
     with Workspace.open(home) as workspace:
         dataset = workspace.datasets.save(load_sample(SAMPLE), "Anti-cheat game")
-        rules = workspace.rule_sets.create("Anti-cheat game", load_sample_rules(SAMPLE))
+        rules = workspace.rule_sets.create("Anti-cheat game", load_sample_rules(SAMPLE), dataset=dataset.id)
         plan = TrainPlan(TrainConfig(), tuple(Candidate(key, name=METHODS[key].title) for key in CANDIDATES))
         named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1, "plan": plan.to_json()}
         done = run_here(workspace, Job(kind="train", parameters=named, title="six candidates"))

@@ -16,7 +16,7 @@ with open_page("Train", PROMISE) as page:
     table = load_all_rows(page.workspace, page.need_dataset())
     has_beliefs = need_something_to_learn(page, table)
     progress = st.container()
-    candidates = choose_candidates(table, has_beliefs=has_beliefs)
+    candidates = choose_candidates(table, page.need_dataset().origin, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
     choose_features(page, options)
     # The bar at the bottom stays in sight while candidates are chosen.

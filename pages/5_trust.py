@@ -20,10 +20,10 @@ SECTIONS = {
 
 with open_page("Trust", "How reliable are the figures of a model, and how can you check them at low cost?") as page:
     # A reviewer needs the card, also on a small screen: the choices move below it.
+    before, content, after = st.container(), st.container(), st.container()
+    choices = before
     if is_reviewing():
-        content, choices = st.container(), st.expander("Model, soft labels and other checks", icon=":material/tune:")
-    else:
-        choices, content = st.container(), st.container()
+        choices = after.expander("Model, soft labels and other checks", icon=":material/tune:")
     with choices:
         model = choose_model(page)
         chosen = choose_by_address("section", {token: title for token, (title, _) in SECTIONS.items()})

@@ -39,6 +39,7 @@ from .rules import ReadyMade as ReadyMade
 from .rules import Rule as Rule
 from .rules import RuleMatrix as RuleMatrix
 from .rules import RuleSet as RuleSet
+from .rules import column as column
 from .tables import Table as Table
 from .tables import TableFolder as TableFolder
 from .tables import convert_table as convert_table

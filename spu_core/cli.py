@@ -8,29 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from spu_core import __version__
-from spu_core.commands import (
-    bench_command,
-    data_commands,
-    export_commands,
-    model_commands,
-    outcome_commands,
-    paper_command,
-    trust_commands,
-    workspace_commands,
-)
-from spu_core.commands.command_io import AsJson, print_result
+from spu_core.commands.command_index import add_all_to
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.versions import library_versions
 
-REFUSED, FAULT = 1, 3
+REFUSED, CALLED_WRONGLY, FAULT, STOPPED = 1, 2, 3, 130
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,7 +33,9 @@ def main() -> None:
     # Threads of boosters that wait must not spin: on a busy computer that costs more than it saves.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app(prog_name="spu")
+        _run()
+    except KeyboardInterrupt:
+        refuse("Stopped.", STOPPED)
     except SpuError as problem:
         refuse(str(problem), REFUSED)
     except OSError as problem:
@@ -57,12 +49,29 @@ def main() -> None:
         refuse(f"A fault of ours ({type(problem).__name__}: {problem}). Set SPU_TRACEBACK=1 to see where.", FAULT)
 
 
-def refuse(sentence: str, code: int) -> None:
+def _run() -> None:
+    """Run the command; for a program that asked for JSON, a wrong call is JSON too."""
+    wants_json = "--json" in sys.argv
+    try:
+        code = app(prog_name="spu", standalone_mode=not wants_json)
+    except SystemExit as end:
+        code = end.code
+    except Exception as problem:
+        # Typer's exceptions of this kind, for which it has no public name, have a method that makes the sentence.
+        if not wants_json or not hasattr(problem, "format_message"):
+            raise
+        refuse(problem.format_message() or "A command is missing; see `spu --help`.", CALLED_WRONGLY)
+    if code == STOPPED:
+        refuse("Stopped.", STOPPED)
+    sys.exit(code)
+
+
+def refuse(sentence: str, code: int) -> NoReturn:
     """End with a sentence on standard error; as JSON for a program that asked for it."""
     if "--json" in sys.argv:
         typer.echo(json.dumps({"error": sentence, "exit_code": code}, ensure_ascii=True), err=True)
     else:
-        typer.secho(sentence, fg="red", err=True)
+        typer.secho(sentence, fg=None if code == STOPPED else "red", err=True)
     sys.exit(code)
 
 
@@ -79,12 +88,6 @@ def options(
     ] = False,
 ) -> None:
     """Soft-label positive-unlabelled learning from the command line."""
-
-
-@app.command("version")
-def show_version(as_json: AsJson = False) -> None:
-    """Print the version; as JSON with those of the libraries that decide results."""
-    print_result(library_versions(), __version__, as_json)
 
 
 @app.command("app")
@@ -104,22 +107,21 @@ def open_dashboard(
     command = [sys.executable, "-m", "pages.ui.launch", "--server.port", str(port)]
     command += ["--server.headless", "false" if browser else "true"]
     command += [] if host is None else ["--server.address", host]
+
+    def end(number: int, _: Any) -> NoReturn:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):  # either ends the server with this process
+        signal.signal(number, end)
     # Streamlit reads .streamlit/config.toml from the folder it is started in.
     with subprocess.Popen(command, cwd=folder, env=environment) as server:
         try:
             sys.exit(server.wait())
-        except KeyboardInterrupt:
+        finally:
             server.terminate()
 
 
-data_commands.add_to(app)
-model_commands.add_to(app)
-export_commands.add_to(app)
-paper_command.add_to(app)
-outcome_commands.add_to(app)
-trust_commands.add_to(app)
-app.add_typer(bench_command.commands, name="bench")
-app.add_typer(workspace_commands.commands, name="workspace")
+add_all_to(app)
 
 
 def dashboard_folder() -> Path:

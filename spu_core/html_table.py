@@ -1,11 +1,15 @@
-"""How results show themselves: one short line for `repr()`, and one plain HTML table for notebooks."""
+"""How results show themselves: a short line, an HTML table for notebooks, a Markdown table, and a Plotly figure."""
 
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 LONGEST, LONGEST_NAME = 180, 60
 SHOWN_ROWS = 30
@@ -53,6 +57,42 @@ def html_table(title: str, frame: pd.DataFrame) -> str:
     hidden = len(frame) - len(shown)
     more = f"<p>… and {hidden:,} more</p>" if hidden else ""
     return f"<div><p>{escape(title)}</p>{table}{more}</div>"
+
+
+class Plotted:
+    """A result with a figure, which `spu_core.charts.result_charts` makes."""
+
+    __slots__ = ()
+
+    def plot(self) -> go.Figure:
+        """A Plotly figure of this result.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            `spu_core.charts` has more charts, and takes a theme.
+        """
+        # By name: charts are made from results, so this module may not import them.
+        return import_module("spu_core.charts.result_charts").figure_of(self)
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """Rows as a Markdown table, numbers with three decimals; text of the user cannot end a cell or a line.
+
+    >>> print(markdown_table(pd.DataFrame({"name": ["a|b"], "auc": [0.91234], "rows": [3]})))
+    | name | auc | rows |
+    | --- | --- | --- |
+    | a\\|b | 0.912 | 3 |
+    """
+    lines = [list(frame.columns), ["---"] * frame.shape[1], *frame.itertuples(index=False)]
+    return "\n".join(f"| {' | '.join(map(_markdown_cell, line))} |" for line in lines)
+
+
+def _markdown_cell(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
 
 
 def _cut(text: str, longest: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import spu_core
 from spu_core.bench.advice import advise_method
+from spu_core.commands.command_index import INDEX_FILE, make_index
 from spu_core.engines.jobs import JOBS, job_function
 from spu_core.models import METHODS, Method
 from spu_core.rules import OPERATORS
@@ -143,6 +144,7 @@ def write() -> None:
             found = part(page, mark)
             whole = found.string[: found.start(2)] + text + found.string[found.end(2) :]
             (DOCS / page).write_text(whole, encoding="utf-8")
+    INDEX_FILE.write_text(make_index(), encoding="utf-8")
 
 
 if __name__ == "__main__":

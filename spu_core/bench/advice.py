@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -85,7 +86,7 @@ def advise_method(
         raise SpuError(
             "There is no confirmed case, so no method can learn from labels. Mark some rows as confirmed first."
         )
-    means, regret = _alike(pd.read_parquet(STORED) if results is None else results, confirmed, origin, rules)
+    means, regret = _alike(_stored() if results is None else results, confirmed, origin, rules)
     first = TWIN if rules == "none" else DEFAULT
     found = []
     for name in means:
@@ -106,6 +107,11 @@ def advise_method(
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking
     )
+
+
+@cache
+def _stored() -> pd.DataFrame:
+    return pd.read_parquet(STORED)
 
 
 def _alike(results: pd.DataFrame, confirmed: int, origin: str, rules: str) -> tuple[pd.DataFrame, pd.DataFrame]:

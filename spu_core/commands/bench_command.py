@@ -23,6 +23,11 @@ from spu_core.errors import SpuError
 commands = typer.Typer(no_args_is_help=True, help="Compare methods on tables whose true class is known.")
 
 
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this file."""
+    app.add_typer(commands, name="bench")
+
+
 @commands.command("run")
 def run(
     output: Annotated[Path, typer.Argument(help="Folder for the results; what is there already is not run again.")],

@@ -6,6 +6,7 @@ Tables, texts and runs by name; results as text or JSON on standard output, prog
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,14 +17,17 @@ import pandas as pd
 import typer
 
 from spu_core.codec import dump_json, encode
+from spu_core.engines.audit_results import with_audit
 from spu_core.engines.export_files import ExportWords, StoredModel
-from spu_core.engines.stored_runs import with_evidence
+from spu_core.engines.study import Study
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle
 from spu_core.export.archive import write_file
-from spu_core.tables import Table, open_folder, read_table
+from spu_core.rules import RuleSet
+from spu_core.tables import ReadLimits, Table, open_folder, read_table
+from spu_core.tables.reading.connectors import is_address, open_address
 from spu_core.tables.spreadsheet import to_csv
-from spu_core.training import ORIGINS, Comparison, Run, compare_runs
+from spu_core.training import ORIGINS, Comparison
 from spu_core.workspace import RunRecord, Workspace
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
@@ -46,21 +50,87 @@ def plain(value: Any) -> Any:
     )
 
 
-def read_input(source: str) -> Table:
-    """A table from a file, or from standard input if the name is `-`."""
+Query = Annotated[
+    str | None, typer.Option("--query", help="A query (SQL) whose result is the table, if the file is a database.")
+]
+
+
+def read_input(source: str, query: str | None = None) -> Table:
+    """A table from a file or an address, or from standard input if the name is `-`."""
     if source == STANDARD:
-        return read_table(sys.stdin.buffer, name="standard input")
-    return read_table(Path(source))
+        return read_table(sys.stdin.buffer, name="standard input", query=query)
+    return read_table(source, query=query)
 
 
-def open_input(source: str) -> Table:
-    """A table from a file or standard input, or a table over a folder of parquet files."""
-    return open_folder(source) if source != STANDARD and Path(source).is_dir() else read_input(source)
+def open_input(source: str, query: str | None = None) -> Table:
+    """A table from a file, an address or standard input, or a table over a folder of parquet files."""
+    return open_folder(source) if source != STANDARD and Path(source).is_dir() else read_input(source, query)
 
 
 def rows_input(source: str) -> Any:
-    """The rows to score: a path, or standard input if the name is `-`."""
+    """The rows to score: a path, a copy of what is at an address, or standard input if the name is `-`."""
+    if is_address(source):
+        rows = open_address(source, ReadLimits())
+        rows.seek(0)
+        return rows
     return sys.stdin.buffer if source == STANDARD else Path(source)
+
+
+def read_rules(source: str) -> RuleSet:
+    """The rule set in a file, or in standard input if the name is `-`; a study is named as such."""
+    text = read_text(source)
+    if _has_key(text, "plan"):
+        raise SpuError(
+            f"{source!r} is a study, not a rule set; train it with `spu train`, or give the file of its rules."
+        )
+    return RuleSet.from_json(text)
+
+
+def read_study(source: str) -> Study:
+    """The study in a file, or in standard input if the name is `-`; a rule set is named as such."""
+    text = read_text(source)
+    if _has_key(text, "rules") and not _has_key(text, "plan"):
+        raise SpuError(
+            f"{source!r} is a rule set, not a study (the file lacks its schema); make a study with "
+            f"`spu plan DATA --rules {source} -o study.json`."
+        )
+    return Study.from_json(text)
+
+
+def _has_key(text: str, key: str) -> bool:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return False  # the strict reader says what is wrong
+    return isinstance(found, dict) and key in found
+
+
+def table_text(frame: pd.DataFrame, decimals: int = 3) -> str:
+    """A table as aligned text with rounded numbers; in colour on a terminal, plain in a pipe or a file."""
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    written = io.StringIO()
+    on_terminal = sys.stdout.isatty()
+    # Nothing is cut or wrapped in a pipe, so that other programs can read it.
+    console = Console(file=written, force_terminal=on_terminal, width=None if on_terminal else 100_000, highlight=False)
+    shown = RichTable(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    numbers = {name: pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns}
+    for name, is_number in numbers.items():
+        shown.add_column(Text(str(name)), justify="right" if is_number else "left", overflow="fold")
+    for row in frame.itertuples(index=False):
+        shown.add_row(*(Text(_cell_text(value, decimals)) for value in row))
+    console.print(shown)
+    return "\n".join(line.rstrip() for line in written.getvalue().splitlines())
+
+
+def _cell_text(value: Any, decimals: int) -> str:
+    if value is None or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) >= 1000 else f"{value:.{decimals}f}"
+    return " ".join(str(value).split())
 
 
 def write_frame(frame: pd.DataFrame, target: str, *, raw: bool = False) -> None:
@@ -117,7 +187,7 @@ def read_text(source: str) -> str:
 
 @contextmanager
 def progress_bar(quiet: bool, title: str) -> Iterator[Callable[[float, str], None]]:
-    """A progress bar on standard error; yields the function to update it. Shows nothing if `quiet`."""
+    """A progress bar on standard error; yields the function to update it. Shows nothing if `quiet`, or in a pipe."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -129,7 +199,7 @@ def progress_bar(quiet: bool, title: str) -> Iterator[Callable[[float, str], Non
         TextColumn("{task.percentage:>3.0f} %"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(title, total=1.0)
 
         def show(share: float, words: str) -> None:
@@ -184,13 +254,13 @@ def origin_of(names: Sequence[str], folder: Path | None, origin: str | None) -> 
         return workspace.datasets.get(find_run(workspace, stored[0]).dataset).origin
 
 
-def comparison_of(names: Sequence[str], folder: Path | None, runs: Sequence[Run]) -> Comparison:
-    """These runs compared; audits and outcomes of random checks count where all runs are stored in the workspace."""
-    comparison = compare_runs(runs)
+def audited(comparison: Comparison, names: Sequence[str], folder: Path | None) -> Comparison:
+    """The comparison with the audits of the dataset, if all runs are stored ones."""
     if any(map(is_file, names)):
         return comparison
     with Workspace.open(folder) as workspace:
-        return with_evidence(workspace, find_run(workspace, names[0]).dataset, comparison)
+        dataset = workspace.datasets.get(find_run(workspace, names[0]).dataset)
+        return with_audit(workspace, dataset, comparison)
 
 
 @contextmanager

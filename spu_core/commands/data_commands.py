@@ -13,12 +13,14 @@ import typer
 from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
+    Query,
     check_table_name,
     open_input,
     print_result,
     progress_bar,
-    read_text,
+    read_rules,
     rows_input,
+    table_text,
     write_frame,
 )
 from spu_core.engines.study import soft_labels_of
@@ -26,7 +28,6 @@ from spu_core.errors import SpuError
 from spu_core.export.row_files import write_tables
 from spu_core.labels import SoftLabels, audit_soft_labels
 from spu_core.metrics import auc_spu_ceiling
-from spu_core.rules import RuleSet
 from spu_core.tables import Table, convert_table, parquet_store
 from spu_core.tables.samples import SAMPLES, sample_files
 
@@ -65,12 +66,13 @@ def profile(
     file: Annotated[
         str, typer.Argument(help="A CSV, Parquet or Excel file, or a folder of Parquet files; - for standard input.")
     ],
+    query: Query = None,
     as_json: AsJson = False,
 ) -> None:
     """Describe a file: how it was read, its columns, and findings."""
-    table = open_input(file)
+    table = open_input(file, query)
     found, reading = table.profile(), table.reading
-    words = [reading.describe() if reading else table.name, "", found.to_frame().to_string(index=False), ""]
+    words = [reading.describe() if reading else table.name, "", table_text(found.to_frame()), ""]
     words += [str(finding) for finding in found.findings]
     value = {
         "reading": reading,
@@ -87,11 +89,12 @@ def label(
     ],
     output: Annotated[str, typer.Option("--output", "-o", help="Where to: .csv, .parquet, or - for standard output.")],
     rules: Annotated[str, typer.Option(help="A rule set as JSON.")],
+    query: Query = None,
     as_json: AsJson = False,
 ) -> None:
     """Add a soft label to each row, by a rule set."""
     check_table_name(output)
-    table, chosen = open_input(file), RuleSet.from_json(read_text(rules))
+    table, chosen = open_input(file, query), read_rules(rules)
     if not table.in_memory and output == STANDARD:
         raise SpuError("The rows of a folder do not go to standard output; name a .csv or .parquet file.")
     soft_labels = soft_labels_of(table, chosen)

@@ -23,8 +23,8 @@ from spu_core.commands.command_io import (
     OriginName,
     RunName,
     RunNames,
+    audited,
     bundles_of,
-    comparison_of,
     is_file,
     opened_model,
     origin_of,
@@ -51,7 +51,7 @@ from spu_core.export import (
 from spu_core.export.monitoring import reference_profile
 from spu_core.export.report import report_html
 from spu_core.export.service import KEY_VARIABLE, ServiceLimits, check_host, run_service
-from spu_core.training import recommend
+from spu_core.training import compare_runs, recommend
 
 REPORT = "report.html"
 # The form for the ending of the output, if none is given.
@@ -166,7 +166,7 @@ def report(
 ) -> None:
     """Write one self-contained HTML file with the charts of a comparison, to be mailed and opened offline."""
     bundles = bundles_of(runs, workspace)
-    comparison = comparison_of(runs, workspace, [bundle.run for bundle in bundles])
+    comparison = audited(compare_runs([bundle.run for bundle in bundles]), runs, workspace)
     origin = origin_of(runs, workspace, origin)
     found = recommend(comparison, origin=origin)
     chosen = next((bundle for bundle in bundles if bundle.name == found.model), None)

@@ -1,4 +1,4 @@
-"""Commands on models: `spu plan`, `train`, `features`, `compare`, `score` and `monitor`."""
+"""Commands on models: `spu advise`, `plan`, `train`, `features`, `compare`, `segments`, `score` and `monitor`."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import Annotated
 
 import typer
 
+from spu_core.bench.advice import advise_method
 from spu_core.commands.command_io import (
     STANDARD,
     AsJson,
     Folder,
     Force,
     OriginName,
+    Query,
     RunName,
     RunNames,
+    audited,
     bundles_of,
     check_table_name,
-    comparison_of,
     is_file,
     open_input,
     opened_model,
@@ -28,22 +30,23 @@ from spu_core.commands.command_io import (
     plain,
     print_result,
     progress_bar,
-    read_text,
+    read_rules,
+    read_study,
     refuse_overwriting,
     rows_input,
+    table_text,
     write_output,
 )
 from spu_core.engines.executors import ENGINES, SCHEDULER_VARIABLE, Engine, open_cluster, open_executor, score_folder_on
 from spu_core.engines.jobs.score import remember_scoring, scoring_history
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.engines.training_cost import plan_memory_on, refused_on
-from spu_core.errors import SpuError
+from spu_core.errors import SpuError, nearest_hint
 from spu_core.export import Bundle, ScoreReport, Scoring, save_bundle
 from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.export.monitoring import history_table, monitoring_verdict
 from spu_core.export.score_report import DriftLevel
 from spu_core.models import METHODS
-from spu_core.rules import RuleSet
 from spu_core.tables import Table
 from spu_core.training import (
     SHORTLIST,
@@ -60,7 +63,9 @@ from spu_core.training import (
     select_features,
     with_twins,
 )
+from spu_core.training.data_advice import advise
 from spu_core.training.feature_selection import CAVEAT, DIRECTIONS, METRICS
+from spu_core.training.views import segment_table, segment_values
 
 EngineName = Annotated[
     str | None,
@@ -80,10 +85,12 @@ Scheduler = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Register the commands of this file."""
+    app.command("advise")(advise_on)
     app.command("plan")(plan)
     app.command("train")(train)
     app.command("features")(features)
     app.command("compare")(compare)
+    app.command("segments")(segments)
     app.command("score")(score)
     app.command("monitor")(monitor)
 
@@ -96,6 +103,27 @@ def _flag_rules(start: str) -> list[str]:
     return [name for name in FLAG_BY if name.startswith(start)]
 
 
+def advise_on(
+    file: Annotated[str, typer.Argument(help="The table, a file or a folder of Parquet files; - for standard input.")],
+    rules: Annotated[str | None, typer.Option(help="A rule set as JSON.")] = None,
+    query: Query = None,
+    role: Annotated[list[str] | None, typer.Option(help="column=role; may be given several times.")] = None,
+    origin: OriginName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a table holds, which method and yardstick fit it, and what it cannot tell; nothing is trained."""
+    table = open_input(file, query)
+    if role:
+        table = table.with_roles(dict(_pair(entry) for entry in role))
+    soft_labels = None if rules is None else soft_labels_of(table, read_rules(rules))
+    found = advise(table, soft_labels, origin=origin or "unknown")
+    confirmed = int(table.is_labeled.sum())
+    rules_known = "none" if soft_labels is None else "unknown"
+    alike = advise_method(confirmed, origin=origin or "unknown", rules=rules_known).sentence if confirmed else None
+    words = str(found) if alike is None else f"{found}\nBenchmark:\n  - {alike}"
+    print_result({**plain(found), "benchmark": alike}, words, as_json)
+
+
 def plan(
     file: Annotated[
         str, typer.Argument(help="The table to train on, a file or a folder of Parquet files; - for standard input.")
@@ -104,6 +132,7 @@ def plan(
         str, typer.Option("--output", "-o", help="Where to put the study (JSON); - for standard output.")
     ],
     rules: Annotated[str | None, typer.Option(help="A rule set as JSON.")] = None,
+    query: Query = None,
     method: Annotated[
         list[str] | None, typer.Option(help="A method; may be given several times.", autocompletion=_methods)
     ] = None,
@@ -116,10 +145,10 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Write a study for `spu train`: roles, rules, candidates and settings."""
-    table = open_input(file)
+    table = open_input(file, query)
     if role:
         table = table.with_roles(dict(_pair(entry) for entry in role))
-    chosen = None if rules is None else RuleSet.from_json(read_text(rules))
+    chosen = None if rules is None else read_rules(rules)
     candidates = tuple(Candidate(key) for key in method or SHORTLIST)
     candidates = candidates if chosen is None else with_twins(candidates)
     config = TrainConfig(folds=folds, seed=seed, out_of_time=out_of_time)
@@ -137,6 +166,7 @@ def train(
         str, typer.Option(help="The table to train on, a file or a folder of Parquet files; - for standard input.")
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the bundles, one per candidate.")],
+    query: Query = None,
     force: Force = False,
     engine: EngineName = None,
     scheduler: Scheduler = None,
@@ -150,11 +180,11 @@ def train(
     """Train all candidates of a study; the same study on the same rows gives the same scores as the dashboard."""
     if config == data == STANDARD:
         raise SpuError("Study and rows cannot both come from standard input; give one of them as a file.")
-    study = Study.from_json(read_text(config))
+    study = read_study(config)
     if output.is_dir():
         for known in sorted(output.glob("[0-9][0-9]-*.spu")):
             refuse_overwriting(known, force)
-    table = study.prepare(open_input(data))
+    table = study.prepare(open_input(data, query))
     where = Engine.chosen(engine, scheduler)
     _show_memory_plan(where, table, study)
     output.mkdir(parents=True, exist_ok=True)
@@ -190,6 +220,7 @@ def train(
 def features(
     file: Annotated[str, typer.Argument(help="The table, a file or a folder of Parquet files; - for standard input.")],
     rules: Annotated[str | None, typer.Option(help="A rule set as JSON.")] = None,
+    query: Query = None,
     method: Annotated[str, typer.Option(help="The method whose columns are selected.", autocompletion=_methods)] = (
         "lightgbm"
     ),
@@ -209,10 +240,10 @@ def features(
     as_json: AsJson = False,
 ) -> None:
     """Find the columns that a model needs, by figures that need no truth."""
-    table = open_input(file)
+    table = open_input(file, query)
     if role:
         table = table.with_roles(dict(_pair(entry) for entry in role))
-    soft_labels = soft_labels_of(table, None if rules is None else RuleSet.from_json(read_text(rules)))
+    soft_labels = soft_labels_of(table, None if rules is None else read_rules(rules))
     with progress_bar(as_json, "fitting") as show:
         found = select_features(
             table,
@@ -246,15 +277,41 @@ def _feature_words(found: FeatureSelection) -> list[str]:
             ]
         ]
         shown = shown.set_axis(["column" if part == "single" else "columns", heading, "change", "from", "to"], axis=1)
-        lines += ["", words, shown.to_string(index=False, float_format=lambda value: f"{value:.3f}")]
+        lines += ["", words, table_text(shown)]
     return [*lines, "", CAVEAT]
 
 
 def compare(runs: RunNames, origin: OriginName = None, workspace: Folder = None, as_json: AsJson = False) -> None:
     """Compare trained runs on the soft labels that they share: recommendation, leaderboard, differences."""
-    comparison = comparison_of(runs, workspace, [bundle.run for bundle in bundles_of(runs, workspace)])
+    comparison = audited(compare_runs([bundle.run for bundle in bundles_of(runs, workspace)]), runs, workspace)
     found = recommend(comparison, origin=origin_of(runs, workspace, origin))
     print_result(_summary(comparison, found), "\n".join(_comparison_words(comparison, found)), as_json)
+
+
+def segments(
+    run: RunName,
+    file: Annotated[str, typer.Argument(help="The table that the run was trained on.")],
+    by: Annotated[list[str], typer.Option(help="A column; may be given several times.")],
+    query: Query = None,
+    workspace: Folder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the parts of a table: AUC_SPU and the share of flagged rows, for each value or quarter of a column."""
+    [bundle] = bundles_of([run], workspace)
+    table = open_input(file, query)
+    if len(table) != bundle.run.need_score().size:
+        raise SpuError(
+            f"{file!r} has {len(table):,} rows, but {bundle.name!r} was trained on {bundle.run.need_score().size:,}; "
+            "give the table that it was trained on."
+        )
+    for column in by:
+        if column not in table.roles:
+            raise SpuError(f"There is no column {column!r} in {file!r}. {nearest_hint(column, table.roles)}")
+    found = {
+        column: segment_table(bundle.run, segment_values(table.values(column)), bundle.point.threshold) for column in by
+    }
+    words = [line for column, frame in found.items() for line in (f"By {column}:", table_text(frame), "")]
+    print_result(found, "\n".join(words).rstrip(), as_json)
 
 
 def score(
@@ -312,7 +369,7 @@ def monitor(
         events = scoring_history(stored.workspace, stored.record.id)[-last:]
     level, sentence = monitoring_verdict(events)
     table = history_table(events)
-    words = [table.to_string(index=False, float_format="{:.3g}".format), ""] if events else []
+    words = [table_text(table), ""] if events else []
     print_result({"level": level, "conclusion": sentence, "files": table}, "\n".join([*words, sentence]), as_json)
     if level is DriftLevel.WARNING:
         sys.exit(1)
@@ -370,7 +427,7 @@ def _comparison_words(comparison: Comparison, found: Recommendation) -> list[str
     table = found.ranked(comparison.leaderboard)
     columns = [name for name in shown if table[name].notna().any()]
     lines = [f"Recommended: {found.model or 'no model'} ({found.confidence})", *found.sentences, ""]
-    lines += [table[columns].to_string(index=False, float_format=lambda value: f"{value:.3f}"), ""]
+    lines += [table_text(table[columns]), ""]
     notes = [note for note in comparison.notes if note not in found.sentences]
     return [*lines, *comparison.disagreements, *notes]
 

@@ -17,6 +17,7 @@ from spu_core.commands.command_io import (
     find_run,
     plain,
     print_result,
+    table_text,
     write_output,
 )
 from spu_core.engines import run_here
@@ -167,7 +168,7 @@ def ratios(
     table = ratio_table(arms) if over_time is None else ratios_over_time(found.checks, every=over_time)
     notes = [f"{each.arm}: from {each.comes_from}." for each in arms]
     value = {"ratios": plain(table), "comes_from": {each.arm: each.comes_from for each in arms}, "open": found.open}
-    words = table.to_string(index=False, float_format=lambda value: f"{value:.4f}")
+    words = table_text(table, 4)
     print_result(value, "\n".join([words, "", *notes]), as_json)
 
 

@@ -13,6 +13,11 @@ from spu_core.workspace import Workspace, check, collect_garbage, in_bytes, list
 commands = typer.Typer(help="The workspace: list, check, clean up and back up what is stored.", no_args_is_help=True)
 
 
+def add_to(app: typer.Typer) -> None:
+    """Register the commands of this file."""
+    app.add_typer(commands, name="workspace")
+
+
 @commands.command("list")
 def list_stored(workspace: Folder = None, as_json: AsJson = False) -> None:
     """List datasets, rule sets and runs with their sizes."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 
 from spu_core.errors import AssumptionError, SpuError
 from spu_core.export import load_bundle
@@ -29,9 +28,12 @@ from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audit
 from spu_core.trust.audit.questions import QUESTIONS
 from spu_core.trust.audit.totals import Method
 from spu_core.trust.audit.verdicts import Treatment, VerdictFile
+from spu_core.trust.outcomes.ratios import RANDOM
 from spu_core.workspace import AuditRecord, DatasetRecord, RuleSetVersion, RunRecord, VerdictRecord, Workspace
 
 MOST_TESTED_COLUMNS = 20
+# What the outcome of a check proves: a case, or none.
+PROVEN = {"admitted": 1.0, "passed": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +121,14 @@ def judge_runs(
 
 
 def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Comparison) -> Comparison:
-    """The comparison with what all audits of the dataset say of its runs, where enough rows were checked."""
+    """The comparison with what all audits of the dataset say of its runs, where enough rows were checked.
+
+    Outcomes of random checks of the same rows are added, too.
+    """
+    outcomes = random_outcomes(workspace, dataset)
+    if outcomes is not None and outcomes.size == comparison.runs[0].fold.size:
+        data = replace(comparison.runs[0].evaluation, random_outcomes=outcomes)
+        comparison = replace(comparison, runs=tuple(replace(run, evaluation=data) for run in comparison.runs))
     try:
         report = judge_runs(comparison.runs, checked_rows(workspace, dataset))
     except AssumptionError:
@@ -127,9 +136,26 @@ def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Compari
     return replace(comparison, audit=_evidence(report))
 
 
-def verdict_state(workspace: Workspace, dataset: DatasetRecord) -> int:
-    """A number that grows with every stored verdict of a dataset; results from verdicts are cached by it."""
-    return workspace.audits.state(dataset.id)
+def random_outcomes(workspace: Workspace, dataset: DatasetRecord) -> np.ndarray | None:
+    """By row: 1 where a random check of the outcome loop found a case, 0 where it was passed, else NaN.
+
+    Failed and skipped checks prove nothing, so they count as not checked. None where no random check proved anything.
+    """
+    sizes = {record.id: record.n_rows for record in workspace.datasets.list()}
+    found = np.full(dataset.n_rows, np.nan)
+    for queue in reversed(workspace.queues.list(*workspace.feedbacks.family(dataset.id))):
+        # Ancestors with more rows have other row numbers.
+        if sizes.get(queue.dataset) == found.size:
+            chance = {entry.row for entry in workspace.queues.entries(queue.id) if entry.arm == RANDOM}
+            for record in workspace.queues.outcomes(queue.id):
+                if record.row in chance:
+                    found[record.row] = PROVEN.get(record.detail["outcome"], np.nan)
+    return found if np.isfinite(found).any() else None
+
+
+def verdict_state(workspace: Workspace, dataset: DatasetRecord) -> str:
+    """A text that changes with every stored verdict and outcome; results from them are cached by it."""
+    return f"{workspace.audits.state(dataset.id)} {workspace.queues.state()}"
 
 
 def _evidence(report: AuditReport) -> AuditEvidence | None:
@@ -176,13 +202,3 @@ def truth_of(run: Run, population: Population) -> dict[str, float]:
         return {}
     keys = [key for key in TARGETS if key != "precision" or population.is_flagged.any()]
     return {key: TARGETS[key].of_truth(population, np.asarray(truth)) for key in keys}
-
-
-def filled_list(reviewed: pd.DataFrame, verdicts: tuple[VerdictRecord, ...], reviewer: str) -> pd.DataFrame:
-    """A review list with the stored verdicts of this reviewer."""
-    stored = {item.row: item for item in verdicts if item.reviewer == reviewer}
-    filled = reviewed.copy()
-    filled["verdict"] = [stored[row].verdict if row in stored else "" for row in filled["row"]]
-    filled["note"] = [stored[row].note if row in stored else "" for row in filled["row"]]
-    filled["reviewer"] = reviewer
-    return filled

@@ -21,6 +21,7 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.codec import dump_json
+from spu_core.engines.audit_results import with_audit
 from spu_core.engines.stored_runs import (
     MOST_COMPARED,
     column_values,
@@ -30,7 +31,6 @@ from spu_core.engines.stored_runs import (
     soft_labels_by,
     stored_bundle,
     stored_runs,
-    with_evidence,
 )
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import BundleError, SpuError, WorkspaceError
@@ -149,8 +149,8 @@ class StoredModel:
     @cached_property
     def comparison(self) -> Comparison:
         """These runs compared on the soft labels of this one."""
-        compared = compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
-        return with_evidence(self.workspace, self.record.dataset, compared)
+        found = compare_on(stored_runs(self.workspace, self.compared), soft_labels_by(self.table, self.rules))
+        return with_audit(self.workspace, self.workspace.datasets.get(self.record.dataset), found)
 
     @cached_property
     def origin(self) -> str:

@@ -34,14 +34,11 @@ from spu_core.training import (
 )
 from spu_core.training.comparison import NOT_MODELS
 from spu_core.training.rows import prepare_rows
-from spu_core.trust.outcomes.ratios import RANDOM
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunDraft, RunRecord, Threshold, Workspace
 
 NOTE = "came from elsewhere"
 # At most this many runs are compared at once.
 MOST_COMPARED = 12
-# What the outcome of a check proves: a case, or none.
-PROVEN = {"admitted": 1.0, "passed": 0.0}
 _SUMMARY = ("name", "auc_spu", "low", "high", "share_of_ceiling", "known_positive_auc", "true_auc", "seconds")
 
 
@@ -96,47 +93,11 @@ def recommended_run_and_why(
     tokens = comparable_runs(records, MOST_COMPARED)
     runs = stored_runs(workspace, tokens)
     alike = [at for at, run in enumerate(runs) if run.evaluation.same_as(runs[0].evaluation)]
-    compared = compare_runs([runs[at] for at in alike])
-    found = recommend(with_evidence(workspace, records[0].dataset, compared), origin=origin)
+    comparison = compare_runs([runs[at] for at in alike])
+    comparison = with_audit(workspace, workspace.datasets.get(records[0].dataset), comparison)
+    found = recommend(comparison, origin=origin)
     names = {runs[at].name: tokens[at] for at in alike}
     return workspace.runs.get(names[found.model or found.order[0]]), found
-
-
-def with_evidence(workspace: Workspace, dataset: str, comparison: Comparison) -> Comparison:
-    """The comparison with all that checked rows say of it: audits, and outcomes of random checks."""
-    known = with_random_outcomes(workspace, dataset, comparison)
-    return with_audit(workspace, workspace.datasets.get(dataset), known)
-
-
-def evidence_state(workspace: Workspace, dataset: str) -> str:
-    """Changes with every stored verdict and outcome; recommendations are cached by it."""
-    return f"{workspace.audits.state(dataset)} {workspace.queues.state()}"
-
-
-def with_random_outcomes(workspace: Workspace, dataset: str, comparison: Comparison) -> Comparison:
-    """The comparison with the outcomes of random checks of the same rows, which can decide for a model."""
-    found = random_outcomes(workspace, dataset)
-    if found is None or found.size != comparison.runs[0].fold.size:
-        return comparison
-    changed = replace(comparison.runs[0].evaluation, random_outcomes=found)
-    return replace(comparison, runs=tuple(replace(run, evaluation=changed) for run in comparison.runs))
-
-
-def random_outcomes(workspace: Workspace, dataset: str) -> np.ndarray | None:
-    """By row: 1 where a random check of the outcome loop found a case, 0 where it was passed, else NaN.
-
-    Failed and skipped checks prove nothing, so they count as not checked. None where no random check proved anything.
-    """
-    sizes = {record.id: record.n_rows for record in workspace.datasets.list()}
-    found = np.full(sizes[dataset], np.nan)
-    for queue in reversed(workspace.queues.list(*workspace.feedbacks.family(dataset))):
-        # Ancestors with more rows have other row numbers.
-        if sizes.get(queue.dataset) == found.size:
-            chance = {entry.row for entry in workspace.queues.entries(queue.id) if entry.arm == RANDOM}
-            for record in workspace.queues.outcomes(queue.id):
-                if record.row in chance:
-                    found[record.row] = PROVEN.get(record.detail["outcome"], np.nan)
-    return found if np.isfinite(found).any() else None
 
 
 def comparable_runs(records: Sequence[RunRecord], most: int) -> list[str]:

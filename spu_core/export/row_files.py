@@ -27,6 +27,7 @@ from spu_core.tables.reading.encoding import TextSource, open_text
 from spu_core.tables.reading.sources import Upload, expand_gzip, open_upload
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN
 from spu_core.tables.spreadsheet import write_csv
+from spu_core.tables.table import as_pandas
 
 # A multiple of the block sizes of the learners, so that chunks and whole tables get the same scores to the bit.
 CHUNK_ROWS = 1 << 16
@@ -47,8 +48,8 @@ class RowSource:
 
 def open_rows(source: Any, text_columns: frozenset[str] = frozenset(), *, piece_bytes: int = PIECE_BYTES) -> RowSource:
     """Rows of a frame, a folder, a path, bytes or a file object; `text_columns` are read as text whatever they hold."""
-    if isinstance(source, pd.DataFrame):
-        return _from_frame(source)
+    if isinstance(source, pd.DataFrame) or hasattr(source, "to_pandas"):
+        return _from_frame(as_pandas(source))
     if isinstance(source, Table) or is_folder(source):
         table = source if isinstance(source, Table) else open_folder(source)
         return RowSource(table.column_names, table.frames, len(table))

@@ -11,7 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_flags, check_share, check_soft_label, read_only
 from spu_core.errors import SoftLabelError
-from spu_core.html_table import count, html_table, short_repr
+from spu_core.html_table import Plotted, count, html_table, short_repr
 from spu_core.labels.belief_suggestions import labels_follow_rules, rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
@@ -20,7 +20,7 @@ from spu_core.tables import Role, Table
 
 
 @dataclass(frozen=True, eq=False)
-class SoftLabels:
+class SoftLabels(Plotted):
     """One soft label per row, with its origin.
 
     Parameters
@@ -103,6 +103,10 @@ class SoftLabels:
         mean = f"mean {self.mean:.3f}" if len(self) else None
         refined = "refined" if self.is_refined else None
         return short_repr("SoftLabels", None, count(len(self), "row"), confirmed, mean, refined)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each row of the table: S, the score of the rules alone, and whether it is a confirmed positive."""
+        return pd.DataFrame({"soft_label": self.value, "rule_score": self.rule_score, "is_labeled": self.is_labeled})
 
     def _repr_html_(self) -> str:
         rest = ~self.is_labeled

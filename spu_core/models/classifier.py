@@ -33,10 +33,13 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         Key of the method, such as "fused", "lightgbm" or "elkan_noto". The default learns from `y` alone; "fused"
         usually ranks better, but also needs `is_labeled`, and its rule score for every row to be scored if it was
         fitted with one, which `cross_val_score` and pipelines do not pass.
+    random_state : int, optional
+        Another name of the setting `seed`; None means its default.
+    n_jobs : int, optional
+        Another name of the setting `threads` (−1: all processors); None means its default.
     **settings
-        Settings of the method, such as `rounds`; `METHODS[method].settings()` lists them. `random_state` is another
-        name of `seed` and `n_jobs` of `threads` (−1: all processors); None means the default. Unknown names are
-        refused at once, values by `fit`.
+        Settings of the method, such as `rounds`; `METHODS[method].settings()` lists them. Unknown names are refused at
+        once, values by `fit`.
 
     Attributes
     ----------
@@ -71,8 +74,12 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     # Another name of y, so nothing to route.
     __metadata_request__fit: ClassVar[dict[str, str]] = {"soft_label": UNUSED}
 
-    def __init__(self, method: str = "lightgbm", **settings: Any) -> None:
+    def __init__(
+        self, method: str = "lightgbm", *, random_state: int | None = None, n_jobs: int | None = None, **settings: Any
+    ) -> None:
         self.method = method
+        named = {"random_state": random_state, "n_jobs": n_jobs}
+        settings |= {name: value for name, value in named.items() if value is not None}
         self._settings = self._known(settings, settings.get("learner"))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ra
 from spu_core.rules.checking import check_rules
 from spu_core.rules.choices import ColumnChoices, column_choices, from_checks
 from spu_core.rules.columns import Kind
-from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not
+from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not, column
 from spu_core.rules.matrix import RuleMatrix, overlap_table, rule_findings, summarize_rules
 from spu_core.rules.operators import OPERATORS
 from spu_core.rules.rule import Rule
@@ -31,6 +31,7 @@ __all__ = [
     "RuleMatrix",
     "RuleSet",
     "check_rules",
+    "column",
     "column_choices",
     "from_checks",
     "overlap_table",

@@ -6,7 +6,7 @@ A comparison with a missing value is neither true nor false, except `is_missing`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar
@@ -29,6 +29,12 @@ class Condition:
     """
 
     __slots__ = ()
+
+    def __bool__(self) -> bool:
+        raise RuleError(
+            "A condition is not true or false by itself: write a & b, a | b and ~a in place of and, or and not, and "
+            "column('age').between(20, 30) in place of 20 < age < 30."
+        )
 
     def __and__(self, other: Condition) -> AllOf:
         return AllOf((self, other))
@@ -112,6 +118,75 @@ class Compare(Condition):
     @property
     def comparisons(self) -> Iterator[Compare]:
         yield self
+
+
+class RuleColumn:
+    """A column of a table, to write conditions with; made by `column`."""
+
+    __slots__ = ("name",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"column({self.name!r})"
+
+    def __lt__(self, value: Any) -> Compare:
+        return Compare(self.name, "<", value)
+
+    def __le__(self, value: Any) -> Compare:
+        return Compare(self.name, "<=", value)
+
+    def __gt__(self, value: Any) -> Compare:
+        return Compare(self.name, ">", value)
+
+    def __ge__(self, value: Any) -> Compare:
+        return Compare(self.name, ">=", value)
+
+    def __eq__(self, value: Any) -> Compare:  # type: ignore[override]
+        return Compare(self.name, "=", value)
+
+    def __ne__(self, value: Any) -> Compare:  # type: ignore[override]
+        return Compare(self.name, "!=", value)
+
+    def between(self, low: Any, high: Any) -> Compare:
+        """From `low` to `high`, both included."""
+        return Compare(self.name, "between", [low, high])
+
+    def is_in(self, values: Iterable[Any]) -> Compare:
+        """One of these values."""
+        return Compare(self.name, "in", list(values))
+
+    def contains(self, text: str) -> Compare:
+        """The text occurs in the value."""
+        return Compare(self.name, "contains", text)
+
+    def is_missing(self) -> Compare:
+        """The value is missing."""
+        return Compare(self.name, "is_missing")
+
+
+def column(name: str) -> RuleColumn:
+    """A column, to write the condition of a rule with comparison signs.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+
+    Returns
+    -------
+    RuleColumn
+        Compare it with `<`, `<=`, `>`, `>=`, `==` and `!=`, or call `.between(low, high)`, `.is_in(values)`,
+        `.contains(text)` or `.is_missing()`; join conditions with `&`, `|` and `~`.
+
+    Examples
+    --------
+    >>> ((column("delay") > 30) & ~column("city").is_in(["Bern", "Basel"])).text
+    "delay > 30 and not city in {'Bern', 'Basel'}"
+    """
+    return RuleColumn(name)
 
 
 @dataclass(frozen=True, slots=True)

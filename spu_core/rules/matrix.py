@@ -12,7 +12,7 @@ lift          P(fires | labelled) / P(fires), with a confidence interval; 1 mean
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,6 +75,47 @@ class RuleMatrix:
             raise RuleError("belief must lie in [0, 1] in every row and rule.")
         beliefs = tuple(np.where(fired[:, j], belief[:, j], 0.0) for j in range(len(names)))
         return cls(tuple(names), tuple(names), np.asfortranarray(fired), beliefs, tuple(columns))
+
+    @classmethod
+    def from_label_matrix(cls, L: Any, beliefs: Mapping[str, float | tuple[float, float]]) -> RuleMatrix:
+        """A matrix from the votes of Snorkel's labelling functions.
+
+        Parameters
+        ----------
+        L : array-like of int, shape (rows, functions)
+            1 is a vote for positive, 0 for negative, -1 no vote, as `PandasLFApplier.apply` returns it.
+        beliefs : mapping of name to belief
+            A name for each column of `L`, in their order, with the belief that a row is positive where the function
+            votes 1; a vote of 0 then has the belief 0. A pair gives both: (where it votes 0, where it votes 1).
+
+        Returns
+        -------
+        RuleMatrix
+            `assign_soft_labels(matrix, is_labeled)` makes soft labels from it.
+
+        Raises
+        ------
+        RuleError
+            If the shape, a vote or a belief is not valid.
+
+        Examples
+        --------
+        >>> matrix = RuleMatrix.from_label_matrix([[1, -1], [0, 1], [-1, -1]], {"late": 0.6, "large": (0.1, 0.8)})
+        >>> matrix.fired.tolist(), matrix.belief.tolist()
+        ([[True, False], [True, True], [False, False]], [[0.6, 0.0], [0.0, 0.8], [0.0, 0.0]])
+        """
+        votes = np.asarray(L)
+        if votes.ndim != 2 or votes.shape[1] != len(beliefs):
+            raise RuleError(f"L must have one column for each of {len(beliefs)} beliefs, got shape {votes.shape}.")
+        strange = votes[~np.isin(votes, (-1, 0, 1))]
+        if strange.size:
+            raise RuleError(f"L must hold votes of 1, 0 and -1 (no vote), but holds {strange.flat[0]}.")
+        belief = np.zeros(votes.shape)
+        for place, (name, given) in enumerate(beliefs.items()):
+            pair = given if isinstance(given, Sequence) and len(given) == 2 else (0.0, given)
+            low, high = (check_share(each, f"The belief of {name!r}", RuleError, closed=True) for each in pair)
+            belief[:, place] = np.select([votes[:, place] == 0, votes[:, place] == 1], [low, high], 0.0)
+        return cls.from_arrays(list(beliefs), belief, votes >= 0)
 
     def __repr__(self) -> str:
         return short_repr("RuleMatrix", None, count(len(self), "row"), count(len(self.names), "rule"))

@@ -36,7 +36,8 @@ class Rule:
         A number in [0, 1], or a `Ramp`, `ReadyMade`, `CheckRatio` or `CheckRecord`. A number may be 0 ("known to be
         negative", for the combiner first match). A graded belief fires only where it is known and above 0.
     when : Condition, optional
-        Condition such as `Compare("age", ">", 30)`. Without one the rule fires on every row.
+        Condition such as `column("age") > 30` or `Compare("age", ">", 30)`. Without one the rule fires on every row.
+        Belief and condition can come in either order: `Rule("Late claim", column("delay") > 30, belief=0.6)`.
     id : str, optional
         Identity that stays when the rule is renamed. Default: made from the name.
     on : bool, default True
@@ -51,10 +52,12 @@ class Rule:
 
     Examples
     --------
-    >>> from spu_core.rules import Compare
+    >>> from spu_core.rules import Compare, column
     >>> rule = Rule("Investor", 0.5, when=Compare("capital-gain", ">", 0))
     >>> rule.text, rule.id
     ('capital-gain > 0 → 0.50', 'investor')
+    >>> Rule("Late claim", column("delay") > 30, belief=0.6).text
+    'delay > 30 → 0.60'
     >>> rule.renamed("Has gains").id
     'investor'
     >>> Rule("Investor", 1.5)
@@ -72,23 +75,33 @@ class Rule:
     def __init__(
         self,
         name: str,
-        belief: Belief | float,
-        when: Condition | None = None,
+        belief_or_when: Belief | float | Condition | None = None,
+        when_or_belief: Condition | Belief | float | None = None,
         id: str = "",
         on: bool = True,
         note: str = "",
+        *,
+        belief: Belief | float | None = None,
+        when: Condition | None = None,
     ) -> None:
         name = _check_name(name, "name of a rule")
-        fields = {
+        given: list[Any] = [belief_or_when, when_or_belief]
+        if isinstance(belief_or_when, Condition):
+            given.reverse()
+        for place, known in enumerate((belief, when)):
+            if known is not None and given[place] is not None:
+                raise RuleError(f"Rule {name!r} takes one belief and one condition, got more.")
+            given[place] = given[place] if known is None else known
+        fields: dict[str, Any] = {
             "name": name,
-            "belief": _check_belief(belief, name),
-            "when": _check_condition(when, name),
+            "belief": _check_belief(given[0], name),
+            "when": _check_condition(given[1], name),
             "id": _check_name(id or default_id(name), f"id of rule {name!r}"),
             "on": _check_switch(on, name),
             "note": _check_text(note, f"note of rule {name!r}"),
         }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        for field, checked in fields.items():
+            object.__setattr__(self, field, checked)
 
     @property
     def text(self) -> str:

@@ -49,6 +49,17 @@ from spu_core.tables.stores import FrameStore, Store
 REPEAT_ROWS = 50_000
 
 
+def as_pandas(frame: Any) -> pd.DataFrame:
+    """A pandas frame from itself, or from anything with `to_pandas`: a polars frame, an Arrow table."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    convert = getattr(frame, "to_pandas", None)
+    found = convert() if callable(convert) else None
+    if not isinstance(found, pd.DataFrame):
+        raise TableError(f"A table is made from a pandas or polars frame, got {type(frame).__name__}.")
+    return found
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class Table:
     """Rows with column roles, in memory or in parquet files; immutable, and `.frame` must not be modified.
@@ -135,17 +146,17 @@ class Table:
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: Any,
         *,
         name: str = "table",
         roles: Mapping[str, Role | str] | None = None,
         positive_values: Iterable[Any] | None = None,
     ) -> Table:
-        """A table from a data frame; types, roles and positive values that are not given are guessed.
+        """A table from a pandas or polars frame or an Arrow table; what is not given of types and roles is guessed.
 
         Values and dtypes stay as they are; the index is dropped, since rows are counted from 0.
         """
-        frame = frame.reset_index(drop=True)
+        frame = as_pandas(frame).reset_index(drop=True)
         columns = list(frame.columns)
         _check_columns(columns)
         types = {column: guess_type(frame[column]) for column in columns}

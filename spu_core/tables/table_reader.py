@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from spu_core.errors import TableError
 from spu_core.tables.open_folder import open_folder
 from spu_core.tables.reading.column_builders import Scratch
-from spu_core.tables.reading.file_reader import ReadOptions, read_file
+from spu_core.tables.reading.file_reader import ReadOptions, read_file, read_query
 from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity
 from spu_core.tables.reading.values import ColumnType
 from spu_core.tables.roles import Role, guess_roles
@@ -31,18 +31,24 @@ def read_table(
     source: Any,
     *,
     name: str | None = None,
+    query: str | None = None,
     dialect: Dialect | None = None,
     limits: ReadLimits | None = None,
     types: Mapping[str, ColumnType | str] | Literal["text"] | None = None,
     scratch: Scratch | None = None,
     on_bytes: Callable[[int], None] | None = None,
 ) -> Table:
-    """A table from a path, bytes or a file object: CSV and similar text, gzip, parquet or Excel, detected by content.
+    """A table from a path, an address, bytes or a file object; the format is detected by content.
+
+    It reads CSV and similar text, JSON lines, Excel, parquet, Arrow (Feather), gzip, zip archives of one file, and the
+    result of a query on an SQLite or DuckDB file. Addresses (https, s3) and DuckDB need the extra `remote`.
 
     Parameters
     ----------
-    source : path, bytes or binary file object
-        What to read; a file object is read from its current position.
+    source : path, address, bytes or binary file object
+        What to read; a file object is read from its current position. An address is text: "https://…" or "s3://…".
+    query : str, optional
+        The query whose result is the table; for the path of an SQLite or DuckDB file. It can only read this file.
     name : str, optional
         Name of the table; the name of the file by default.
     dialect : Dialect, optional
@@ -82,7 +88,12 @@ def read_table(
     if as_text and types != "text":
         raise TableError(f"types must be 'text' or name a type for each column, got {types!r}.")
     options = ReadOptions(dialect or Dialect(), limits or ReadLimits(), asked, scratch, as_text)
-    content = read_file(source, options, name, on_bytes)
+    if query is None:
+        content = read_file(source, options, name, on_bytes)
+    elif isinstance(source, str | os.PathLike):
+        content = read_query(source, query, options, name)
+    else:
+        raise TableError(f"A query needs the path of a database file, got {type(source).__name__}.")
     table = Table(
         name=content.reading.source,
         frame=content.frame,

@@ -11,7 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_countable
 from spu_core.errors import TrainingError
-from spu_core.html_table import count, html_table, short_name, short_repr
+from spu_core.html_table import Plotted, count, html_table, markdown_table, short_name, short_repr
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
 from spu_core.training.figures import (
@@ -40,7 +40,7 @@ FOLD_MODELS_NOTE = (
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Plotted):
     """Several runs that are judged by the same soft labels on the same rows. Made by `compare_runs`.
 
     Attributes
@@ -70,9 +70,21 @@ class Comparison:
         best = next((f"highest AUC_SPU {short_name(run.name)}" for run in self.runs if run.metrics is not None), None)
         return short_repr("Comparison", None, count(len(self.runs), "run"), best)
 
+    def to_frame(self) -> pd.DataFrame:
+        """The leaderboard: one row per run, highest AUC_SPU first."""
+        return self.leaderboard
+
+    def to_markdown(self) -> str:
+        """The main figures of the leaderboard as a Markdown table."""
+        return markdown_table(self._shown)
+
     def _repr_html_(self) -> str:
+        return html_table(repr(self), self._shown)
+
+    @property
+    def _shown(self) -> pd.DataFrame:
         names = ["name", "method", "auc_spu", "auc_spu_low", "auc_spu_high", "known_positive_auc", "true_auc"]
-        return html_table(repr(self), self.leaderboard.reindex(columns=names).dropna(axis="columns", how="all"))
+        return self.leaderboard.reindex(columns=names).dropna(axis="columns", how="all")
 
     @property
     def pairs(self) -> tuple[PairedDifference, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -14,7 +15,7 @@ import numpy as np
 from spu_core.errors import AssumptionError, EngineError, TrainingError
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.models import Progress
-from spu_core.rules import FittedRules
+from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import Table
 from spu_core.theory.prior import PriorEstimate, estimate_prior
 from spu_core.training.candidate import Candidate, named_apart
@@ -23,7 +24,7 @@ from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, EvaluationD
 from spu_core.training.fit_pool import FitPool, FitTask, can_fork, reason_of, usable_processes
 from spu_core.training.fitting import CandidateFitter, Fit, FoldFit, fit_fold
 from spu_core.training.folds import FoldAssignment
-from spu_core.training.progress import ProgressRange, Reporter, TrainingCancelled, TrainProgress
+from spu_core.training.progress import ProgressRange, Reporter, TrainingCancelled, TrainProgress, progress_shown
 from spu_core.training.refined import REFINER, fit_for_refining, refined_value, refining_reporter, refuse_refined
 from spu_core.training.rows import PreparedData, prepare_rows
 from spu_core.training.run import FittedCandidate, Run
@@ -170,37 +171,48 @@ def _forward(reporter: Reporter, span: ProgressRange) -> Callable[[TrainProgress
 
 
 def cross_fit(
-    table: Table,
-    soft_labels: SoftLabels,
+    table: Any,
+    soft_labels: Any,
     candidates: Iterable[Candidate | str],
     config: TrainConfig | None = None,
     *,
+    label: str | None = None,
+    truth: str | None = None,
+    group: str | None = None,
+    time: str | None = None,
     split: FoldAssignment | None = None,
     on_progress: OnProgress | None = None,
     should_stop: Callable[[], bool] | None = None,
     n_jobs: int = 1,
+    progress: bool | None = None,
 ) -> list[Run]:
     """Train candidates on the same folds, so that every row is scored by a model that never saw it.
 
     Parameters
     ----------
-    table : Table
-        The rows: `Table.from_frame(frame)`, `read_table(path)` or `open_folder(path)`.
-    soft_labels : SoftLabels
-        A soft label for each row: `soft_labels_for(table, rules)`, or `SoftLabels.from_values(values, is_labeled)`.
+    table : Table, or pandas or polars frame
+        The rows: `read_table(path)`, `open_folder(path)`, or a frame, whose columns get the roles that
+        `Table.from_frame` guesses.
+    soft_labels : SoftLabels, RuleSet or array-like of float
+        Rules are fitted on the rows; values are the soft labels of rows that are not confirmed.
     candidates : iterable of Candidate or str
         What to train: keys of `METHODS`, or `Candidate` for a method with other settings.
     config : TrainConfig, optional
         Folds, seed, early stopping and the like; the defaults of `TrainConfig` if not given.
+    label, truth, group, time : str, optional
+        The columns with these roles, in place of those of the table.
     split : FoldAssignment, optional
         The fold of each row; made from `config` if not given.
     on_progress : callable, optional
-        Called with a `TrainProgress` after every round. An exception that it raises ends the training.
+        Called with a `TrainProgress` after every round, in place of the progress bar. An exception that it raises ends
+        the training.
     should_stop : callable, optional
         Asked after every round; True cancels the training.
     n_jobs : int, default 1
         How many processes do the fits; −1 takes as many as the machine has processors. Scores are equal to the bit.
         Systems other than Linux use one.
+    progress : bool, optional
+        Whether to show a progress bar. By default in notebooks and terminals, after two seconds.
 
     Returns
     -------
@@ -218,6 +230,7 @@ def cross_fit(
     Examples
     --------
     >>> import pandas as pd
+    >>> from spu_core.rules import Rule, RuleSet, column
     >>> rng = np.random.default_rng(0)
     >>> frame = pd.DataFrame({"age": rng.integers(20, 80, 200), "gain": rng.random(200)})
     >>> frame["label"] = ((frame["gain"] > 0.8) & (rng.random(200) < 0.5)).astype(int)
@@ -226,13 +239,19 @@ def cross_fit(
     >>> runs = cross_fit(table, soft_labels, ["lightgbm", "labeled_vs_rest"], TrainConfig(folds=3))
     >>> [(run.name, run.score.size) for run in runs]
     [('lightgbm', 200), ('labeled_vs_rest', 200)]
-    >>> cross_fit(frame, soft_labels, ["lightgbm"])
+    >>> rules = RuleSet((Rule("Gains", column("gain") > 0.6, belief=0.5),))
+    >>> [run.name for run in cross_fit(frame, rules, ["lightgbm"], TrainConfig(folds=3), label="label")]
+    ['lightgbm']
+    >>> cross_fit("people.csv", soft_labels, ["lightgbm"])
     Traceback (most recent call last):
-    spu_core.errors.TrainingError: The table must be a Table, got DataFrame; use Table.from_frame(frame).
+    spu_core.errors.TrainingError: The table must be a Table or a frame, got str; use read_table(path).
     """
-    _check_arguments(table, soft_labels, config, split)
+    roles = {"label": label, "truth": truth, "group": group, "time": time}
+    table = _as_table(table, {column: role for role, column in roles.items() if column is not None})
+    soft_labels = _as_soft_labels(table, soft_labels)
     runs: list[Run] = []
-    with executor_for(n_jobs, config) as executor:
+    shown = nullcontext(on_progress) if on_progress is not None else progress_shown(progress)
+    with executor_for(n_jobs, config) as executor, shown as on_progress:
         try:
             runs.extend(
                 iter_cross_fit(
@@ -378,6 +397,23 @@ def executor_for(n_jobs: Any, config: TrainConfig | None) -> AbstractContextMana
     threads = 1 if config is None else config.threads
     processes = usable_processes(threads) if n_jobs == -1 else n_jobs if can_fork() else 1
     return ProcessExecutor(processes) if processes > 1 else nullcontext(LocalExecutor())
+
+
+def _as_table(table: Any, roles: dict[str, str]) -> Table:
+    if isinstance(table, Table):
+        return table.with_roles(roles) if roles else table
+    if isinstance(table, str | os.PathLike) or not hasattr(table, "columns"):
+        hint = "use read_table(path)" if isinstance(table, str | os.PathLike) else "use Table.from_frame(frame)"
+        raise TrainingError(f"The table must be a Table or a frame, got {type(table).__name__}; {hint}.")
+    return Table.from_frame(table, roles=roles)
+
+
+def _as_soft_labels(table: Table, soft_labels: Any) -> SoftLabels:
+    if isinstance(soft_labels, RuleSet | FittedRules):
+        return soft_labels_for(table, soft_labels)
+    if isinstance(soft_labels, SoftLabels | str) or not hasattr(soft_labels, "__len__"):
+        return soft_labels  # what is none of all this is refused with a sentence later
+    return SoftLabels.from_values(soft_labels, table.is_labeled)
 
 
 def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> None:

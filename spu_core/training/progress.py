@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 from spu_core.errors import TrainingError
@@ -133,3 +135,50 @@ class Reporter:
         whole = spent / share if share >= 0.02 else max(spent, mean or 0.0)
         typical = whole if mean is None else (sum(self.finished_seconds) + whole) / (len(self.finished_seconds) + 1)
         return whole - spent + typical * (len(self.names) - self.place - 1)
+
+
+SHOWN_AFTER = 2.0  # seconds; what is over sooner needs no bar
+
+
+@contextmanager
+def progress_shown(wanted: bool | None) -> Iterator[Callable[[TrainProgress], None] | None]:
+    """A progress bar on standard error, where `wanted`; None: in notebooks and terminals. Yields `on_progress`."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter if wanted is None else wanted):
+        yield None
+        return
+    if console.is_jupyter:
+        yield _in_notebook()
+        return
+    # Names of runs are shown as they are, even if they look like markup.
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("training", total=1.0)
+
+    def show(at: TrainProgress) -> None:
+        if at.seconds >= SHOWN_AFTER and not bar.live.is_started:
+            bar.start()
+        bar.update(task, completed=at.share, description=f"{at.candidate}, {at.step}")
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+def _in_notebook() -> Callable[[TrainProgress], None]:
+    """A bar of IPython, since that of rich needs widgets, which may be missing."""
+    bar: Any = None
+
+    def show(at: TrainProgress) -> None:
+        nonlocal bar
+        if bar is None and at.seconds >= SHOWN_AFTER:
+            bar = import_module("IPython.display").ProgressBar(100)
+            bar.display()
+        if bar is not None and round(100 * at.share) != bar.progress:
+            bar.progress = round(100 * at.share)
+
+    return show

@@ -17,7 +17,7 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
-from spu_core.html_table import html_table, short_repr
+from spu_core.html_table import html_table, markdown_table, short_repr
 from spu_core.metrics.intervals import t_quantile, z_quantile
 from spu_core.training.comparison import NOT_MODELS, Comparison
 from spu_core.training.evaluation import shared_factor
@@ -120,7 +120,8 @@ class Recommendation:
     def __repr__(self) -> str:
         return short_repr("Recommendation", self.model, self.confidence, f"by {YARDSTICKS[self.yardstick]}")
 
-    def _repr_html_(self) -> str:
+    def to_frame(self) -> pd.DataFrame:
+        """The answers as rows."""
         lines = {
             "model": self.model or "none",
             "confidence": self.confidence,
@@ -129,7 +130,14 @@ class Recommendation:
             "rules help": self.help_of_rules,
             "next step": self.next_step.sentence,
         }
-        return html_table(self.sentence, pd.DataFrame(list(lines.items()), columns=["", "answer"]))
+        return pd.DataFrame(list(lines.items()), columns=["", "answer"])
+
+    def to_markdown(self) -> str:
+        """The recommendation in a sentence, and the answers as a Markdown table."""
+        return f"{self.sentence}\n\n{markdown_table(self.to_frame())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self.sentence, self.to_frame())
 
     def __str__(self) -> str:
         return self.sentence

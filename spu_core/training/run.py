@@ -12,7 +12,7 @@ import pandas as pd
 
 from spu_core.codec import encode
 from spu_core.errors import TrainingError
-from spu_core.html_table import html_table, short_repr
+from spu_core.html_table import Plotted, html_table, markdown_table, short_repr
 from spu_core.models import FittedEncoder, Model
 from spu_core.training.candidate import Candidate
 from spu_core.training.config import TrainConfig
@@ -46,7 +46,7 @@ class FittedCandidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Plotted):
     """One trained candidate with its results.
 
     Attributes
@@ -62,7 +62,9 @@ class Run:
     score : ndarray or None
         For each row the score of a model that never saw the row; None where the training failed.
     metrics : RunMetrics or None
-        The figures of the scores; None where the training failed.
+        The figures of the scores; None where the training failed. `metrics.auc_spu` is the mean of AUC_SPU over the
+        folds, since scores of different folds come from different models; `auc_spu_score(S, run.score)` ranks all rows
+        together and differs a little.
     error : str or None
         Why the training failed, in one sentence.
     seconds : float
@@ -99,7 +101,8 @@ class Run:
         found = self.metrics.auc_spu
         return short_repr("Run", self.name, f"AUC_SPU {found.estimate:.3f} ({found.low:.3f} to {found.high:.3f})")
 
-    def _repr_html_(self) -> str:
+    def to_frame(self) -> pd.DataFrame:
+        """The main figures with their intervals; no row where the training failed."""
         names = {
             "auc_spu": "AUC_SPU",
             "known_positive_auc": "AUC on confirmed cases",
@@ -108,7 +111,14 @@ class Run:
         }
         found = [(words, getattr(self.metrics, name, None)) for name, words in names.items()]
         lines = [(words, each.estimate, each.low, each.high) for words, each in found if each is not None]
-        return html_table(repr(self), pd.DataFrame(lines, columns=["figure", "estimate", "low", "high"]))
+        return pd.DataFrame(lines, columns=["figure", "estimate", "low", "high"])
+
+    def to_markdown(self) -> str:
+        """The main figures as a Markdown table."""
+        return markdown_table(self.to_frame())
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.to_frame())
 
     @property
     def fold(self) -> np.ndarray:

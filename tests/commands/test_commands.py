@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 from spu_core import __version__, cli
+from spu_core.commands.command_index import INDEX_FILE, make_index
 from spu_core.workspace import Workspace
 
 FILE = "id,amount,fraud\n" + "".join(f"{row},{row % 13},{int(row % 11 == 0)}\n" for row in range(120))
@@ -195,8 +196,25 @@ def test_a_refusal_is_json_for_a_program_that_asked_for_json(run, monkeypatch, c
     assert "nothing.csv" in json.loads(printed.err)["error"]
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["profile", "--json"], "Missing argument"),
+        (["profil", "sales.csv", "--json"], "Did you mean 'profile'?"),
+        (["plan", "sales.csv", "-o", "s.json", "--folds", "many", "--json"], "--folds"),
+        (["workspace", "--json"], "No such option: --json"),
+    ],
+)
+def test_a_wrong_call_is_json_for_a_program_that_asked_for_json(run, monkeypatch, capsys, words, sentence):
+    assert ended(monkeypatch, *words) == 2
+    told = json.loads(capsys.readouterr().err)
+
+    assert sentence in told["error"]
+    assert told["exit_code"] == 2
+
+
 def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(run, monkeypatch, capsys):
-    def fail(_):
+    def fail(*_):
         raise RuntimeError("surprise")
 
     monkeypatch.setattr("spu_core.commands.data_commands.open_input", fail)
@@ -212,11 +230,37 @@ def test_a_fault_of_ours_is_exit_code_3_and_shows_its_traceback_on_request_only(
 
 
 def test_ctrl_c_is_exit_code_130(run, monkeypatch):
-    def stop(_):
+    def stop(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("spu_core.commands.data_commands.open_input", stop)
     assert ended(monkeypatch, "profile", "sales.csv") == 130
+
+
+INTERRUPT = """
+import os, signal, sys
+from spu_core.__main__ import main
+
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["spu", "profile", "sales.csv"]
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "spu_core.commands.command_index", "pandas", "pyarrow.csv"])
+def test_ctrl_c_is_one_line_also_while_modules_are_imported(run, tmp_path, module):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    code = INTERRUPT.format(module=module)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")
 
 
 def test_a_reader_that_leaves_early_ends_the_command_in_silence(run, tmp_path):
@@ -254,6 +298,22 @@ def test_versions_are_words_and_json(run):
     assert json.loads(run("version", "--json").stdout)["spu-studio"] == __version__
 
 
+def test_the_index_holds_what_the_commands_say():
+    """Help and completion use it; if this fails, run `python -m tests.doc_tables`."""
+    assert INDEX_FILE.read_text(encoding="utf-8") == make_index()
+
+
+@pytest.mark.parametrize("asked", [["--help"], ["--version"]])
+def test_help_and_version_do_not_import_the_engine(run, asked):
+    code = f"import sys, spu_core.cli as cli; sys.argv[1:] = {asked!r}; sys.exit = print; cli.main(); " + (
+        "print([name for name in ('numpy', 'pandas', 'sklearn') if name in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -262,6 +322,7 @@ def test_versions_are_words_and_json(run):
         ("spu sample breast", ["breast_cancer"]),
         ("spu plan x.csv --method lightg", ["lightgbm"]),
         ("spu export x.spu --as on", ["onnx"]),
+        ("spu train study.json --sch", ["--scheduler"]),
     ],
 )
 def test_a_shell_completes_commands_samples_methods_and_forms(words, offered, run):

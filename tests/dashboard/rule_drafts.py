@@ -38,7 +38,7 @@ def keep(rules: RuleSet | None = SAVED, table: Table | None = None, folder=None)
         dataset = workspace.datasets.save(some_table() if table is None else table, "people")
         query = {"dataset": dataset.id}
         if rules is not None:
-            query["rules"] = workspace.rule_sets.create("my rules", rules.to_json()).id
+            query["rules"] = workspace.rule_sets.create("my rules", rules.to_json(), dataset=dataset.id).id
     return query
 
 

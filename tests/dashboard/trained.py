@@ -18,7 +18,7 @@ QUICK = (
 def bring_sample(workspace: Workspace, name: str = "Breast cancer") -> dict[str, str]:
     """The breast-cancer sample with its rules, as an address names them; another name is another dataset."""
     dataset = workspace.datasets.save(load_sample("breast_cancer", truth=True), name)
-    rules = workspace.rule_sets.create("Breast cancer", load_sample_rules("breast_cancer"))
+    rules = workspace.rule_sets.create("Breast cancer", load_sample_rules("breast_cancer"), dataset=dataset.id)
     return {"dataset": dataset.id, "rules": rules.id}
 
 

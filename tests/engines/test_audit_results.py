@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines.audit_results import audits_of, filled_list, keep_verdicts, save_audit
+from spu_core.engines.audit_results import audits_of, keep_verdicts, save_audit
 from spu_core.trust import AuditPlan, Population, plan_audit, read_verdicts
 from spu_core.workspace import Workspace
 from tests.workspace.fakes import FakeTable, draft_of, writes
@@ -47,17 +47,6 @@ def test_the_same_list_twice_is_kept_once_and_a_second_thought_beside_the_first(
     assert keep_verdicts(workspace, audit, reading(plan(), "no", "bob")) == 4
     assert len(workspace.audits.history(audit.id)) == 12
     assert {item.verdict for item in workspace.audits.verdicts(audit.id)} == {"negative"}
-
-
-def test_a_list_shows_what_this_reviewer_said_and_not_what_others_said(stored):
-    workspace, run, rules = stored
-    audit = save_audit(workspace, run, plan(), rules)
-    keep_verdicts(workspace, audit, reading(plan()))
-    empty = pd.DataFrame({"row": plan().rows, "verdict": "", "reviewer": "", "note": ""})
-    verdicts = workspace.audits.verdicts(audit.id)
-
-    assert (filled_list(empty, verdicts, "ann")["verdict"] == "positive").sum() == 4
-    assert (filled_list(empty, verdicts, "bob")["verdict"] == "").all()
 
 
 def test_a_note_that_was_added_later_is_kept_too(stored):

@@ -106,6 +106,13 @@ def test_completed_annotations_become_verdicts_and_skipped_tasks_stay_open(plan)
     assert found.empty == 1
 
 
+def test_an_annotation_that_was_skipped_is_no_verdict_whatever_it_holds(plan):
+    tasks = exported(plan, [(plan.rows[0], "positive", "")])
+    tasks[0]["annotations"][0]["was_cancelled"] = True
+    found = read_label_studio(json.dumps(tasks), plan)
+    assert (found.verdicts, found.empty) == ((), 1)
+
+
 def test_two_annotators_of_one_task_are_two_reviewers(plan):
     tasks = exported(plan, [(plan.rows[0], "positive", "")], completed_by=7)
     tasks[0]["annotations"] += exported(plan, [(plan.rows[0], "negative", "")], completed_by=8)[0]["annotations"]

@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from pages.ui.shared.cached import cache_result, load_all_rows, make_soft_labels
+from spu_core.engines.audit_results import verdict_state, with_audit
 from spu_core.engines.stored_runs import (
     column_values,
     compare_on,
-    evidence_state,
     shuffled_columns,
     soft_labels_by,
     stored_bundle,
     stored_runs,
-    with_evidence,
 )
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
@@ -92,10 +91,14 @@ def compare_stored_runs(
 
 
 def recommendation_of(
-    workspace: Workspace, dataset: DatasetRecord, runs: tuple[tuple[str, str], ...], rules: RuleSetVersion | None
-) -> tuple[Comparison, Recommendation]:
-    """The same runs compared, with audits and outcomes of random checks, and which to use."""
-    return _recommendation(workspace, dataset, runs, rules, dataset.origin, evidence_state(workspace, dataset.id))
+    workspace: Workspace,
+    dataset: DatasetRecord,
+    runs: tuple[tuple[str, str], ...],
+    rules: RuleSetVersion | None,
+    origin: str,
+) -> Recommendation:
+    """Which of the same runs to use; `origin` says how the confirmed cases were found."""
+    return _recommendation(workspace, dataset, runs, rules, origin, verdict_state(workspace, dataset))
 
 
 @cache_result(16, "Comparing the runs …")
@@ -105,10 +108,10 @@ def _recommendation(
     runs: tuple[tuple[str, str], ...],
     rules: RuleSetVersion | None,
     origin: str,
-    evidence: str,
-) -> tuple[Comparison, Recommendation]:
-    compared = with_evidence(workspace, dataset.id, compare_stored_runs(workspace, dataset, runs, rules))
-    return compared, recommend(compared, origin=origin)
+    verdicts: str,
+) -> Recommendation:
+    comparison = compare_stored_runs(workspace, dataset, runs, rules)
+    return recommend(with_audit(workspace, dataset, comparison), origin=origin)
 
 
 @cache_result(8, "Drawing the curves …")

@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.ui.compare.cached import (
     RunViews,
+    compare_stored_runs,
     recommendation_of,
     revealed_aucs,
     run_views,
@@ -99,14 +100,14 @@ def choose_runs(page: Page) -> Choice:
         st.stop()
     named = tuple(_names(compared).items())
     content = (page.workspace, dataset, named, rules)
-    comparison, found = recommendation_of(*content)
+    found = recommendation_of(*content, dataset.origin)
     has_truth = Role.TRUTH in dataset.roles.values()
     sample = None if has_truth else sample_name(page.workspace, dataset)
     is_asked = st.session_state.get("compare_reveal", False)
     return Choice(
         page=page,
         dataset=dataset,
-        comparison=comparison,
+        comparison=compare_stored_runs(*content),
         recommendation=found,
         views=run_views(*content, found.order),
         ids={name: token for token, name in named},
@@ -123,7 +124,7 @@ def in_recommended_order(page: Page, records: Sequence[RunRecord]) -> list[RunRe
         return []
     dataset, first, named = page.need_dataset(), records[0], _names(records)
     rules = None if first.rule_set is None else page.workspace.rule_sets.get(first.rule_set, first.rule_set_version)
-    _, found = recommendation_of(page.workspace, dataset, tuple(named.items()), rules)
+    found = recommendation_of(page.workspace, dataset, tuple(named.items()), rules, dataset.origin)
     known = {named[record.id]: record for record in records}
     return [replace(known[name], name=name) for name in found.order]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.data.table_view import SHOWN_ROWS, show_first_rows, show_rejected
+from pages.ui.data.table_view import CARD_WIDTH, SHOWN_ROWS, show_first_rows, show_rejected
 from pages.ui.shared.cached import load_folder, load_full_profile, load_profile
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import meaning
@@ -70,12 +70,12 @@ def show_folder(page: Page, table: Table) -> None:
     st.subheader("What was registered", anchor=False)
     folder = load_folder(page.workspace, page.dataset)
     _show_changes(page, folder)
-    figures = st.columns(4)
-    figures[0].metric("Rows", count(len(folder)), border=True)
-    figures[1].metric("Columns", count(len(folder.roles)), border=True)
-    figures[2].metric("Confirmed cases", _positives(page), border=True, help=meaning("label"))
     store = parquet_store(folder)
-    figures[3].metric("Files", f"{count(len(store.files))} · {sized(store.size)}", border=True)
+    with st.container(horizontal=True, key="data_figures"):
+        st.metric("Rows", count(len(folder)), border=True, width=CARD_WIDTH)
+        st.metric("Columns", count(len(folder.roles)), border=True, width=CARD_WIDTH)
+        st.metric("Confirmed cases", _positives(page), border=True, width=CARD_WIDTH, help=meaning("label"))
+        st.metric("Files", f"{count(len(store.files))} · {sized(store.size)}", border=True, width=CARD_WIDTH)
     show_sample_note(page.dataset, table)
     if table.reading is not None:
         st.caption(plain(table.reading.describe()))

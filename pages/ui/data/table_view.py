@@ -29,6 +29,8 @@ HEADERS = {"detect": None, "names": True, "data": False}
 SHOWN_ROWS = 200
 WIDTHS = {"column": 144, "missing_share": 106, "distinct": 70}
 MOST_LINES = 24
+# Two cards beside each other on a phone.
+CARD_WIDTH = 164
 LABEL_CODES = ("no_label", "label_guessed")
 
 
@@ -37,12 +39,12 @@ def show_reading(page: Page, table: Table, *, is_latest: bool) -> None:
     assert page.dataset is not None
     st.subheader("What was read" if is_latest else f"Still open: {plain(page.dataset.name)}", anchor=False)
     labeled = int(table.is_labeled.sum())
-    figures = st.columns(4)
-    figures[0].metric("Rows", count(len(table)), border=True)
-    figures[1].metric("Columns", count(len(table.frame.columns)), border=True)
-    figures[2].metric("Confirmed cases", count(labeled), border=True, help=meaning("label"))
     rejected = table.reading.rejected_rows if table.reading else 0
-    figures[3].metric("Rejected lines", count(rejected), border=True)
+    with st.container(horizontal=True, key="data_figures"):
+        st.metric("Rows", count(len(table)), border=True, width=CARD_WIDTH)
+        st.metric("Columns", count(len(table.frame.columns)), border=True, width=CARD_WIDTH)
+        st.metric("Confirmed cases", count(labeled), border=True, width=CARD_WIDTH, help=meaning("label"))
+        st.metric("Rejected lines", count(rejected), border=True, width=CARD_WIDTH)
     if table.reading is not None:
         st.caption(plain(table.reading.describe()))
         show_rejected(table.reading)

@@ -14,7 +14,7 @@ from spu_core.engines.jobs.read import bring_file, carry_over, earlier_upload, r
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
 from spu_core.workspace import DatasetRecord, JobRecord, JobStatus
 
-FILE_TYPES = ["csv", "tsv", "txt", "gz", "parquet", "xlsx"]
+FILE_TYPES = ["csv", "tsv", "txt", "gz", "zip", "parquet", "xlsx", "arrow", "feather", "jsonl"]
 POLL_SECONDS = 0.5
 STOPPED = {
     JobStatus.FAILED: "This could not be read.",
@@ -29,7 +29,8 @@ def upload_file(page: Page) -> None:
     # A new key empties the uploader and frees the memory of the file.
     number = st.session_state.get("data_uploads", 0)
     uploaded = st.file_uploader(
-        "CSV, TSV, Parquet or Excel, also gzipped. The format is detected from the content, not the file name.",
+        "CSV, TSV, Parquet, Excel, Arrow or JSON lines, also gzipped or zipped. The format is detected from the "
+        "content, not the file name.",
         type=FILE_TYPES,
         key=f"data_upload_{number}",
     )

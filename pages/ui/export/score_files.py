@@ -64,7 +64,9 @@ def score_new_file(page: Page, bundle: Bundle, key: str, score_now: ScoreNow, ru
     left, right = st.columns([3, 2], gap="medium")
     with left:
         uploaded = st.file_uploader(
-            "New rows as CSV, TSV, Parquet or Excel, also gzipped", type=FILE_TYPES, key=f"{key}_rows"
+            "New rows as CSV, TSV, Parquet, Excel, Arrow or JSON lines, also gzipped or zipped",
+            type=FILE_TYPES,
+            key=f"{key}_rows",
         )
         _show_columns(bundle)
     with right:

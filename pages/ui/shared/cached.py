@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from spu_core.engines import stored_runs as engine
+from spu_core.engines.audit_results import verdict_state
 from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
@@ -116,12 +117,13 @@ def recommended_run_and_why(
     workspace: Workspace, records: tuple[RunRecord, ...], origin: str
 ) -> tuple[RunRecord, Recommendation]:
     """The same with the recommendation."""
-    return _recommended_run(workspace, records, origin, engine.evidence_state(workspace, records[0].dataset))
+    state = verdict_state(workspace, workspace.datasets.get(records[0].dataset))
+    return _recommended_run_and_why(workspace, records, origin, state)
 
 
 @cache_result(32, "Comparing the runs …")
-def _recommended_run(
-    workspace: Workspace, records: tuple[RunRecord, ...], origin: str, evidence: str
+def _recommended_run_and_why(
+    workspace: Workspace, records: tuple[RunRecord, ...], origin: str, verdicts: str
 ) -> tuple[RunRecord, Recommendation]:
     return engine.recommended_run_and_why(workspace, records, origin)
 

@@ -12,6 +12,7 @@ import streamlit as st
 
 from pages.ui.shared.show import BadgeColor
 from pages.ui.shared.text import plain
+from spu_core.bench.advice import advise_method
 from spu_core.models import METHODS, Method, Setting
 from spu_core.tables import Table
 from spu_core.training import SHORTLIST, Candidate, methods_by_group, why_not, with_twins
@@ -84,10 +85,13 @@ DECIDED_FOR_ALL = {"seed", "threads"}
 CARDS_A_ROW = 3
 
 
-def choose_candidates(table: Table, *, has_beliefs: bool) -> tuple[Candidate, ...]:
-    """The chosen candidates with their settings, in the order of the registry."""
+def choose_candidates(table: Table, origin: str, *, has_beliefs: bool) -> tuple[Candidate, ...]:
+    """The chosen candidates with their settings, in the order of the registry; `origin` says how cases were found."""
     reasons = {key: why_not(key, table, has_beliefs=has_beliefs) for key in METHODS}
     _choose_preset([key for key, reason in reasons.items() if reason is None])
+    if confirmed := int(table.is_labeled.sum()):
+        advice = advise_method(confirmed, origin=origin, rules="unknown" if has_beliefs else "none")
+        st.caption(f":material/lightbulb: {plain(advice.sentence)}")
     _draw_cards(SHORTLIST, reasons, table, has_beliefs)
     with st.expander("More candidates", icon=":material/add_circle:"):
         for group, keys in methods_by_group().items():

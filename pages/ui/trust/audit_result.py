@@ -55,7 +55,7 @@ def _ask_treatment(report: AuditReport) -> None:
             format_func=LABELS.__getitem__,
             key="trust_treatment",
         )
-        st.caption(TREATMENTS[str(chosen)])  # type: ignore[index]
+        st.caption(TREATMENTS[str(chosen)])
 
 
 def _show_pairs(report: AuditReport) -> None:

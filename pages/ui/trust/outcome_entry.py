@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -16,7 +19,7 @@ from spu_core.engines.outcome_loop import queue_table, read_outcome_file, record
 from spu_core.trust.outcomes.outcome_file import OutcomeFile
 from spu_core.workspace import QueueRecord
 
-# The stored word of each outcome, and the word on the page.
+# The stored word of each outcome, and the word on the page, which files may use too.
 OUTCOMES = {"": "", "admitted": "confirmed", "failed": "failed", "passed": "cleared"}
 MOST_IN_TABLE = 2_000
 HISTORY = 200
@@ -116,7 +119,7 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
     if len(table) > MOST_IN_TABLE:
         st.caption(f"The queue has {count(len(table))} rows, too many for a table; record them from a file.")
         return
-    shown = table[["user", "outcome", "day", "arm", "reasons"]]
+    shown = table[["user", "outcome", "day", "arm", "reasons"]].assign(outcome=table["outcome"].map(OUTCOMES))
     edited = edit_table(
         shown,
         ["outcome", "day"],
@@ -124,8 +127,7 @@ def _record_by_hand(model: EvaluatedModel, queue: QueueRecord) -> None:
         column_config={
             "outcome": st.column_config.SelectboxColumn(
                 "outcome",
-                options=list(OUTCOMES),
-                format_func=OUTCOMES.__getitem__,
+                options=list(OUTCOMES.values()),
                 width=120,
                 help="Confirmed: a case. Cleared: checked, and not a case. A skipped check counts as failed.",
             ),
@@ -153,7 +155,12 @@ def _show_history(model: EvaluatedModel, queue: QueueRecord) -> None:
     with st.expander(f"All recorded outcomes ({count(len(records))})", icon=":material/history:"):
         st.caption("Outcomes are never overwritten: both outcomes of a row are kept, and the later one counts.")
         lines = [
-            (f"{each.made:%Y-%m-%d %H:%M}", users[each.row], *(each.detail.get(name, "") for name in DETAILS))
+            (f"{each.made:%Y-%m-%d %H:%M}", users[each.row], *_details(each.detail))
             for each in reversed(records[-HISTORY:])
         ]
         show_table(pd.DataFrame(lines, columns=["recorded", "row", *DETAILS]), hide_index=True)
+
+
+def _details(stored: Mapping[str, Any]) -> tuple[str, ...]:
+    words = [str(stored.get(name, "")) for name in DETAILS]
+    return tuple(OUTCOMES.get(word, word) for word in words)

@@ -202,6 +202,8 @@ def _libraries() -> Any:
 
 def as_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> pd.DataFrame:
     """X as a table; a matrix gets the column names x0…xn. The order of the columns of a table does not matter."""
+    if hasattr(X, "to_pandas"):  # a polars frame or an Arrow table
+        X = X.to_pandas()
     if isinstance(X, pd.DataFrame):
         if reset:
             validate_data(estimator, X, skip_check_array=True)

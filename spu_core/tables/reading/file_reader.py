@@ -1,7 +1,8 @@
 """Read any file into typed columns: the format is detected from the content, and problems become findings.
 
-Text (CSV and similar) is read by `text_tables.py`. The sheet of an Excel workbook (.xlsx) is written as CSV and then
-read like other text. Parquet defines its own types. Gzip files are unpacked first.
+Text (CSV and similar) is read by `text_tables.py`. The sheet of an Excel workbook (.xlsx), JSON lines and results of
+queries are written as CSV and then read like other text. Parquet and Arrow define their own types. Gzip files and zip
+archives of one file are unpacked first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 import datetime
 import io
 import itertools
+import os
 import re
 import tempfile
 import warnings
@@ -27,10 +29,11 @@ import pyarrow.parquet as pq
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.reading.blocks import longest_cell
 from spu_core.tables.reading.column_builders import Scratch
+from spu_core.tables.reading.connectors import database_kind, json_lines_as_text, query_as_text
 from spu_core.tables.reading.encoding import open_text
 from spu_core.tables.reading.layout import unique_names
 from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity
-from spu_core.tables.reading.sources import Upload, as_upload, counting_bytes, expand_gzip, open_upload
+from spu_core.tables.reading.sources import Upload, as_upload, counting_bytes, expand_gzip, expand_zip, open_upload
 from spu_core.tables.reading.text_tables import read_text_table
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written, empty_findings
 from spu_core.tables.reading.values import ColumnType, guess_type
@@ -89,12 +92,13 @@ def read_file(
 
 
 def _read_upload(upload: Upload, options: ReadOptions) -> FileContent:
-    if upload.kind != "gzip":
+    is_packed = upload.kind == "gzip" or (upload.kind == "zip" and not is_workbook(upload))
+    if not is_packed:
         return _READERS[upload.kind](upload, options)
-    inner = expand_gzip(upload, options.limits)
+    inner = (expand_gzip if upload.kind == "gzip" else expand_zip)(upload, options.limits)
     with inner.stream:
         content = _READERS[inner.kind](inner, options)
-    return replace(content, reading=replace(content.reading, compression="gzip", size=upload.size))
+    return replace(content, reading=replace(content.reading, compression=upload.kind, size=upload.size))
 
 
 def _read_text(upload: Upload, options: ReadOptions) -> FileContent:
@@ -129,6 +133,62 @@ def _read_excel(upload: Upload, options: ReadOptions) -> FileContent:
     return replace(content, reading=reading, findings=(*page.findings, *content.findings))
 
 
+def _read_json_lines(upload: Upload, options: ReadOptions) -> FileContent:
+    return _read_rows(json_lines_as_text(upload.stream, upload.name, options.limits), upload, options)
+
+
+def _read_rows(rows: IO[bytes], upload: Upload, options: ReadOptions) -> FileContent:
+    """Rows that were written as CSV, whose dialect is therefore known."""
+    known = Dialect(encoding="utf-8", separator=",", quote='"', decimal=".", thousands="", header=True)
+    with rows:
+        inner = as_upload(rows, upload.name, replace(options.limits, bytes=options.limits.expanded_bytes))
+        content = _read_text(replace(inner, kind="text"), replace(options, dialect=options.dialect.over(known)))
+    reading = replace(content.reading, format=upload.kind, dialect=Dialect(), size=upload.size)
+    return replace(content, reading=reading)
+
+
+def read_query(path: str | os.PathLike[str], query: str, options: ReadOptions, name: str | None) -> FileContent:
+    """The columns of the result of a query on a database file."""
+    rows = query_as_text(path, query, options.limits)
+    kind, size = str(database_kind(path)), os.path.getsize(path)
+    return _read_rows(rows, Upload(rows, name or os.path.basename(path), size, kind), options)
+
+
+def _read_arrow(upload: Upload, options: ReadOptions) -> FileContent:
+    """An Arrow or Feather file, read like parquet: its batches are written as one, within the limits."""
+    name, limits = upload.name, options.limits
+    target = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
+    try:
+        with pa.ipc.open_file(pa.PythonFile(upload.stream, mode="r")) as file:
+            if len(file.schema) > limits.columns:
+                raise TableError(f"{name!r} has {len(file.schema):,} columns; the limit is {limits.columns:,}.")
+            size = 0
+            with pq.ParquetWriter(target, file.schema) as writer:
+                for place in range(file.num_record_batches):
+                    batch = file.get_batch(place)
+                    batch.validate(full=True)
+                    size += batch.nbytes
+                    _check_arrow_size(size, upload, limits)
+                    writer.write_batch(batch)
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{name!r} is a damaged Arrow file: {_first_line(error)}.") from error
+    with target:
+        content = _read_parquet(replace(upload, stream=target), options)
+    return replace(content, reading=replace(content.reading, format="arrow"))
+
+
+def _check_arrow_size(size: int, upload: Upload, limits: ReadLimits) -> None:
+    if size > limits.expanded_bytes or (size > limits.expansion_free and size > limits.expansion * upload.size):
+        raise TableError(
+            f"{upload.name!r} unpacks to more than {size:,} bytes from {upload.size:,}; it was stopped as a "
+            "decompression bomb."
+        )
+
+
 def _read_parquet(upload: Upload, options: ReadOptions) -> FileContent:
     frame, types, findings = read_parquet(upload.stream, upload.name, options.limits)
     frame = frame[[name for name in frame.columns if not name.startswith(TEXT_COLUMN)]]
@@ -141,7 +201,13 @@ def _read_parquet(upload: Upload, options: ReadOptions) -> FileContent:
     return FileContent(frame, {**types, **options.types}, reading, findings)
 
 
-_READERS = {"text": _read_text, "parquet": _read_parquet, "zip": _read_excel}
+_READERS = {
+    "text": _read_text,
+    "json lines": _read_json_lines,
+    "parquet": _read_parquet,
+    "arrow": _read_arrow,
+    "zip": _read_excel,
+}
 
 
 @dataclass(frozen=True)
@@ -163,6 +229,17 @@ def sheet_as_text(stream: IO[bytes], name: str, sheet: str | None, limits: ReadL
     except _DAMAGE as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         raise TableError(f"{name!r} is a damaged Excel file: {reason}.") from error
+
+
+def is_workbook(upload: Upload) -> bool:
+    """Whether a zip archive is an Excel workbook; a damaged one is left to the reader of workbooks."""
+    try:
+        with zipfile.ZipFile(upload.stream) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (zipfile.BadZipFile, OSError, NotImplementedError, EOFError, ValueError):
+        return True
+    finally:
+        upload.stream.seek(0)
 
 
 def _check_archive(stream: IO[bytes], name: str, limits: ReadLimits) -> None:

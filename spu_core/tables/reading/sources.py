@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from spu_core.errors import TableError
+from spu_core.tables.reading.connectors import is_address, open_address, shown_address, unpack_member
 from spu_core.tables.reading.reading_report import ReadLimits
 
 CHUNK = 1 << 20
 
+QUERY_HINT = "use a query: read_table(path, query=…), or --query on the command line"
 # Files that are not tables: the first bytes, the name of the format, and advice.
 _FOREIGN = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel or Office file (.xls)", "save it as .xlsx or CSV"),
@@ -25,9 +27,9 @@ _FOREIGN = (
     (b"\x28\xb5\x2f\xfd", "a zstd archive", "unpack it, or compress with gzip"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-zip archive", "unpack it"),
     (b"Rar!\x1a\x07", "a RAR archive", "unpack it"),
-    (b"SQLite format 3\x00", "an SQLite database", "export the table as CSV or parquet"),
+    (b"SQLite format 3\x00", "an SQLite database", QUERY_HINT),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "write the table as CSV or parquet"),
-    (b"ARROW1", "an Arrow or Feather file", "write the table as parquet"),
+    (b"FEA1", "a Feather file of the first version", "write it again as parquet or Feather"),
     (b"\x89PNG", "a PNG image", "give a table"),
     (b"\xff\xd8\xff", "a JPEG image", "give a table"),
     (b"GIF8", "a GIF image", "give a table"),
@@ -39,12 +41,14 @@ _FOREIGN = (
 )
 _PICKLE = re.compile(rb"\x80[\x02-\x05][\x95}\](cK]")
 _MARKUP = re.compile(rb"\s*(<!doctype\s+html|<html|<head|<body|<table|<!--.{0,400}?-->\s*<)", re.IGNORECASE | re.DOTALL)
+# An object that ends with its line, and another one; or an object whose first line is long.
+_JSON_LINES = re.compile(rb'\s*\{\s*"[^\n]*(\}[ \t\r]*\n\s*\{|[^\n]{3000})')
 _JSON = re.compile(rb'\s*(\{\s*["}]|\[\s*[\[{\]])')
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A seekable binary stream with its display name, size and kind: text, gzip, parquet or excel."""
+    """A seekable binary stream with its display name, size and kind: text, json lines, gzip, zip, parquet or arrow."""
 
     stream: IO[bytes]
     name: str
@@ -54,7 +58,9 @@ class Upload:
 
 def open_upload(source: Any, name: str | None, limits: ReadLimits) -> Upload:
     """Open a path, bytes or a file object, within the limit on bytes."""
-    if isinstance(source, str | os.PathLike):
+    if is_address(source):
+        stream, found = open_address(source, limits), os.path.basename(shown_address(source)) or "table"
+    elif isinstance(source, str | os.PathLike):
         stream, found = _open_path(source), os.path.basename(os.fspath(source))
     elif isinstance(source, bytes | bytearray | memoryview):
         stream, found = io.BytesIO(source), "upload"
@@ -64,7 +70,8 @@ def open_upload(source: Any, name: str | None, limits: ReadLimits) -> Upload:
             os.path.basename(str(getattr(source, "name", "upload"))),
         )
     else:
-        raise TableError(f"read_table takes a path, bytes or a file object, got {type(source).__name__}.")
+        hint = "; use Table.from_frame(frame)" if hasattr(source, "columns") else ""
+        raise TableError(f"read_table takes a path, bytes or a file object, got {type(source).__name__}{hint}.")
     return as_upload(stream, name or found, limits)
 
 
@@ -83,15 +90,24 @@ def as_upload(stream: IO[bytes], name: str, limits: ReadLimits) -> Upload:
 
 def expand_gzip(upload: Upload, limits: ReadLimits) -> Upload:
     """The content of a gzip file as a new upload, unpacked in pieces and stopped at the limits."""
+    return _expanded(upload, _inflate(upload), limits)
+
+
+def expand_zip(upload: Upload, limits: ReadLimits) -> Upload:
+    """The only file of a zip archive as a new upload, unpacked in pieces and stopped at the limits."""
+    return _expanded(upload, unpack_member(upload.stream, upload.name), limits)
+
+
+def _expanded(upload: Upload, pieces: Iterator[bytes], limits: ReadLimits) -> Upload:
     target = tempfile.TemporaryFile()  # noqa: SIM115 - the caller reads it; it is deleted when closed
     grown = 0
-    for piece in _inflate(upload):
+    for piece in pieces:
         grown += len(piece)
         _check_growth(grown, upload, limits)
         target.write(piece)
     inner = as_upload(target, upload.name, ReadLimits(bytes=limits.expanded_bytes))
     if inner.kind == "gzip":
-        raise TableError(f"{upload.name!r} is compressed twice with gzip; unpack it once.")
+        raise TableError(f"{upload.name!r} is compressed twice; unpack it once.")
     return inner
 
 
@@ -100,6 +116,10 @@ def _kind(head: bytes, name: str) -> str:
         return "gzip"
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"ARROW1"):
+        return "arrow"
+    if head[8:12] == b"DUCK":
+        raise TableError(f"{name!r} is a DuckDB database, not a table that can be read; {QUERY_HINT}.")
     if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
         return "zip"
     for magic, what, advice in _FOREIGN:
@@ -116,8 +136,12 @@ def _kind(head: bytes, name: str) -> str:
         )
     if text.lstrip()[:5].lower() == b"<?xml":
         raise TableError(f"{name!r} is an XML document, not a table; export it as CSV.")
+    if _JSON_LINES.match(text):
+        return "json lines"
     if _JSON.match(text):
-        raise TableError(f"{name!r} is a JSON document, not a table; export it as CSV or parquet.")
+        raise TableError(
+            f"{name!r} is a JSON document, not a table; write JSON lines (one object in each line), CSV or parquet."
+        )
     return "text"
 
 

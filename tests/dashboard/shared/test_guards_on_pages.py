@@ -38,7 +38,8 @@ def test_what_is_suspicious_about_a_file_is_said_on_the_data_page(open_app):
     page = open_app("pages/1_data.py", dataset=dataset.id)
 
     assert not page.exception
-    warned = " ".join(warning.value for warning in page.warning)
+    # Proposed roles have a button instead of a box.
+    warned = " ".join(each.value for each in (*page.warning, *page.markdown))
     for sentence in (
         "300 of 400 rows repeat an earlier row in all features but 'counter'",
         "Column 'counter' looks like an identifier",

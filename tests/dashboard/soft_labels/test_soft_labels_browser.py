@@ -32,8 +32,10 @@ def live(tab, place: int) -> str:
 def test_a_brush_becomes_a_rule_and_survives_a_refresh(shared_server, open_tab, tmp_path):
     server = shared_server
     query = keep(folder=server.home)
-    tab = open_tab(server).open(f"soft_labels?dataset={query['dataset']}&rules={query['rules']}")
+    tab = open_tab(server, height=720).open(f"soft_labels?dataset={query['dataset']}&rules={query['rules']}")
     before = live(tab, 3)
+    button = tab.page.locator(".st-key-soft_save button").bounding_box()
+    assert button["y"] + button["height"] <= 720, "Add rule is in sight"
 
     drag(tab, 0.05, 0.4)
     tab.page.wait_for_function("document.querySelector('.st-key-soft_changes').innerText.includes('%')")

@@ -99,6 +99,12 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
     assert not page.exception
 
 
+def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
+    page = open_app(PAGE, **sample)
+
+    assert any("Begin with 'fused'." in caption.value for caption in page.caption)
+
+
 def test_every_method_says_in_one_sentence_what_it_is_good_for():
     assert set(candidates.GOOD_FOR) == set(METHODS)
     assert {name for preset in candidates.PRESETS.values() for name in preset.methods} <= set(METHODS)

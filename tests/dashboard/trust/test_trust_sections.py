@@ -233,9 +233,10 @@ def test_further_rows_are_added_to_those_that_are_checked(drawn):
     app.number_input(key="trust_checks").set_value(40).run()
     app.button(key="trust_draw").click().run()
     second = AuditPlan.from_json(workspace.audits.of_dataset(address["dataset"])[0].plan)
-    assert second.checks == 40
     new = len(set(second.rows) - set(plan.rows))
-    assert f"0 of {new} rows checked" in str(review("ann", **address).get("progress")) or new < 40
+    assert 30 <= new <= 50
+    [progress] = review("ann", **address).get("progress")
+    assert f"0 of {new} rows checked" in progress.proto.text
 
 
 def test_files_of_reviewers_are_taken_and_faults_are_named(drawn):

@@ -10,9 +10,11 @@ from spu_core.engines import Job, cancel, run_here, start_worker, wait_for
 from spu_core.engines.processes.os_processes import find_process, wait_until
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import SpuError, WorkspaceError
-from spu_core.rules import RuleSet
+from spu_core.rules import Rule, RuleSet
+from spu_core.rules.suggest import suggest_rules
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan, cross_fit
+from spu_core.training.evaluation import FROM_LABELS
 from spu_core.workspace import Workspace
 from tests.export.examples import known
 
@@ -157,3 +159,16 @@ def test_a_study_goes_through_json_and_refuses_what_it_does_not_know():
     ):
         with pytest.raises(SpuError):
             Study.from_json(hostile)
+
+
+def test_confirmed_cases_do_not_judge_rules_that_were_made_from_them():
+    table = load_sample("breast_cancer")
+    suggested = suggest_rules(table, table.features)[0].draft.rule()
+    plan = TrainPlan(TrainConfig(folds=2, threads=1), (Candidate("logistic"),))
+
+    notes = []
+    for rule in (suggested, Rule(suggested.name, suggested.belief, suggested.when)):
+        [(run, _)] = Study.of(table, RuleSet((rule,)), plan, refine=False).run(table)
+        notes.append(run.metrics.known_positive_note)
+
+    assert notes == [FROM_LABELS, None]

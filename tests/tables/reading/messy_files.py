@@ -253,6 +253,7 @@ def refused() -> list[Messy]:
     zipped = io.BytesIO()
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.writestr("data.csv", PLAIN_CSV)
+        archive.writestr("other.csv", PLAIN_CSV)
     return [
         Messy("empty file", b"", error="is empty"),
         Messy("blanks only", b"  \n \n\n", error="contains only blanks"),
@@ -268,7 +269,7 @@ def refused() -> list[Messy]:
         Messy("SQLite", b"SQLite format 3\x00" + random, error="is an SQLite database"),
         Messy("pickle", pickle.dumps({"a": 1}, protocol=4), error="could run code"),
         Messy("bzip2", b"BZh91AY" + random, error="is a bzip2 archive"),
-        Messy("zip of a CSV", zipped.getvalue(), error="is a zip archive ('data.csv')"),
+        Messy("zip of two files", zipped.getvalue(), error="is a zip archive with 2 files ('data.csv', 'other.csv')"),
         Messy("broken zip", b"PK\x03\x04" + random, error="damaged zip or Excel file"),
         Messy("broken gzip", gzip.compress(PLAIN_CSV.encode())[:20] + random, error="is a damaged gzip file"),
         Messy("cut gzip", gzip.compress((PLAIN_CSV * 500).encode())[:60], error="ends too early"),
