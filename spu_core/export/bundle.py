@@ -561,7 +561,7 @@ class ScoreWork:
             if start <= row < start + len(chunk):
                 part = chunk.iloc[[row - start]]
                 matrix = self._matrix(part)
-                return explain_one(*self._contributions(part), None if matrix is None else fired_names(matrix))
+                return explain_one(*self._contributions(part), None if matrix is None else fired_names(matrix).tolist())
             start += len(chunk)
         raise TableError(f"The table has no row {row + 1}; it has {start}.")
 
