@@ -19,8 +19,8 @@ AXE = os.environ.get("SPU_AXE", "")
 PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
 SHOWN = PAGES if os.environ.get("SPU_SLOW") else ("compare", "paper")
 LIGHTS = (False, True) if os.environ.get("SPU_SLOW") else (False,)
-# Streamlit writes primary buttons in white on the primary colour, and tabs in the primary colour on the background. On a
-# dark background no colour has a contrast of 4.5 in both; ours has it for tabs, and at least this for the buttons.
+# Streamlit writes primary buttons in white on the primary colour, and tabs in the primary colour on the background. On
+# a dark background no colour has a contrast of 4.5 in both; ours has it for tabs, and at least this for the buttons.
 LEAST_ON_BUTTONS = 3.3
 pytestmark = [
     pytest.mark.browser,
