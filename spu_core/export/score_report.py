@@ -228,7 +228,7 @@ def contributions(
 
 
 def top_reasons(
-    found: Contributions, features: Features, most: int, fired: Sequence[str] | None = None
+    found: Contributions, features: Features, most: int, fired: Sequence[str] | np.ndarray | None = None
 ) -> list[tuple[str, ...]]:
     """For each row the columns that raise its score most, with their values, e.g. `amount = 950 (+1.2)`.
 
@@ -245,7 +245,7 @@ def top_reasons(
     ]
 
 
-def explain_one(found: Contributions, features: Features, fired: Sequence[str] | None) -> RowExplanation:
+def explain_one(found: Contributions, features: Features, fired: Sequence[str] | np.ndarray | None) -> RowExplanation:
     """The explanation of the first row."""
     value = found.value[0]
     order = [int(at) for at in np.argsort(-np.abs(value), kind="stable")[:MOST_PARTS] if value[at]]
@@ -260,7 +260,9 @@ def _rows_of(features: Features) -> np.ndarray:
     return matrix if features.rows is None else matrix[features.rows]
 
 
-def _part_words(found: Contributions, row: int, at: int, features: Features, fired: Sequence[str] | None) -> str:
+def _part_words(
+    found: Contributions, row: int, at: int, features: Features, fired: Sequence[str] | np.ndarray | None
+) -> str:
     """A column with its value, or the rules that fired."""
     if found.has_rules and at == found.places.size:
         names = fired[row] if fired is not None else ""

@@ -66,7 +66,7 @@ def show_overview() -> None:
     _show_verdicts(results)
     _show_printed([results[name] for name in TABLES if name in results])
     if "theorems" in results:
-        _show_theorems()
+        _show_theorems(results["theorems"])
     _show_all_claims()
 
 
@@ -97,27 +97,22 @@ def _show_printed(results: Sequence[ExperimentResult]) -> None:
             )
 
 
-@cache_result(2)
-def _theorem_pictures(is_dark: bool) -> dict[str, tuple[str, go.Figure]]:
-    """The small pictures of the theorems: title and figure by name."""
-    result = stored_results()["theorems"]
-    if result is None:
-        return {}
-    figures = {name: each for name, each in figures_of(result).items() if name in PICTURES}
-    shown = DARK if is_dark else LIGHT
-    drawn = {name: (each.title, each.of(result, theme=shown)) for name, each in figures.items()}
-    for _, figure in drawn.values():
+@cache_result(4)
+def _theorem_pictures(_result: ExperimentResult, names: tuple[str, ...], is_dark: bool) -> dict[str, go.Figure]:
+    """Small pictures of the theorems by name."""
+    figures, shown = figures_of(_result), DARK if is_dark else LIGHT
+    drawn = {name: figures[name].of(_result, theme=shown) for name in names}
+    for figure in drawn.values():
         figure.update_layout(showlegend=False, height=OVERVIEW_HEIGHT + 30, margin={"t": 8})
     return drawn
 
 
-def _show_theorems() -> None:
-    pictures = _theorem_pictures(theme() is DARK)
-    if not pictures:
-        return
-    for column, (name, (title, figure)) in zip(st.columns(len(pictures), gap="small"), pictures.items(), strict=True):
+def _show_theorems(result: ExperimentResult) -> None:
+    titles = {name: each.title for name, each in figures_of(result).items() if name in PICTURES}
+    pictures = _theorem_pictures(result, tuple(titles), theme() is DARK)
+    for column, (name, figure) in zip(st.columns(max(len(pictures), 1)), pictures.items(), strict=False):
         with column:
-            st.markdown(f"**{plain(title)}**")
+            st.markdown(f"**{plain(titles[name])}**")
             show_chart(figure, key=f"paper_picture_{name}")
 
 

@@ -19,7 +19,7 @@ from tests.dashboard.rule_drafts import SAVED, some_table
 ROOT = Path(__file__).resolve().parents[3]
 # What names the owner of cached data. Rule sets are parsed by their text; stored results come with the program.
 OWNERS = ("Workspace", "EvaluatedModel", "UploadedFile")
-WITHOUT_OWNER = {"parse_rules", "stored_results", "_offers", "_workspace"}
+WITHOUT_OWNER = {"_theorem_pictures", "parse_rules", "stored_results", "_offers", "_workspace"}
 
 
 @pytest.fixture
