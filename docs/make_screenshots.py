@@ -1,17 +1,21 @@
-"""Make the screenshots of the documentation anew: `python docs/make_screenshots.py [FOLDER]`.
+"""Make the pictures of the documentation anew: `python docs/make_screenshots.py [FOLDER]`.
 
-A dashboard is started on an empty workspace, the anti-cheat sample is trained in it, and every page that exists is
-opened in a real Chromium, some also dark and as narrow as a phone. A page that fails is named at the end.
+A dashboard is started on an empty workspace, the anti-cheat sample is trained in it, and every page is opened in a real
+Chromium: Soft labels with a range chosen, Export with the recommended model in use, some pages also dark and as narrow
+as a phone. `brush.webp` is a short animation of brushing a rule. A page that fails is named at the end.
 """
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -26,6 +30,7 @@ SAMPLE = "anti_cheat"
 CANDIDATES = ("fused", "lightgbm", "logistic", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
 PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
 DARK = NARROW = ("soft_labels", "compare")
+FRAMES, FRAME_SECONDS, LAST_SECONDS, BRUSH_WIDTH = 14, 0.12, 2.5, 900
 WIDE_SIZE, NARROW_SIZE = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
 
 
@@ -47,10 +52,49 @@ class Shot:
             tab.open(f"{self.page}?{query}")
             tab.page.wait_for_timeout(1500)
             tab.settle()
+            if self.page == "soft_labels" and not self.narrow:
+                list(brush(tab))
+                tab.page.evaluate("window.scrollTo(0, 0)")
             assert "An unexpected error occurred" not in tab.text, tab.text
             tab.page.screenshot(path=folder / self.file)
+            if self == Shot("compare"):
+                tab.page.get_by_role("button", name="Use this model").first.click()
+                tab.settle()
         finally:
             tab.page.context.close()
+
+
+def brush(tab: Any) -> Iterator[Any]:
+    """Drag across the upper end of the histogram, a step at a time."""
+    area = tab.page.locator("[class*=st-key-rule_][class*=_chart] .nsewdrag").first
+    area.wait_for()
+    box = area.bounding_box()
+    middle, start, end = (box["y"] + box["height"] / 2, *(box["x"] + box["width"] * share for share in (0.42, 0.97)))
+    tab.page.mouse.move(start, middle)
+    tab.page.mouse.down()
+    for step in range(1, FRAMES + 1):
+        tab.page.mouse.move(start + (end - start) * step / FRAMES, middle)
+        yield step
+    tab.page.mouse.up()
+    tab.page.wait_for_timeout(1500)
+    tab.settle()
+    yield None
+
+
+def animate_brush(browser: Any, server: Server, query: str, folder: Path) -> None:
+    """`brush.webp`: how a range of the histogram becomes the draft of a rule."""
+    tab = open_tab_in(browser, server, width=1280, height=860)
+    try:
+        tab.open(f"soft_labels?{query}")
+        tab.page.wait_for_timeout(1500)
+        tab.settle()
+        shots = [Image.open(io.BytesIO(tab.page.screenshot())) for _ in brush(tab)]
+    finally:
+        tab.page.context.close()
+    small = [shot.convert("RGB").resize((BRUSH_WIDTH, BRUSH_WIDTH * shot.height // shot.width)) for shot in shots]
+    seconds = [FRAME_SECONDS] * (len(small) - 1) + [LAST_SECONDS]
+    times = [int(1000 * each) for each in seconds]
+    small[0].save(folder / "brush.webp", save_all=True, append_images=small[1:], duration=times, loop=0, quality=70)
 
 
 def main(folder: Path) -> None:
@@ -69,6 +113,7 @@ def main(folder: Path) -> None:
                 except Exception as problem:
                     # One page that cannot be shown is no reason to go without the others.
                     failed.append(f"{shot.file}: {str(problem).splitlines()[0]}")
+            animate_brush(browser, server, query, folder)
     if failed:
         sys.exit("Some pages could not be shown:\n" + "\n".join(failed))
 
