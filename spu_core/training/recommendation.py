@@ -221,6 +221,11 @@ class _Evidence:
     def is_valid(self) -> bool:
         return self.doubt is None
 
+    @property
+    def is_audit(self) -> bool:
+        """Whether the figure comes from rows checked by hand, also where it is in doubt."""
+        return self.figure is not None and not self.figure.aucs
+
 
 def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: BenchmarkRecord) -> _Evidence:
     models = sorted(fit, key=lambda run: _preference(run, record))
@@ -434,7 +439,7 @@ class _Answer:
         if pair is None or not pair.difference.standard_error > 0.0:
             return None
         expected = max(float(np.hypot(*self.evidence.belief.difference(a, b))), 2 * MATTERS)
-        if self.evidence.yardstick == "audit":
+        if self.evidence.is_audit:
             assert self.comparison.audit is not None
             done = self.comparison.audit.checks
             more = done * ((POWER * pair.difference.standard_error / expected) ** 2 - 1.0)
@@ -465,7 +470,7 @@ class _Answer:
         if rows is None:
             return NextStep("export", None, f"Export {model!r}.")
         both = _listed((model, str(rival)))
-        what = "more rows" if evidence.yardstick == "audit" else "random rows"
+        what = "more rows" if evidence.is_audit else "random rows"
         return NextStep("check rows", rows, f"Check {rows:,} {what} by hand to decide between {both}.")
 
     def help(self) -> tuple[str, str]:

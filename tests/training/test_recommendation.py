@@ -254,6 +254,15 @@ def test_an_audit_that_does_not_decide_asks_for_more_checks():
         assert "more rows by hand" in found.next_step.sentence
 
 
+def test_an_audit_in_which_no_model_beats_chance_is_provisional_and_asks_for_more_checks():
+    low = dict.fromkeys(("fused", "fused_without_rules", "labeled_vs_rest"), 0.4)
+    found = recommend(audited(compared(*evaluation(600), EQUAL), **low))
+
+    assert (found.yardstick, found.confidence) == ("provisional", "provisional")
+    assert "better than chance" in found.sentence
+    assert "more rows by hand" in found.next_step.sentence
+
+
 def test_an_audit_that_did_not_judge_all_models_does_not_decide():
     comparison = compared(*evaluation(600), RULES_HELP)
     whole = audited(comparison)
