@@ -484,7 +484,9 @@ class _Answer:
         if not evidence.is_valid:
             return "cannot tell", f"Cannot tell whether the rules help. {evidence.doubt}"
         mean, sd = evidence.belief.difference(run, twin)
-        figures = f"{run!r} against {twin!r}: {mean:+.3f}, {mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f} in true AUC"
+        # Adding 0.0 turns -0.0 into 0.0.
+        estimate = f"{round(mean, 3) + 0.0:+.3f}, {mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f}"
+        figures = f"{run!r} against {twin!r}: {estimate} in estimated true AUC"
         if evidence.belief.chance(run, twin, MATTERS) >= CLEAR:
             return "yes", f"Yes, the rules help ({figures})."
         if evidence.belief.least_chance(twin, run, MATTERS) >= LEAVE:
