@@ -199,7 +199,7 @@ def _show_history(opened: OpenRuleSet) -> None:
 
 
 def _go_back(opened: OpenRuleSet, saved: RuleSetVersion, others: list[int]) -> None:
-    which, go = st.columns([2, 1], vertical_alignment="bottom")
+    which, go = st.columns(2, vertical_alignment="bottom")
     number = which.selectbox("Version", others, key="soft_version")
     if go.button("Restore this version", key="soft_back", width="stretch", icon=":material/history:"):
         old = opened.workspace.rule_sets.get(saved.id, number)
