@@ -464,6 +464,11 @@ class _Answer:
         run = next(run for run in evidence.models if run.name == model)
         if help_of_rules == "no" and uses_rules(run):
             return NextStep("revise rules", None, "Revise your rules: the same model is better without them.")
+        if evidence.is_audit and not evidence.is_valid:
+            assert self.comparison.audit is not None
+            again = self.comparison.audit.checks
+            sentence = f"Check {again:,} more rows by hand. In those checked so far no model ranks better than chance."
+            return NextStep("check rows", again, sentence)
         rival = self.contender(model) or next(iter(among[1:]), None)
         loses = rival is not None and evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
         rows = self.checks(model, rival) if rival is not None and (loses or confidence == "provisional") else None
