@@ -79,7 +79,10 @@ def _show_suggestions(opened: OpenRuleSet, editor: EditorState, columns: list[st
     for place, each in enumerate(found):
         with st.container(horizontal=True, vertical_alignment="center", wrap=False):
             st.markdown(f"**{plain(automatic_name(each.draft))}**: {plain(each.text)}.", width="stretch")
-            _draft_button(editor, each.draft, f"soft_suggested_{place}")
+            if any(rule.when == each.draft.when for rule in opened.rules):
+                st.badge("in your rules", icon=":material/check:", color="gray")
+            else:
+                _draft_button(editor, each.draft, f"soft_suggested_{place}")
 
 
 def _show_columns(editor: EditorState, shown: tuple[ColumnSeparation, ...]) -> None:

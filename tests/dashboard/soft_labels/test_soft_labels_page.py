@@ -366,6 +366,18 @@ def test_a_suggested_rule_becomes_a_draft(open_app):
     assert widget(page, "number_input", "_low").value is not None
 
 
+def test_a_suggested_rule_that_was_added_is_not_offered_again(open_app):
+    page = open_app(PAGE, **keep(rules=None))
+    page.button(key="soft_suggested_0").click().run()
+    page.button(key="soft_save").click().run()
+    page.session_state["soft_find"] = True
+    page.run()
+
+    assert not page.exception
+    assert "soft_suggested_0" not in [each.key for each in page.button]
+    assert any("in your rules" in each.value for each in page.markdown)
+
+
 def test_checks_are_hidden_until_the_table_has_columns_of_checks(open_app):
     assert "From checks" not in [each.label for each in open_app(PAGE, **keep()).tabs]
     assert "From checks" in [each.label for each in open_app(PAGE, **keep(), part="From checks").tabs]
