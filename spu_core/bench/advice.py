@@ -100,13 +100,17 @@ def advise_method(
     lost = float(ranking.set_index("method")["regret"][chosen])
     rival = ranking[~ranking["method"].isin((chosen, DEFAULT, TWIN))].iloc[0]
     sentence = (
-        f"Begin with {chosen!r}. In the {len(means)} cells of our benchmark that are most like your data ({tables} "
+        f"Begin with {_title(chosen)}. In the {len(means)} cells of our benchmark that are most like your data ({tables} "
         f"tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. The next best was "
-        f"{rival['method']!r} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
+        f"{_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking
     )
+
+
+def _title(name: str) -> str:
+    return f"{METHODS[DEFAULT].title} without rules" if name == TWIN else METHODS[name].title
 
 
 @cache

@@ -127,7 +127,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
                 continue  # None is the default, and a method without threads may be told their number.
             if defaults is not None and own not in defaults:
                 raise TrainingError(f"Method {self.method!r} has no setting {name!r}. {nearest_hint(name, defaults)}")
-            known[own] = (os.cpu_count() or 1) if name == "n_jobs" and value == -1 else value
+            known[own] = (os.cpu_count() or 1) if name == "n_jobs" and isinstance(value, int) and value == -1 else value
         return known
 
     def fit(

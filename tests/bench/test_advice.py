@@ -76,4 +76,6 @@ def test_the_stored_benchmark_gives_advice_for_every_situation(confirmed):
         for rules in ("strong", "weak", "unknown", "none"):
             advice = advise_method(confirmed, origin=origin, rules=rules)
             assert advice.tables >= 4
-            assert advice.sentence.startswith(f"Begin with '{advice.advised}'")
+            assert advice.sentence.startswith(
+                f"Begin with {'Fused without rules' if rules == 'none' else 'Fused'}. In the"
+            )
