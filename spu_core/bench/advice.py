@@ -101,8 +101,8 @@ def advise_method(
     rival = ranking[~ranking["method"].isin((chosen, DEFAULT, TWIN))].iloc[0]
     sentence = (
         f"Begin with {_title(chosen)}. In the {len(means)} cells of our benchmark that are most like your data "
-        f"({tables} tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. The next best was "
-        f"{_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
+        f"({tables} tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. "
+        f"The next best was {_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking
