@@ -31,6 +31,7 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
         table = load_table(page.workspace, page.dataset)
         lies_in_folder = page.dataset.folder is not None
         ask_label(page, table)
+        next_step = st.container()  # above the long tables
         if lies_in_folder:
             show_folder(page, table)
         else:
@@ -41,5 +42,6 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
         if not lies_in_folder:
             edit_types(page, table)
         show_profile(page, profile)
-        show_next_step(page, table, profile)
+        with next_step:
+            show_next_step(page, table, profile)
         explain_words("soft label", "label", "role")

@@ -13,7 +13,7 @@ from pages.ui.soft_labels.draft_preview import (
     show_headline,
     show_preview,
     show_saving,
-    warn_of_few_levels,
+    warn_of_rules,
 )
 from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
 from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
@@ -49,7 +49,7 @@ with open_page(
                 show_preview(preview, is_drafted=draft.is_complete, is_sample=is_sampled(dataset, table))
             with right:
                 show_rules(opened, editor, columns)
-            warn_of_few_levels(opened)
+            warn_of_rules(opened)
             with cards.saving:
                 show_saving(opened, editor, draft, preview)
             keep_in_address(draft)

@@ -26,7 +26,12 @@ with open_page("Export", "Export the chosen model for production, and score new 
     files, score, imports = st.tabs(PARTS, key="export_part", on_change="rerun", bind="query-params")
     if files.open:
         with files:
-            show_forms(edit_words(chosen))
+            # The texts become part of the files, but the files come first on the page.
+            forms, texts = st.container(), st.container()
+            with texts:
+                edited = edit_words(chosen)
+            with forms:
+                show_forms(edited)
     if score.open:
         with score:
             bundle, run = chosen.stored.bundle, chosen.record

@@ -100,9 +100,9 @@ def advise_method(
     lost = float(ranking.set_index("method")["regret"][chosen])
     rival = ranking[~ranking["method"].isin((chosen, DEFAULT, TWIN))].iloc[0]
     sentence = (
-        f"Begin with {_title(chosen)}. In the {len(means)} cells of our benchmark that are most like your data "
-        f"({tables} tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. "
-        f"The next best was {_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
+        f"Begin with {_title(chosen)}. In the {len(means)} benchmark settings most like your data ({tables} tables), "
+        f"its true AUC was on average {lost:.3f} below that of the best method. The next best method was "
+        f"{_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking

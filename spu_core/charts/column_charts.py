@@ -222,7 +222,7 @@ def missing_chart(profile: TableProfile, *, theme: Theme = LIGHT) -> go.Figure:
 
 
 def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Theme = LIGHT) -> go.Figure:
-    """How many rows have which soft label, with E[S] as a line; `log_rows` when nearly all rows lie in one bin."""
+    """How many rows have which soft label, with the mean as a line; `log_rows` when nearly all rows lie in one bin."""
     edges = audit.bin_edges
     middles = 0.5 * (edges[1:] + edges[:-1])
     rest = audit.bin_rows - audit.bin_labeled
@@ -251,7 +251,7 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
     rows_axis(figure, **({"type": "log", "dtick": 1} if log_rows else {"type": "linear"}))
     figure.update_xaxes(title_text="soft label S", range=[0, 1], showgrid=False, fixedrange=True, tickformat=".1f")
     top_legend(figure)
-    reference_line(figure, audit.mean, f"E[S] {decimals(audit.mean)}", theme.text, dash="dot")
+    reference_line(figure, audit.mean, f"mean {decimals(audit.mean)}", theme.text, dash="dot")
     figure.update_layout(margin_t=52, legend_y=1.1)
     return figure
 

@@ -24,7 +24,7 @@ NO_RULES = "There are no rules yet."
 OVERLAP_LABEL = 14
 # With more rules, the cells are too small for a number.
 MOST_WRITTEN = 10
-CHANGES = {"ceiling_change": "change of the ceiling", "mean_change": "change of E[S]"}
+CHANGES = {"ceiling_change": "change of the ceiling", "mean_change": "change of the mean soft label"}
 
 
 def overlap_chart(overlap: pd.DataFrame, *, theme: Theme = LIGHT) -> go.Figure:

@@ -43,7 +43,7 @@ def ceiling_noise_chart(series: Series, *, theme: Theme = LIGHT) -> go.Figure:
             hovertemplate=f"ceiling of {plain(name)}: {decimals(curve['ceiling'])}<extra></extra>",
             showlegend=False,
         )
-    figure.update_xaxes(title_text="noise added to S (standard deviation)", fixedrange=True, nticks=7)
+    figure.update_xaxes(title_text="noise added to S (SD)", fixedrange=True, nticks=7)
     figure.update_yaxes(title_text="AUC_SPU", fixedrange=True, range=[0.48, 1.02], nticks=6)
     top_legend(figure)
     return figure
@@ -203,7 +203,7 @@ def noisy_link_chart(series: Series, prior: float, *, theme: Theme = LIGHT) -> g
             marker={"size": 6},
             hovertemplate=f"<b>{name}</b><br>ε = %{{x:.4f}}: %{{y:.2e}}<extra></extra>",
         )
-    _log_axis(figure.update_xaxes, "noise ε of the link (in units of C_h)", series["noise"])
+    _log_axis(figure.update_xaxes, "noise ε (units of C_h)", series["noise"])
     every = np.concatenate([values for _, values, *_ in lines])
     _log_axis(figure.update_yaxes, "AUC", [float(every.min()), float(every.max())])
     top_legend(figure)

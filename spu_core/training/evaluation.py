@@ -28,10 +28,12 @@ from spu_core.metrics.intervals import few_units_warning, t_quantile, z_quantile
 from spu_core.metrics.ranking import Masses
 
 FOLLOWS_RULES = (
-    "The rules decided who was checked, so confirmed positives follow the rules and this figure can be flattered "
-    "by them; mark randomly checked rows to have an independent one."
+    "The rules decided who was checked, so AUC on confirmed cases can be too high for models that follow the rules. "
+    "Mark randomly checked rows to get an independent figure."
 )
-FROM_LABELS = "Beliefs were taken from labels or checks, so this figure is no longer independent of the rules."
+FROM_LABELS = (
+    "Beliefs were taken from labels or checks, so AUC on confirmed cases is no longer independent of the rules."
+)
 # Variance over that of independent folds where models find only noise; exact for scores linear in the training rows.
 SHARED_TRAINING = 2.0
 # The number of directions that a learner can follow; it decides how fast the factor falls as the signal grows.

@@ -221,6 +221,11 @@ class _Evidence:
     def is_valid(self) -> bool:
         return self.doubt is None
 
+    @property
+    def is_audit(self) -> bool:
+        """Whether the figure comes from rows checked by hand, also where it is in doubt."""
+        return self.figure is not None and not self.figure.aucs
+
 
 def _weigh(comparison: Comparison, fit: Sequence[Run], origin: str, record: BenchmarkRecord) -> _Evidence:
     models = sorted(fit, key=lambda run: _preference(run, record))
@@ -434,7 +439,7 @@ class _Answer:
         if pair is None or not pair.difference.standard_error > 0.0:
             return None
         expected = max(float(np.hypot(*self.evidence.belief.difference(a, b))), 2 * MATTERS)
-        if self.evidence.yardstick == "audit":
+        if self.evidence.is_audit:
             assert self.comparison.audit is not None
             done = self.comparison.audit.checks
             more = done * ((POWER * pair.difference.standard_error / expected) ** 2 - 1.0)
@@ -459,13 +464,18 @@ class _Answer:
         run = next(run for run in evidence.models if run.name == model)
         if help_of_rules == "no" and uses_rules(run):
             return NextStep("revise rules", None, "Revise your rules: the same model is better without them.")
+        if evidence.is_audit and not evidence.is_valid:
+            assert self.comparison.audit is not None
+            again = self.comparison.audit.checks
+            sentence = f"Check {again:,} more rows by hand. In those checked so far no model ranks better than chance."
+            return NextStep("check rows", again, sentence)
         rival = self.contender(model) or next(iter(among[1:]), None)
         loses = rival is not None and evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
         rows = self.checks(model, rival) if rival is not None and (loses or confidence == "provisional") else None
         if rows is None:
             return NextStep("export", None, f"Export {model!r}.")
         both = _listed((model, str(rival)))
-        what = "more rows" if evidence.yardstick == "audit" else "random rows"
+        what = "more rows" if evidence.is_audit else "random rows"
         return NextStep("check rows", rows, f"Check {rows:,} {what} by hand to decide between {both}.")
 
     def help(self) -> tuple[str, str]:
@@ -479,7 +489,9 @@ class _Answer:
         if not evidence.is_valid:
             return "cannot tell", f"Cannot tell whether the rules help. {evidence.doubt}"
         mean, sd = evidence.belief.difference(run, twin)
-        figures = f"{run!r} against {twin!r}: {mean:+.3f}, {mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f} in true AUC"
+        # Adding 0.0 turns -0.0 into 0.0.
+        estimate = f"{round(mean, 3) + 0.0:+.3f}, {mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f}"
+        figures = f"{run!r} against {twin!r}: {estimate} in estimated true AUC"
         if evidence.belief.chance(run, twin, MATTERS) >= CLEAR:
             return "yes", f"Yes, the rules help ({figures})."
         if evidence.belief.least_chance(twin, run, MATTERS) >= LEAVE:

@@ -223,7 +223,7 @@ def _time_notes(table: Table, config: TrainConfig) -> tuple[str, ...]:
         return ()
     return (
         f"Rows have a time ({column!r}), but folds are random: models learn from rows that are later than those they "
-        "are judged on. Judge on the latest rows (out_of_time) to see what they are worth on new ones.",
+        "are evaluated on. Evaluate on the latest rows (out_of_time) to see how well they rank new rows.",
     )
 
 

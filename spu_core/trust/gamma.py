@@ -82,12 +82,16 @@ class GammaBounds:
         return min(found) if found else None
 
     @property
+    def nearest(self) -> GammaPair:
+        """The pair whose order can change at the smallest Γ."""
+        return min(self.pairs, key=lambda pair: LARGEST if pair.tipping is None else pair.tipping)
+
+    @property
     def sentence(self) -> str:
         if not self.pairs:
             return f"{self.leader!r} is the only model, so no other can be better."
-        nearest = min(self.pairs, key=lambda pair: LARGEST if pair.tipping is None else pair.tipping)
         certain = f" {self.certain:.0%} of the rows have a soft label of 0 or 1, and no Γ changes them."
-        return nearest.sentence + (certain if self.certain >= 0.005 else "")
+        return self.nearest.sentence + (certain if self.certain >= 0.005 else "")
 
 
 def gamma_bounds(

@@ -254,6 +254,25 @@ def test_an_audit_that_does_not_decide_asks_for_more_checks():
         assert "more rows by hand" in found.next_step.sentence
 
 
+def test_an_audit_in_which_no_model_beats_chance_is_provisional_and_asks_for_more_checks():
+    low = dict.fromkeys(("fused", "fused_without_rules", "labeled_vs_rest"), 0.4)
+    found = recommend(audited(compared(*evaluation(600), EQUAL), **low))
+
+    assert (found.yardstick, found.confidence) == ("provisional", "provisional")
+    assert "better than chance" in found.sentence
+    assert found.next_step.action == "check rows"
+    assert found.next_step.sentence.startswith("Check 200 more rows by hand.")
+
+
+def test_an_audit_with_large_errors_in_which_no_model_beats_chance_never_leads_to_an_export():
+    comparison = compared(*evaluation(600), EQUAL)
+    low = audited(comparison, fused=0.4, fused_without_rules=0.3, labeled_vs_rest=0.35, rule_score=0.7).audit
+    pairs = tuple(replace(pair, difference=Difference.between(0.1, 0.5, 0.95)) for pair in low.pairs)
+    found = recommend(replace(comparison, audit=replace(low, pairs=pairs, checks=30)))
+
+    assert (found.next_step.action, found.next_step.rows) == ("check rows", 30)
+
+
 def test_an_audit_that_did_not_judge_all_models_does_not_decide():
     comparison = compared(*evaluation(600), RULES_HELP)
     whole = audited(comparison)

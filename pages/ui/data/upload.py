@@ -149,7 +149,8 @@ def choosing_data(page: Page) -> Iterator[None]:
         return
     columns = f"{count(dataset.n_columns)} column{'s' * (dataset.n_columns != 1)}"
     title = f"**{plain(dataset.name)}** · {row_count(dataset.n_rows)} · {columns} · {_when(dataset)} · Change"
-    with st.expander(title, icon=":material/table:", key="data_change"):
+    # A key per dataset folds the box once another dataset is open.
+    with st.expander(title, icon=":material/table:", key=f"data_change_{dataset.id}"):
         _rename(page, dataset)
         yield
 

@@ -81,14 +81,14 @@ CARDS = (
 
 def show_forms(chosen: ExportChoice) -> None:
     """Cards in two rows of four; nothing is computed before its button is pressed."""
-    st.caption(
-        ":material/verified_user: Whoever receives these files must trust you: hashes show that a file was not "
-        "changed, not who made it. `spu export --sign` adds a signature."
-    )
     for start in (0, 4):
         for column, card in zip(st.columns(4, gap="small"), CARDS[start : start + 4], strict=True):
             with column, st.container(border=True, height="stretch"):
                 _show_form(chosen, card)
+    st.caption(
+        ":material/verified_user: Hashes show that a file was not changed, but not who made it. "
+        "`spu export --sign` adds a signature."
+    )
 
 
 def _show_form(chosen: ExportChoice, card: Card) -> None:

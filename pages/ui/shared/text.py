@@ -48,9 +48,11 @@ def row_count(number: int) -> str:
 def share(value: float) -> str:
     """A share in percent, with more digits where it is small.
 
-    >>> share(0.1234), share(0.00123)
-    ('12.3%', '0.12%')
+    >>> share(0.1234), share(0.00123), share(1e-13)
+    ('12.3%', '0.12%', '<0.01%')
     """
+    if 0 < value < 0.0001:
+        return "<0.01%"
     return f"{100 * value:.1f}%" if abs(value) >= 0.01 or value == 0 else f"{100 * value:.2g}%"
 
 

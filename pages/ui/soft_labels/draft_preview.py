@@ -70,11 +70,11 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
         show_chart(chart, key="soft_preview", height="stretch")
 
 
-def warn_of_few_levels(opened: OpenRuleSet) -> None:
-    """Warn where the rules give S so few values that the best AUC_SPU proves little (Theorem 3)."""
+def warn_of_rules(opened: OpenRuleSet) -> None:
+    """Warn of rules that confirmed cases contradict, and of too few values of S for AUC_SPU (Theorem 3)."""
     if len(opened.usable.active):
         audit = soft_label_audit(opened.workspace, opened.dataset, opened.text)
-        show_findings(finding for finding in audit.findings if finding.code == "few_levels")
+        show_findings(finding for finding in audit.findings if finding.code in ("labels_against_rules", "few_levels"))
 
 
 def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, is_sample: bool) -> None:

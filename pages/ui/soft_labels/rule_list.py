@@ -189,8 +189,11 @@ def _show_history(opened: OpenRuleSet) -> None:
     history = opened.workspace.rule_sets.history(saved.id)
     lines = [(each.number, each.note or "made", each.made, each.is_current) for each in reversed(history)]
     shown = pd.DataFrame(lines, columns=["version", "what changed", "saved", "current"])
-    when = {"saved": st.column_config.DatetimeColumn("saved", format="YYYY-MM-DD HH:mm")}
-    show_table(shown, hide_index=True, column_config=when, key="soft_history")
+    columns = {
+        "what changed": st.column_config.TextColumn("what changed", width=200),
+        "saved": st.column_config.DatetimeColumn("saved", format="YYYY-MM-DD HH:mm"),
+    }
+    show_table(shown, hide_index=True, column_config=columns, key="soft_history")
     others = [each.number for each in reversed(history) if not each.is_current]
     if others:
         _go_back(opened, saved, others)
@@ -199,7 +202,7 @@ def _show_history(opened: OpenRuleSet) -> None:
 
 
 def _go_back(opened: OpenRuleSet, saved: RuleSetVersion, others: list[int]) -> None:
-    which, go = st.columns([2, 1], vertical_alignment="bottom")
+    which, go = st.columns(2, vertical_alignment="bottom")
     number = which.selectbox("Version", others, key="soft_version")
     if go.button("Restore this version", key="soft_back", width="stretch", icon=":material/history:"):
         old = opened.workspace.rule_sets.get(saved.id, number)

@@ -74,7 +74,7 @@ def _show_pairs(report: AuditReport) -> None:
             for pair in report.pairs
             for each in (pair.difference,)
         ]
-        names = ["better", "than", "difference of true AUC", "p-value", "conclusion"]
+        names = ["model", "compared with", "difference of true AUC", "p-value", "conclusion"]
         show_table(pd.DataFrame(lines, columns=names), hide_index=True, key="trust_pairs")
         st.caption("Measured on the same checked rows. p-values are corrected for the number of pairs (Holm).")
 

@@ -106,7 +106,11 @@ def show_sensitivity(model: EvaluatedModel) -> None:
 def _show_pair(model: EvaluatedModel, bounds: GammaBounds) -> None:
     known = {pair.second: pair for pair in bounds.pairs}
     second = st.selectbox(
-        f"{plain(bounds.leader)} against", list(known), key=f"trust_gamma_{model.record.id}", width=360
+        f"{plain(bounds.leader)} against",
+        list(known),
+        index=list(known).index(bounds.nearest.second),
+        key=f"trust_gamma_{model.record.id}",
+        width=360,
     )
     pair = known[str(second)]
     chart, rules = st.columns([3, 2], gap="medium")
@@ -116,8 +120,12 @@ def _show_pair(model: EvaluatedModel, bounds: GammaBounds) -> None:
         st.markdown("If only one rule is wrong")
         table = rule_error_by_rule(model, pair.first, pair.second)
         table["tipping"] = [f"Γ = {value:.2g}" if value == value else "cannot change" for value in table["tipping"]]
-        names = {"tipping": st.column_config.TextColumn("order can change at", help="– : this rule alone cannot.")}
-        show_table(table, hide_index=True, column_config=names, key="trust_gamma_rules")
+        about = "The error of this rule alone at which the other model can be better."
+        columns = {
+            "rule": st.column_config.TextColumn("rule", width=160),
+            "tipping": st.column_config.TextColumn("order can change at", help=about, width=130),
+        }
+        show_table(table, hide_index=True, column_config=columns, key="trust_gamma_rules")
 
 
 def _show_influence(model: EvaluatedModel) -> None:

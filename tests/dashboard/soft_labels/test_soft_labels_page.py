@@ -38,6 +38,16 @@ def test_rules_that_give_few_levels_of_s_are_warned_of_beside_them(open_app):
     assert any("S has only 2 different values among unconfirmed rows" in each.value for each in page.warning)
 
 
+def test_rules_that_confirmed_cases_contradict_are_warned_of_beside_them(open_app):
+    table = some_table()
+    confirmed = table.frame["age"][table.is_labeled]
+    wrong = RuleSet((Rule("Wrong", 0.4, Compare("age", "<", float(confirmed.min()))),))
+    page = open_app(PAGE, **keep(rules=wrong))
+
+    assert not page.exception
+    assert any("is lower than that of the other rows" in each.value for each in page.warning)
+
+
 def test_a_typed_range_is_previewed_before_it_is_saved(open_app):
     query = keep()
     page = open_app(PAGE, **query)
