@@ -20,6 +20,7 @@ from spu_core.commands.command_io import (
     Query,
     RunName,
     RunNames,
+    StoredRunName,
     audited,
     bundles_of,
     check_table_name,
@@ -359,7 +360,7 @@ def score(
 
 
 def monitor(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run in the workspace, or its start.")],
+    run: StoredRunName,
     last: Annotated[int, typer.Option(min=1, help="Files to show, the newest ones.")] = 20,
     workspace: Folder = None,
     as_json: AsJson = False,
