@@ -99,8 +99,10 @@ def advise_method(
     tables = means.index.get_level_values("table").nunique()
     lost = float(ranking.set_index("method")["regret"][chosen])
     rival = ranking[~ranking["method"].isin((chosen, DEFAULT, TWIN))].iloc[0]
+    # Without rules there is only one fused model, and everything else calls it 'fused'.
+    named = DEFAULT if rules == "none" and chosen == TWIN else chosen
     sentence = (
-        f"Begin with {chosen!r}. In the {len(means)} cells of our benchmark that are most like your data ({tables} "
+        f"Begin with {named!r}. In the {len(means)} cells of our benchmark that are most like your data ({tables} "
         f"tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. The next best was "
         f"{rival['method']!r} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
