@@ -319,7 +319,9 @@ def score(
     run: RunName,
     file: Annotated[
         str,
-        typer.Argument(help="New rows: CSV, Parquet or Excel; - for standard input; a folder with --engine dask."),
+        typer.Argument(
+            help="New rows, as `spu profile` reads them; - for standard input; a folder with --engine dask."
+        ),
     ],
     output: Annotated[
         str,
