@@ -102,13 +102,17 @@ def advise_method(
     # Without rules there is only one fused model, and everything else calls it 'fused'.
     named = DEFAULT if rules == "none" and chosen == TWIN else chosen
     sentence = (
-        f"Begin with {named!r}. In the {len(means)} cells of our benchmark that are most like your data ({tables} "
-        f"tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. The next best was "
-        f"{rival['method']!r} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
+        f"Begin with {_title(named)}. In the {len(means)} cells of our benchmark that are most like your data "
+        f"({tables} tables) it lost {lost:.3f} in true AUC on average against the best method of each cell. "
+        f"The next best was {_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking
     )
+
+
+def _title(name: str) -> str:
+    return f"{METHODS[DEFAULT].title} without rules" if name == TWIN else METHODS[name].title
 
 
 @cache

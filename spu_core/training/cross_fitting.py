@@ -249,6 +249,7 @@ def cross_fit(
     roles = {"label": label, "truth": truth, "group": group, "time": time}
     table = _as_table(table, {column: role for role, column in roles.items() if column is not None})
     soft_labels = _as_soft_labels(table, soft_labels)
+    _check_arguments(table, soft_labels, config, split)
     runs: list[Run] = []
     shown = nullcontext(on_progress) if on_progress is not None else progress_shown(progress)
     with executor_for(n_jobs, config) as executor, shown as on_progress:

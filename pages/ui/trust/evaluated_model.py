@@ -109,7 +109,7 @@ def _ask_run(page: Page, dataset: DatasetRecord, records: Sequence[RunRecord], n
         "Model",
         known,
         index=known.index(default),
-        format_func=lambda token: names[token] + (" · champion" if champion and token == champion.run else ""),
+        format_func=lambda token: names[token] + (" · in use" if champion and token == champion.run else ""),
         key=f"trust_run_{dataset.id}",
         width=360,
     )
