@@ -99,8 +99,10 @@ def advise_method(
     tables = means.index.get_level_values("table").nunique()
     lost = float(ranking.set_index("method")["regret"][chosen])
     rival = ranking[~ranking["method"].isin((chosen, DEFAULT, TWIN))].iloc[0]
+    # Without rules there is only one fused model, and everything else calls it 'fused'.
+    named = DEFAULT if rules == "none" and chosen == TWIN else chosen
     sentence = (
-        f"Begin with {_title(chosen)}. In the {len(means)} benchmark settings most like your data ({tables} tables), "
+        f"Begin with {_title(named)}. In the {len(means)} benchmark settings most like your data ({tables} tables), "
         f"its true AUC was on average {lost:.3f} below that of the best method. The next best method was "
         f"{_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
