@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from spu_core.engines import Job, run_here
 from spu_core.models import METHODS
 from spu_core.tables.samples import load_sample, load_sample_rules
-from spu_core.training import Candidate, TrainConfig, TrainPlan
+from spu_core.training import Candidate, TrainConfig, TrainPlan, with_twins
 from spu_core.workspace import Workspace
 from tests.live import NO_BROWSER, ROOT, Server, find_browser, open_tab_in, running_browser, running_server
 
@@ -131,7 +131,9 @@ def prepare(home: Path) -> str:
     with Workspace.open(home) as workspace:
         dataset = workspace.datasets.save(load_sample(SAMPLE), "Anti-cheat game")
         rules = workspace.rule_sets.create("Anti-cheat game", load_sample_rules(SAMPLE), dataset=dataset.id)
-        plan = TrainPlan(TrainConfig(), tuple(Candidate(key, name=METHODS[key].title) for key in CANDIDATES))
+        plan = TrainPlan(
+            TrainConfig(), with_twins(tuple(Candidate(key, name=METHODS[key].title) for key in CANDIDATES))
+        )
         named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1, "plan": plan.to_json()}
         done = run_here(workspace, Job(kind="train", parameters=named, title="six candidates"))
         assert done.status == "finished", done.error

@@ -9,6 +9,7 @@ from spu_core.export import Bundle
 from spu_core.html_table import SHOWN_ROWS, html_table
 from spu_core.labels import audit_soft_labels, soft_labels_for
 from spu_core.labels.soft_labels import explain_row
+from spu_core.metrics import roc_spu
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.tables import Table
 from spu_core.training import Candidate, TrainConfig, compare_runs, cross_fit, recommend
@@ -18,7 +19,19 @@ from spu_core.trust.audit.verdicts import Verdict
 BAD = "<script>alert(1)</script>&\n" + "\U0001f480\x00" * 60
 COLUMN = "<img src=x>"
 SHOWN = ("table", "rules", "soft_labels", "run", "failed", "comparison", "recommendation")
-LINES = (*SHOWN, "matrix", "explanation", "bundle", "soft_label_audit", "plan", "figure", "estimate", "audit")
+LINES = (
+    *SHOWN,
+    "matrix",
+    "explanation",
+    "bundle",
+    "soft_label_audit",
+    "plan",
+    "figure",
+    "estimate",
+    "audit",
+    "curve",
+    "profile",
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +71,8 @@ def results():
         "figure": estimate.figures["true_auc"],
         "estimate": estimate,
         "audit": AuditResult(estimate, None, {}),
+        "curve": roc_spu(soft.value, runs[0].score),
+        "profile": table.profile(),
     }
 
 

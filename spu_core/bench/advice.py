@@ -99,14 +99,20 @@ def advise_method(
     tables = means.index.get_level_values("table").nunique()
     lost = float(ranking.set_index("method")["regret"][chosen])
     rival = ranking[~ranking["method"].isin((chosen, DEFAULT, TWIN))].iloc[0]
+    # Without rules there is only one fused model, and everything else calls it 'fused'.
+    named = DEFAULT if rules == "none" and chosen == TWIN else chosen
     sentence = (
-        f"Begin with {chosen!r}. In the {len(means)} benchmark settings most like your data ({tables} tables), "
+        f"Begin with {_title(named)}. In the {len(means)} benchmark settings most like your data ({tables} tables), "
         f"its true AUC was on average {lost:.3f} below that of the best method. The next best method was "
-        f"{rival['method']!r} ({rival['difference']:+.3f} ± {rival['error']:.3f} against {first!r})."
+        f"{_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
     )
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking
     )
+
+
+def _title(name: str) -> str:
+    return f"{METHODS[DEFAULT].title} without rules" if name == TWIN else METHODS[name].title
 
 
 @cache

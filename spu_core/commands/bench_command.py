@@ -76,7 +76,8 @@ def run(
 @commands.command("report")
 def report(
     results: Annotated[
-        Path, typer.Argument(help="A folder of results, or a parquet file; default: the stored ones.")
+        Path,
+        typer.Argument(help="A folder of results, or a parquet file; default: the stored ones.", show_default=False),
     ] = STORED,
     as_json: AsJson = False,
     output: Annotated[

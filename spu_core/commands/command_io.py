@@ -219,6 +219,8 @@ RunNames = Annotated[
     list[str],
     typer.Argument(metavar="RUN...", help="Bundles (.spu) of one table, or ids of runs in the workspace."),
 ]
+StoredRunName = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run in the workspace, or its start.")]
+StoredRunNames = Annotated[list[str], typer.Argument(metavar="RUN...", help="Ids of runs in the workspace.")]
 OriginName = Annotated[
     str | None,
     typer.Option(
@@ -285,6 +287,11 @@ def find_run(workspace: Workspace, name: str) -> RunRecord:
         return found[0]
     if found:
         raise WorkspaceError(f"{len(found)} runs start with {name[:40]!r}; write more of the id.")
+    if is_file(name):
+        raise WorkspaceError(
+            f"{name[:80]!r} is a file name; this command needs the id of a run in the workspace, where the dashboard "
+            "stores runs. `spu workspace list` shows ids."
+        )
     hint = nearest_hint(name[:40], [run.id for run in runs]) if runs else "The workspace has no runs."
     raise WorkspaceError(
         f"{name[:80]!r} is neither a file nor the id of a run in {workspace.folder}; `spu workspace list` shows ids. "

@@ -20,6 +20,7 @@ from spu_core.commands.command_io import (
     Query,
     RunName,
     RunNames,
+    StoredRunName,
     audited,
     bundles_of,
     check_table_name,
@@ -318,7 +319,9 @@ def score(
     run: RunName,
     file: Annotated[
         str,
-        typer.Argument(help="New rows: CSV, Parquet or Excel; - for standard input; a folder with --engine dask."),
+        typer.Argument(
+            help="New rows, as `spu profile` reads them; - for standard input; a folder with --engine dask."
+        ),
     ],
     output: Annotated[
         str,
@@ -359,7 +362,7 @@ def score(
 
 
 def monitor(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The id of a run in the workspace, or its start.")],
+    run: StoredRunName,
     last: Annotated[int, typer.Option(min=1, help="Files to show, the newest ones.")] = 20,
     workspace: Folder = None,
     as_json: AsJson = False,

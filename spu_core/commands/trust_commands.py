@@ -14,6 +14,8 @@ from spu_core.commands.command_io import (
     Folder,
     RunName,
     RunNames,
+    StoredRunName,
+    StoredRunNames,
     bundles_of,
     check_table_name,
     find_run,
@@ -36,8 +38,9 @@ from spu_core.engines.audit_results import (
     save_audit,
 )
 from spu_core.engines.jobs.echo import echo_job, echo_result
-from spu_core.engines.stored_runs import soft_labels_by, stored_bundle, stored_runs
+from spu_core.engines.stored_runs import stored_bundle, stored_runs
 from spu_core.errors import AssumptionError, SpuError, nearest_hint
+from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Run
 from spu_core.trust import (
@@ -118,7 +121,7 @@ def trust(
 
 
 def echo(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a stored run, its start, or its name.")],
+    run: StoredRunName,
     workspace: Folder = None,
     as_json: AsJson = False,
 ) -> None:
@@ -184,9 +187,15 @@ def forecast_checks(
     as_json: AsJson = False,
 ) -> None:
     """Show how many checks give which precision, for one of three questions."""
-    with Workspace.open(workspace) as opened:
-        asked = _Asked.of(opened, run, rival)
-        found = forecast(asked.population, question, rival=asked.rival, checked=asked.checked)
+    names = [name for name in (run, rival) if name is not None]
+    if any(map(is_file, names)):
+        # A bundle has no dataset, so no rows of it were checked before.
+        rows = [Population.of_run(bundle.run, bundle.point.threshold) for bundle in bundles_of(names, workspace)]
+        found = forecast(rows[0], question, rival=rows[1] if rival is not None else None)
+    else:
+        with Workspace.open(workspace) as opened:
+            asked = _Asked.of(opened, run, rival)
+            found = forecast(asked.population, question, rival=asked.rival, checked=asked.checked)
     numbers = found.table.to_string(index=False, float_format=lambda value: f"{value:.3f}")
     middle = int(found.table["checks"].iloc[len(found.table) // 2]) if len(found.table) else 0
     said = found.sentence(middle) if middle else "There are too few rows to check."
@@ -195,7 +204,7 @@ def forecast_checks(
 
 @audit_commands.command("draw")
 def draw(
-    run: RunName,
+    run: StoredRunName,
     output: Annotated[str, typer.Option("--output", "-o", help="The review list: .csv, .parquet or -.")],
     checks: Annotated[int, typer.Option(help="How many rows to draw in this batch.")] = 100,
     question: QuestionName = "how_good",
@@ -252,7 +261,7 @@ def verdicts_of(
 
 @audit_commands.command("result")
 def audit_report(
-    runs: RunNames,
+    runs: StoredRunNames,
     treatment: Annotated[str, typer.Option(help=f"Split verdicts: {', '.join(TREATMENTS)}.")] = "mean",
     method: Annotated[str, typer.Option(help=f"{' or '.join(METHODS)}.")] = "assisted",
     workspace: Folder = None,
@@ -282,14 +291,14 @@ def audit_report(
 @audit_commands.command("wrong-rules")
 def wrong_rules(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
     """Show how wrong the soft labels may be before another of these runs can be the best."""
-    with Workspace.open(workspace) as opened:
-        records = [find_run(opened, name) for name in runs]
-        labels = soft_labels_by(opened.datasets.load(records[0].dataset), _rules_of(opened, records[0]))
-        found = gamma_bounds(stored_runs(opened, [each.id for each in records]), labels)
+    trained = [bundle.run for bundle in bundles_of(runs, workspace)]
+    rows = trained[0].evaluation
+    found = gamma_bounds(trained, SoftLabels.from_values(rows.soft_label, rows.is_labeled))
     pairs = [{"first": each.first, "second": each.second, "tipping": each.tipping} for each in found.pairs]
     value = {"sentence": found.sentence, "leader": found.leader, "pairs": pairs, "bounds": plain(found.table)}
     lines = [found.table.to_string(index=False, float_format=lambda number: f"{number:.3f}"), ""]
-    print_result(value, "\n".join([*lines, found.sentence, *(each.sentence for each in found.pairs)]), as_json)
+    others = [each.sentence for each in found.pairs if each.sentence not in found.sentence]
+    print_result(value, "\n".join([*lines, found.sentence, *others]), as_json)
 
 
 def _read_list(name: str, plan: AuditPlan) -> VerdictFile:

@@ -331,8 +331,18 @@ class DriftCounter:
             unseen=unseen[0],
             unseen_before=unseen[1],
             middle_before=self._text(place, column.quantiles[len(column.quantiles) // 2]) if column.quantiles else "",
-            middle_now=self._text(place, _middle(column, count)) if column.quantiles and total else "",
+            middle_now=self._middle_text(place) if column.quantiles and total else "",
         )
+
+    def _middle_text(self, place: int) -> str:
+        """The median, rounded to the nearest edge; outside the training values only a limit is known."""
+        column, count = self.profile.columns[place], self._counts[place]
+        edges = _edges(column)[0]
+        at = int(np.searchsorted(np.cumsum(count), count.sum() / 2))
+        if at == edges.size:
+            return f"more than {self._text(place, float(edges[-1]))}"
+        is_below = at == 0 and edges.size > 2 and column.quantiles[len(column.quantiles) // 2] > edges[0]
+        return self._text(place, float(edges[at])) + (" or less" if is_below else "")
 
     def _text(self, place: int, value: float) -> str:
         return value_text(self.encoder.columns[place], value)
@@ -373,10 +383,3 @@ def _noise(shares: np.ndarray, rows: int) -> float:
     if not rows:
         return 0.0
     return float(np.sqrt(2.0 * shares * (1.0 - shares) / (np.pi * rows)).sum())
-
-
-def _middle(column: ColumnSummary, count: np.ndarray) -> float:
-    """The median, rounded to the nearest edge."""
-    edges = _edges(column)[0]
-    at = int(np.searchsorted(np.cumsum(count), count.sum() / 2))
-    return float(edges[min(at, edges.size - 1)])

@@ -214,13 +214,20 @@ def make_app(bundle: Bundle, *, limits: ServiceLimits | None = None, key: str | 
     app = FastAPI(title=f"Scores of {bundle.name}", docs_url=None, redoc_url=None)
     app.state.scorer = scorer
 
+    async def refuse(request: Any, problem: Any) -> Any:
+        return _refusal(problem)
+
+    # Earlier versions of Starlette do not show the middleware what a route raises.
+    app.add_exception_handler(SpuError, refuse)
+
     @app.middleware("http")
     async def guard(request: Any, answer: Any) -> Any:
         try:
             _check_key(request, key)
-            response = await answer(request)
         except SpuError as problem:
             response = _refusal(problem)
+        else:
+            response = await answer(request)
         scorer.requests[_counted(request.url.path), response.status_code] += 1
         return response
 

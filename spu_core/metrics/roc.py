@@ -61,6 +61,9 @@ class RocSpu:
     flagged: np.ndarray
     score: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"<RocSpu: {self.fpr.size:,} points, AUC_SPU {self.auc:.3f}>"
+
     @property
     def auc(self) -> float:
         """The area under the curve, which is AUC_SPU."""

@@ -127,7 +127,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
                 continue  # None is the default, and a method without threads may be told their number.
             if defaults is not None and own not in defaults:
                 raise TrainingError(f"Method {self.method!r} has no setting {name!r}. {nearest_hint(name, defaults)}")
-            known[own] = (os.cpu_count() or 1) if name == "n_jobs" and value == -1 else value
+            all_processors = name == "n_jobs" and isinstance(value, (int, np.integer)) and value == -1
+            known[own] = (os.cpu_count() or 1) if all_processors else value
         return known
 
     def fit(

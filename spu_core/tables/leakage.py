@@ -197,6 +197,8 @@ def _covering(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: s
 def _best_range(values: pd.Series, answer: np.ndarray) -> tuple[np.ndarray, str]:
     """The rows above or below the value that separates positives from other rows best; gaps are in neither part."""
     present = values.notna().to_numpy(dtype=bool)
+    if not present.any():
+        return present, ""
     numbers = np.full(answer.size, np.nan)
     numbers[present] = _as_numbers(values[present])
     order = np.argsort(numbers)[: int(present.sum())]

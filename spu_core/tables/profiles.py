@@ -22,6 +22,7 @@ import pandas as pd
 
 from spu_core.codec import Hook, Reader, decode, dump_json, encode
 from spu_core.errors import TableError
+from spu_core.html_table import count, short_repr
 from spu_core.tables.leakage import FEWEST_POSITIVES, TableLike, find_leaks
 from spu_core.tables.reading.reading_report import Finding, Severity
 from spu_core.tables.reading.values import ColumnType, day_of, stamps
@@ -116,6 +117,10 @@ class TableProfile:
     labeled: int
     columns: tuple[ColumnProfile, ...]
     findings: tuple[Finding, ...]
+
+    def __repr__(self) -> str:
+        facts = (count(self.rows, "row"), count(len(self.columns), "column"), count(len(self.findings), "finding"))
+        return short_repr("TableProfile", None, *facts)
 
     def column(self, name: str) -> ColumnProfile:
         """The profile of one column."""

@@ -20,7 +20,7 @@ from spu_core.tables import Table
 from spu_core.theory.prior import PriorEstimate, estimate_prior
 from spu_core.training.candidate import Candidate, named_apart
 from spu_core.training.config import TrainConfig
-from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, EvaluationData
+from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, SEEMS_TO_FOLLOW_RULES, EvaluationData
 from spu_core.training.fit_pool import FitPool, FitTask, can_fork, reason_of, usable_processes
 from spu_core.training.fitting import CandidateFitter, Fit, FoldFit, fit_fold
 from spu_core.training.folds import FoldAssignment
@@ -249,6 +249,7 @@ def cross_fit(
     roles = {"label": label, "truth": truth, "group": group, "time": time}
     table = _as_table(table, {column: role for role, column in roles.items() if column is not None})
     soft_labels = _as_soft_labels(table, soft_labels)
+    _check_arguments(table, soft_labels, config, split)
     runs: list[Run] = []
     shown = nullcontext(on_progress) if on_progress is not None else progress_shown(progress)
     with executor_for(n_jobs, config) as executor, shown as on_progress:
@@ -436,8 +437,10 @@ def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> N
 
 
 def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:
-    if config.rules_chose_checks or soft_labels.labels_chosen_by_rules:
+    if config.rules_chose_checks:
         return FOLLOWS_RULES
+    if soft_labels.labels_chosen_by_rules:
+        return SEEMS_TO_FOLLOW_RULES
     return FROM_LABELS if config.beliefs_from_labels else None
 
 

@@ -129,6 +129,12 @@ def gamma_bounds(
     finished = [run for run in runs if run.score is not None]
     if not finished:
         raise TrainingError("No run has scores to evaluate; train at least one model first.")
+    for run in finished:
+        if run.fold.size != len(soft_labels):
+            raise TrainingError(
+                f"{run.name!r} has scores of {run.fold.size:,} rows, but there are {len(soft_labels):,} soft labels; "
+                "only runs of the same table can be judged together."
+            )
     gamma = np.array(sorted(set(map(float, gammas))))
     if not gamma.size or gamma[0] < 1.0 or not np.isfinite(gamma).all():
         raise TrainingError("Γ must be 1 or more: 1 means that the soft labels are right.")

@@ -115,6 +115,18 @@ def test_only_runs_of_a_workspace_can_be_kept(spu):
     assert "--keep needs a run of the workspace" in str(answer.exception)
 
 
+def test_a_bundle_is_enough_for_a_forecast_and_for_wrong_rules_but_not_to_draw(spu):
+    assert "checks tell the true AUC within" in spu("audit forecast run.spu").stdout
+    assert (
+        "checks tell the two models apart"
+        in spu("audit forecast run.spu --question which_better --rival run.spu").stdout
+    )
+    assert "is the only model" in spu("audit wrong-rules run.spu").stdout
+    assert "'run.spu' is a file name; this command needs the id of a run" in str(
+        spu("audit draw run.spu -o list.csv").exception
+    )
+
+
 def test_an_echo_check_of_a_stored_run_in_words_and_as_json(tmp_path, spu):
     with Workspace.open(tmp_path / "home") as workspace:
         address = bring_sample(workspace)

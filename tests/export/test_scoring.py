@@ -392,7 +392,7 @@ def test_drift_is_told_in_words_and_absent_where_nothing_moved(bundle):
 
     assert same.hints == ()
     assert any(
-        hint.startswith("'age' has moved strongly: ") and "median went from 39.8208 to 64.7" in hint
+        hint.startswith("'age' has moved strongly: ") and "median went from 39.8208 to more than 64.7" in hint
         for hint in moved.hints
     )
 
@@ -419,6 +419,13 @@ def test_a_column_has_drifted_where_one_of_three_shares_has_changed_by_more_than
 
     assert found.summary.startswith(words)
     assert bool(found.summary) == bool(words)
+
+
+@pytest.mark.parametrize(("factor", "limit"), [(100, r"to more than \d"), (-100, r"to \S+ or less\.")])
+def test_a_median_outside_of_the_training_values_is_told_as_a_limit(bundle, factor, limit):
+    moved = bundle.score(make_frame(400, seed=1).assign(age=lambda f: f["age"] * factor)).report.drift
+
+    assert re.search(limit, next(hint for hint in moved.hints if hint.startswith("'age'")))
 
 
 def test_the_median_is_told_only_where_it_has_changed():

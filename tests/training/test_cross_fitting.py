@@ -79,15 +79,8 @@ def test_at_most_seven_functions_of_ours_lie_between_cross_fit_and_the_library(w
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (
-            {"table": pd.DataFrame({"a": [1.0]})},
-            r"table must be a Table, got DataFrame; use Table.from_f",
-        ),
-        ({"table": np.zeros((3, 2))}, "table must be a Table, got ndarray"),
-        (
-            {"soft_labels": np.zeros(3)},
-            r"soft labels must be SoftLabels, got ndarray; use soft_labels_for\(table, rules\)",
-        ),
+        ({"table": np.zeros((3, 2))}, "table must be a Table or a frame, got ndarray"),
+        ({"soft_labels": 0.5}, r"soft labels must be SoftLabels, got float; use soft_labels_for\(table, rules\)"),
         ({"config": {"folds": 3}}, "config must be a TrainConfig, got dict"),
         ({"split": np.zeros(3)}, "split must be a FoldAssignment, got ndarray"),
         ({"candidates": [3]}, "A candidate must be a Candidate or the key of a method, got 3"),

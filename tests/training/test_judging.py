@@ -120,6 +120,9 @@ def test_the_note_on_dependent_labels_is_carried(world, quick):
     assert notes[0] is None
     assert "The rules decided who was checked" in notes[1]
     assert "no longer independent of the rules" in notes[2]
+    looks_chosen = replace(plain, rules_chose_labels=True)
+    note = cross_fit(table, looks_chosen, ["rule_score"], quick)[0].metrics.known_positive_note
+    assert note.startswith("The rules may have decided who was checked"), "a finding is not stated as a fact"
 
 
 def test_without_labels_known_positive_auc_is_absent_in_words(world, quick):

@@ -96,3 +96,5 @@ def test_ready_made_soft_labels_have_no_single_rule_to_doubt():
     assert tipping_by_rule(runs, labels_of(soft_label), "a", "b").empty
     with pytest.raises(TrainingError, match="1 or more"):
         gamma_bounds(runs, labels_of(soft_label), gammas=[0.5])
+    with pytest.raises(TrainingError, match="scores of 3 rows, but there are 2 soft labels"):
+        gamma_bounds(runs, labels_of(soft_label[:2]))

@@ -96,8 +96,8 @@ def test_a_workspace_from_before_queues_is_brought_up_to_date(tmp_path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:2])
         with Workspace.open(tmp_path) as old:
-            old.rule_sets.create("kept", "{}")
+            old.jobs.add("token", "self_test", "kept", {}, {})
 
     with Workspace.open(tmp_path) as new:
-        assert [rules.name for rules in new.rule_sets.list()] == ["kept"]
+        assert [job.title for job in new.jobs.list()] == ["kept"]
         assert new.queues.list("any") == ()

@@ -175,7 +175,7 @@ def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: boo
         if entry.key in BADGES:
             words, color = BADGES[entry.key]
             st.badge(words, color=color)
-    st.caption(GOOD_FOR[entry.key])
+    st.caption(GOOD_FOR.get(entry.key, entry.words))
     if reason is not None:
         st.caption(f":material/block: {plain(reason)}")
         return

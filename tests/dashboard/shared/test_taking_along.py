@@ -103,7 +103,7 @@ def test_the_leaderboard_leaves_with_all_its_figures(shared_server, open_quietly
 
 @pytest.mark.browser
 def test_a_chart_of_the_paper_leaves_as_png_and_as_svg(open_quietly):
-    tab = open_quietly("paper")
+    tab = open_quietly("paper?experiment=table1")
 
     assert saved_picture(tab).read_bytes().startswith(b"<svg")
     tab.page.locator(".st-key-paper_image").get_by_text("PNG").click()
@@ -123,7 +123,7 @@ def saved_csv(tab, place: int) -> pd.DataFrame:
 
 
 def saved_picture(tab) -> Path:
-    chart = tab.page.locator("[data-testid=stPlotlyChart]").first
+    chart = tab.page.locator("[class*=st-key-paper_][class*=_chart] [data-testid=stPlotlyChart]").first
     chart.scroll_into_view_if_needed()
     chart.locator(".nsewdrag").first.hover()
     with tab.page.expect_download() as download:

@@ -102,7 +102,7 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
 def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
     page = open_app(PAGE, **sample)
 
-    assert any("Begin with 'fused'." in caption.value for caption in page.caption)
+    assert any("Begin with Fused" in caption.value for caption in page.caption)
 
 
 def test_every_method_says_in_one_sentence_what_it_is_good_for():
