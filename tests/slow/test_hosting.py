@@ -98,7 +98,7 @@ def test_the_image_is_closed_without_a_login_and_healthy_with_one(installed, tmp
                 assert urllib.request.urlopen(health, timeout=5).status == 200
                 break
             except OSError:
-                assert server.poll() is None
+                assert server.poll() is None, server.stderr.read()
                 time.sleep(0.5)
         else:
             pytest.fail("the server did not become healthy")
