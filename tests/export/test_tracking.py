@@ -138,6 +138,8 @@ def environment_of(folder: Path, fresh: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", str(fresh)], check=True)
     install = [fresh / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check"]
     if os.environ.get("SPU_SLOW") != "1":
+        # Otherwise the setuptools of the fresh environment would hide a newer one that a library needs.
+        subprocess.run([fresh / "bin" / "pip", "uninstall", "--quiet", "--yes", "setuptools"], check=True)
         [site] = fresh.glob("lib/python*/site-packages")
         (site / "libraries.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
         [wheel] = [line for line in (folder / "requirements.txt").read_text().splitlines() if line.endswith(".whl")]
