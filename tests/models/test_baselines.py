@@ -97,6 +97,23 @@ def test_a_labelled_row_of_weight_two_counts_for_the_label_frequency_like_two_ro
     assert label_frequency(weighted, held_out) == pytest.approx(held_out[twice][case.is_labeled[twice]].mean())
 
 
+@pytest.mark.parametrize("method", ["elkan_noto", "weighted_elkan_noto"])
+def test_elkan_noto_learns_hardly_anything_from_rows_of_hardly_any_weight(method):
+    """Half of the rows, which say the opposite, weigh a thousandth: every other row above 0 is labelled, none below."""
+    x = np.tile(np.linspace(-1.0, 1.0, 200), 2)
+    opposite = np.arange(400) >= 200
+    labels = (x > 0) != opposite
+    weight = np.where(opposite, 1e-3, 1.0)
+
+    model = SoftLabelClassifier(method, rounds=50, threads=1)
+    model.fit(pd.DataFrame({"x": x}), labels.astype(float), is_labeled=labels, sample_weight=weight)
+
+    score = model.predict_proba(pd.DataFrame({"x": [-0.5, 0.5]}))[:, 1]
+    assert score[1] - score[0] > 0.5
+    if method == "elkan_noto":
+        assert model.model_.divisor > 0.85
+
+
 def test_elkan_noto_finds_the_share_of_positives_that_were_labelled():
     """Under SCAR and separable classes c is the share itself: 0.4 here, within three standard errors."""
     rng = np.random.default_rng(1)
