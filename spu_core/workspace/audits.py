@@ -16,14 +16,14 @@ from datetime import datetime
 from spu_core.checks import check_choice
 from spu_core.codec import dump_json
 from spu_core.errors import WorkspaceError
-from spu_core.workspace.catalogue import Store, insert, need_row
-from spu_core.workspace.records import Record, clean_name, new_id
+from spu_core.workspace.catalogue import CatalogueStore, insert, need_row
+from spu_core.workspace.records import CatalogueRecord, clean_name, new_id
 
 VERDICTS = ("positive", "negative", "unsure")
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord(Record):
+class AuditRecord(CatalogueRecord):
     """A stored audit plan with its lineage: the run and the rules whose scores and soft labels it was drawn by.
 
     It belongs to the dataset. `run` is None if the run was deleted.
@@ -40,7 +40,7 @@ class AuditRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictRecord(Record):
+class VerdictRecord(CatalogueRecord):
     """The verdict of one reviewer on one row; of several by the same reviewer the last one counts."""
 
     audit: str
@@ -52,7 +52,7 @@ class VerdictRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Audits(Store):
+class Audits(CatalogueStore):
     """The audits of a workspace; a plan is stored as JSON text, which `spu_core.trust` interprets."""
 
     def save(self, run: str, plan: str, *, name: str = "audit", rules: tuple[str, int] | None = None) -> AuditRecord:
@@ -139,7 +139,7 @@ _STANDING = (
 
 
 @dataclass(frozen=True, slots=True)
-class ReviewSettings(Record):
+class ReviewSettings(CatalogueRecord):
     """`twice`: how many rows, from the start of the list, get two verdicts; `columns`: those that cards show first."""
 
     twice: int = 0
@@ -199,7 +199,7 @@ class ReviewState:
 
 
 @dataclass(frozen=True, slots=True)
-class Reviews(Store):
+class Reviews(CatalogueStore):
     """The reviewing of audits. The caller gives the rows of the list in its order, since only it can read a plan."""
 
     def settings(self, audit: str) -> ReviewSettings:

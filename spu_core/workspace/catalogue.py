@@ -1,6 +1,6 @@
 """The catalogue: one SQLite database in WAL mode, opened only if it is ours, changed only in transactions; its backups.
 
-A `Store` keeps one kind of object in it.
+A `CatalogueStore` keeps one kind of object in it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from urllib.parse import quote
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import schema, storage_errors
 from spu_core.workspace.disk import Disk, hash_of
-from spu_core.workspace.records import Clock, Record, new_id
+from spu_core.workspace.records import CatalogueRecord, Clock, new_id
 
-R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=CatalogueRecord)
 BUSY_SECONDS = 60
 _NO_SPACE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE}
 _PRAGMAS = (
@@ -125,7 +125,7 @@ class Catalogue:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class CatalogueStore:
     """One kind of object in a catalogue; `clock` gives the time of each save."""
 
     catalogue: Catalogue

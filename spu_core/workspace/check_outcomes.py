@@ -10,14 +10,14 @@ from typing import Any
 from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Store, insert, need_row
-from spu_core.workspace.records import OutcomeRecord, Record, clean_name, new_id, to_json
+from spu_core.workspace.catalogue import CatalogueStore, insert, need_row
+from spu_core.workspace.records import CatalogueRecord, OutcomeRecord, clean_name, new_id, to_json
 
 OUTCOMES = ("admitted", "failed", "passed")
 
 
 @dataclass(frozen=True, slots=True)
-class QueueRecord(Record):
+class QueueRecord(CatalogueRecord):
     """A stored queue: `plan` describes how it was filled, and from which runs, rules and rows."""
 
     id: str
@@ -28,7 +28,7 @@ class QueueRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueEntry(Record):
+class QueueEntry(CatalogueRecord):
     """One user to check, with the arm that asked for it and the reasons shown to a reviewer."""
 
     row: int
@@ -50,7 +50,7 @@ class CheckOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Queues(Store):
+class Queues(CatalogueStore):
     """The review queues of a workspace."""
 
     def save(self, dataset: str, name: str, plan: Mapping[str, Any], entries: Sequence[QueueEntry]) -> QueueRecord:
@@ -114,7 +114,7 @@ class Queues(Store):
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackRecord(Record):
+class FeedbackRecord(CatalogueRecord):
     """A dataset made from outcomes: `source` and `target` are datasets, `detail` has queues, rules and numbers."""
 
     id: str
@@ -125,7 +125,7 @@ class FeedbackRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Feedbacks(Store):
+class Feedbacks(CatalogueStore):
     """The lineage of datasets made from check outcomes; it is kept when the datasets are deleted."""
 
     def save(self, source: str, target: str, detail: Mapping[str, Any]) -> FeedbackRecord:
@@ -170,7 +170,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes(Store):
+class Outcomes(CatalogueStore):
     """The check outcomes of a workspace."""
 
     def add(self, dataset: str, outcomes: Iterable[Outcome]) -> int:

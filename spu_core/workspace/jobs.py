@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Store, insert
+from spu_core.workspace.catalogue import CatalogueStore, insert
 from spu_core.workspace.disk import is_locked, remove_if_free
 from spu_core.workspace.records import JobRecord, JobStatus, clean_name, new_id, to_json
 
@@ -36,7 +36,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs(Store):
+class Jobs(CatalogueStore):
     """The jobs of a workspace."""
 
     def add(self, token: str, kind: str, title: str, parameters: Mapping[str, Any], limits: Mapping[str, Any]) -> None:

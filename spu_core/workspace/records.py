@@ -32,7 +32,7 @@ class JobStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class CatalogueRecord:
     """Fields are columns of the same name. SQLite stores times, mappings and lists as text, and flags as 0 or 1."""
 
     @classmethod
@@ -66,7 +66,7 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FileRecord(Record):
+class FileRecord(CatalogueRecord):
     """A stored file; its hash and size show whether it has changed since it was saved."""
 
     id: str
@@ -77,7 +77,7 @@ class FileRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetRecord(Record):
+class DatasetRecord(CatalogueRecord):
     """A stored table; two datasets with the same fingerprint share one file.
 
     `folder` is the path of a table that stays in a folder of the server; `file` then holds a sample of its rows.
@@ -101,7 +101,7 @@ class DatasetRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSetVersion(Record):
+class RuleSetVersion(CatalogueRecord):
     """One saved state of a rule set; `parent` is the version that it was edited from."""
 
     id: str
@@ -117,7 +117,7 @@ class RuleSetVersion(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord(Record):
+class RunRecord(CatalogueRecord):
     """One trained candidate: what it was made from, a summary for lists, and its files."""
 
     id: str
@@ -144,7 +144,7 @@ class RunRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdRecord(Record):
+class ThresholdRecord(CatalogueRecord):
     """An operating point of a run: the threshold and the share of rows that it flags."""
 
     id: str
@@ -157,7 +157,7 @@ class ThresholdRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ExportRecord(Record):
+class ExportRecord(CatalogueRecord):
     """A file that was made from a run for use elsewhere."""
 
     id: str
@@ -171,7 +171,7 @@ class ExportRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeRecord(Record):
+class OutcomeRecord(CatalogueRecord):
     """The outcome of a check of one row; the last one of a row counts."""
 
     dataset: str
@@ -182,7 +182,7 @@ class OutcomeRecord(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord(Record):
+class JobRecord(CatalogueRecord):
     """A job with its status, progress and result."""
 
     id: str

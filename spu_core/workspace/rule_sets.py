@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Store, insert
+from spu_core.workspace.catalogue import CatalogueStore, insert
 from spu_core.workspace.records import RuleSetVersion, clean_name, new_id
 
 _SELECT = (
@@ -19,7 +19,7 @@ _SELECT = (
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSets(Store):
+class RuleSets(CatalogueStore):
     """The rule sets of a workspace, as JSON text."""
 
     def create(self, name: str, text: str, note: str = "", dataset: str | None = None) -> RuleSetVersion:

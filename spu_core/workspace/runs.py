@@ -13,7 +13,7 @@ from spu_core.checks import check_number, check_share
 from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Store, insert, need_row
+from spu_core.workspace.catalogue import CatalogueStore, insert, need_row
 from spu_core.workspace.disk import Writer
 from spu_core.workspace.file_store import FileDraft, FileStore
 from spu_core.workspace.records import (
@@ -195,7 +195,7 @@ class ThresholdChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Thresholds(Store):
+class Thresholds(CatalogueStore):
     """Operating points; the last one saved for a run is its current one.
 
     The champion of a dataset is chosen together with its threshold, so it is stored as an operating point too. Nothing
