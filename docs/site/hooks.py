@@ -36,5 +36,5 @@ def on_post_page(output, page, config):
     """Remove the script for diagrams from notebooks, which have none, and refuse whatever loads from another origin."""
     output = DIAGRAM_SCRIPT.sub("", output)
     if found := FOREIGN.search(output):
-        raise PluginError(f"{page.file.src_uri} loads from another origin: {output[found.start() : found.start() + 150]}")
+        raise PluginError(f"{page.file.src_uri} loads from another origin: {found[0]}")
     return output
