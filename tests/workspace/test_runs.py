@@ -8,7 +8,7 @@ import pytest
 from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
 from spu_core.workspace import Outcome, RunDraft, StaleEditError, Threshold, Workspace
-from spu_core.workspace.dataset_progress import progress_of
+from spu_core.workspace.workspace import progress_of
 from tests.workspace.fakes import FakeTable, draft_of, writes
 
 

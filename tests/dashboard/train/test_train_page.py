@@ -166,7 +166,7 @@ def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, s
         rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
         parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
         done = run_here(workspace, Job(kind="features", parameters=parameters))
-    monkeypatch.setattr(features, "latest_features", lambda workspace, job: done)
+    monkeypatch.setattr(features, "latest_job", lambda workspace, job: done)
     page.run()
     assert not page.exception
     assert "columns" in text_of(page)

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from spu_core.engines import cancel, start_worker, wait_for
 from spu_core.engines.audit_results import save_audit
-from spu_core.engines.jobs.echo import echo_job, echo_result
+from spu_core.engines.jobs.retraining_checks import echo_job, echo_result
 from spu_core.engines.stored_runs import compare_on, displayed_names, soft_labels_by, stored_runs
 from spu_core.tables.samples import load_sample, load_sample_rules, sample_truth
 from spu_core.training import Candidate
