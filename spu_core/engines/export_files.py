@@ -25,8 +25,8 @@ from spu_core.engines.audit_results import with_audit
 from spu_core.engines.stored_runs import (
     MOST_COMPARED,
     compare_on,
+    displayed_names,
     folds_and_rules,
-    names_apart,
     soft_labels_by,
     stored_bundle,
     stored_runs,
@@ -90,7 +90,7 @@ class StoredModel:
     @cached_property
     def name(self) -> str:
         """Its name, different from those of the other runs of its dataset."""
-        return names_apart(self.workspace.runs.list(self.record.dataset))[self.record.id]
+        return displayed_names(self.workspace.runs.list(self.record.dataset))[self.record.id]
 
     @cached_property
     def bundle(self) -> Bundle:

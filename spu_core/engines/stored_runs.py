@@ -78,6 +78,11 @@ def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
     return names
 
 
+def displayed_names(records: Sequence[RunRecord]) -> dict[str, str]:
+    """Id → name on pages and in exports: of equal names the newest stays as it is, since it replaces the older ones."""
+    return names_apart(records[::-1])
+
+
 def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: str) -> RunRecord:
     """The run to show before the user has chosen one: the recommended one of the newest comparable runs.
 

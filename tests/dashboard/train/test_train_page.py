@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from streamlit.elements.lib import policies
 
 from pages.ui.train import candidates, features, training
 from spu_core.engines import Job, run_here
@@ -97,6 +98,15 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
     assert page.segmented_control(key="train_preset").value is None
     assert candidates.OWN in text_of(page)
     assert not page.exception
+
+
+def test_a_card_has_no_default_that_a_preset_would_contradict(open_app, sample, monkeypatch, caplog):
+    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
+    page = open_app(PAGE, **sample)
+    for preset in ("Quick look", "Thorough", "Standard"):
+        page.segmented_control(key="train_preset").set_value(preset).run()
+
+    assert "had its value set via the Session State API" not in caplog.text
 
 
 def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
