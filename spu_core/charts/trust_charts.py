@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -413,10 +414,15 @@ def forecast_chart(found: Forecast, *, checks: int | None = None, theme: Theme =
     return figure
 
 
-def audited_models_chart(report: AuditReport, *, key: str = "true_auc", theme: Theme = LIGHT) -> go.Figure:
-    """One figure of every model with its interval from the checked rows, the best on top."""
-    found = sorted((figures[key] for figures in report.figures.values()), key=lambda each: -each.estimate)
+def audited_models_chart(
+    report: AuditReport, *, key: str = "true_auc", references: Collection[str] = (), theme: Theme = LIGHT
+) -> go.Figure:
+    """One figure of every model with its interval from the checked rows, the best on top and `references` last."""
     names = {id(figures[key]): name for name, figures in report.figures.items()}
+    found = sorted(
+        (figures[key] for figures in report.figures.values()),
+        key=lambda each: (names[id(each)] in references, -each.estimate),
+    )
     lines = [
         Line(
             names[id(each)],

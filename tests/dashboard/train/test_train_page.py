@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from streamlit.elements.lib import policies
 
 from pages.ui.train import candidates, features, training
 from spu_core.engines import Job, run_here
@@ -99,6 +100,15 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
     assert not page.exception
 
 
+def test_a_card_has_no_default_that_a_preset_would_contradict(open_app, sample, monkeypatch, caplog):
+    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
+    page = open_app(PAGE, **sample)
+    for preset in ("Quick look", "Thorough", "Standard"):
+        page.segmented_control(key="train_preset").set_value(preset).run()
+
+    assert "had its value set via the Session State API" not in caplog.text
+
+
 def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
     page = open_app(PAGE, **sample)
 
@@ -156,7 +166,7 @@ def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, s
         rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
         parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
         done = run_here(workspace, Job(kind="features", parameters=parameters))
-    monkeypatch.setattr(features, "latest_features", lambda workspace, job: done)
+    monkeypatch.setattr(features, "latest_job", lambda workspace, job: done)
     page.run()
     assert not page.exception
     assert "columns" in text_of(page)
