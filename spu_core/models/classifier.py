@@ -293,4 +293,4 @@ def _signature() -> Signature:
     return Signature([*named, *settings])
 
 
-SoftLabelClassifier.__signature__ = _signature()  # type: ignore[attr-defined]
+SoftLabelClassifier.__signature__ = _signature()
