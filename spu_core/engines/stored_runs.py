@@ -181,11 +181,6 @@ def shuffled_columns(run: Run, table: Table, soft_labels: SoftLabels) -> pd.Data
     return permutation_importance(replace(run, data=data), repeats=3)
 
 
-def column_values(table: Table, name: str) -> pd.Series:
-    """One column of all rows."""
-    return table.values(name)
-
-
 def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:
     """Stored runs with their figures from the summaries in the catalogue, in the order of `records`."""
     return pd.DataFrame([_summary_row(record) for record in records], columns=list(_SUMMARY))

@@ -100,11 +100,6 @@ class RuleSets(CatalogueStore):
             raise storage_errors.unknown("rule set", token)
         return tuple(RuleSetVersion.from_row(row) for row in rows)
 
-    def rename(self, token: str, name: str) -> RuleSetVersion:
-        with self.catalogue.transaction() as rows:
-            rows.execute("UPDATE rule_sets SET name = ? WHERE id = ?", (clean_name(name), token))
-        return self.get(token)
-
     def _move(self, current: RuleSetVersion, number: int) -> RuleSetVersion:
         with self.catalogue.transaction() as rows:
             self._check_current(rows, current)

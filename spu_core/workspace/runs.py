@@ -59,7 +59,6 @@ class Lineage:
     run: RunRecord
     dataset: DatasetRecord
     rule_set_name: str | None
-    rule_set_text: str | None
 
     def __str__(self) -> str:
         rules = f", rule set {self.rule_set_name!r} version {self.run.rule_set_version}" if self.rule_set_name else ""

@@ -150,12 +150,7 @@ class Workspace:
         rules = None
         if record.rule_set is not None:
             rules = self.rule_sets.get(record.rule_set, record.rule_set_version)
-        return Lineage(
-            record,
-            self.datasets.get(record.dataset),
-            rules.name if rules else None,
-            rules.text if rules else None,
-        )
+        return Lineage(record, self.datasets.get(record.dataset), rules.name if rules else None)
 
     def plan_deletion(self, kind: str, token: str) -> DeletionPlan:
         """What would be deleted together with this object; nothing is changed."""

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,7 +25,7 @@ from spu_core.engines.jobs import Job, JobContext, JobLimits
 from spu_core.engines.processes import run_here, start_worker
 from spu_core.engines.processes.job_queue import spawn, thread_variables
 from spu_core.engines.processes.os_processes import give_way, limit_memory, limit_processor_time
-from spu_core.errors import SpuError, TableError, WorkspaceError, nearest_hint
+from spu_core.errors import SpuError, TableError, WorkspaceError
 from spu_core.tables import (
     Dialect,
     Reading,
@@ -75,7 +75,8 @@ def read(context: JobContext) -> dict[str, Any]:
         context.progress(READING * min(1.0, done / max(1, PASSES * size)), message)
 
     context.progress(0.0, message)
-    table = read_table(path, name=name, dialect=dialect_of(context.parameters.get("dialect", {})), on_bytes=report)
+    dialect = decode(Dialect, context.parameters.get("dialect", {}), "The dialect", WorkspaceError)
+    table = read_table(path, name=name, dialect=dialect, on_bytes=report)
     context.progress(KEEPING, f"keeping {len(table):,} rows")
     saved = context.workspace.datasets.save(table)
     context.progress(LOOKING, f"looking at {saved.n_columns:,} columns")
@@ -224,24 +225,6 @@ def kept_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile |
         return profile_from_json(kept)
     except TableError:
         return None  # a damaged profile is computed again
-
-
-def dialect_of(given: Any) -> Dialect:
-    """A dialect from JSON values.
-
-    >>> dialect_of({"separator": ";"}).separator
-    ';'
-    >>> dialect_of({"seperator": ";"})
-    Traceback (most recent call last):
-    spu_core.errors.WorkspaceError: A dialect has no 'seperator'. Did you mean 'separator'?
-    """
-    if not isinstance(given, dict):
-        raise WorkspaceError(f"A dialect must be an object of names and values, got {given!r}.")
-    known = [item.name for item in fields(Dialect)]
-    for name in given:
-        if name not in known:
-            raise WorkspaceError(f"A dialect has no {name!r}. {nearest_hint(name, known)}")
-    return Dialect(**{**given, "missing": tuple(given.get("missing", ()))})
 
 
 def main(source: str, target: str, name: str, memory: str, seconds: str) -> None:
