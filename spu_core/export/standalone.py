@@ -75,7 +75,8 @@ def open_model(path: str) -> tuple[Any, dict[str, Any]]:
             sys.exit(f"onnxruntime {onnxruntime.__version__} can give wrong scores; install {lowest} or newer.")
         gap = self_test_gap(session, about["score"], test)
     except Exception as problem:
-        sys.exit(f"{path!r} is not a model that can be used here ({type(problem).__name__}). Export it again.")
+        reason = str(problem) if type(problem) is ValueError else type(problem).__name__
+        sys.exit(f"{path!r} is not a model that can be used here ({reason}). Export it again.")
     if not gap <= TOLERANCE:
         sys.exit(
             f"{path!r} gives other scores here than at its export: its self-test rows differ by up to {gap:.3g}. "

@@ -39,9 +39,9 @@ from spu_core.tables import (
     read_table,
 )
 from spu_core.tables import simulators as simulated
-from spu_core.tables.folder_files import list_files
 from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.tables.reading.sources import as_upload
+from spu_core.tables.stores import list_files
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace, in_bytes
 from spu_core.workspace.home import FolderOffer
 from spu_core.workspace.jobs import READ

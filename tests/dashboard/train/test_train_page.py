@@ -16,7 +16,7 @@ from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Attempt, JobStatus, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
-from tests.live import WORKER_PATIENCE
+from tests.live import WORKER_PATIENCE, running_server
 
 PAGE = "pages/3_train.py"
 
@@ -292,3 +292,18 @@ def test_a_table_of_positives_alone_is_sent_back_to_its_label(open_app, started)
     assert not page.exception
     assert page.subheader[0].value == "Every row is a confirmed positive."
     assert not page.button
+
+
+@pytest.mark.browser
+def test_the_bar_at_the_bottom_of_a_phone_leaves_room_for_the_candidates(tmp_path, open_tab):
+    days = [f"2024-{1 + row % 12:02d}-{1 + row % 28:02d},{row % 7},{int(row % 9 == 0)}" for row in range(200)]
+    content = "\n".join(["day,amount,confirmed", *days]).encode()
+    with Workspace.open(tmp_path / "home") as workspace:
+        table = read_table(content, name="timed.csv").with_roles({"day": "time", "confirmed": "label"})
+        dataset = workspace.datasets.save(table, "timed")
+    with running_server(tmp_path / "home", tmp_path / "server.log") as server:
+        tab = open_tab(server, width=390, height=844).open(f"train?dataset={dataset.id}")
+        bar = tab.page.locator("[data-testid=stBottom]").bounding_box()
+
+        assert tab.page.locator(".st-key-train_latest button").is_visible()
+        assert bar["height"] < 844 / 4
