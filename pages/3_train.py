@@ -8,17 +8,19 @@ from pages.ui.shared.show import explain_words
 from pages.ui.train.candidates import choose_candidates
 from pages.ui.train.features import choose_features
 from pages.ui.train.options import choose_options
-from pages.ui.train.training import need_something_to_learn, show_training, start_training
+from pages.ui.train.training import need_something_to_learn, offer_latest_rows, show_training, start_training
 
 PROMISE = "Choose candidates and baselines. They are trained in the background; you can leave this page."
 
 with open_page("Train", PROMISE) as page:
     table = load_all_rows(page.workspace, page.need_dataset())
     has_beliefs = need_something_to_learn(page, table)
-    progress = st.container()
+    progress, notice = st.container(), st.container()
     candidates = choose_candidates(table, page.need_dataset().origin, has_beliefs=has_beliefs)
     options = choose_options(table, candidates)
     choose_features(page, options)
+    with notice:
+        offer_latest_rows(table, options)
     # The bar at the bottom stays in sight while candidates are chosen.
     with st.bottom:
         start_training(page, table, options)

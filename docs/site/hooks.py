@@ -1,15 +1,23 @@
-"""The pages of the site that are written elsewhere in the repository: the start page and the changelog."""
+"""The pages of the site that are written elsewhere in the repository, and a check that no page loads from elsewhere."""
 
 import re
 from pathlib import Path
 
 from latex2mathml.converter import convert
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 # Links of these files start at the root of the repository, those of the site in docs/.
 MOVED = {"](docs/": "](", "](CHANGELOG.md": "](changelog.md", "[licence: MIT](LICENSE)": "licence: MIT"}
+
+DIAGRAM_SCRIPT = re.compile(r'<script type="module">(?:(?!</script>).)*pre\.mermaid.*?</script>', re.DOTALL)
+# A script, style, picture or frame of another origin; a link that a reader follows is none.
+FOREIGN = re.compile(
+    r"""<(?:script|img|iframe|source|video)\b[^>]*\bsrc=["']?(?:https?:)?//|<link\b[^>]*\bhref=["']?(?:https?:)?//"""
+    r"""|\bimport\s*\(?\s*["'](?:https?:)?//|url\(["']?(?:https?:)?//|class="mermaid\b"""
+)
 
 
 def on_files(files, config):
@@ -22,3 +30,11 @@ def on_files(files, config):
         text = re.sub(r"\$(.+?)\$", lambda found: convert(found[1]), text)
         files.append(File.generated(config, page, content=text))
     return files
+
+
+def on_post_page(output, page, config):
+    """Remove the script for diagrams from notebooks, which have none, and refuse whatever loads from another origin."""
+    output = DIAGRAM_SCRIPT.sub("", output)
+    if found := FOREIGN.search(output):
+        raise PluginError(f"{page.file.src_uri} loads from another origin: {found[0]}")
+    return output

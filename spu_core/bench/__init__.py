@@ -1,15 +1,13 @@
 """A benchmark of methods: tables with a known class × ways of labelling × rule sets × methods.
 
-Order of imports: `table_spec` → `cells` → `adapters` → `runner` → `report` → `page`, which draws `diagram`; `advice`
-uses the report of the cells that are like a table at hand. The truth
-labels rows and scores test rows; no method but the oracle is given it.
+Order of imports: `cells` → `adapters` → `runner` → `report` → `page`; `advice` uses the report of the cells that are
+like a table at hand. The truth labels rows and scores test rows; no method but the oracle is given it.
 """
 
 from spu_core.bench.adapters import Adapter, bench_adapters, numbers
 from spu_core.bench.advice import MethodAdvice, advise_method
-from spu_core.bench.cells import Cell
+from spu_core.bench.cells import Cell, TableSpec, load_specs
 from spu_core.bench.runner import BenchPlan, read_results, run_bench
-from spu_core.bench.table_spec import TableSpec, load_specs
 
 __all__ = [
     "Adapter",

@@ -21,8 +21,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from spu_core.bench.adapters import Adapter, bench_adapters, fit_candidate
-from spu_core.bench.cells import LABELLINGS, Cell, cell_name, make_cell
-from spu_core.bench.table_spec import RULE_SETS, Fetch, TableSpec, load_specs
+from spu_core.bench.cells import LABELLINGS, RULE_SETS, Cell, Fetch, TableSpec, cell_name, load_specs, make_cell
 from spu_core.checks import check_choice
 from spu_core.errors import SpuError, TrainingError
 from spu_core.models.fit_inputs import inner_folds

@@ -48,13 +48,11 @@ from .theorem_charts import convergence_chart as convergence_chart
 from .theorem_charts import noisy_link_chart as noisy_link_chart
 from .theorem_charts import ordering_chart as ordering_chart
 from .theorem_charts import scar_line_chart as scar_line_chart
-from .trust_charts import audit_chart as audit_chart
 from .trust_charts import audited_models_chart as audited_models_chart
 from .trust_charts import bias_chart as bias_chart
 from .trust_charts import echo_chart as echo_chart
 from .trust_charts import forecast_chart as forecast_chart
 from .trust_charts import gamma_chart as gamma_chart
-from .trust_charts import outlook_chart as outlook_chart
 from .trust_charts import prior_chart as prior_chart
 from .trust_charts import rule_influence_chart as rule_influence_chart
 from .trust_charts import sensitivity_chart as sensitivity_chart

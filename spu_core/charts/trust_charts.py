@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,6 @@ from spu_core.metrics.intervals import p_value_text
 if TYPE_CHECKING:
     from spu_core.metrics import Interval
     from spu_core.trust.audit.checked import AuditReport
-    from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure
     from spu_core.trust.audit.plan import AuditPlan
     from spu_core.trust.audit.questions import Forecast
     from spu_core.trust.bias import BiasMap
@@ -48,65 +48,6 @@ if TYPE_CHECKING:
     from spu_core.trust.gamma import GammaPair
     from spu_core.trust.prior import PriorReport, Source
     from spu_core.trust.sensitivity import RuleInfluence, Sensitivity
-
-
-def outlook_chart(table: pd.DataFrame, title: str, *, checks: int | None = None, theme: Theme = LIGHT) -> go.Figure:
-    """The expected interval for each number of checks, beside that of a simple random sample."""
-    if table.empty:
-        return nothing_to_show(theme, "There are too few rows to plan an audit.")
-    first, last = table.iloc[0], table.iloc[-1]
-    alt = (
-        f"Expected bounds of {title}: {interval(first['low'], first['high'])} after {count(first['checks'])} checks, "
-        f"{interval(last['low'], last['high'])} after {count(last['checks'])}."
-    )
-    figure = canvas(theme, alt, height=320)
-    sizes = light(table["checks"])
-    hover = [
-        f"<b>{count(line['checks'])} checks</b><br>bounds about {interval(line['low'], line['high'])}"
-        f"{'<br>exact limits: few positives expected' if line['is_exact'] else ''}"
-        for line in table.to_dict("records")
-    ]
-    figure.add_scatter(
-        x=sizes, y=light(table["high"]), mode="lines", line={"color": theme.model, "width": 2}, showlegend=False,
-        hoverinfo="skip",
-    )  # fmt: skip
-    figure.add_scatter(
-        x=sizes,
-        y=light(table["low"]),
-        mode="lines",
-        line={"color": theme.model, "width": 2},
-        fill="tonexty",
-        fillcolor=see_through(theme.model, 0.14),
-        name="bounds to expect",
-        hovertext=hover,
-        hoverinfo="text",
-    )
-    _add_normal(figure, table, "half_width", "normal theory, this plan", {"color": theme.model, "dash": "dash"})
-    plain_name = "normal theory, plain random rows"
-    _add_normal(figure, table, "simple_half_width", plain_name, {"color": theme.unsure, "dash": "dot"})
-    if checks is not None:
-        figure.add_vline(x=checks, line={"color": theme.belief, "width": 1.5, "dash": "dash"})
-    top_legend(figure)
-    ticks = table["checks"].tolist()
-    figure.update_xaxes(
-        title_text="rows checked by hand", type="log", tickvals=ticks, ticktext=list(map(count, ticks)), fixedrange=True
-    )
-    figure.update_yaxes(title_text=plain(title), fixedrange=True, nticks=6)
-    return figure
-
-
-def _add_normal(figure: go.Figure, table: pd.DataFrame, column: str, name: str, line: dict[str, str]) -> None:
-    """Both limits by normal theory; compare these with each other only, since the other limits may be exact."""
-    for sign in (1.0, -1.0):
-        figure.add_scatter(
-            x=light(table["checks"]),
-            y=light((table["estimate"] + sign * table[column]).clip(0.0, 1.0)),
-            mode="lines",
-            line={**line, "width": 1.5},
-            name=name,
-            showlegend=sign > 0,
-            hoverinfo="skip",
-        )
 
 
 def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
@@ -136,39 +77,6 @@ def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:
     top_legend(figure)
     figure.update_xaxes(tickformat=".0%", fixedrange=True, nticks=6)
     return figure
-
-
-def audit_chart(estimate: AuditEstimate, *, truth: dict[str, float] | None = None, theme: Theme = LIGHT) -> go.Figure:
-    """Every figure of an audit with its bounds; a ring where the truth is known."""
-    figures = list(estimate.figures.values())
-    lines = [_audit_line(each, each.key == estimate.plan.target, theme) for each in figures]
-    said = listed((f"{each.title} {decimals(each.estimate)} ({interval(each.low, each.high)})" for each in figures), 6)
-    chart = whisker_chart(
-        lines, theme, f"Estimated by the audit: {said}.", f"estimate with {percent(estimate.plan.level, 0)} bounds"
-    )
-    if truth:
-        chart.add_scatter(
-            x=[truth[each.key] for each in figures if each.key in truth],
-            y=[place for place, each in enumerate(figures) if each.key in truth],
-            mode="markers",
-            marker={"symbol": "circle-open", "size": 15, "color": theme.belief, "line": {"width": 2}},
-            name="truth",
-            hovertemplate="truth %{x:.3f}<extra></extra>",
-            showlegend=False,
-        )
-    # A little wider than 0 to 1, so that a ring at the end is not cut off.
-    chart.update_xaxes(range=[-0.02, 1.02], tickformat=".1f")
-    return chart
-
-
-def _audit_line(figure: AuditFigure, is_target: bool, theme: Theme) -> Line:
-    exact = "<br>exact limits where positives are few" if figure.is_exact else ""
-    hover = (
-        f"<b>{plain(figure.title)}</b><br>{decimals(figure.estimate)} "
-        f"({interval(figure.low, figure.high)}, {percent(figure.level, 0)}){exact}"
-    )
-    color = theme.model if is_target else theme.unsure
-    return Line(figure.title, figure.estimate, hover, decimals(figure.estimate), color, figure.low, figure.high)
 
 
 MOST_ROWS = 15
@@ -413,10 +321,15 @@ def forecast_chart(found: Forecast, *, checks: int | None = None, theme: Theme =
     return figure
 
 
-def audited_models_chart(report: AuditReport, *, key: str = "true_auc", theme: Theme = LIGHT) -> go.Figure:
-    """One figure of every model with its interval from the checked rows, the best on top."""
-    found = sorted((figures[key] for figures in report.figures.values()), key=lambda each: -each.estimate)
+def audited_models_chart(
+    report: AuditReport, *, key: str = "true_auc", references: Collection[str] = (), theme: Theme = LIGHT
+) -> go.Figure:
+    """One figure of every model with its interval from the checked rows, the best on top and `references` last."""
     names = {id(figures[key]): name for name, figures in report.figures.items()}
+    found = sorted(
+        (figures[key] for figures in report.figures.values()),
+        key=lambda each: (names[id(each)] in references, -each.estimate),
+    )
     lines = [
         Line(
             names[id(each)],

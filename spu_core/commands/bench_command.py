@@ -10,12 +10,11 @@ import pandas as pd
 import typer
 
 from spu_core.bench.adapters import bench_adapters
-from spu_core.bench.cells import LABELLINGS
+from spu_core.bench.cells import LABELLINGS, RULE_SETS
 from spu_core.bench.choosing import make_record, read_cell, study, summary
 from spu_core.bench.page import results_markdown, write_page
 from spu_core.bench.report import method_table
 from spu_core.bench.runner import STORED, BenchPlan, forget_methods, read_results, run_bench
-from spu_core.bench.table_spec import RULE_SETS
 from spu_core.checks import check_choice
 from spu_core.commands.command_io import STANDARD, AsJson, OriginName, print_result, progress_bar, write_output
 from spu_core.errors import SpuError

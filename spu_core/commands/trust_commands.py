@@ -37,7 +37,7 @@ from spu_core.engines.audit_results import (
     population_of,
     save_audit,
 )
-from spu_core.engines.jobs.echo import echo_job, echo_result
+from spu_core.engines.jobs.retraining_checks import echo_job, echo_result
 from spu_core.engines.stored_runs import stored_bundle, stored_runs
 from spu_core.errors import AssumptionError, SpuError, nearest_hint
 from spu_core.labels import SoftLabels

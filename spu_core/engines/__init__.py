@@ -2,7 +2,7 @@
 
 | module | content |
 | --- | --- |
-| `jobs` | the kinds of jobs, one file each |
+| `jobs` | the kinds of jobs |
 | `processes` | queue, supervisor and worker processes |
 | `executors` | where fits run: this process, or a Dask cluster |
 | `study` | everything that decides a training, as one value |

@@ -64,12 +64,6 @@ def save_audit(
     return workspace.audits.save(run.id, plan.to_json(), name=title, rules=version)
 
 
-def audits_of(workspace: Workspace, run: RunRecord, rules: RuleSetVersion | None) -> tuple[AuditRecord, ...]:
-    """The audits of a run with the soft labels of these rules, the newest first."""
-    wanted = (None, None) if rules is None else (rules.id, rules.number)
-    return tuple(audit for audit in workspace.audits.list(run.id) if (audit.rule_set, audit.rule_set_version) == wanted)
-
-
 def keep_verdicts(workspace: Workspace, audit: AuditRecord, reading: VerdictFile) -> int:
     """Store verdicts that are new, differ from the stored ones, or add a note. Returns how many."""
     standing = {(item.row, item.reviewer): (item.verdict, item.note) for item in workspace.audits.verdicts(audit.id)}

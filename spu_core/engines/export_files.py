@@ -24,10 +24,9 @@ from spu_core.codec import dump_json
 from spu_core.engines.audit_results import with_audit
 from spu_core.engines.stored_runs import (
     MOST_COMPARED,
-    column_values,
     compare_on,
+    displayed_names,
     folds_and_rules,
-    names_apart,
     soft_labels_by,
     stored_bundle,
     stored_runs,
@@ -91,7 +90,7 @@ class StoredModel:
     @cached_property
     def name(self) -> str:
         """Its name, different from those of the other runs of its dataset."""
-        return names_apart(self.workspace.runs.list(self.record.dataset))[self.record.id]
+        return displayed_names(self.workspace.runs.list(self.record.dataset))[self.record.id]
 
     @cached_property
     def bundle(self) -> Bundle:
@@ -168,7 +167,7 @@ class StoredModel:
         """The training rows with their out-of-fold scores."""
         run, column = self.bundle.run, self.table.column_with(Role.ID)
         score = pd.Series(run.need_score())
-        ids = np.arange(1, len(score) + 1) if column is None else column_values(self.table, column).to_numpy()
+        ids = np.arange(1, len(score) + 1) if column is None else self.table.values(column).to_numpy()
         return pd.DataFrame(
             {
                 "row" if column is None else "id": ids,

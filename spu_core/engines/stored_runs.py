@@ -78,6 +78,11 @@ def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
     return names
 
 
+def displayed_names(records: Sequence[RunRecord]) -> dict[str, str]:
+    """Id → name on pages and in exports: of equal names the newest stays as it is, since it replaces the older ones."""
+    return names_apart(records[::-1])
+
+
 def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: str) -> RunRecord:
     """The run to show before the user has chosen one: the recommended one of the newest comparable runs.
 
@@ -174,11 +179,6 @@ def shuffled_columns(run: Run, table: Table, soft_labels: SoftLabels) -> pd.Data
     split = FoldAssignment(np.asarray(run.fold), bool(run.config.out_of_time), run.evaluation.groups)
     data = prepare_rows(table, soft_labels, run.config, split)
     return permutation_importance(replace(run, data=data), repeats=3)
-
-
-def column_values(table: Table, name: str) -> pd.Series:
-    """One column of all rows."""
-    return table.values(name)
 
 
 def summary_table(records: Sequence[RunRecord]) -> pd.DataFrame:

@@ -18,9 +18,7 @@ from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import LabelRules
 from spu_core.export.onnx_graph import MISSING_TEXT, Graph, interpolate
 from spu_core.models.columns import DAY_NS
-from spu_core.rules.columns import Kind, level_text
-from spu_core.rules.conditions import AllOf, Compare, Condition, Not, comparable
-from spu_core.rules.frozen_beliefs import (
+from spu_core.rules.beliefs import (
     MAX_CHECKS,
     FrozenBelief,
     FrozenConstant,
@@ -29,6 +27,8 @@ from spu_core.rules.frozen_beliefs import (
     FrozenReadyMade,
     FrozenRecords,
 )
+from spu_core.rules.columns import Kind, level_text
+from spu_core.rules.conditions import AllOf, Compare, Condition, Not, comparable
 from spu_core.rules.operators import ORDERED_KINDS, operator_of
 from spu_core.theory.check_prior import CheckPrior
 

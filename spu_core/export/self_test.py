@@ -19,8 +19,8 @@ from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import LabelRules
 from spu_core.export.drift import ColumnSummary
 from spu_core.models.columns import Column, Family
+from spu_core.rules.beliefs import FrozenReadyMade, FrozenRecords
 from spu_core.rules.columns import Kind
-from spu_core.rules.frozen_beliefs import FrozenReadyMade, FrozenRecords
 
 ROWS = 20
 MOST_VALUES = 24

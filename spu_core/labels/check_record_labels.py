@@ -15,8 +15,7 @@ import numpy as np
 from spu_core.checks import check_flags, check_share
 from spu_core.errors import SoftLabelError
 from spu_core.labels.soft_labels import SoftLabels
-from spu_core.theory.check_counts import check_records
-from spu_core.theory.check_prior import CheckPrior, fit_check_prior
+from spu_core.theory.check_prior import CheckPrior, check_records, fit_check_prior
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,6 @@ from .band import roc_spu_band as roc_spu_band
 from .companions import calibration_gap as calibration_gap
 from .companions import calibration_to_soft_label as calibration_to_soft_label
 from .companions import soft_log_loss as soft_log_loss
-from .external import ExternalScores as ExternalScores
-from .histogram import BoundedAuc as BoundedAuc
-from .histogram import ScoreHistogram as ScoreHistogram
 from .influence import Influence as Influence
 from .influence import Spread as Spread
 from .influence import auc_spu_influence as auc_spu_influence
@@ -33,3 +30,6 @@ from .roc import gains_spu as gains_spu
 from .roc import roc_spu as roc_spu
 from .roc import roc_spu_ceiling as roc_spu_ceiling
 from .roc import tpr_spu_score as tpr_spu_score
+from .scores_in_parts import BoundedAuc as BoundedAuc
+from .scores_in_parts import ExternalScores as ExternalScores
+from .scores_in_parts import ScoreHistogram as ScoreHistogram

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from inspect import Parameter, Signature
+from typing import Any, ClassVar, Unpack, get_type_hints
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,9 +20,12 @@ from spu_core.models.encoder import Encoder
 from spu_core.models.fit_inputs import TrainingRows
 from spu_core.models.learners.base import as_frame, as_target
 from spu_core.models.methods import METHODS, method
+from spu_core.models.settings import MethodSettings
 
 # The names that scikit-learn uses, and ours.
 ALIASES = {"random_state": "seed", "n_jobs": "threads"}
+# "auto" is the first where it can be used, else the second.
+AUTO = ("fused", "lightgbm")
 
 
 class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
@@ -29,17 +33,16 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : str, default "lightgbm"
-        Key of the method, such as "fused", "lightgbm" or "elkan_noto". The default learns from `y` alone; "fused"
-        usually ranks better, but also needs `is_labeled`, and its rule score for every row to be scored if it was
-        fitted with one, which `cross_val_score` and pipelines do not pass.
+    method : str, default "auto"
+        Key of the method, such as "fused", "lightgbm" or "elkan_noto". "auto" is the recommended method: "fused", or
+        "lightgbm" where no row is confirmed or a setting is given that "fused" does not have. `method_` says which.
     random_state : int, optional
         Another name of the setting `seed`; None means its default.
     n_jobs : int, optional
         Another name of the setting `threads` (−1: all processors); None means its default.
-    **settings
-        Settings of the method, such as `rounds`; `METHODS[method].settings()` lists them. Unknown names are refused at
-        once, values by `fit`.
+    **settings : MethodSettings
+        Settings of the method, such as `rounds`; `METHODS[method].settings()` explains them, and None means the default
+        of the method. Unknown names are refused at once, values by `fit`.
 
     Attributes
     ----------
@@ -47,6 +50,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         The two classes; [0, 1] for soft labels.
     encoder_ : FittedEncoder
         How columns became numbers.
+    method_ : str
+        Key of the method that was fitted.
     model_ : Model
         The fitted model.
     refined_soft_label_ : ndarray
@@ -75,12 +80,17 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, str]] = {"soft_label": UNUSED}
 
     def __init__(
-        self, method: str = "lightgbm", *, random_state: int | None = None, n_jobs: int | None = None, **settings: Any
+        self,
+        method: str = "auto",
+        *,
+        random_state: int | None = None,
+        n_jobs: int | None = None,
+        **settings: Unpack[MethodSettings],
     ) -> None:
         self.method = method
-        named = {"random_state": random_state, "n_jobs": n_jobs}
-        settings |= {name: value for name, value in named.items() if value is not None}
-        self._settings = self._known(settings, settings.get("learner"))
+        named = {**settings, "random_state": random_state, "n_jobs": n_jobs}
+        given = {name: value for name, value in named.items() if value is not None or name not in ALIASES}
+        self._settings = self._known(given, settings.get("learner"))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The method and all its settings, given or default, so that a grid search can name them."""
@@ -111,6 +121,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
 
     def _defaults(self, learner: Any) -> dict[str, Any] | None:
         """The settings with this learner; None for a method or learner that `fit` will refuse."""
+        if isinstance(self.method, str) and self.method == "auto":
+            return {each.name: None for key in AUTO for each in METHODS[key].settings()}
         known = METHODS.get(self.method) if isinstance(self.method, str) else None
         if known is None or not (learner is None or (isinstance(learner, str) and learner in known.learners)):
             return None
@@ -123,8 +135,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
             own = ALIASES.get(name, name)
             if own != name and own in given:
                 raise TrainingError(f"{name} and {own} are the same setting; give one of them.")
-            if own != name and (value is None or (defaults is not None and own not in defaults)):
-                continue  # None is the default, and a method without threads may be told their number.
+            if own != name and defaults is not None and own not in defaults:
+                continue  # A method without threads may be told their number.
             if defaults is not None and own not in defaults:
                 raise TrainingError(f"Method {self.method!r} has no setting {name!r}. {nearest_hint(name, defaults)}")
             all_processors = name == "n_jobs" and isinstance(value, (int, np.integer)) and value == -1
@@ -153,9 +165,10 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (rows,)
             Floats in [0, 1] are soft labels. Any other dtype is two classes, and the greater one is the labelled one.
         is_labeled : array-like of bool, optional
-            Which rows are confirmed positives; for methods that learn from labels.
+            Which rows are confirmed positives; by default those whose soft label is 1. Pass it if rules say 1, too.
         rule_score : array-like of float, optional
-            What the rules say of each row before labels override it; for methods that read it.
+            What the rules say of each row before labels override it; for methods that read it. Without it, "fused"
+            learns what the rules say from the soft labels of the rows that are not confirmed.
         truth : array-like of bool, optional
             The real class; for the oracle only.
         groups : array-like, optional
@@ -172,7 +185,8 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         SoftLabelClassifier
             Itself.
         """
-        chosen = method(self.method)
+        if self.method != "auto":
+            method(self.method)
         frame = as_frame(self, X, reset=True)
         if soft_label is not None:
             if y is not None:
@@ -180,20 +194,20 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
             warnings.warn("fit(soft_label=) is now called y; the old name will go.", FutureWarning, stacklevel=2)
             y = soft_label
         target, self.classes_ = as_target(y, len(frame))
-        if is_labeled is None and np.asarray(y).dtype.kind != "f":
-            is_labeled = target == 1.0
+        labels = target == 1.0 if is_labeled is None else check_flags(is_labeled, len(frame), "is_labeled")
+        self.method_ = self._chosen(labels)
         self.encoder_ = Encoder().fit(frame)
         rows = TrainingRows(
             features=self.encoder_.transform(frame),
             soft_label=target,
-            is_labeled=self._labels(is_labeled, len(frame)),
+            is_labeled=labels,
             rule_score=None if rule_score is None else check_soft_label(rule_score, "rule_score"),
             truth=None if truth is None else check_flags(truth, len(frame), "truth"),
             weight=None if sample_weight is None else check_sample_weight(sample_weight, len(frame)),
             groups=None if groups is None else check_groups(groups, len(frame)),
             rule_columns=tuple(rule_columns),
         )
-        self.model_ = chosen.fit(rows, self._settings)
+        self.model_ = method(self.method_).fit(rows, self._given())
         return self
 
     def predict_proba(self, X: Any, *, rule_score: Any = None) -> np.ndarray:
@@ -235,7 +249,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         return auc_spu_score(belief, score, sample_weight=sample_weight)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        given = [f"{name}={value!r}" for name, value in self._settings.items()]
+        given = [f"{name}={value!r}" for name, value in self._given().items()]
         return f"SoftLabelClassifier({', '.join([repr(self.method), *given])})"[:N_CHAR_MAX]
 
     @property
@@ -244,21 +258,39 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         posterior = self.model_.refined_soft_label
         if posterior is None:
-            raise AttributeError(f"{self.method} has no refined soft label; fit SoftLabelClassifier('fused').")
+            raise AttributeError(f"{self.method_} has no refined soft label; fit SoftLabelClassifier('fused').")
         return posterior
 
-    def _labels(self, is_labeled: Any, rows: int) -> np.ndarray:
-        if is_labeled is not None:
-            return check_flags(is_labeled, rows, "is_labeled")
-        if "labels" in method(self.method).needs:
-            raise TrainingError(
-                f"{self.method} learns from labels: pass is_labeled=. "
-                "A soft label of 1 is not taken as a label, since a rule may say 1 as well."
-            )
-        return np.zeros(rows, dtype=bool)
+    def _given(self) -> dict[str, Any]:
+        """The settings that are not left to the method; None leaves them."""
+        return {name: value for name, value in self._settings.items() if value is not None}
+
+    def _chosen(self, is_labeled: np.ndarray) -> str:
+        """The key of the method, where "auto" depends on the labels and the settings that are given."""
+        if self.method != "auto":
+            return self.method
+        best, otherwise = AUTO
+        knows_settings = self._given().keys() <= {each.name for each in METHODS[best].settings()}
+        return best if knows_settings and is_labeled.any() and not is_labeled.all() else otherwise
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def _signature() -> Signature:
+    """All settings by name and type, each once, for completion and help in notebooks."""
+    own = Signature.from_callable(SoftLabelClassifier.__init__).parameters.values()
+    named = [each for each in own if each.name != "self" and each.kind is not Parameter.VAR_KEYWORD]
+    types = get_type_hints(MethodSettings).items()
+    settings = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in types
+        if name not in ALIASES.values()
+    ]
+    return Signature([*named, *settings])
+
+
+SoftLabelClassifier.__signature__ = _signature()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypedDict
 
 from spu_core.errors import TrainingError, nearest_hint
 
@@ -150,3 +150,47 @@ def useful_threads(threads: int, rows: int) -> int:
     (1, 4)
     """
     return threads if rows >= ROWS_WORTH_A_THREAD else 1
+
+
+class MethodSettings(TypedDict, total=False):
+    """The settings of all methods and learners by name and type, so that editors and type checkers know them.
+
+    A method has only some of them; None means the default of the method.
+    """
+
+    bag_ratio: float | None
+    bags: int | None
+    batch_rows: int | None
+    colsample_bytree: float | None
+    column_share: float | None
+    em_steps: int | None
+    first_stride: int | None
+    flip: bool | None
+    folds: int | None
+    hidden: int | None
+    keep_rule_columns: bool | None
+    learner: str | None
+    learning_rate: float | None
+    max_bin: int | None
+    max_depth: int | None
+    max_iterations: int | None
+    max_rows: int | None
+    min_child_samples: int | None
+    min_child_weight: float | None
+    min_leaf_rows: int | None
+    neighbors: int | None
+    num_leaves: int | None
+    objective: str | None
+    prior: float | None
+    propensity_columns: Sequence[str] | None
+    reg_lambda: float | None
+    ridge: float | None
+    rounds: int | None
+    seed: int | None
+    splits: str | None
+    subsample: float | None
+    threads: int | None
+    threshold: float | None
+    trust_rules: bool | None
+    weight_decay: float | None
+    width: int | None

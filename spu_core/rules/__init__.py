@@ -3,9 +3,9 @@
 from spu_core.codec import parse_json
 from spu_core.rules.beliefs import Belief, CheckRatio, CheckRecord, Constant, Ramp, ReadyMade
 from spu_core.rules.checking import check_rules
-from spu_core.rules.choices import ColumnChoices, column_choices, from_checks
 from spu_core.rules.columns import Kind
 from spu_core.rules.conditions import AllOf, AnyOf, Compare, Condition, Not, column
+from spu_core.rules.draft import ColumnChoices, column_choices, from_checks
 from spu_core.rules.matrix import RuleMatrix, overlap_table, rule_findings, summarize_rules
 from spu_core.rules.operators import OPERATORS
 from spu_core.rules.rule import Rule

@@ -18,11 +18,11 @@ from spu_core.checks import check_choice, check_share
 from spu_core.codec import Reader, decode, dump_json, encode, encode_tagged, parse_json
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.html_table import count, html_table, short_repr
+from spu_core.rules.beliefs import FrozenBelief, read_frozen
 from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of
 from spu_core.rules.combine import COMBINERS
 from spu_core.rules.conditions import holds
-from spu_core.rules.frozen_beliefs import FrozenBelief, read_frozen
 from spu_core.rules.matrix import RuleMatrix
 from spu_core.rules.rule import RULE_FORMAT, Rule, rule_as_data
 from spu_core.tables import Finding, Table

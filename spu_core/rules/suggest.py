@@ -19,9 +19,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from spu_core.rules.choices import level_value
 from spu_core.rules.columns import Kind, column_of, kind_of
-from spu_core.rules.draft import LEVELS, RANGE, DraftCondition, RuleDraft, moment_of
+from spu_core.rules.draft import LEVELS, RANGE, DraftCondition, RuleDraft, level_value, moment_of
 from spu_core.rules.rule_set import RuleSet
 from spu_core.tables import Table
 from spu_core.tables.profiles import as_numbers, nearest_quantiles

@@ -34,7 +34,6 @@ _LARGEST_SAMPLE = 200_000
 # With fewer rows on either side, two columns agree by chance.
 _FEWEST_ROWS_A_SIDE = 5
 _FEW = 1_000
-# Ten bits of the mantissa are kept: whole numbers up to 2,048 are exact, others to one part in two thousand.
 
 
 class TableLike(Protocol):
@@ -171,12 +170,14 @@ def _leak(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) 
     auc = single_column_auc(values, kind, answer)
     if auc >= SUSPICIOUS_AUC:
         return Leak(name, column, "ranking", auc)
-    return _covering(values, kind, answer, column)
+    return _covering(values, kind, answer, column, auc)
 
 
-def _covering(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str) -> Leak | None:
+def _covering(values: pd.Series, kind: ColumnType, answer: np.ndarray, column: str, auc: float) -> Leak | None:
     """A range, or one value, that nearly all positives have and far fewer of the other rows."""
-    if _is_ordered(values, kind):
+    # Without gaps, such a range has a large AUC.
+    may_have_range = auc >= SURELY_COVERED * (1.0 - HARDLY_ANY) or values.isna().any()
+    if _is_ordered(values, kind) and may_have_range:
         flag, sign = _best_range(values, answer)
         if _covers(flag, answer) and _is_rare(flag[~answer]):
             return Leak(str(values.name), column, "most", float(flag[answer].mean()), sign, float(flag[~answer].mean()))

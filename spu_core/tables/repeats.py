@@ -132,11 +132,16 @@ class _Rows:
     dropped_bits: int = 0
 
     @cached_property
-    def number(self) -> np.ndarray:
-        total = np.zeros(len(self.frame), dtype=np.uint64)
-        for cells in self._columns():
-            total += cells
+    def halves(self) -> np.ndarray:
+        """The sums over every second column, and over the other columns."""
+        total = np.zeros((2, len(self.frame)), dtype=np.uint64)
+        for place, cells in enumerate(self._columns(self.frame)):
+            total[place % 2] += cells
         return total
+
+    @cached_property
+    def number(self) -> np.ndarray:
+        return self.halves.sum(axis=0, dtype=np.uint64)
 
     @cached_property
     def pairs(self) -> int:
@@ -145,8 +150,11 @@ class _Rows:
 
     @cached_property
     def apart_in(self) -> dict[str, int]:
-        """For each column, the pairs of rows that differ in this column only."""
-        found = (_pairs(self.number - cells) - self.pairs for cells in self._columns())
+        """For each column, the pairs of rows that differ in this column only: such rows agree in one of the halves."""
+        first, second = (pd.Series(half).duplicated(keep=False).to_numpy() for half in self.halves)
+        rows = np.flatnonzero(first | second)
+        number, pairs = self.number[rows], _pairs(self.number[rows])
+        found = (_pairs(number - cells) - pairs for cells in self._columns(self.frame.iloc[rows]))
         return dict(zip(self.frame.columns, found, strict=True))
 
     @property
@@ -161,13 +169,13 @@ class _Rows:
         if not observed or observed <= sum(self.apart_in.values()):
             return False
         possible = _all_pairs(len(self.frame))
-        by_chance = np.prod([_pairs(cells) / possible for cells in self._columns()]) * possible
+        by_chance = np.prod([_pairs(cells) / possible for cells in self._columns(self.frame)]) * possible
         return bool(observed > BEYOND_CHANCE * by_chance)
 
-    def _columns(self) -> Iterator[np.ndarray]:
+    def _columns(self, rows: pd.DataFrame) -> Iterator[np.ndarray]:
         """The numbers of the cells, column by column; equal values in two columns have different numbers."""
-        for place, name in enumerate(self.frame.columns):
-            yield pd.util.hash_array(_bits(self.frame[name], self.dropped_bits) + np.uint64(_STREAM * place % 2**64))
+        for place, name in enumerate(rows.columns):
+            yield pd.util.hash_array(_bits(rows[name], self.dropped_bits) + np.uint64(_STREAM * place % 2**64))
 
 
 def _bits(values: pd.Series, dropped_bits: int) -> np.ndarray:
@@ -195,8 +203,8 @@ def _of_moderate_size(number: np.ndarray) -> np.ndarray:
 def _pairs(number: np.ndarray) -> int:
     """How many pairs of rows have equal numbers."""
     ordered = np.sort(number)
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    size = np.diff(np.append(starts, ordered.size))
+    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], number.size > 0))
+    size = np.diff(ends, prepend=-1)
     return int((size * (size - 1) // 2).sum())
 
 

@@ -426,7 +426,8 @@ class _Answer:
         valid = self.evidence.is_valid and self._measured(model, other) > 0.0
         what = YARDSTICKS[self.evidence.yardstick if valid else "provisional"]
         rows = self.checks(model, other)
-        settle = f" Checking about {rows:,} random rows would settle it." if rows is not None else ""
+        if_so = "" if self.evidence.is_audit else ", if at least half as many of them are cases as the soft labels say"
+        settle = f" Checking about {rows:,} random rows would settle it{if_so}." if rows is not None else ""
         return f"The yardsticks disagree: your soft labels favour {other!r} ({why}), {what} {model!r}.{settle}"
 
     def checks(self, a: str, b: str) -> int | None:
@@ -449,7 +450,9 @@ class _Answer:
         error = pair.difference.standard_error / shared_factor(figure.aucs[a])
         needed = (POWER * error / expected) ** 2 * positives
         evaluation = self.comparison.runs[0].evaluation
-        share = min(max(float(evaluation.judged_soft_label.mean()), 0.01), 0.5)
+        # Rules may promise more cases than there are, so the number of checks is for half of what they promise.
+        drawn_from = evaluation.judged_soft_label[~evaluation.judged_is_labeled]
+        share = min(max(0.5 * float(drawn_from.mean()), 0.01), 0.5) if drawn_from.size else 0.5
         rows = int(np.ceil(max(needed, 10.0) / share / 10.0) * 10)
         unlabeled = int((~evaluation.judged_is_labeled).sum())
         return rows if rows <= min(LARGEST_CHECK, unlabeled) else None

@@ -15,6 +15,7 @@ from scipy.special import ndtr
 
 from spu_core.metrics.intervals import z_quantile
 from spu_core.theory import MonotoneBound, MonotoneLink, estimate_monotone_link
+from spu_core.training.pairs import holm
 from spu_core.trust.audit.estimate import AuditEstimate, figure_of
 from spu_core.trust.audit.targets import TARGETS
 from spu_core.trust.audit.totals import Audited, expectation, stratum_totals
@@ -177,7 +178,7 @@ def _dependence(audited: Audited, columns: Mapping[str, Any]) -> pd.DataFrame:
     if not lines:
         return _empty()
     table = pd.DataFrame(lines)
-    table["holm"] = holm(table["p_value"].to_numpy())
+    table["holm"] = holm(table["p_value"].tolist())
     return table
 
 
@@ -250,19 +251,6 @@ def _ranks(values: Any) -> np.ndarray | None:
     if not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
         column = column.astype(str).map(column.astype(str).value_counts()).astype(np.float64)
     return column.fillna(column.median()).rank().to_numpy(dtype=np.float64)
-
-
-def holm(p_values: np.ndarray) -> np.ndarray:
-    """p-values with Holm's correction for multiple tests.
-
-    >>> holm(np.array([0.01, 0.04, 0.5])).round(3).tolist()
-    [0.03, 0.08, 0.5]
-    """
-    order = np.argsort(p_values, kind="stable")
-    adjusted = np.maximum.accumulate(p_values[order] * np.arange(order.size, 0, -1)).clip(max=1.0)
-    found = np.empty_like(adjusted)
-    found[order] = adjusted
-    return found
 
 
 def _empty() -> pd.DataFrame:

@@ -19,7 +19,7 @@ from spu_core.errors import AssumptionError
 from spu_core.labels import SoftLabels
 from spu_core.metrics.intervals import z_quantile
 from spu_core.tables import ColumnType, Table
-from spu_core.trust.assumptions import holm
+from spu_core.training.pairs import holm
 
 FEWEST_EXPECTED = 5.0
 PARTS = 5
@@ -118,7 +118,7 @@ def selection_bias(
     frame["holm"] = np.nan
     tested = frame["p_value"].notna().to_numpy()
     if tested.any():
-        frame.loc[tested, "holm"] = holm(frame.loc[tested, "p_value"].to_numpy())
+        frame.loc[tested, "holm"] = holm(frame.loc[tested, "p_value"].tolist())
     return BiasMap(frame, start, int(rows.size), int(labeled[rows].sum()), level)
 
 

@@ -1,16 +1,18 @@
 # Public names: `__init__.py` loads each when it is first used, and type checkers read this file.
 from .audits import VERDICTS as VERDICTS
 from .audits import AuditRecord as AuditRecord
+from .audits import ReviewSettings as ReviewSettings
+from .audits import ReviewState as ReviewState
 from .audits import VerdictRecord as VerdictRecord
-from .backup import back_up as back_up
+from .catalogue import back_up as back_up
 from .check_outcomes import CheckOutcome as CheckOutcome
 from .check_outcomes import FeedbackRecord as FeedbackRecord
 from .check_outcomes import Outcome as Outcome
 from .check_outcomes import QueueEntry as QueueEntry
 from .check_outcomes import QueueRecord as QueueRecord
-from .deletion import DeletionPlan as DeletionPlan
-from .deletion import in_bytes as in_bytes
 from .disk import Disk as Disk
+from .file_store import DeletionPlan as DeletionPlan
+from .file_store import in_bytes as in_bytes
 from .home import Home as Home
 from .home import user_hash as user_hash
 from .jobs import Attempt as Attempt
@@ -21,8 +23,6 @@ from .maintenance import check as check
 from .maintenance import collect_garbage as collect_garbage
 from .maintenance import list_objects as list_objects
 from .maintenance import make_backup as make_backup
-from .marks import Threshold as Threshold
-from .marks import ThresholdChange as ThresholdChange
 from .records import DatasetRecord as DatasetRecord
 from .records import ExportRecord as ExportRecord
 from .records import FileRecord as FileRecord
@@ -32,10 +32,10 @@ from .records import OutcomeRecord as OutcomeRecord
 from .records import RuleSetVersion as RuleSetVersion
 from .records import RunRecord as RunRecord
 from .records import ThresholdRecord as ThresholdRecord
-from .reviews import ReviewSettings as ReviewSettings
-from .reviews import ReviewState as ReviewState
 from .runs import Lineage as Lineage
 from .runs import RunDraft as RunDraft
+from .runs import Threshold as Threshold
+from .runs import ThresholdChange as ThresholdChange
 from .storage_errors import QueueFullError as QueueFullError
 from .storage_errors import StaleEditError as StaleEditError
 from .workspace import Workspace as Workspace

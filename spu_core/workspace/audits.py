@@ -1,24 +1,29 @@
-"""Audits: the rows of a dataset that were drawn for manual checks, and the verdict of each reviewer; append-only."""
+"""Audits: the rows of a dataset that were drawn for manual checks, the verdicts on them, and reviewing row by row.
+
+Verdicts are append-only. A reviewer has at most one row of an audit open, and nobody else gets that row unless two
+verdicts are planned for it. A row stays open until its reviewer answers or skips it, or another reviewer takes it over;
+no clock is involved.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from spu_core.checks import check_choice
+from spu_core.codec import dump_json
 from spu_core.errors import WorkspaceError
-from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.records import Clock, _Record, clean_name, new_id
+from spu_core.workspace.catalogue import CatalogueStore, insert, need_row
+from spu_core.workspace.records import CatalogueRecord, clean_name, new_id
 
 VERDICTS = ("positive", "negative", "unsure")
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord(_Record):
+class AuditRecord(CatalogueRecord):
     """A stored audit plan with its lineage: the run and the rules whose scores and soft labels it was drawn by.
 
     It belongs to the dataset. `run` is None if the run was deleted.
@@ -35,7 +40,7 @@ class AuditRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictRecord(_Record):
+class VerdictRecord(CatalogueRecord):
     """The verdict of one reviewer on one row; of several by the same reviewer the last one counts."""
 
     audit: str
@@ -47,42 +52,38 @@ class VerdictRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Audits:
+class Audits(CatalogueStore):
     """The audits of a workspace; a plan is stored as JSON text, which `spu_core.trust` interprets."""
-
-    catalogue: Catalogue
-    clock: Clock
 
     def save(self, run: str, plan: str, *, name: str = "audit", rules: tuple[str, int] | None = None) -> AuditRecord:
         """Store a plan; the same plan saved twice is two audits. `rules` is the rule-set version of its soft labels."""
         token = new_id()
         with self.catalogue.transaction() as rows:
-            found = rows.execute("SELECT dataset FROM runs WHERE id = ?", (run,)).fetchone()
-            if found is None:
-                raise storage_errors.unknown("run", run)
             rule_set, version = rules or (None, None)
-            rows.execute(
-                "INSERT INTO audits (id, run, dataset, rule_set, rule_set_version, name, plan, made) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (token, run, found["dataset"], rule_set, version, clean_name(name), _checked(plan), self._now()),
+            insert(
+                rows,
+                "audits",
+                id=token,
+                run=run,
+                dataset=need_row(rows, "runs", "run", run)["dataset"],
+                rule_set=rule_set,
+                rule_set_version=version,
+                name=clean_name(name),
+                plan=_checked(plan),
+                made=self._now(),
             )
         return self.get(token)
 
     def get(self, token: str) -> AuditRecord:
-        row = self.catalogue.row("SELECT * FROM audits WHERE id = ?", token)
-        if row is None:
-            raise storage_errors.unknown("audit", token)
-        return AuditRecord.from_row(row)
+        return self.catalogue.record(AuditRecord, "audit", "SELECT * FROM audits WHERE id = ?", token)
 
     def list(self, run: str) -> tuple[AuditRecord, ...]:
         """The audits whose rows were drawn by a run, the newest first."""
-        rows = self.catalogue.rows("SELECT * FROM audits WHERE run = ? ORDER BY seq DESC", run)
-        return tuple(AuditRecord.from_row(row) for row in rows)
+        return self.catalogue.records(AuditRecord, "SELECT * FROM audits WHERE run = ? ORDER BY seq DESC", run)
 
     def of_dataset(self, dataset: str) -> tuple[AuditRecord, ...]:
         """All audits of a dataset, the newest first."""
-        rows = self.catalogue.rows("SELECT * FROM audits WHERE dataset = ? ORDER BY seq DESC", dataset)
-        return tuple(AuditRecord.from_row(row) for row in rows)
+        return self.catalogue.records(AuditRecord, "SELECT * FROM audits WHERE dataset = ? ORDER BY seq DESC", dataset)
 
     def state(self, dataset: str) -> int:
         """A number that grows with every verdict on rows of a dataset, and when one is withdrawn."""
@@ -102,7 +103,7 @@ class Audits:
             for row, reviewer, verdict, note in verdicts
         ]
         with self.catalogue.transaction() as rows:
-            _check_audit(rows, audit)
+            need_row(rows, "audits", "audit", audit)
             rows.executemany(
                 "INSERT INTO verdicts (audit, row, reviewer, verdict, note, made) VALUES (?, ?, ?, ?, ?, ?)", values
             )
@@ -120,11 +121,7 @@ class Audits:
 
     def history(self, audit: str) -> tuple[VerdictRecord, ...]:
         """Every verdict ever saved, in the order of saving."""
-        rows = self.catalogue.rows("SELECT * FROM verdicts WHERE audit = ? ORDER BY seq", audit)
-        return tuple(VerdictRecord.from_row(row) for row in rows)
-
-    def _now(self) -> str:
-        return self.clock().isoformat()
+        return self.catalogue.records(VerdictRecord, "SELECT * FROM verdicts WHERE audit = ? ORDER BY seq", audit)
 
 
 def _checked(plan: str) -> str:
@@ -135,6 +132,184 @@ def _checked(plan: str) -> str:
     return plan
 
 
-def _check_audit(rows: sqlite3.Connection, audit: str) -> None:
-    if rows.execute("SELECT 1 FROM audits WHERE id = ?", (audit,)).fetchone() is None:
-        raise storage_errors.unknown("audit", audit)
+_STANDING = (
+    "SELECT row, reviewer, max(seq) AS seq FROM verdicts WHERE audit = ? "
+    "AND seq NOT IN (SELECT verdict FROM withdrawn_verdicts) GROUP BY row, reviewer"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSettings(CatalogueRecord):
+    """`twice`: how many rows, from the start of the list, get two verdicts; `columns`: those that cards show first."""
+
+    twice: int = 0
+    columns: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewState:
+    """The rows of a review list, the reviewers of each, who has which row open, and who skipped which rows.
+
+    `skipped` is in the order of skipping.
+    """
+
+    rows: tuple[int, ...]
+    twice: int
+    reviewers: Mapping[int, frozenset[str]]
+    opened: Mapping[str, int]
+    skipped: tuple[tuple[str, int], ...]
+
+    @property
+    def done(self) -> int:
+        """Rows with all verdicts that are planned for them."""
+        return sum(len(self.reviewers.get(row, ())) >= self._planned(at) for at, row in enumerate(self.rows))
+
+    @property
+    def second(self) -> int:
+        """Rows that have one verdict and need a second one."""
+        return sum(len(self.reviewers.get(row, ())) == 1 for row in self.rows[: self.twice])
+
+    def given_by(self, reviewer: str) -> int:
+        """How many rows this reviewer has answered."""
+        return sum(reviewer in names for names in self.reviewers.values())
+
+    def next_for(self, reviewer: str) -> int | None:
+        """The row that this reviewer has open, else the next one that needs a verdict; skipped rows come last."""
+        if reviewer in self.opened:
+            return self.opened[reviewer]
+        free = [row for at, row in enumerate(self.rows) if self._is_free(at, row, reviewer)]
+        own = [row for name, row in self.skipped if name == reviewer]
+        return next((row for row in free if row not in own), next((row for row in own if row in free), None))
+
+    def holders(self, reviewer: str) -> tuple[str, ...]:
+        """Other reviewers with an open row that this reviewer could answer instead."""
+        return tuple(
+            name
+            for name, row in self.opened.items()
+            if name != reviewer and reviewer not in self.reviewers.get(row, ())
+        )
+
+    def _is_free(self, at: int, row: int, reviewer: str) -> bool:
+        names = self.reviewers.get(row, frozenset())
+        busy = names | {name for name, opened in self.opened.items() if opened == row}
+        return reviewer not in names and len(busy - {reviewer}) < self._planned(at)
+
+    def _planned(self, at: int) -> int:
+        return 2 if at < self.twice else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reviews(CatalogueStore):
+    """The reviewing of audits. The caller gives the rows of the list in its order, since only it can read a plan."""
+
+    def settings(self, audit: str) -> ReviewSettings:
+        row = self.catalogue.row("SELECT * FROM review_settings WHERE audit = ?", audit)
+        return ReviewSettings() if row is None else ReviewSettings.from_row(row)
+
+    def set(self, audit: str, *, twice: int, columns: Sequence[str]) -> None:
+        """Store how an audit is reviewed; verdicts that exist stay."""
+        with self.catalogue.transaction() as rows:
+            need_row(rows, "audits", "audit", audit)
+            rows.execute(
+                "INSERT OR REPLACE INTO review_settings (audit, twice, columns) VALUES (?, ?, ?)",
+                (audit, max(0, int(twice)), dump_json(list(columns))),
+            )
+
+    def state(self, audit: str, listed: Sequence[int]) -> ReviewState:
+        """The state of the review list of an audit."""
+        return _state(self.catalogue.rows, audit, listed)
+
+    def open_next(self, audit: str, reviewer: str, listed: Sequence[int]) -> int | None:
+        """Open the next row for this reviewer, or None. It stays the same until it is answered or skipped."""
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            need_row(rows, "audits", "audit", audit)
+            row = _state(lambda sql, *values: rows.execute(sql, values), audit, listed).next_for(reviewer)
+            if row is not None:
+                _open(rows, audit, reviewer, row)
+        return row
+
+    def answer(self, audit: str, row: int, reviewer: str, verdict: str, note: str = "") -> None:
+        """Store the verdict on the row that this reviewer has open."""
+        check_choice(verdict, VERDICTS, "verdict", WorkspaceError)
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            _close(rows, audit, row, reviewer)
+            rows.execute(
+                "INSERT INTO verdicts (audit, row, reviewer, verdict, note, made) VALUES (?, ?, ?, ?, ?, ?)",
+                (audit, row, reviewer, verdict, str(note), self._now()),
+            )
+
+    def skip(self, audit: str, row: int, reviewer: str) -> None:
+        """Leave the open row to others; this reviewer gets it again after all other rows."""
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            _close(rows, audit, row, reviewer)
+            rows.execute(
+                "INSERT INTO review_claims (audit, row, reviewer, is_skipped) VALUES (?, ?, ?, 1)",
+                (audit, row, reviewer),
+            )
+
+    def undo(self, audit: str, reviewer: str) -> int | None:
+        """Withdraw the last verdict of this reviewer and open its row again; returns the row, or None if there is none.
+
+        The history keeps a withdrawn verdict.
+        """
+        reviewer = clean_name(reviewer)
+        with self.catalogue.transaction() as rows:
+            last = rows.execute(
+                f"SELECT row, seq FROM ({_STANDING}) WHERE reviewer = ? ORDER BY seq DESC LIMIT 1", (audit, reviewer)
+            ).fetchone()
+            if last is None:
+                return None
+            rows.execute("INSERT INTO withdrawn_verdicts (verdict, made) VALUES (?, ?)", (last["seq"], self._now()))
+            _open(rows, audit, reviewer, last["row"])
+        return int(last["row"])
+
+    def take_over(self, audit: str, reviewer: str) -> None:
+        """Close the open row of a reviewer who does not continue, so that others can open it."""
+        with self.catalogue.transaction() as rows:
+            rows.execute(
+                "DELETE FROM review_claims WHERE audit = ? AND reviewer = ? AND is_skipped = 0",
+                (audit, clean_name(reviewer)),
+            )
+
+
+def _state(ask: Callable[..., Iterable[sqlite3.Row]], audit: str, listed: Sequence[int]) -> ReviewState:
+    reviewers: dict[int, frozenset[str]] = {}
+    for found in ask(_STANDING, audit):
+        reviewers[found["row"]] = reviewers.get(found["row"], frozenset()) | {found["reviewer"]}
+    claims = ask("SELECT * FROM review_claims WHERE audit = ? ORDER BY seq", audit)
+    waiting = [each for each in claims if each["reviewer"] not in reviewers.get(each["row"], ())]
+    twice = [each["twice"] for each in ask("SELECT twice FROM review_settings WHERE audit = ?", audit)]
+    return ReviewState(
+        tuple(int(row) for row in listed),
+        twice[0] if twice else 0,
+        reviewers,
+        {each["reviewer"]: each["row"] for each in waiting if not each["is_skipped"]},
+        tuple((each["reviewer"], each["row"]) for each in waiting if each["is_skipped"]),
+    )
+
+
+def _open(rows: sqlite3.Connection, audit: str, reviewer: str, row: int) -> None:
+    """Make `row` the only open row of this reviewer."""
+    rows.execute(
+        "DELETE FROM review_claims WHERE audit = ? AND reviewer = ? AND (is_skipped = 0 OR row = ?)",
+        (audit, reviewer, row),
+    )
+    rows.execute(
+        "INSERT INTO review_claims (audit, row, reviewer, is_skipped) VALUES (?, ?, ?, 0)", (audit, row, reviewer)
+    )
+
+
+def _close(rows: sqlite3.Connection, audit: str, row: int, reviewer: str) -> None:
+    need_row(rows, "audits", "audit", audit)
+    closed = rows.execute(
+        "DELETE FROM review_claims WHERE audit = ? AND row = ? AND reviewer = ? AND is_skipped = 0",
+        (audit, row, reviewer),
+    )
+    if closed.rowcount != 1:
+        raise WorkspaceError(
+            f"Row {row} is no longer open for {reviewer}: it was answered in another window, or another reviewer took "
+            "it over. Nothing was stored; continue with the next row."
+        )

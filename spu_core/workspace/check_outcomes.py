@@ -10,14 +10,14 @@ from typing import Any
 from spu_core.checks import check_choice
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.records import Clock, OutcomeRecord, _Record, clean_name, new_id, to_json
+from spu_core.workspace.catalogue import CatalogueStore, insert, need_row
+from spu_core.workspace.records import CatalogueRecord, OutcomeRecord, clean_name, new_id, to_json
 
 OUTCOMES = ("admitted", "failed", "passed")
 
 
 @dataclass(frozen=True, slots=True)
-class QueueRecord(_Record):
+class QueueRecord(CatalogueRecord):
     """A stored queue: `plan` describes how it was filled, and from which runs, rules and rows."""
 
     id: str
@@ -28,7 +28,7 @@ class QueueRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class QueueEntry(_Record):
+class QueueEntry(CatalogueRecord):
     """One user to check, with the arm that asked for it and the reasons shown to a reviewer."""
 
     row: int
@@ -50,22 +50,16 @@ class CheckOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class Queues(CatalogueStore):
     """The review queues of a workspace."""
-
-    catalogue: Catalogue
-    clock: Clock
 
     def save(self, dataset: str, name: str, plan: Mapping[str, Any], entries: Sequence[QueueEntry]) -> QueueRecord:
         """Store a queue with its entries, all or none."""
         token = new_id()
         with self.catalogue.transaction() as rows:
-            if rows.execute("SELECT 1 FROM datasets WHERE id = ?", (dataset,)).fetchone() is None:
-                raise storage_errors.unknown("dataset", dataset)
-            rows.execute(
-                "INSERT INTO queues (id, dataset, name, plan, made) VALUES (?, ?, ?, ?, ?)",
-                (token, dataset, clean_name(name), to_json(plan, "plan"), self._now()),
-            )
+            need_row(rows, "datasets", "dataset", dataset)
+            values = {"name": clean_name(name), "plan": to_json(plan, "plan"), "made": self._now()}
+            insert(rows, "queues", id=token, dataset=dataset, **values)
             rows.executemany(
                 "INSERT INTO queue_entries (queue, row, user, arm, score, soft_label, reasons) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -74,21 +68,18 @@ class Queues:
         return self.get(token)
 
     def get(self, token: str) -> QueueRecord:
-        row = self.catalogue.row("SELECT * FROM queues WHERE id = ?", token)
-        if row is None:
-            raise storage_errors.unknown("queue", token)
-        return QueueRecord.from_row(row)
+        return self.catalogue.record(QueueRecord, "queue", "SELECT * FROM queues WHERE id = ?", token)
 
     def list(self, *datasets: str) -> tuple[QueueRecord, ...]:
         """The queues of these datasets, the newest first."""
         marks = ", ".join("?" * len(datasets))
-        rows = self.catalogue.rows(f"SELECT * FROM queues WHERE dataset IN ({marks}) ORDER BY seq DESC", *datasets)
-        return tuple(QueueRecord.from_row(row) for row in rows)
+        return self.catalogue.records(
+            QueueRecord, f"SELECT * FROM queues WHERE dataset IN ({marks}) ORDER BY seq DESC", *datasets
+        )
 
     def entries(self, token: str) -> tuple[QueueEntry, ...]:
         """The users to check, in the order of the queue."""
-        rows = self.catalogue.rows("SELECT * FROM queue_entries WHERE queue = ? ORDER BY seq", token)
-        return tuple(QueueEntry.from_row(row) for row in rows)
+        return self.catalogue.records(QueueEntry, "SELECT * FROM queue_entries WHERE queue = ? ORDER BY seq", token)
 
     def record(self, token: str, outcomes: Iterable[CheckOutcome]) -> int:
         """Store all of these outcomes or none; a second outcome of a row is added, and counts from now on."""
@@ -114,19 +105,16 @@ class Queues:
 
     def history(self, token: str) -> tuple[OutcomeRecord, ...]:
         """Every outcome ever recorded for a queue, in the order of recording."""
-        rows = self.catalogue.rows(
+        return self.catalogue.records(
+            OutcomeRecord,
             "SELECT * FROM outcomes WHERE dataset = ? AND json_extract(detail, '$.queue') = ? ORDER BY seq",
             self.get(token).dataset,
             token,
         )
-        return tuple(OutcomeRecord.from_row(row) for row in rows)
-
-    def _now(self) -> str:
-        return self.clock().isoformat()
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackRecord(_Record):
+class FeedbackRecord(CatalogueRecord):
     """A dataset made from outcomes: `source` and `target` are datasets, `detail` has queues, rules and numbers."""
 
     id: str
@@ -137,25 +125,19 @@ class FeedbackRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Feedbacks:
+class Feedbacks(CatalogueStore):
     """The lineage of datasets made from check outcomes; it is kept when the datasets are deleted."""
-
-    catalogue: Catalogue
-    clock: Clock
 
     def save(self, source: str, target: str, detail: Mapping[str, Any]) -> FeedbackRecord:
         token = new_id()
         with self.catalogue.transaction() as rows:
-            rows.execute(
-                "INSERT INTO feedbacks (id, source, target, detail, made) VALUES (?, ?, ?, ?, ?)",
-                (token, source, target, to_json(detail, "detail"), self.clock().isoformat()),
-            )
+            values = {"detail": to_json(detail, "detail"), "made": self._now()}
+            insert(rows, "feedbacks", id=token, source=source, target=target, **values)
         return next(found for found in self.list() if found.id == token)
 
     def list(self) -> tuple[FeedbackRecord, ...]:
         """All of them, the newest first."""
-        rows = self.catalogue.rows("SELECT * FROM feedbacks ORDER BY seq DESC")
-        return tuple(FeedbackRecord.from_row(row) for row in rows)
+        return self.catalogue.records(FeedbackRecord, "SELECT * FROM feedbacks ORDER BY seq DESC")
 
     def made_of(self, dataset: str) -> FeedbackRecord | None:
         """The feedback from which a dataset was made; None where there is none."""
@@ -188,15 +170,12 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class Outcomes(CatalogueStore):
     """The check outcomes of a workspace."""
-
-    catalogue: Catalogue
-    clock: Clock
 
     def add(self, dataset: str, outcomes: Iterable[Outcome]) -> int:
         """Store all of these outcomes or none; returns how many."""
-        made = self.clock().isoformat()
+        made = self._now()
         with self.catalogue.transaction() as rows:
             found = rows.execute("SELECT n_rows FROM datasets WHERE id = ?", (dataset,)).fetchone()
             if found is None:
@@ -228,8 +207,7 @@ class Outcomes:
 
     def history(self, dataset: str) -> tuple[OutcomeRecord, ...]:
         """Every outcome ever saved, in the order of saving."""
-        rows = self.catalogue.rows("SELECT * FROM outcomes WHERE dataset = ? ORDER BY seq", dataset)
-        return tuple(OutcomeRecord.from_row(row) for row in rows)
+        return self.catalogue.records(OutcomeRecord, "SELECT * FROM outcomes WHERE dataset = ? ORDER BY seq", dataset)
 
 
 def _row_inside(row: int, n_rows: int) -> int:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from spu_core import tables
 from spu_core.workspace import storage_errors
+from spu_core.workspace.catalogue import insert
 from spu_core.workspace.file_store import FileDraft, FileStore, discard_unreferenced
 from spu_core.workspace.home import FolderOffer, FolderRoots, Home, make_private_folder
 from spu_core.workspace.jobs import Jobs
@@ -107,15 +108,11 @@ class Datasets:
         return self.get(self.files.save([draft], record))
 
     def get(self, token: str) -> DatasetRecord:
-        row = self.files.catalogue.row(f"{_SELECT} WHERE datasets.id = ?", token)
-        if row is None:
-            raise storage_errors.unknown("dataset", token)
-        return DatasetRecord.from_row(row)
+        return self.files.catalogue.record(DatasetRecord, "dataset", f"{_SELECT} WHERE datasets.id = ?", token)
 
     def list(self) -> tuple[DatasetRecord, ...]:
         """All datasets, the newest first (by the order of saving, which does not depend on the clock)."""
-        rows = self.files.catalogue.rows(f"{_SELECT} ORDER BY datasets.seq DESC")
-        return tuple(DatasetRecord.from_row(row) for row in rows)
+        return self.files.catalogue.records(DatasetRecord, f"{_SELECT} ORDER BY datasets.seq DESC")
 
     def path(self, token: str) -> Path:
         """The parquet file of a dataset, after its hash was checked."""
@@ -205,19 +202,9 @@ class Datasets:
 
     def _insert(self, rows: sqlite3.Connection, table: Table, values: Mapping[str, Any]) -> str:
         token = new_id()
-        rows.execute(
-            "INSERT INTO datasets (id, name, fingerprint, file, n_rows, n_columns, roles, positive_values, "
-            "truth_values, version, made) VALUES (:id, :name, :fingerprint, :file, :n_rows, :n_columns, :roles, "
-            ":positive_values, :truth_values, 1, :made)",
-            {
-                **values,
-                "id": token,
-                "fingerprint": table.fingerprint,
-                "n_rows": len(table),
-                "n_columns": len(table.roles),
-                "made": self.files.clock().isoformat(),
-            },
-        )
+        size = {"n_rows": len(table), "n_columns": len(table.roles)}
+        made = self.files.clock().isoformat()
+        insert(rows, "datasets", id=token, fingerprint=table.fingerprint, version=1, made=made, **size, **values)
         return token
 
 

@@ -1,18 +1,25 @@
-"""The job table: parameters, progress and results of jobs. `spu_core.engines` runs the jobs."""
+"""The job table: parameters, progress and results of jobs, and the uploaded files that jobs read.
+
+`spu_core.engines` runs the jobs. An upload is kept for a day, so that it can be read again with other options.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.catalogue import CatalogueStore, insert
 from spu_core.workspace.disk import is_locked, remove_if_free
-from spu_core.workspace.records import Clock, JobRecord, JobStatus, clean_name, to_json
+from spu_core.workspace.records import JobRecord, JobStatus, clean_name, new_id, to_json
 
 LOG_TAIL = 64_000
 # The message of a running job until its function begins.
@@ -29,27 +36,28 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class Jobs(CatalogueStore):
     """The jobs of a workspace."""
-
-    catalogue: Catalogue
-    clock: Clock
 
     def add(self, token: str, kind: str, title: str, parameters: Mapping[str, Any], limits: Mapping[str, Any]) -> None:
         """Add a waiting job."""
         with self.catalogue.transaction() as rows:
-            rows.execute(
-                "INSERT INTO jobs (id, kind, title, parameters, limits, status, attempt, share, message, detail, "
-                "result, error, cancel_requested, worker, heartbeat, made, started, ended) "
-                "VALUES (?, ?, ?, ?, ?, 'waiting', 0, 0, '', '{}', '{}', '', 0, '{}', '', ?, '', '')",
-                (
-                    token,
-                    kind,
-                    clean_name(title),
-                    to_json(parameters, "parameters"),
-                    to_json(limits, "limits"),
-                    self._now(),
-                ),
+            given = {"parameters": to_json(parameters, "parameters"), "limits": to_json(limits, "limits")}
+            empty = dict.fromkeys(("detail", "result", "worker"), "{}")
+            empty |= dict.fromkeys(("message", "error", "heartbeat", "started", "ended"), "")
+            zero = dict.fromkeys(("attempt", "share", "cancel_requested"), 0)
+            made = self._now()
+            insert(
+                rows,
+                "jobs",
+                id=token,
+                kind=kind,
+                title=clean_name(title),
+                status="waiting",
+                made=made,
+                **given,
+                **empty,
+                **zero,
             )
 
     def find(self, token: str) -> JobRecord | None:
@@ -68,8 +76,7 @@ class Jobs:
 
     def active(self) -> tuple[JobRecord, ...]:
         """Jobs that wait or run, the oldest first."""
-        rows = self.catalogue.rows("SELECT * FROM jobs WHERE status IN (?, ?) ORDER BY seq", *_ACTIVE)
-        return tuple(JobRecord.from_row(row) for row in rows)
+        return self.catalogue.records(JobRecord, "SELECT * FROM jobs WHERE status IN (?, ?) ORDER BY seq", *_ACTIVE)
 
     def begin(self, token: str) -> Attempt | None:
         """Set a waiting job to running; None if it was cancelled, deleted or started by another process."""
@@ -168,9 +175,6 @@ class Jobs:
             for path in (self.catalogue.folder / "locks").glob("*.lock"):
                 remove_if_free(path)
 
-    def _now(self) -> str:
-        return self.clock().isoformat()
-
     def _update(self, attempt: Attempt, **values: Any) -> bool:
         changes = ", ".join(f"{name} = :{name}" for name in values)
         with self.catalogue.transaction() as rows:
@@ -182,3 +186,68 @@ def _update_if_running(rows: sqlite3.Connection, changes: str, values: Mapping[s
         f"UPDATE jobs SET {changes} WHERE id = :job AND attempt = :number AND status = 'running'", values
     )
     return done.rowcount == 1
+
+
+READ = "read"
+KEPT = timedelta(days=1)
+ARRIVING = timedelta(hours=1)
+_TOKEN = re.compile(r"[0-9a-f]{24}")
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Uploads:
+    """The uploads of a workspace, under random ids; their names are in the jobs that read them."""
+
+    folder: Path
+    jobs: Jobs
+
+    def save(self, stream: IO[bytes]) -> str:
+        """Copy a stream, block by block, and return the id of the copy; also removes old uploads."""
+        self.remove_leftovers()
+        token = new_id()
+        draft = self.folder / f"{token}.draft"
+        with storage_errors.in_words(self.folder):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as target:
+                    shutil.copyfileobj(stream, target, _BLOCK)
+                draft.replace(self.folder / token)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
+        return token
+
+    def has(self, token: str) -> bool:
+        """Whether the upload is still there."""
+        return bool(_TOKEN.fullmatch(token)) and (self.folder / token).is_file()
+
+    def path(self, token: str) -> Path:
+        """The path of the upload."""
+        if not self.has(token):
+            raise storage_errors.unknown("upload", token)
+        return self.folder / token
+
+    def remove_leftovers(self) -> None:
+        """Remove uploads that no job will read again: a day after they were read, or with their dataset."""
+        reading = [job for job in self.jobs.list() if "upload" in job.parameters]
+        needed = {job.parameters.get("upload") for job in reading if self._needs(job)}
+        known = {job.parameters.get("upload") for job in reading}
+        for path in self.folder.glob("*"):
+            # The job of a new upload is added a moment after the file.
+            if path.name not in needed and (path.name in known or self._age(path) > ARRIVING):
+                path.unlink(missing_ok=True)
+
+    def _needs(self, job: JobRecord) -> bool:
+        if not job.status.is_over:
+            return True
+        dataset = job.result.get("dataset")
+        gone = dataset and self.jobs.catalogue.row("SELECT 1 FROM datasets WHERE id = ?", dataset) is None
+        return not gone and job.ended is not None and self.jobs.clock() - job.ended < KEPT
+
+    def _age(self, path: Path) -> timedelta:
+        try:
+            written = path.stat().st_mtime
+        except FileNotFoundError:
+            return timedelta(0)
+        return timedelta(seconds=self.jobs.clock().timestamp() - written)

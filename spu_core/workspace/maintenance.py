@@ -9,10 +9,9 @@ from pathlib import Path
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.backup import back_up, backups, faults_of, restore
-from spu_core.workspace.catalogue import refuse_newer
-from spu_core.workspace.deletion import in_bytes
+from spu_core.workspace.catalogue import back_up, backups, faults_of, refuse_newer, restore
 from spu_core.workspace.disk import Disk, locked
+from spu_core.workspace.file_store import in_bytes
 from spu_core.workspace.home import Home
 from spu_core.workspace.records import FileRecord, RuleSetVersion
 from spu_core.workspace.rule_sets import is_whole

@@ -32,7 +32,7 @@ class JobStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class CatalogueRecord:
     """Fields are columns of the same name. SQLite stores times, mappings and lists as text, and flags as 0 or 1."""
 
     @classmethod
@@ -66,7 +66,7 @@ _READERS: dict[Any, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FileRecord(_Record):
+class FileRecord(CatalogueRecord):
     """A stored file; its hash and size show whether it has changed since it was saved."""
 
     id: str
@@ -77,7 +77,7 @@ class FileRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetRecord(_Record):
+class DatasetRecord(CatalogueRecord):
     """A stored table; two datasets with the same fingerprint share one file.
 
     `folder` is the path of a table that stays in a folder of the server; `file` then holds a sample of its rows.
@@ -101,7 +101,7 @@ class DatasetRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSetVersion(_Record):
+class RuleSetVersion(CatalogueRecord):
     """One saved state of a rule set; `parent` is the version that it was edited from."""
 
     id: str
@@ -117,7 +117,7 @@ class RuleSetVersion(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class RunRecord(_Record):
+class RunRecord(CatalogueRecord):
     """One trained candidate: what it was made from, a summary for lists, and its files."""
 
     id: str
@@ -144,7 +144,7 @@ class RunRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdRecord(_Record):
+class ThresholdRecord(CatalogueRecord):
     """An operating point of a run: the threshold and the share of rows that it flags."""
 
     id: str
@@ -157,7 +157,7 @@ class ThresholdRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class ExportRecord(_Record):
+class ExportRecord(CatalogueRecord):
     """A file that was made from a run for use elsewhere."""
 
     id: str
@@ -171,7 +171,7 @@ class ExportRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeRecord(_Record):
+class OutcomeRecord(CatalogueRecord):
     """The outcome of a check of one row; the last one of a row counts."""
 
     dataset: str
@@ -182,7 +182,7 @@ class OutcomeRecord(_Record):
 
 
 @dataclass(frozen=True, slots=True)
-class JobRecord(_Record):
+class JobRecord(CatalogueRecord):
     """A job with its status, progress and result."""
 
     id: str

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
-from spu_core.workspace.catalogue import Catalogue
-from spu_core.workspace.records import Clock, RuleSetVersion, clean_name, new_id
+from spu_core.workspace.catalogue import CatalogueStore, insert
+from spu_core.workspace.records import RuleSetVersion, clean_name, new_id
 
 _SELECT = (
     "SELECT rule_sets.id, rule_sets.name, rule_sets.dataset, versions.*, "
@@ -19,20 +19,14 @@ _SELECT = (
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSets:
+class RuleSets(CatalogueStore):
     """The rule sets of a workspace, as JSON text."""
-
-    catalogue: Catalogue
-    clock: Clock
 
     def create(self, name: str, text: str, note: str = "", dataset: str | None = None) -> RuleSetVersion:
         """A new rule set whose first version is `text`; it opens with the dataset that it belongs to."""
         token = new_id()
         with self.catalogue.transaction() as rows:
-            rows.execute(
-                "INSERT INTO rule_sets (id, name, current, made, dataset) VALUES (?, ?, 1, ?, ?)",
-                (token, clean_name(name), self.clock().isoformat(), dataset),
-            )
+            insert(rows, "rule_sets", id=token, name=clean_name(name), current=1, made=self._now(), dataset=dataset)
             self._insert(rows, (token, 1, None), text, note)
         return self.get(token)
 
@@ -82,8 +76,9 @@ class RuleSets:
 
     def list(self) -> tuple[RuleSetVersion, ...]:
         """The current version of every rule set, the newest rule set first."""
-        rows = self.catalogue.rows(f"{_SELECT} WHERE versions.number = rule_sets.current ORDER BY rule_sets.seq DESC")
-        return tuple(RuleSetVersion.from_row(row) for row in rows)
+        return self.catalogue.records(
+            RuleSetVersion, f"{_SELECT} WHERE versions.number = rule_sets.current ORDER BY rule_sets.seq DESC"
+        )
 
     def copy(self, origin: RuleSetVersion, name: str, dataset: str) -> RuleSetVersion:
         """The same rules for another dataset; changes of the copy leave the original alone."""
@@ -105,11 +100,6 @@ class RuleSets:
             raise storage_errors.unknown("rule set", token)
         return tuple(RuleSetVersion.from_row(row) for row in rows)
 
-    def rename(self, token: str, name: str) -> RuleSetVersion:
-        with self.catalogue.transaction() as rows:
-            rows.execute("UPDATE rule_sets SET name = ? WHERE id = ?", (clean_name(name), token))
-        return self.get(token)
-
     def _move(self, current: RuleSetVersion, number: int) -> RuleSetVersion:
         with self.catalogue.transaction() as rows:
             self._check_current(rows, current)
@@ -124,11 +114,9 @@ class RuleSets:
             raise storage_errors.stale_edit("rule set", row["name"], edited.number, row["current"])
 
     def _insert(self, rows: sqlite3.Connection, place: tuple[str, int, int | None], text: str, note: str) -> None:
-        rows.execute(
-            "INSERT INTO rule_set_versions (rule_set, number, parent, text, sha256, note, made) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (*place, text, _hash(text), note.strip(), self.clock().isoformat()),
-        )
+        rule_set, number, parent = place
+        values = {"text": text, "sha256": _hash(text), "note": note.strip(), "made": self._now()}
+        insert(rows, "rule_set_versions", rule_set=rule_set, number=number, parent=parent, **values)
 
 
 def is_whole(version: RuleSetVersion) -> bool:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 from spu_core.workspace import catalogue as catalogues
 from spu_core.workspace import storage_errors
-from spu_core.workspace.audits import Audits
-from spu_core.workspace.backup import back_up, backups
-from spu_core.workspace.catalogue import Catalogue
+from spu_core.workspace.audits import Audits, Reviews
+from spu_core.workspace.catalogue import Catalogue, back_up, backups
 from spu_core.workspace.check_outcomes import Feedbacks, Outcomes, Queues
 from spu_core.workspace.datasets import Converted, Datasets, Derived
-from spu_core.workspace.deletion import DeletionPlan, delete, plan_deletion
 from spu_core.workspace.disk import Disk, locked
-from spu_core.workspace.file_store import FileStore
+from spu_core.workspace.file_store import DeletionPlan, FileStore, delete, plan_deletion
 from spu_core.workspace.home import Home, make_private_folder
-from spu_core.workspace.jobs import Jobs
-from spu_core.workspace.marks import Exports, Thresholds
+from spu_core.workspace.jobs import Jobs, Uploads
 from spu_core.workspace.records import Clock, new_id, utc_now
-from spu_core.workspace.reviews import Reviews
 from spu_core.workspace.rule_sets import RuleSets
-from spu_core.workspace.runs import Lineage, Runs
-from spu_core.workspace.uploads import Uploads
+from spu_core.workspace.runs import Exports, Lineage, Runs, Thresholds
 
 log = logging.getLogger("spu_studio")
 CATALOGUE = "catalogue.sqlite"
@@ -154,12 +150,7 @@ class Workspace:
         rules = None
         if record.rule_set is not None:
             rules = self.rule_sets.get(record.rule_set, record.rule_set_version)
-        return Lineage(
-            record,
-            self.datasets.get(record.dataset),
-            rules.name if rules else None,
-            rules.text if rules else None,
-        )
+        return Lineage(record, self.datasets.get(record.dataset), rules.name if rules else None)
 
     def plan_deletion(self, kind: str, token: str) -> DeletionPlan:
         """What would be deleted together with this object; nothing is changed."""
@@ -199,3 +190,43 @@ def refuse_orphaned_files(folder: Path) -> None:
     gone = not path.exists() or path.stat().st_size == 0
     if gone and (backups(folder) or any((folder / "files").glob("*"))):
         raise storage_errors.missing_catalogue(folder)
+
+
+# One query, because the dashboard asks for the progress on every rerun.
+_PROGRESS = """
+SELECT runs.id AS run, runs.rule_set, runs.rule_set_version,
+  EXISTS (SELECT 1 FROM exports WHERE exports.run = runs.id) AS is_exported,
+  EXISTS (SELECT 1 FROM outcomes WHERE outcomes.dataset = datasets.id) AS has_outcomes,
+  (
+    SELECT thresholds.run FROM thresholds JOIN runs AS chosen ON chosen.id = thresholds.run
+    WHERE chosen.dataset = datasets.id AND json_extract(thresholds.detail, '$.is_champion') = 1
+      AND json_extract(thresholds.detail, '$.undone') IS NULL
+    ORDER BY thresholds.seq DESC LIMIT 1
+  ) AS champion
+FROM datasets LEFT JOIN runs ON runs.dataset = datasets.id
+WHERE datasets.id = ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetProgress:
+    """Work done on a dataset: the rule set versions of its runs, the exported runs, the champion."""
+
+    trained_on: frozenset[tuple[str | None, int | None]] = frozenset()
+    exported: frozenset[str] = frozenset()
+    champion: str | None = None
+    has_outcomes: bool = False
+
+
+def progress_of(workspace: Workspace, dataset: str) -> DatasetProgress:
+    """The progress of a dataset; empty for an unknown one."""
+    rows = workspace.catalogue.rows(_PROGRESS, dataset)
+    if not rows:
+        return DatasetProgress()
+    runs = [row for row in rows if row["run"] is not None]
+    return DatasetProgress(
+        trained_on=frozenset((row["rule_set"], row["rule_set_version"]) for row in runs),
+        exported=frozenset(row["run"] for row in runs if row["is_exported"]),
+        champion=rows[0]["champion"],
+        has_outcomes=bool(rows[0]["has_outcomes"]),
+    )

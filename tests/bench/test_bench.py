@@ -13,12 +13,10 @@ from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
 from spu_core.bench.adapters import Adapter, bench_adapters, numbers
-from spu_core.bench.cells import LABELLINGS, draw_labels, look_rows, make_cell, split_rows
-from spu_core.bench.diagram import critical_difference_svg
-from spu_core.bench.page import results_markdown
+from spu_core.bench.cells import LABELLINGS, RULE_SETS, draw_labels, load_specs, look_rows, make_cell, split_rows
+from spu_core.bench.page import critical_difference_svg, results_markdown
 from spu_core.bench.report import cell_means, clear_losses, mean_ranks, yardstick_table
 from spu_core.bench.runner import FOLDS, STORED, BenchPlan, precision_at, read_results, run_bench
-from spu_core.bench.table_spec import RULE_SETS, load_specs
 from spu_core.cli import app
 from spu_core.errors import SpuError, TableError
 from spu_core.models import METHODS

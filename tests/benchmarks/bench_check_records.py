@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from spu_core.tables.simulators import AntiCheatConfig, simulate_anti_cheat
-from spu_core.theory.check_counts import CheckCounts
-from spu_core.theory.check_prior import CheckPrior, fit_check_prior_to_counts
+from spu_core.theory.check_prior import CheckCounts, CheckPrior, fit_check_prior_to_counts
 from tests.benchmarks.harness import BenchRow, alternate
 
 USERS, CHUNK, DAYS = 10_000_000, 500_000, 30

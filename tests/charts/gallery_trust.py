@@ -26,7 +26,6 @@ from spu_core.trust import (
     estimate_audit,
     forecast,
     judge_scores,
-    outlook_table,
     plan_audit,
     selection_bias,
 )
@@ -38,7 +37,6 @@ TRUTH = RNG.random(ROWS) < SCORE**2
 POPULATION = Population.of(SCORE, (0.8 * SCORE).round(2), threshold=0.9)
 PLAN = plan_audit(POPULATION, 150)
 ESTIMATE = estimate_audit(POPULATION, PLAN, [Verdict(r, "positive" if TRUTH[r] else "negative") for r in PLAN.rows])
-OUTLOOK = outlook_table(POPULATION, sizes=(25, 100, 400), draws=3)
 DRAWN = draw_audit(POPULATION, 150)
 OTHER = Population.of(SCORE + RNG.normal(0, 0.4, ROWS), POPULATION.soft_label, threshold=0.9)
 REPORT = judge_scores(
@@ -93,9 +91,7 @@ TRUST_EXAMPLES = {
     "what_if": lambda theme: charts.what_if_chart(WHAT_IF, chosen=WHAT_IF.at(0.34, 0.7), markers=MARKERS, theme=theme),
     "what_if_tpr": lambda theme: charts.what_if_chart(WHAT_IF, quantity="tpr", theme=theme),
     "prior": lambda theme: charts.prior_chart(PRIOR, theme=theme),
-    "outlook": lambda theme: charts.outlook_chart(OUTLOOK, "true AUC", checks=100, theme=theme),
     "strata": lambda theme: charts.strata_chart(PLAN, theme=theme),
-    "audit": lambda theme: charts.audit_chart(ESTIMATE, truth={"true_auc": 0.82}, theme=theme),
     "forecast": lambda theme: charts.forecast_chart(forecast(POPULATION), checks=100, theme=theme),
     "forecast_pair": lambda theme: charts.forecast_chart(
         forecast(POPULATION, "which_better", rival=OTHER), checks=100, theme=theme

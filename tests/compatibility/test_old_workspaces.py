@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from spu_core.engines.audit_results import audit_result, checked_rows, judge_runs
-from spu_core.engines.jobs.echo import echo_result
+from spu_core.engines.jobs.retraining_checks import echo_result
 from spu_core.engines.outcome_loop import checks_of
 from spu_core.engines.stored_runs import soft_labels_by, stored_bundle, stored_runs
 from spu_core.engines.study import Study

@@ -26,8 +26,15 @@ from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
 from spu_core.export.score_report import ColumnCheck
 from spu_core.metrics import Interval
 from spu_core.rules import Compare, FittedRules, Kind, Ramp, ReadyMade, Rule, RuleSet
-from spu_core.rules.beliefs import CheckRatio, CheckRecord
-from spu_core.rules.frozen_beliefs import FrozenConstant, FrozenRamp, FrozenRatios, FrozenReadyMade, FrozenRecords
+from spu_core.rules.beliefs import (
+    CheckRatio,
+    CheckRecord,
+    FrozenConstant,
+    FrozenRamp,
+    FrozenRatios,
+    FrozenReadyMade,
+    FrozenRecords,
+)
 from spu_core.tables import Role, Table, open_folder, read_table
 from spu_core.tables.open_folder import folder_from_survey, survey_to_json
 from spu_core.tables.profiles import profile_from_json, profile_to_json

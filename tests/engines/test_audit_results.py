@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines.audit_results import audits_of, keep_verdicts, save_audit
+from spu_core.engines.audit_results import keep_verdicts, save_audit
 from spu_core.trust import AuditPlan, Population, plan_audit, read_verdicts
 from spu_core.workspace import Workspace
 from tests.workspace.fakes import FakeTable, draft_of, writes
@@ -32,9 +32,8 @@ def test_an_audit_is_found_by_its_run_and_the_rules_it_was_drawn_by(stored):
 
     assert audit.name == "30 checks for Precision"
     assert AuditPlan.from_json(audit.plan) == plan()
-    assert audits_of(workspace, run, rules) == (audit,)
-    assert audits_of(workspace, run, workspace.rule_sets.save(rules, '{"rules": []}')) == ()
-    assert audits_of(workspace, run, None) == ()
+    assert workspace.audits.list(run.id) == (audit,)
+    assert (audit.rule_set, audit.rule_set_version) == (rules.id, rules.number)
 
 
 def test_the_same_list_twice_is_kept_once_and_a_second_thought_beside_the_first(stored):

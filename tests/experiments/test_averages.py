@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spu_core.experiments.runners.averages import average, corrected, paired, verdict_of
+from spu_core.experiments.runners import average, corrected, paired, verdict_of
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -20,7 +20,7 @@ def sealed(model: Any) -> bytes:
 
 
 def forged_onnx(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """(what was changed, the forged file), fifty of them."""
+    """(what was changed, the forged file), at least fifty of them."""
     import onnx
 
     def changed(change: Callable[[Any], None]) -> bytes:
@@ -47,6 +47,11 @@ def _tree_changes() -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
         for value in (10**6, -1, 2**40):
             yield f"{name} {value}", lambda found, name=name, value=value: _set(found[name].ints, 0, value)
     yield "a cycle", _lead_back
+    yield "a root that is a child", lambda found: _set(found["tree_roots"].ints, 1, 1)
+    yield "a leaf outside", _lead_to_no_leaf
+    yield "a tree too deep for the stack", _chain
+    yield "a set without end", lambda found: _put(found["membership_values"].t, -1, 1.0)
+    yield "a set less", lambda found: _cut(found["membership_values"].t)
     for name in (*lists, "nodes_trueleafs", "nodes_missing_value_tracks_true"):
         yield f"{name} cut", lambda found, name=name: found[name].ints.pop()
     for name in ("nodes_modes", "nodes_splits", "leaf_weights"):
@@ -64,6 +69,31 @@ def _lead_back(found: dict[str, Any]) -> None:
     _set(found["nodes_falseleafs"].ints, 1, 0)
 
 
+def _lead_to_no_leaf(found: dict[str, Any]) -> None:
+    place = list(found["nodes_trueleafs"].ints).index(1)
+    _set(found["nodes_truenodeids"].ints, place, 10**6)
+
+
+def _chain(found: dict[str, Any], depth: int = 20_000) -> None:
+    """One tree whose nodes lead to the next one or to leaf 0."""
+    from onnx import numpy_helper
+
+    lists = {
+        "tree_roots": [0],
+        "nodes_featureids": [0] * depth,
+        "nodes_truenodeids": [*range(1, depth), 0],
+        "nodes_trueleafs": [0] * (depth - 1) + [1],
+        "nodes_falsenodeids": [0] * depth,
+        "nodes_falseleafs": [1] * depth,
+        "nodes_missing_value_tracks_true": [1] * depth,
+    }
+    for name, values in lists.items():
+        found[name].ints[:] = values
+    found["nodes_modes"].t.CopyFrom(numpy_helper.from_array(np.zeros(depth, np.uint8)))
+    found["nodes_splits"].t.CopyFrom(numpy_helper.from_array(np.zeros(depth)))
+    found["membership_values"].t.CopyFrom(numpy_helper.from_array(np.zeros(0)))
+
+
 def _graph_changes() -> Iterator[tuple[str, Callable[[Any], None]]]:
     yield "a node less", lambda model: model.graph.node.pop(3)
     yield "no nodes", lambda model: model.graph.ClearField("node")
@@ -73,11 +103,21 @@ def _graph_changes() -> Iterator[tuple[str, Callable[[Any], None]]]:
     yield "another type of an input", lambda model: setattr(model.graph.input[0].type.tensor_type, "elem_type", 7)
     yield "an unknown operator", lambda model: setattr(model.graph.node[0], "op_type", "RunProgram")
     yield "an unknown domain", lambda model: setattr(model.graph.node[0], "domain", "com.elsewhere")
+    yield "an operator for trees that no export uses", _older_trees
+    yield (
+        "a graph within the graph",
+        lambda model: model.graph.node[0].attribute.add(name="body", type=5).g.SetInParent(),
+    )
+    yield "another format", lambda model: setattr(model, "producer_name", "ORTM")
     yield "a newer form", lambda model: setattr(model, "ir_version", 99)
     yield "newer operators", lambda model: setattr(model.opset_import[0], "version", 99)
     yield "numbers in another file", lambda model: _elsewhere(model.graph.initializer[0])
     yield "a constant less", lambda model: model.graph.initializer.pop(0)
     yield "a constant of another shape", lambda model: model.graph.initializer[0].dims.append(3)
+
+
+def _older_trees(model: Any) -> None:
+    next(node for node in model.graph.node if node.op_type == "TreeEnsemble").op_type = "TreeEnsembleRegressor"
 
 
 def _fact_changes() -> Iterator[tuple[str, Callable[[dict[str, Any]], Any]]]:

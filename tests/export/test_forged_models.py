@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("onnx")
 
-from spu_core.export import bundle_bytes, export_onnx
+from spu_core.export import bundle_bytes, export_onnx, standalone
 from tests.export.examples import example, make_frame
 from tests.export.forged import forged_onnx, forged_xgboost
 from tests.export.hostile import members_of, resealed
@@ -72,15 +71,34 @@ def assert_refused(found: dict[str, str | None]) -> None:
         assert "Traceback" not in sentence
 
 
-@pytest.mark.skipif(
-    tuple(map(int, version("onnxruntime").split(".")[:2])) < (1, 31),
-    reason="Earlier versions of onnxruntime are less strict with forged files (docs/bundles.md).",
-)
 def test_forged_onnx_models_are_refused_in_a_sentence(tmp_path):
     good = export_onnx(example("lightgbm").bundle, make_frame(50)).data
 
     assert outcomes({"good": good}, tmp_path, ".onnx") == {"good": None}
     assert_refused(outcomes(dict(forged_onnx(good)), tmp_path, ".onnx"))
+
+
+def test_functions_within_an_onnx_model_are_refused():
+    from onnx import load_from_string
+
+    model = load_from_string(export_onnx(example("lightgbm").bundle, make_frame(50)).data)
+    standalone.check_graph(model.SerializeToString())
+    model.functions.add(name="anything")
+
+    with pytest.raises(ValueError, match="another format, or functions of its own"):
+        standalone.check_graph(model.SerializeToString())
+
+
+def test_integers_are_read_as_protobuf_stores_them_one_by_one_or_packed():
+    from onnx import AttributeProto
+
+    wanted = [0, 1, 127, 128, 300, -1, 2**40, -(2**63), 2**63 - 1]
+    single = standalone.fields(AttributeProto(ints=wanted).SerializeToString())[8]
+    packed = b"".join(AttributeProto(ints=[value]).SerializeToString()[1:] for value in wanted)
+
+    assert standalone.integers(single).tolist() == standalone.integers([packed]).tolist() == wanted
+    with pytest.raises(ValueError, match="a damaged integer"):
+        standalone.integers([b"\xff" * 10 + b"\x01"])
 
 
 def test_forged_xgboost_models_are_refused_in_a_sentence(tmp_path):

@@ -14,7 +14,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 
 from spu_core.errors import BundleError  # noqa: E402
-from spu_core.export import Bundle, LabelRules, export_onnx, onnx_inputs, onnx_rules  # noqa: E402
+from spu_core.export import Bundle, LabelRules, export_onnx, onnx_inputs, onnx_rules, standalone  # noqa: E402
 from spu_core.rules import Compare, Ramp, ReadyMade, Rule, RuleSet  # noqa: E402
 from spu_core.rules.combine import COMBINERS  # noqa: E402
 from spu_core.tables import Table  # noqa: E402
@@ -30,7 +30,9 @@ def bundle_of(rules: RuleSet, frame: pd.DataFrame, combine: str = "noisy_or", fl
 
 
 def scores(bundle: Bundle, proof: pd.DataFrame, frame: pd.DataFrame) -> np.ndarray:
-    session = onnxruntime.InferenceSession(export_onnx(bundle, proof).data, providers=["CPUExecutionProvider"])
+    data = export_onnx(bundle, proof).data
+    standalone.check_graph(data)
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     return session.run(["score"], onnx_inputs(bundle, frame))[0].ravel()
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spu_core.errors import ScoreError, SoftLabelError
 from spu_core.metrics import ScoreHistogram, auc_spu_interval
-from spu_core.metrics.external import ExternalScores
+from spu_core.metrics.scores_in_parts import ExternalScores
 
 
 @settings(max_examples=25)

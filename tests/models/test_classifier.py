@@ -1,5 +1,7 @@
 """`SoftLabelClassifier` among scikit-learn's tools."""
 
+import inspect
+
 import numpy as np
 import pytest
 import sklearn
@@ -16,6 +18,8 @@ from spu_core import (
     known_positive_auc_scorer,
 )
 from spu_core.errors import TrainingError
+from spu_core.models import METHODS, model_from_state
+from spu_core.models.settings import MethodSettings
 
 FAST = {"rounds": 5, "threads": 1}
 
@@ -73,6 +77,74 @@ def test_unknown_names_are_refused_at_once_and_change_nothing(model):
         SoftLabelClassifier("lightgbm", round=3)
 
     assert repr(model) == before
+
+
+def test_every_setting_of_every_method_has_a_name_and_a_type_in_the_signature():
+    types = {"integer": "int", "number": "float", "flag": "bool", "choice": "str", "columns": "Sequence[str]"}
+    chosen = {(each, learner) for each in METHODS.values() for learner in (each.learners or (None,))}
+    known = {setting.name: types[setting.kind] for each, learner in chosen for setting in each.settings(learner)}
+
+    written = {name: str(kind.__forward_arg__) for name, kind in MethodSettings.__annotations__.items()}
+    assert written == {name: f"{kind} | None" for name, kind in known.items()}
+    shown = inspect.signature(SoftLabelClassifier).parameters
+    assert set(shown) == {"method", "random_state", "n_jobs", *known} - {"seed", "threads"}
+    assert shown["rounds"].annotation == int | None
+
+
+def test_none_is_the_default_of_the_method(case):
+    model = SoftLabelClassifier("lightgbm", rounds=None, threads=1)
+
+    assert repr(model) == "SoftLabelClassifier('lightgbm', threads=1)"
+    assert repr(model.set_params(rounds=5, threads=None)) == "SoftLabelClassifier('lightgbm', rounds=5)"
+    assert np.isfinite(model.fit(case.X, case.soft_label).predict_proba(case.X)).all()
+
+
+def test_the_default_is_the_recommended_method_and_falls_back_where_it_cannot_be_used(case):
+    model = SoftLabelClassifier(rounds=5, threads=1)
+
+    assert clone(model).fit(case.X, case.soft_label).method_ == "fused"
+    assert clone(model).fit(case.X[["income", "age"]].to_numpy(), case.soft_label).method_ == "fused"
+    assert clone(model).fit(case.X, case.rule_score).method_ == "lightgbm"  # no row is confirmed
+    assert clone(model).fit(case.X, case.rule_score, is_labeled=case.is_labeled).method_ == "fused"
+    assert clone(model).set_params(num_leaves=4).fit(case.X, case.soft_label).method_ == "lightgbm"
+    with pytest.raises(TrainingError, match=r"Method 'auto' has no setting 'round'. Did you mean 'rounds'"):
+        model.set_params(round=3)
+
+
+def test_the_default_ranks_hidden_cases_better_than_the_soft_labels_alone_in_a_pipeline(case):
+    search = GridSearchCV(make_pipeline(SoftLabelClassifier(n_jobs=1)), {"softlabelclassifier__rounds": [20, 40]}, cv=2)
+    auto = search.fit(case.X, case.soft_label).predict_proba(case.X)[:, 1]
+    alone = SoftLabelClassifier("lightgbm", **FAST).fit(case.X, case.soft_label).predict_proba(case.X)[:, 1]
+    hidden = ~case.is_labeled
+
+    assert roc_auc_score(case.truth[hidden], auto[hidden]) > roc_auc_score(case.truth[hidden], alone[hidden])
+
+
+def test_without_a_rule_score_the_fused_method_learns_the_rules_from_rows_that_are_not_confirmed(case):
+    model = SoftLabelClassifier("fused", **FAST).fit(case.X, case.soft_label, rule_columns=case.rule_columns)
+    other = np.where(case.is_labeled, 1.0, case.rule_score[::-1])
+
+    assert set(model.model_.stack_weights) == {
+        "label trees",
+        "label linear",
+        "label forest",
+        "rule trees",
+        "rule linear",
+    }
+    changed = clone(model).fit(case.X, other, is_labeled=case.is_labeled, rule_columns=case.rule_columns)
+    assert not np.array_equal(changed.predict_proba(case.X), model.predict_proba(case.X))
+    state = model_from_state(model.model_.to_state())
+    features = model.encoder_.transform(case.X)
+    assert np.array_equal(state.score_rows(features), model.model_.score_rows(features))
+
+
+@pytest.mark.parametrize("unlabelled", [1, 2, 3])
+def test_the_fused_method_learns_from_tables_in_which_nearly_all_rows_are_confirmed(unlabelled):
+    soft = np.r_[np.ones(12), np.linspace(0.1, 0.5, unlabelled)]
+
+    score = SoftLabelClassifier("fused", **FAST).fit(np.arange(soft.size)[:, None], soft).predict_proba([[0.0]])
+
+    assert np.isfinite(score).all()
 
 
 def test_a_new_learner_drops_the_settings_that_it_does_not_know(case):

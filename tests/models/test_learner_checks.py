@@ -42,6 +42,7 @@ def expected_failures(estimator):
         SoftNeighbors(neighbors=5, threads=1),
         SoftForest(rounds=10, threads=1),
         SoftLabelClassifier("lightgbm", rounds=15, threads=1),
+        SoftLabelClassifier(rounds=15, threads=1),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -161,9 +161,13 @@ def test_a_model_without_rule_columns_scores_rows_that_lack_them(case):
 
 
 @pytest.mark.parametrize("key", ["fused", "labeled_vs_rest", "elkan_noto", "bagging_pu", "nnpu", "sar_em"])
-def test_methods_of_labels_ask_for_labels_and_do_not_guess_them(key, case):
-    with pytest.raises(TrainingError, match=r"learns from labels: pass is_labeled=\. A soft label of 1 is not taken"):
-        SoftLabelClassifier(key).fit(case.X, case.soft_label)
+def test_methods_of_labels_take_a_soft_label_of_1_as_confirmed_and_refuse_tables_without_one(key, case, fast_settings):
+    model = SoftLabelClassifier(key, **fast_settings[key])
+    told = clone(model).fit(case.X, case.soft_label, is_labeled=case.is_labeled).predict_proba(case.X)
+
+    assert np.array_equal(model.fit(case.X, case.soft_label).predict_proba(case.X), told)
+    with pytest.raises(TrainingError, match="learns from confirmed positives, but no row is labelled"):
+        model.fit(case.X, case.rule_score)
 
 
 @pytest.mark.parametrize("key", ["rule_score", "soft_as_feature", "fused"])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spu_core.errors import RuleError
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Constant, Ramp, ReadyMade, Rule, RuleSet
-from spu_core.rules.frozen_beliefs import FrozenRatios
+from spu_core.rules.beliefs import FrozenRatios
 from spu_core.tables import Table
 from spu_core.theory.check_prior import fit_check_prior
 

@@ -5,7 +5,7 @@ import pytest
 
 from spu_core.errors import RuleError
 from spu_core.rules import CheckRatio, CheckRecord, Compare, Kind, Rule, RuleSet, column_choices, from_checks
-from spu_core.rules.choices import with_bars_of_all
+from spu_core.rules.draft import with_bars_of_all
 from spu_core.tables import Table
 from spu_core.tables.samples import load_sample
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 
 from spu_core.rules import OPERATORS, Compare, Rule, RuleSet
+from spu_core.rules.beliefs import FrozenConstant
 from spu_core.rules.columns import Columns, Kind, kind_of
 from spu_core.rules.conditions import holds
-from spu_core.rules.frozen_beliefs import FrozenConstant
 from spu_core.rules.operators import for_each_text
 from spu_core.rules.rule_set import FittedRules
 from tests.rules.strategies import COMPARISONS, CONDITIONS, EVERY_VALUE, KINDS, ROWS, frame_of, holds_for_row

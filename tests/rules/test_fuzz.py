@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from spu_core.errors import RuleError
 from spu_core.rules import CheckRatio, CheckRecord, Compare, FittedRules, Ramp, ReadyMade, Rule, RuleSet
-from spu_core.rules.columns import Kind
-from spu_core.rules.frozen_beliefs import (
+from spu_core.rules.beliefs import (
     FrozenBelief,
     FrozenConstant,
     FrozenRamp,
@@ -18,6 +17,7 @@ from spu_core.rules.frozen_beliefs import (
     FrozenReadyMade,
     FrozenRecords,
 )
+from spu_core.rules.columns import Kind
 
 RULES = RuleSet(
     (

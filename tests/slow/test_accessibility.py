@@ -1,4 +1,4 @@
-"""No page has a serious barrier that axe-core finds, in light and dark, wide and narrow.
+"""No page has a serious barrier that axe-core finds, in light and dark.
 
 axe-core is a tool for tests and is not shipped: `npm pack axe-core`, unpack it, and name its `axe.min.js` in SPU_AXE.
 With SPU_SLOW=1 every page is looked at in both lights; otherwise two of them.
@@ -19,8 +19,8 @@ AXE = os.environ.get("SPU_AXE", "")
 PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
 SHOWN = PAGES if os.environ.get("SPU_SLOW") else ("compare", "paper")
 LIGHTS = (False, True) if os.environ.get("SPU_SLOW") else (False,)
-# Streamlit writes primary buttons in white on the primary colour, and tabs in the primary colour on the background. On
-# a dark background no colour has a contrast of 4.5 in both; ours has it for tabs, and at least this for the buttons.
+# Streamlit writes primary buttons in white on the primary colour, and chosen segments and slider values in it. On
+# a dark background no colour has a contrast of 4.5 in both; ours has it for the latter, and at least this for buttons.
 LEAST_ON_BUTTONS = 3.3
 pytestmark = [
     pytest.mark.browser,

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from spu_core.errors import AssumptionError
-from spu_core.theory.check_counts import CheckCounts
 from spu_core.theory.check_prior import (
     SOLVERS,
+    CheckCounts,
     PriorProblem,
     _folds_of_counts,
     _held_out,

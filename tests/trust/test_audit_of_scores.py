@@ -220,6 +220,18 @@ def test_rows_checked_so_far_count_as_a_random_part_of_the_list(table):
     assert checked.waiting == 60
 
 
+def test_rows_that_were_skipped_are_a_warning_until_they_are_checked(table):
+    rows, truth = table
+    plan = draw_audit(rows["good"], 100)
+    notes = [
+        combine_audits([(plan, answers(listed, truth))]).notes
+        for listed in (plan.rows[:50], plan.rows[1:50], [*plan.rows[:20], *plan.rows[23:50]], plan.rows)
+    ]
+
+    assert notes[0] == notes[1] == notes[3] == ()  # one row may be open while a reviewer works
+    assert notes[2][0].startswith("3 rows of the list were skipped")
+
+
 def test_a_stratum_without_a_verdict_is_an_error_that_names_it(table):
     rows, truth = table
     first = draw_audit(rows["good"], 200)

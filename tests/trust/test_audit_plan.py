@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from spu_core.errors import AssumptionError
 from spu_core.tables import Table, read_table
 from spu_core.trust import TARGETS, AuditPlan, Population, outlook, outlook_table, plan_audit, review_list
-from spu_core.trust.audit.outlook import expected_bounds, quick_outlook
 from spu_core.trust.audit.plan import PROPORTIONAL_SHARE, Strata, allocate, make_strata
 
 
@@ -203,16 +202,6 @@ def test_the_expected_errors_are_those_of_a_stratified_and_of_a_plain_draw():
     assert outlook(population, 100, "precision").simple_error == pytest.approx(expected)
 
 
-def test_more_checks_than_can_be_imagined_have_the_bounds_of_normal_theory(monkeypatch):
-    monkeypatch.setattr("spu_core.trust.audit.outlook.MOST_ROWS", 300)
-    population = rows()
-    low, high = expected_bounds(population, 500, "prior", level=0.9)
-
-    reach = 1.6448536 * outlook(population, 500, "prior").standard_error
-    middle = population.belief.mean()
-    assert (low, high) == pytest.approx((middle - reach, middle + reach))
-
-
 def test_strata_are_named_by_their_limits():
     strata = Strata((0.2, 0.5), ((), (0.3,), ()))
 
@@ -260,10 +249,3 @@ def test_a_plan_has_the_usual_level_and_a_code_of_its_own():
     assert plan.level == 0.95
     assert len(plan.code) == 8
     assert plan.code == plan_audit(rows(), 100).code != other.code
-
-
-def test_the_quick_outlook_of_a_small_table_is_the_outlook():
-    population = rows()
-
-    found = outlook(population, 100, "prior"), expected_bounds(population, 100, "prior")
-    assert quick_outlook(population, 100, "prior") == found

@@ -166,7 +166,7 @@ def test_a_root_that_would_show_workspaces_is_refused(tmp_path, monkeypatch):
 
 
 def test_a_registered_folder_is_a_dataset_with_a_sample_and_all_rows(root, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.jobs.register.SAMPLE_ROWS", 50)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SAMPLE_ROWS", 50)
     write_folder(mixed_frame(300), root / "rows", [100])
     with Workspace.open() as workspace:
         dataset = register(workspace, root / "rows")
@@ -292,7 +292,7 @@ def test_a_table_that_was_brought_stays_as_it_is_when_the_same_file_is_registere
 
 
 def test_bringing_the_file_of_a_registered_folder_brings_its_rows_into_the_workspace(root, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.jobs.register.SAMPLE_ROWS", 50)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SAMPLE_ROWS", 50)
     (root / "sales.csv").write_text(MESSY)
     with Workspace.open() as workspace:
         registered = register(workspace, root / "sales.csv")

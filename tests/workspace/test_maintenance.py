@@ -6,7 +6,7 @@ import pytest
 
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Workspace, check, collect_garbage, list_objects, make_backup
-from spu_core.workspace.backup import KEPT, backups
+from spu_core.workspace.catalogue import KEPT, backups
 from tests.workspace.fakes import FakeTable, draft_of, writes
 
 

@@ -88,13 +88,6 @@ def test_half_a_character_is_refused_in_words(workspace):
         workspace.rule_sets.create("fraud", "\ud800")
 
 
-def test_renaming_changes_the_name_only(workspace):
-    version = workspace.rule_sets.create("fraud", "one")
-
-    assert workspace.rule_sets.rename(version.id, "cheats").name == "cheats"
-    assert workspace.rule_sets.get(version.id).text == "one"
-
-
 def test_a_dataset_opens_its_own_rules_and_those_of_its_runs_but_never_those_of_another(workspace):
     rule_sets = workspace.rule_sets
     rule_sets.create("of nobody", "{}")

@@ -8,7 +8,7 @@ import pytest
 from spu_core.errors import WorkspaceError
 from spu_core.versions import library_versions
 from spu_core.workspace import Outcome, RunDraft, StaleEditError, Threshold, Workspace
-from spu_core.workspace.dataset_progress import progress_of
+from spu_core.workspace.workspace import progress_of
 from tests.workspace.fakes import FakeTable, draft_of, writes
 
 
@@ -29,7 +29,7 @@ def test_a_run_says_where_it_comes_from(workspace, dataset):
 
     lineage = workspace.lineage(run.id)
 
-    assert lineage.rule_set_text == "the rules then"
+    assert workspace.rule_sets.get(run.rule_set, run.rule_set_version).text == "the rules then"
     assert lineage.dataset.fingerprint == run.dataset_fingerprint
     assert str(lineage) == (
         f"run on 'claims.csv' ({dataset.fingerprint[:12]}), rule set 'fraud' version 1, spu-studio 0.1.0"

@@ -12,7 +12,6 @@ import pandas as pd
 from pages.ui.shared.cached import cache_result, load_all_rows, make_soft_labels
 from spu_core.engines.audit_results import verdict_state, with_audit
 from spu_core.engines.stored_runs import (
-    column_values,
     compare_on,
     shuffled_columns,
     soft_labels_by,
@@ -181,7 +180,7 @@ def run_segments(
     threshold: float,
 ) -> SegmentView:
     """AUC_SPU of a run by the values of a column, and the share of each segment above the threshold."""
-    values = segment_values(column_values(load_all_rows(workspace, dataset), column))
+    values = segment_values(load_all_rows(workspace, dataset).values(column))
     return SegmentView(segment_intervals(_run, values), segment_table(_run, values, threshold))
 
 

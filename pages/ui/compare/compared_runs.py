@@ -19,7 +19,7 @@ from pages.ui.shared.shell import Page, confirm_deletion
 from pages.ui.shared.show import meaning
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, plain
-from spu_core.engines.stored_runs import MOST_COMPARED, comparable_runs, names_apart
+from spu_core.engines.stored_runs import MOST_COMPARED, comparable_runs, displayed_names
 from spu_core.metrics import Interval
 from spu_core.tables import Role
 from spu_core.training import Comparison, Recommendation, Run
@@ -133,7 +133,7 @@ def _names(records: Sequence[RunRecord]) -> dict[str, str]:
     """Id → name; where runs were trained on different versions of the rules, the name tells the version."""
     if len({_trained_on(record) for record in records}) > 1:
         records = [replace(record, name=f"{record.name}, {_trained_on(record)}") for record in records]
-    return names_apart(records)
+    return displayed_names(records)
 
 
 def _trained_on(record: RunRecord) -> str:

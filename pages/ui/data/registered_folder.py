@@ -9,7 +9,7 @@ from pages.ui.shared.cached import load_folder, load_full_profile, load_profile
 from pages.ui.shared.shell import Page, choose_in_address, show_errors
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, sized
-from spu_core.engines.jobs.register import start_looking, start_registering
+from spu_core.engines.jobs.read import start_looking, start_registering
 from spu_core.tables import Table, TableProfile, parquet_store
 from spu_core.workspace import DatasetRecord, Home
 from spu_core.workspace.home import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots

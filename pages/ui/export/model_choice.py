@@ -15,7 +15,7 @@ from pages.ui.shared.show import figure_cards, show_figure
 from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import figure, plain, share
 from spu_core.engines.export_files import ExportWords, StoredModel
-from spu_core.engines.stored_runs import names_apart
+from spu_core.engines.stored_runs import displayed_names
 from spu_core.workspace import DatasetRecord, RunRecord, Workspace
 
 ROWS_INSIDE = (
@@ -101,7 +101,9 @@ def choose_model(page: Page) -> ExportChoice:
 def _names(page: Page, records: Sequence[RunRecord]) -> dict[str, str]:
     """Id → name; runs of other rules than the open ones are marked."""
     stale = {record.id for record in records if _is_stale(page, record)}
-    return {token: f"{name} · other rules" if token in stale else name for token, name in names_apart(records).items()}
+    return {
+        token: f"{name} · other rules" if token in stale else name for token, name in displayed_names(records).items()
+    }
 
 
 def _is_stale(page: Page, record: RunRecord) -> bool:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from spu_core.tables import Role
 from spu_core.workspace import DatasetRecord, RuleSetVersion, Workspace
-from spu_core.workspace.dataset_progress import progress_of
+from spu_core.workspace.workspace import progress_of
 
 DONE, STALE = ":material/check_circle:", ":material/history:"
 

@@ -30,7 +30,7 @@ from spu_core.labels.belief_suggestions import Prior
 from spu_core.rules import CheckRatio, CheckRecord, ColumnChoices, Rule, RuleSet, from_checks
 from spu_core.rules import column_choices as choices_of_column
 from spu_core.rules.checking import refuse_errors
-from spu_core.rules.choices import with_bars_of_all
+from spu_core.rules.draft import with_bars_of_all
 from spu_core.rules.matrix import findings_in
 from spu_core.tables import Finding
 from spu_core.theory.prior import PriorEstimate

@@ -163,10 +163,11 @@ def card_rows(keys: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: bool) -> None:
+    if reason is None:  # as `value=` it would contradict what a preset sets
+        st.session_state.setdefault(_pick(entry.key), entry.key in SHORTLIST)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.checkbox(
             f"**{entry.title}**",
-            value=entry.key in SHORTLIST and reason is None,
             disabled=reason is not None,
             key=_pick(entry.key),
             persist_state="session",

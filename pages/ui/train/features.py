@@ -9,7 +9,8 @@ from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import plain
 from pages.ui.train.options import TrainOptions
 from spu_core.engines import Job, cancel, jobs_now, start_worker
-from spu_core.engines.jobs.features import KIND, features_result, latest_features
+from spu_core.engines.jobs.retraining_checks import features_result
+from spu_core.engines.processes import latest_job
 from spu_core.training import FeatureSelection
 from spu_core.training.feature_selection import CAVEAT, DIRECTIONS, METRICS
 from spu_core.workspace import JobStatus
@@ -30,7 +31,7 @@ def choose_features(page: Page, options: TrainOptions) -> None:
             st.markdown(":material/info: Choose a candidate that learns from columns.")
             return
         job = _asked(page, options)
-        found = latest_features(page.workspace, job)
+        found = latest_job(page.workspace, job)
         if found is not None and not found.status.is_over:
             st.fragment(_show_progress, run_every=POLL_SECONDS)(page, found.id)
             return
@@ -65,7 +66,7 @@ def _asked(page: Page, options: TrainOptions) -> Job:
         "metric": metric,
         "direction": direction,
     }
-    return Job(kind=KIND, parameters=parameters, title=f"Columns of {name}"[:80])
+    return Job(kind="features", parameters=parameters, title=f"Columns of {name}"[:80])
 
 
 def _show_progress(page: Page, token: str) -> None:

@@ -76,7 +76,6 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
     assert page.dataset is not None
     chosen = options.candidates
     with st.container(key="train_start_box"):
-        _offer_latest_rows(table, options)
         cost, start = st.columns([3, 1], vertical_alignment="center")
         with cost:
             _show_cost(page, table, options)
@@ -96,7 +95,7 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
             st.rerun()
 
 
-def _offer_latest_rows(table: Table, options: TrainOptions) -> None:
+def offer_latest_rows(table: Table, options: TrainOptions) -> None:
     """Where rows have a time, offer to evaluate on the latest of them, as in production."""
     column = table.column_with(Role.TIME)
     if column is None or options.config.out_of_time:

@@ -34,7 +34,7 @@ def show_result(model: EvaluatedModel) -> None:
         for note in report.checked.notes:
             st.caption(f":material/info: {plain(note)}")
         if report.is_enough:
-            show_chart(audited_models_chart(report, theme=theme()), "trust_report")
+            show_chart(audited_models_chart(report, references=model.references, theme=theme()), "trust_report")
         link_to(step_named("Compare"), "See the recommendation", model.page.query)
     if report.is_enough:
         _show_pairs(report)
@@ -82,9 +82,14 @@ def _show_pairs(report: AuditReport) -> None:
 def _show_figures(model: EvaluatedModel, report: AuditReport) -> None:
     with st.container(border=True):
         st.subheader("All models", anchor=False)
+
+        def in_order(item: tuple[str, dict[str, AuditFigure]]) -> tuple[bool, float]:
+            """The best model first, and references such as the rules alone last."""
+            return item[0] in model.references, -item[1]["true_auc"].estimate
+
         lines = [
             (name, *(_words(found.get(key), write) for key, write in COLUMNS.items()))
-            for name, found in sorted(report.figures.items(), key=lambda item: -item[1]["true_auc"].estimate)
+            for name, found in sorted(report.figures.items(), key=in_order)
         ]
         titles = [TARGETS[key].title for key in COLUMNS]
         show_table(pd.DataFrame(lines, columns=["model", *titles]), hide_index=True, key="trust_figures")

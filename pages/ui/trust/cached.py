@@ -22,7 +22,7 @@ from spu_core.engines.outcome_loop import (
     loop_queues,
     populations,
 )
-from spu_core.engines.stored_runs import models_of_same_rules, names_apart
+from spu_core.engines.stored_runs import displayed_names, models_of_same_rules
 from spu_core.errors import SpuError
 from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.trust import (
@@ -187,7 +187,7 @@ def true_figures(model: EvaluatedModel) -> dict[str, float]:
 def _runs_of_same_rules(model: EvaluatedModel) -> tuple[tuple[str, str], ...]:
     """This model and the other models that were trained on the same rules, with their names."""
     records = model.workspace.runs.list(model.dataset.id)
-    names = names_apart(records)
+    names = displayed_names(records)
     return tuple((each.id, names[each.id]) for each in models_of_same_rules(records, model.record, MOST_RUNS))
 
 

@@ -12,10 +12,11 @@ from pages.ui.shared.cached import load_table, make_soft_labels, recommended_run
 from pages.ui.shared.shell import Page
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
-from spu_core.engines.stored_runs import names_apart, soft_labels_by
+from spu_core.engines.stored_runs import displayed_names, soft_labels_by
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Run
+from spu_core.training.comparison import NOT_MODELS
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, ThresholdRecord, Workspace
 
 
@@ -23,13 +24,15 @@ from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Thresho
 class EvaluatedModel:
     """A model, its training rows, and the soft labels that evaluate it; the rest is loaded when it is needed.
 
-    `names` has a distinct name for each run of the dataset. `point` is the operating point, if one was chosen.
+    `names` has a distinct name for each run of the dataset, and `references` are the names of those that are no models,
+    such as the rules alone. `point` is the operating point, if one was chosen.
     """
 
     page: Page
     dataset: DatasetRecord
     record: RunRecord
     names: dict[str, str]
+    references: frozenset[str]
     rules: RuleSetVersion | None
     point: ThresholdRecord | None
 
@@ -82,12 +85,13 @@ def choose_model(page: Page) -> EvaluatedModel:
             "here.",
             "Data",
         )
-    names = names_apart(records)
+    names = displayed_names(records)
     with st.container(horizontal=True, vertical_alignment="bottom", key="trust_choice"):
         record = _ask_run(page, dataset, records, names)
         rules = _ask_rules(page, record)
     points = page.workspace.thresholds.list(record.id)
-    model = EvaluatedModel(page, dataset, record, names, rules, points[0] if points else None)
+    references = frozenset(names[each.id] for each in records if each.candidate.get("method") in NOT_MODELS)
+    model = EvaluatedModel(page, dataset, record, names, references, rules, points[0] if points else None)
     _show_choice(model)
     return model
 

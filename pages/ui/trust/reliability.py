@@ -20,7 +20,8 @@ from pages.ui.trust.cached import (
 from pages.ui.trust.evaluated_model import EvaluatedModel
 from spu_core.charts import bias_chart, echo_chart, gamma_chart, prior_chart, rule_influence_chart, sensitivity_chart
 from spu_core.engines import cancel, jobs_now, start_worker
-from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
+from spu_core.engines.jobs.retraining_checks import echo_job, echo_result
+from spu_core.engines.processes import latest_job
 from spu_core.errors import SpuError
 from spu_core.trust import BiasMap, EchoReport, GammaBounds, PriorReport, compare_priors
 from spu_core.trust.echo import refuse_without_rule_columns
@@ -183,7 +184,7 @@ def _show_echo(model: EvaluatedModel) -> None:
         st.info(plain(problem), icon=":material/info:")
         return
     asked = echo_job(model.record, model.dataset, model.rules)
-    job = latest_echo(model.workspace, asked)
+    job = latest_job(model.workspace, asked)
     if job is not None and not job.status.is_over:
         st.fragment(_show_echo_progress, run_every=POLL_SECONDS)(model.page, job.id)
         return

@@ -30,7 +30,7 @@ from spu_core.export.bundle import ScoreWork, text_columns
 from spu_core.export.drift import DriftCounter
 from spu_core.export.row_files import RowSource, open_rows, write_tables
 from spu_core.export.score_report import ScoreReport
-from spu_core.tables.folder_files import list_files
+from spu_core.tables.stores import list_files
 from spu_core.training import Candidate, TrainConfig
 from spu_core.training.cross_fitting import Fits, LocalExecutor
 from spu_core.training.fitting import CandidateFitter, FoldFit, fit_fold

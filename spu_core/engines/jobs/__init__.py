@@ -1,6 +1,6 @@
 """Jobs: their kinds, their limits, and what a job function is given.
 
-A job names a kind and plain JSON parameters; nothing in it is code. Each kind has a file in this package.
+A job names a kind and plain JSON parameters; nothing in it is code. The files of this package hold the kinds.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from spu_core.workspace import Attempt, JobRecord, Workspace
 # Kind → "module:function". Only these functions can be run as jobs. They are named, not imported, so that the
 # supervisor process starts in a fraction of a second: most jobs import the training package.
 JOBS: dict[str, str] = {
-    "echo": "spu_core.engines.jobs.echo:echo",
+    "echo": "spu_core.engines.jobs.retraining_checks:echo",
     "experiment": "spu_core.experiments.catalog:run_experiment",
-    "features": "spu_core.engines.jobs.features:features",
+    "features": "spu_core.engines.jobs.retraining_checks:features",
     "read": "spu_core.engines.jobs.read:read",
-    "register": "spu_core.engines.jobs.register:register",
+    "register": "spu_core.engines.jobs.read:register",
     "score": "spu_core.engines.jobs.score:score",
     "self_test": "spu_core.engines.jobs.self_test:self_test",
-    "simulate": "spu_core.engines.jobs.simulate:simulate",
+    "simulate": "spu_core.engines.jobs.read:simulate",
     "train": "spu_core.engines.jobs.train:train",
 }
 REPORT_SECONDS = 0.25

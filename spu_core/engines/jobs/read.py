@@ -1,7 +1,10 @@
-"""The job "read": an uploaded file becomes a dataset with its profile.
+"""The jobs that make datasets: "read" from an uploaded file, "register" from a folder, "simulate" from a simulator.
 
 Uncompressed text of up to 5 MB is read in the calling process. Everything else (Excel, parquet, gzip, large text) can
 need far more memory and time than its size suggests, so a separate process with limits reads it.
+
+The rows of a registered folder stay there, and a sample is stored. A large text file is first converted to a folder in
+the workspace. The first passes over the rows find types, roles and the fingerprint, the last one makes the profile.
 """
 
 from __future__ import annotations
@@ -11,21 +14,37 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
+from spu_core.checks import check_choice
+from spu_core.codec import decode
 from spu_core.engines.jobs import Job, JobContext, JobLimits
 from spu_core.engines.processes import run_here, start_worker
 from spu_core.engines.processes.job_queue import spawn, thread_variables
 from spu_core.engines.processes.os_processes import give_way, limit_memory, limit_processor_time
-from spu_core.errors import SpuError, TableError, WorkspaceError, nearest_hint
-from spu_core.tables import Dialect, ReadLimits, Role, Table, TableProfile, read_table
+from spu_core.errors import SpuError, TableError, WorkspaceError
+from spu_core.tables import (
+    Dialect,
+    Reading,
+    ReadLimits,
+    Role,
+    Table,
+    TableProfile,
+    convert_table,
+    open_folder,
+    parquet_store,
+    read_table,
+)
+from spu_core.tables import simulators as simulated
 from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.tables.reading.sources import as_upload
+from spu_core.tables.stores import list_files
 from spu_core.workspace import DatasetRecord, JobRecord, Workspace, in_bytes
-from spu_core.workspace.uploads import READ
+from spu_core.workspace.home import FolderOffer
+from spu_core.workspace.jobs import READ
 
 # Text is read about three times: for its encoding, its lines and its cells. Used for the share that is done.
 PASSES = 3
@@ -40,6 +59,10 @@ SMALL = 5_000_000
 MEMORY, SECONDS = 2_000_000_000, 120.0
 MEMORY_PER_BYTE, SECONDS_PER_BYTE = 10, 1e-6
 WALL_TIME_FACTOR = 10
+# Rows that are stored of a folder: enough to try rules on, few enough that every page responds at once.
+SAMPLE_ROWS = 100_000
+# Shares of the registration that are done when each step begins.
+OPENING, FINGERPRINT, SAMPLING, PROFILING = 0.0, 0.2, 0.35, 0.45
 
 
 def read(context: JobContext) -> dict[str, Any]:
@@ -52,7 +75,8 @@ def read(context: JobContext) -> dict[str, Any]:
         context.progress(READING * min(1.0, done / max(1, PASSES * size)), message)
 
     context.progress(0.0, message)
-    table = read_table(path, name=name, dialect=dialect_of(context.parameters.get("dialect", {})), on_bytes=report)
+    dialect = decode(Dialect, context.parameters.get("dialect", {}), "The dialect", WorkspaceError)
+    table = read_table(path, name=name, dialect=dialect, on_bytes=report)
     context.progress(KEEPING, f"keeping {len(table):,} rows")
     saved = context.workspace.datasets.save(table)
     context.progress(LOOKING, f"looking at {saved.n_columns:,} columns")
@@ -203,24 +227,6 @@ def kept_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile |
         return None  # a damaged profile is computed again
 
 
-def dialect_of(given: Any) -> Dialect:
-    """A dialect from JSON values.
-
-    >>> dialect_of({"separator": ";"}).separator
-    ';'
-    >>> dialect_of({"seperator": ";"})
-    Traceback (most recent call last):
-    spu_core.errors.WorkspaceError: A dialect has no 'seperator'. Did you mean 'separator'?
-    """
-    if not isinstance(given, dict):
-        raise WorkspaceError(f"A dialect must be an object of names and values, got {given!r}.")
-    known = [item.name for item in fields(Dialect)]
-    for name in given:
-        if name not in known:
-            raise WorkspaceError(f"A dialect has no {name!r}. {nearest_hint(name, known)}")
-    return Dialect(**{**given, "missing": tuple(given.get("missing", ()))})
-
-
 def main(source: str, target: str, name: str, memory: str, seconds: str) -> None:
     """The child process of `read_aside`: read a file and write it as parquet, or print why that failed."""
     give_way()
@@ -233,6 +239,92 @@ def main(source: str, target: str, name: str, memory: str, seconds: str) -> None
         sys.exit(1)
     except MemoryError:
         sys.exit(1)
+
+
+def register(context: JobContext) -> dict[str, Any]:
+    """`{"folder": path}` registers a folder or text file → the id of its dataset.
+
+    `{"dataset": id}` makes the profile of a registered folder again, with its current roles.
+    """
+    token = context.parameters.get("dataset")
+    dataset = _saved(context) if token is None else context.workspace.datasets.get(str(token))
+    _profile(context, dataset)
+    return {"dataset": dataset.id, "rows": dataset.n_rows, "columns": dataset.n_columns}
+
+
+def start_registering(workspace: Workspace, offer: FolderOffer) -> JobRecord:
+    """Register a folder in the background; returns at once."""
+    return start_worker(workspace, Job(kind=REGISTER, parameters={"folder": str(offer.path)}, title=offer.name))
+
+
+def start_looking(workspace: Workspace, dataset: DatasetRecord) -> JobRecord:
+    """Make the profile of a registered folder with its current roles, in the background."""
+    return start_worker(workspace, Job(kind=REGISTER, parameters={"dataset": dataset.id}, title=dataset.name))
+
+
+def _saved(context: JobContext) -> DatasetRecord:
+    roots = context.workspace.datasets.roots
+    offer = roots.find(str(context.parameters.get("folder") or ""))
+    if offer.is_text:
+        folder, reading = _converted(context, offer)
+    else:
+        # Before anything is read: a link must not lead to files outside the allowed folders.
+        roots.refuse_links(offer, list_files(offer.path))
+        context.progress(OPENING, "reading every row once")
+        folder, reading = open_folder(offer.path, name=offer.name), None
+    context.progress(FINGERPRINT, f"taking the fingerprint of {len(folder):,} rows")
+    assert folder.fingerprint
+    context.progress(SAMPLING, f"drawing {min(SAMPLE_ROWS, len(folder)):,} rows to explore")
+    sample = replace(folder.sample(SAMPLE_ROWS), reading=reading)
+    if parquet_store(folder).changed_files:
+        raise WorkspaceError(f"{offer.name!r} changed while it was read; register it when no program writes to it.")
+    return context.workspace.datasets.save_folder(folder, sample)
+
+
+def _converted(context: JobContext, offer: FolderOffer) -> tuple[Table, Reading]:
+    """Convert a text file to a folder in the workspace; problems of reading are stored with the sample."""
+    context.progress(OPENING, "converting the file, once")
+
+    def report(share: float) -> None:
+        context.progress(FINGERPRINT * share, "writing its rows in parts")
+
+    folder, reading = convert_table(offer.path, context.workspace.converted.new(), on_progress=report)
+    store = parquet_store(folder)
+    files = tuple(replace(file, written=0) for file in store.files)
+    return replace(folder, name=offer.name, store=replace(store, files=files)), reading
+
+
+def _profile(context: JobContext, dataset: DatasetRecord) -> None:
+    message = f"looking at {dataset.n_columns:,} columns of {dataset.n_rows:,} rows"
+    opened = context.workspace.datasets.open(dataset.id)
+    if opened.in_memory:
+        return  # an uploaded table; the page makes its profile
+    made = opened.profile(lambda share: context.progress(PROFILING + (1 - PROFILING) * share, message))
+    keep_profile(context.workspace, dataset, made)
+
+
+def simulate(context: JobContext) -> dict[str, Any]:
+    """`{"simulator": "ads", "settings": {"users": 5000, "seed": 1}, "name": "ads, seed 1"}` → the id of the dataset."""
+    kind = check_choice(context.parameters.get("simulator", ""), SIMULATORS, "simulator", WorkspaceError)
+    config_type, make = SIMULATORS[kind]
+    config: Any = decode(config_type, context.parameters.get("settings", {}), "The simulator", WorkspaceError)
+    context.progress(0.1, f"simulating {kind.replace('_', ' ')}")
+    table = make(config)
+    context.progress(0.9, "saving")
+    saved = context.workspace.datasets.save(table, context.parameters.get("name"))
+    return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
+
+
+def _anti_cheat(config: simulated.AntiCheatConfig) -> Table:
+    return simulated.simulate_anti_cheat(config).players
+
+
+SIMULATORS: dict[str, tuple[type, Callable[[Any], Table]]] = {
+    "ads": (simulated.AdsConfig, simulated.simulate_ads),
+    "anti_cheat": (simulated.AntiCheatConfig, _anti_cheat),
+    "breast_cancer": (simulated.BreastCancerConfig, simulated.simulate_breast_cancer),
+    "medical": (simulated.MedicalConfig, simulated.simulate_medical),
+}
 
 
 if __name__ == "__main__":

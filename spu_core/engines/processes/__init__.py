@@ -92,6 +92,12 @@ def jobs_now(workspace: Workspace) -> tuple[JobRecord, ...]:
     return workspace.jobs.list()
 
 
+def latest_job(workspace: Workspace, job: Job) -> JobRecord | None:
+    """The newest job of the same kind with the same parameters, running or over."""
+    same = (each for each in jobs_now(workspace) if (each.kind, dict(each.parameters)) == (job.kind, job.parameters))
+    return next(same, None)
+
+
 def refresh(workspace: Workspace, token: str) -> JobRecord:
     """One job, after the same update as in `jobs_now`."""
     jobs_now(workspace)

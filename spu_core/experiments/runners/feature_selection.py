@@ -12,7 +12,7 @@ import pandas as pd
 
 from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.runners.averages import SeedAverage, average, verdict_of
+from spu_core.experiments.runners import SeedAverage, average, verdict_of
 from spu_core.experiments.runners.model_selection import TRIALS, rank_correlation
 from spu_core.experiments.runners.uci_data import data_folder, load_uci
 from spu_core.experiments.runners.uci_trials import Draw, Trial, draw_with_labels, make_trial

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 
 from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.runners.averages import SeedAverage, average, paired, verdict_of
+from spu_core.experiments.runners import SeedAverage, average, paired, verdict_of
 from spu_core.experiments.runners.uci_data import data_folder, load_uci
 from spu_core.experiments.runners.uci_trials import (
     Draw,

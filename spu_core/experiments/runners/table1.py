@@ -9,7 +9,7 @@ from typing import Any
 
 from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable, Verdict
-from spu_core.experiments.runners.averages import (
+from spu_core.experiments.runners import (
     DIRECTIONS,
     SeedAverage,
     average,

@@ -12,7 +12,7 @@ import numpy as np
 
 from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.runners.averages import (
+from spu_core.experiments.runners import (
     DIRECTIONS,
     SeedAverage,
     average,

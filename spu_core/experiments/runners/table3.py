@@ -15,7 +15,7 @@ import pandas as pd
 
 from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
 from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
-from spu_core.experiments.runners.averages import SeedAverage, average, paired, verdict_of
+from spu_core.experiments.runners import SeedAverage, average, paired, verdict_of
 from spu_core.labels import check_ratio_labels, check_record_labels
 from spu_core.metrics import auc_spu_score
 from spu_core.models import SoftLabelClassifier

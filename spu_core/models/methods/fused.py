@@ -36,6 +36,8 @@ FOREST_TREES = 16
 FOREST = {"rounds": FOREST_TREES, "splits": "random"}
 FOREST_ROWS = 20_000
 FOREST_LEAVES = 1_000
+# Without a rule score, what the rules say is learnt from rows that are not confirmed, if there are so many.
+FEWEST_OTHERS = 20
 EDGE = 1e-6
 SMALLEST_SPREAD = 1e-3
 # 80 trees of 8 leaves split 560 times at most: offering each tree all of ten thousand columns would take minutes.
@@ -102,7 +104,8 @@ class FusedModel(ComposedModel):
 class Ingredient:
     """One learnt score of the stack: the learner with its settings, its target and the rows it learns from.
 
-    `most_rows` bounds the rows that it learns from: all positive targets and a random part of the others.
+    `most_rows` bounds the rows that it learns from: all positive targets and a random part of the others. `known` are
+    the rows whose target is known, if it is not known for all of them.
     """
 
     name: str
@@ -111,6 +114,7 @@ class Ingredient:
     target: np.ndarray
     rows: TrainingRows
     most_rows: int | None = None
+    known: np.ndarray | None = None
 
 
 def fused(rows: TrainingRows, fitter: LearnerFitter) -> Model:
@@ -200,7 +204,7 @@ def _cross_fitted(rows: TrainingRows, fitter: LearnerFitter) -> tuple[list[Model
             score[outside] = margin([model], ingredient.rows.features.take(outside))
             parts.append(model)
         scores[ingredient.name] = score
-    if _has_rules(rows):
+    if rows.rule_score is not None and _has_rules(rows):
         scores["rule score"] = need_rule_score(rows.rule_score, len(rows))
     return parts, scores, len(fold_list)
 
@@ -215,13 +219,14 @@ def _ingredients(rows: TrainingRows, fitter: LearnerFitter) -> list[Ingredient]:
     ]
     if not _has_rules(rows):
         return from_labels
-    assert rows.rule_score is not None
+    # Confirmed rows have a soft label of 1, whatever the rules say of them.
+    target, known = (rows.soft_label, ~rows.is_labeled) if rows.rule_score is None else (rows.rule_score, None)
     # Without the columns that rules read, the model cannot repeat the rules: it must find what goes with them.
     blind = rows.without_rule_columns()
     return [
         *from_labels,
-        Ingredient("rule trees", "lightgbm", trees, rows.rule_score, blind),
-        Ingredient("rule linear", "logistic", {"ridge": 0.1 + 50.0 / len(rows)}, rows.rule_score, blind),
+        Ingredient("rule trees", "lightgbm", trees, target, blind, known=known),
+        Ingredient("rule linear", "logistic", {"ridge": 0.1 + 50.0 / len(rows)}, target, blind, known=known),
     ]
 
 
@@ -232,10 +237,15 @@ def label_forest(rows: TrainingRows, fitter: LearnerFitter) -> dict[str, Any]:
 
 
 def _has_rules(rows: TrainingRows) -> bool:
-    return rows.rule_score is not None and bool(np.ptp(rows.rule_score) > 0)
+    if rows.rule_score is not None:
+        return bool(np.ptp(rows.rule_score) > 0)
+    others = rows.soft_label[~rows.is_labeled]
+    return others.size >= FEWEST_OTHERS and bool(np.ptp(others) > 0)
 
 
 def _fit(ingredient: Ingredient, inside: np.ndarray, fitter: LearnerFitter, *, stage: int, of: int) -> SoftLearner:
+    if ingredient.known is not None:
+        inside = inside & ingredient.known
     if ingredient.most_rows is not None and int(inside.sum()) > ingredient.most_rows:
         inside = _some_of(inside, ingredient.target > 0, ingredient.most_rows, fitter.seed)
     weight = None if ingredient.rows.weight is None else ingredient.rows.weight[inside]

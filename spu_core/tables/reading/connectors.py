@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sqlite3
+import ssl
 import tempfile
 import zipfile
 import zlib
@@ -75,7 +76,12 @@ def open_address(address: str, limits: ReadLimits) -> IO[bytes]:
 
 
 def _unreadable(shown: str, problem: Exception) -> TableError:
-    reason = "there is no such file" if isinstance(problem, FileNotFoundError) else type(problem).__name__
+    # fsspec says that there is no file also where it could not connect; the cause tells.
+    cause = problem.__cause__ if isinstance(problem, FileNotFoundError) else None
+    if isinstance(cause, ssl.SSLError) or isinstance(getattr(cause, "certificate_error", None), Exception):
+        reason = "the certificate of the server is not trusted; SSL_CERT_FILE can name a file of trusted certificates"
+    else:
+        reason = "there is no such file" if isinstance(problem, FileNotFoundError) else type(problem).__name__
     status = getattr(problem, "status", None)
     return TableError(f"{shown!r} cannot be read: {reason if status is None else f'the server answered {status}'}.")
 

@@ -100,8 +100,10 @@ def combine_audits(audits: Sequence[tuple[AuditPlan, Iterable[Any]]], *, treatme
     if not audits:
         raise AssumptionError("There is no audit of this table yet; draw rows to check first.")
     drawn = {row for plan, _ in audits for row in plan.rows}
-    agreement = agree([item for _, verdicts in audits for item in verdicts if int(item.row) in drawn], treatment)
+    given = [item for _, verdicts in audits for item in verdicts if int(item.row) in drawn]
+    agreement = agree(given, treatment)
     used, notes = _usable([plan for plan, _ in audits], agreement.row)
+    notes += _warn_of_skipped(used, {int(item.row) for item in given}, len({item.reviewer for item in given}))
     kept = np.isin(agreement.row, np.concatenate([np.array(plan.rows) for plan in used]))
     missed = np.ones(agreement.row.size)
     for plan in used:
@@ -132,6 +134,19 @@ def _usable(plans: Sequence[AuditPlan], checked: np.ndarray) -> tuple[list[Audit
     left = len(started) - len(used)
     return used, (f"{count(left, 'older audit')} cannot be combined with the others and {'is' if left == 1 else 'are'} "
                   "not used: the run that the rows were drawn by is gone.",)  # fmt: skip
+
+
+def _warn_of_skipped(plans: Sequence[AuditPlan], checked: set[int], reviewers: int) -> tuple[str, ...]:
+    """A warning if rows were skipped: checked rows are a random part of a list only in the order of the list."""
+    skipped: set[int] = set()
+    for plan in plans:
+        last = max((at for at, row in enumerate(plan.rows) if row in checked), default=-1)
+        skipped |= set(plan.rows[:last]) - checked
+    # Each reviewer may have one row open.
+    if len(skipped) <= reviewers:
+        return ()
+    return (f"{count(len(skipped), 'row')} of the list were skipped, although later rows were checked. If they are the "
+            "difficult ones, the result is biased. Check them or answer 'unsure' before you use it.",)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,38 +62,6 @@ def outlook(population: Population, checks: int, target: str = "true_auc") -> Ou
     return Outlook(checks, float(np.sqrt(variance)), _simple_error(population, checks, target))
 
 
-def expected_bounds(
-    population: Population, checks: int, target: str = "true_auc", *, level: float = 0.95
-) -> tuple[float, float]:
-    """The expected bounds with `checks` checks: those of simulated audits, else those of normal theory.
-
-    Audits are simulated on a sample of the rows. If it has fewer rows than checks, normal theory is used.
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1) * 0.2, threshold=0.9)
-    >>> low, high = expected_bounds(rows, 100, "prior")
-    >>> 0.0 < low < 0.1 < high < 0.3
-    True
-    """
-    table = outlook_table(population, target, (checks,), level=level)
-    if len(table):
-        return float(table["low"].iloc[0]), float(table["high"].iloc[0])
-    figure = target_named(target)
-    total = float((figure.column(population) * population.belief).sum())
-    middle = float(figure.value(total, float(population.belief.sum()), population))
-    reach = z_quantile(level) * outlook(population, checks, target).standard_error
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)
-
-
-def quick_outlook(population: Population, checks: int, target: str = "true_auc") -> tuple[Outlook, tuple[float, float]]:
-    """Expected standard errors and bounds of one audit, fast enough for interactive use.
-
-    Large tables are sampled: on a sample of ten times the checks the standard error differs by at most 5 %.
-    """
-    planned = population.sample(MOST_ROWS) if 10 * checks <= MOST_ROWS else population
-    return outlook(planned, checks, target), expected_bounds(population, checks, target)
-
-
 def outlook_table(
     population: Population,
     target: str = "true_auc",

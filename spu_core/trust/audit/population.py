@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -90,12 +90,6 @@ class Population:
         """Number of rows that each row outranks; ties count half. Σ rank·y gives the true AUC."""
         _, code, count = np.unique(self.score, return_inverse=True, return_counts=True)
         return (np.cumsum(count) - 0.5 * count)[code]
-
-    def with_belief(self, belief: Any) -> Population:
-        """The same rows with other beliefs, for example those from an earlier audit."""
-        given = check_soft_label(belief, "belief")
-        check_score(given, self.size, "belief")
-        return replace(self, belief=np.where(self.is_known, 1.0, given.clip(LEAST_BELIEF, 1.0 - LEAST_BELIEF)))
 
     def sample(self, most: int, seed: int = 0) -> Population:
         """A random sample of at most `most` rows, which is enough for a plan."""

@@ -22,8 +22,8 @@ ROWS, SAMPLE = 400, 100
 def root(tmp_path, monkeypatch):
     """A root with one folder; jobs run in this process, and samples are small."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tables"))
-    monkeypatch.setattr("spu_core.engines.jobs.register.SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr("spu_core.engines.jobs.register.start_worker", run_here)
+    monkeypatch.setattr("spu_core.engines.jobs.read.SAMPLE_ROWS", SAMPLE)
+    monkeypatch.setattr("spu_core.engines.jobs.read.start_worker", run_here)
     write_folder(mixed_frame(ROWS), tmp_path / "tables" / "rows", [150])
     return tmp_path / "tables"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from streamlit.elements.lib import policies
 
 from pages.ui.train import candidates, features, training
 from spu_core.engines import Job, run_here
@@ -15,7 +16,7 @@ from spu_core.tables.samples import load_sample
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Attempt, JobStatus, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
-from tests.live import WORKER_PATIENCE
+from tests.live import WORKER_PATIENCE, running_server
 
 PAGE = "pages/3_train.py"
 
@@ -99,6 +100,15 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
     assert not page.exception
 
 
+def test_a_card_has_no_default_that_a_preset_would_contradict(open_app, sample, monkeypatch, caplog):
+    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
+    page = open_app(PAGE, **sample)
+    for preset in ("Quick look", "Thorough", "Standard"):
+        page.segmented_control(key="train_preset").set_value(preset).run()
+
+    assert "had its value set via the Session State API" not in caplog.text
+
+
 def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
     page = open_app(PAGE, **sample)
 
@@ -156,7 +166,7 @@ def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, s
         rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
         parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
         done = run_here(workspace, Job(kind="features", parameters=parameters))
-    monkeypatch.setattr(features, "latest_features", lambda workspace, job: done)
+    monkeypatch.setattr(features, "latest_job", lambda workspace, job: done)
     page.run()
     assert not page.exception
     assert "columns" in text_of(page)
@@ -282,3 +292,18 @@ def test_a_table_of_positives_alone_is_sent_back_to_its_label(open_app, started)
     assert not page.exception
     assert page.subheader[0].value == "Every row is a confirmed positive."
     assert not page.button
+
+
+@pytest.mark.browser
+def test_the_bar_at_the_bottom_of_a_phone_leaves_room_for_the_candidates(tmp_path, open_tab):
+    days = [f"2024-{1 + row % 12:02d}-{1 + row % 28:02d},{row % 7},{int(row % 9 == 0)}" for row in range(200)]
+    content = "\n".join(["day,amount,confirmed", *days]).encode()
+    with Workspace.open(tmp_path / "home") as workspace:
+        table = read_table(content, name="timed.csv").with_roles({"day": "time", "confirmed": "label"})
+        dataset = workspace.datasets.save(table, "timed")
+    with running_server(tmp_path / "home", tmp_path / "server.log") as server:
+        tab = open_tab(server, width=390, height=844).open(f"train?dataset={dataset.id}")
+        bar = tab.page.locator("[data-testid=stBottom]").bounding_box()
+
+        assert tab.page.locator(".st-key-train_latest button").is_visible()
+        assert bar["height"] < 844 / 4

@@ -11,9 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from spu_core.engines import cancel, start_worker, wait_for
 from spu_core.engines.audit_results import save_audit
-from spu_core.engines.jobs.echo import echo_job, echo_result
-from spu_core.engines.stored_runs import compare_on, soft_labels_by, stored_runs
+from spu_core.engines.jobs.retraining_checks import echo_job, echo_result
+from spu_core.engines.stored_runs import compare_on, displayed_names, soft_labels_by, stored_runs
 from spu_core.tables.samples import load_sample, load_sample_rules, sample_truth
+from spu_core.training import Candidate
 from spu_core.trust import AuditPlan, Population, draw_audit
 from spu_core.workspace import Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
@@ -203,6 +204,27 @@ def test_verdicts_judge_every_model_and_the_what_if_learns_of_them(drawn):
     what_if = words_of(open_section("what-if", **address))
     assert "This map does not hold here" in what_if or "Still a what-if" in what_if
     assert "Audit" in [metric.label for metric in open_section("prior", **address).metric]
+
+
+def test_the_rules_alone_come_last_in_the_result_because_they_are_a_reference(drawn):
+    workspace, address, audit = drawn
+    workspace.audits.add_verdicts(audit.id, verdicts_by_truth(AuditPlan.from_json(audit.plan)))
+    app = open_section("audit", **address)
+
+    figures = next(each.value for each in app.dataframe if "model" in each.value and "compared with" not in each.value)
+    assert figures["model"].tolist()[-1] == "rule_score"
+    assert figures["True AUC"].tolist() != sorted(figures["True AUC"], reverse=True)
+
+
+def test_a_run_that_was_trained_again_has_one_name_on_trust_and_compare(trained):
+    workspace, address = trained
+    [newest] = train_quickly(workspace, address, [Candidate("labeled_vs_rest", {"learner": "logistic"}, name="linear")])
+    app = open_section("what-if", **{**address, "run": newest})
+    chosen = next(box for box in app.selectbox if box.label == "Model")
+
+    assert chosen.value == newest
+    assert sorted(chosen.options) == sorted(["linear", "linear 2", HOSTILE, "rule_score"])
+    assert displayed_names(workspace.runs.list(address["dataset"]))[newest] == "linear"
 
 
 def test_a_half_done_review_says_how_many_checks_are_missing(drawn):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spu_core.engines import run_here
-from spu_core.engines.jobs.echo import echo_job, echo_result, latest_echo
+from spu_core.engines.jobs.retraining_checks import echo_job, echo_result
 from spu_core.engines.outcome_learning import retraining_job
+from spu_core.engines.processes import latest_job
 from spu_core.engines.stored_runs import left_out_of, soft_labels_by, stored_bundle
 from spu_core.errors import TrainingError
 from spu_core.training import Candidate, TrainConfig
@@ -27,13 +28,13 @@ def stored(workspace):
 def test_the_job_finds_what_the_check_finds_on_the_columns_of_the_training(workspace, stored):
     run, dataset, rules, hidden = stored
     job = echo_job(run, dataset, rules)
-    assert latest_echo(workspace, job) is None
+    assert latest_job(workspace, job) is None
     done = run_here(workspace, job)
 
     table = workspace.datasets.load(dataset.id).with_roles({hidden: "ignore"})
     config = TrainConfig.from_dict(dict(run.config))
     expected = echo_check(table, soft_labels_by(table, rules), Candidate.from_dict(dict(run.candidate)), config)
-    assert echo_result(latest_echo(workspace, job)) == echo_result(done) == expected
+    assert echo_result(latest_job(workspace, job)) == echo_result(done) == expected
     assert expected.rows == dataset.n_rows
 
 
@@ -44,8 +45,8 @@ def test_another_question_is_another_job(workspace, stored):
     changed = workspace.datasets.save_roles(table, dataset)
 
     assert changed.version == dataset.version + 1
-    assert latest_echo(workspace, echo_job(run, changed, rules)) is None
-    assert latest_echo(workspace, echo_job(run, dataset, rules)) is not None
+    assert latest_job(workspace, echo_job(run, changed, rules)) is None
+    assert latest_job(workspace, echo_job(run, dataset, rules)) is not None
 
 
 def test_a_training_again_keeps_out_what_was_left_out(workspace, stored):

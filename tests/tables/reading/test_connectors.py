@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sqlite3
+import ssl
 import struct
+import subprocess
 import sys
 import threading
 import zipfile
@@ -252,6 +255,46 @@ def test_a_table_comes_from_a_web_server(serve, tmp_path):
         read_table(f"{address}/other.csv?key=secret".replace("http://", "http://ann:pass@"))
     assert "secret" not in str(refused.value)
     assert "pass" not in str(refused.value)
+
+
+READ_BOTH_WAYS = """
+import sys
+from spu_core.errors import TableError
+from spu_core.tables import read_table
+try:
+    print(len(read_table(sys.argv[1])))
+except TableError as problem:
+    print(problem)
+"""
+
+
+def test_a_table_comes_by_https_from_a_server_whose_certificate_is_trusted_and_from_no_other(tmp_path):
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    make = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(["openssl", *make.split(), *names], check=True, capture_output=True)
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "sales.csv").write_bytes(CSV)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"https://127.0.0.1:{server.server_address[1]}/sales.csv"
+
+    def read(**trusted: str) -> str:
+        # The client reads the trusted certificates once, at its import: each case needs a process of its own.
+        command = [sys.executable, "-c", READ_BOTH_WAYS, address]
+        environment = {name: value for name, value in os.environ.items() if name != "SSL_CERT_FILE"} | trusted
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    try:
+        assert read(SSL_CERT_FILE=str(certificate)) == str(len(FRAME))
+        assert read().startswith(f"'{address}' cannot be read: the certificate of the server is not trusted;")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_server_that_sends_without_end_is_stopped_at_the_limit(serve):
