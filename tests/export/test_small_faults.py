@@ -314,7 +314,7 @@ def test_the_review_chart_of_the_report_shows_the_budget(monkeypatch):
 
 def test_the_script_explains_itself_or_scores(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "argv", ["standalone.py"])
-    with pytest.raises(SystemExit, match="(?i)onnx"):
+    with pytest.raises(SystemExit, match=r"(?i)onnx"):
         runpy.run_path(standalone.__file__, run_name="__main__")
 
     monkeypatch.setattr(sys, "argv", ["standalone.py", str(tmp_path / "no.onnx"), "rows.csv", "scores.csv"])
