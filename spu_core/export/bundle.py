@@ -100,7 +100,7 @@ class Bundle(Tabular):
         lines: dict[str, Any] = {
             "method": self.fitted.candidate.method,
             "trained on": f"{count(self.facts.rows, 'row')}, {self.facts.labeled:,} confirmed",
-            "rules": "none" if self.label_rules is None else count(len(self.label_rules.rules), "rule"),
+            "rules": "none" if self.label_rules is None else count(len(self.label_rules.rules.beliefs), "rule"),
             "flags a score above": self.point.threshold,
             "share of training rows flagged": self.point.share,
             "stored scores of training rows": "yes" if self.rows else "no",
