@@ -5,10 +5,8 @@ from collections.abc import Mapping
 import streamlit as st
 
 from pages.ui.data.upload import take_sample
-from pages.ui.shared.pictures import IDEA, picture
-from pages.ui.shared.shell import BRAND, Page, open_page
-from pages.ui.shared.show import theme
-from pages.ui.shared.steps import STEPS, Step, link_to, marks_of, next_step, step_named
+from pages.ui.shared.shell import BRAND, STEPS, Page, Step, link_to, marks_of, next_step, open_page, step_named
+from pages.ui.shared.show import IDEA, picture, theme
 from pages.ui.shared.text import plain
 
 FOR_WHOM = (

@@ -3,8 +3,14 @@
 import streamlit as st
 
 from pages.ui.data.columns import ask_label, edit_roles, edit_types, show_proposals
-from pages.ui.data.registered_folder import folder_profile, register_folder, show_folder
-from pages.ui.data.table_view import show_next_step, show_profile, show_reading
+from pages.ui.data.table_view import (
+    folder_profile,
+    register_folder,
+    show_folder,
+    show_next_step,
+    show_profile,
+    show_reading,
+)
 from pages.ui.data.upload import (
     choose_dataset,
     choose_sample,

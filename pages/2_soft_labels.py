@@ -2,22 +2,23 @@
 
 import streamlit as st
 
-from pages.ui.data.registered_folder import is_sampled, show_sample_note
+from pages.ui.data.table_view import is_sampled, show_sample_note
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
-from pages.ui.soft_labels.analysis import show_analysis, show_audit, show_why
-from pages.ui.soft_labels.check_wizards import CHECKS, show_checks, shows_checks
-from pages.ui.soft_labels.draft_preview import (
+from pages.ui.soft_labels.analysis import (
+    show_analysis,
+    show_audit,
     show_changes,
     show_headline,
     show_preview,
     show_saving,
+    show_why,
     warn_of_rules,
 )
-from pages.ui.soft_labels.editor import default_column, edit_draft, rule_columns
+from pages.ui.soft_labels.check_wizards import CHECKS, show_checks, shows_checks
+from pages.ui.soft_labels.editor import best_first, default_column, edit_draft, find_confirmed, rule_columns
 from pages.ui.soft_labels.editor_state import keep_in_address, open_editor, open_rule_set
-from pages.ui.soft_labels.finding import best_first, find_confirmed
 from pages.ui.soft_labels.rule_list import choose_rule_set, show_rules, show_versions
 
 PARTS = ("Rules", "Analysis", "Explain a row", "Audit", CHECKS, "Versions and files")

@@ -5,9 +5,7 @@ import streamlit as st
 from pages.ui.shared.cached import load_all_rows
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
-from pages.ui.train.candidates import choose_candidates
-from pages.ui.train.features import choose_features
-from pages.ui.train.options import choose_options
+from pages.ui.train.options import choose_candidates, choose_features, choose_options
 from pages.ui.train.training import need_something_to_learn, offer_latest_rows, show_training, start_training
 
 PROMISE = "Choose candidates and baselines. They are trained in the background; you can leave this page."

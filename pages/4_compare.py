@@ -3,10 +3,8 @@
 import streamlit as st
 
 from pages.ui.compare.compared_runs import choose_runs
-from pages.ui.compare.comparison_view import show_curves, show_figures, show_leaderboard
-from pages.ui.compare.details import show_details
-from pages.ui.compare.point import choose_point
-from pages.ui.compare.recommended import show_card, show_warnings
+from pages.ui.compare.comparison_view import show_curves, show_details, show_figures, show_leaderboard
+from pages.ui.compare.recommended import choose_point, show_card, show_warnings
 from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 

@@ -3,11 +3,10 @@
 import streamlit as st
 
 from pages.ui.shared.shell import open_page
-from pages.ui.trust.audit_plan import is_reviewing, show_audit
+from pages.ui.trust.audit import is_reviewing, show_audit
 from pages.ui.trust.evaluated_model import choose_by_address, choose_model
 from pages.ui.trust.outcome_steps import show_outcomes
-from pages.ui.trust.reliability import show_echo_and_bias, show_prior, show_sensitivity
-from pages.ui.trust.what_if_map import show_what_if
+from pages.ui.trust.reliability import show_echo_and_bias, show_prior, show_sensitivity, show_what_if
 
 SECTIONS = {
     "audit": ("Check rows by hand", show_audit),

@@ -4,10 +4,8 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.export.forms import show_forms
-from pages.ui.export.import_files import import_from_elsewhere
-from pages.ui.export.model_choice import choose_model, edit_words, show_card, stored_models
-from pages.ui.export.score_files import score_file, score_new_file, show_history
+from pages.ui.export.model_choice import choose_model, edit_words, show_card, show_forms, stored_models
+from pages.ui.export.score_files import import_from_elsewhere, score_file, score_new_file, show_history
 from pages.ui.shared.shell import open_page, open_renamed_tab
 from pages.ui.shared.show import explain_words
 

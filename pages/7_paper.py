@@ -1,8 +1,8 @@
 """The paper's tables and theorems, reproduced: which claims hold, and the figures behind them."""
 
-from pages.ui.paper.rerun import offer_rerun
 from pages.ui.paper.results import (
     choose_experiment,
+    offer_rerun,
     show_claims,
     show_downloads,
     show_figures,

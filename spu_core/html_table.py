@@ -76,6 +76,23 @@ class Plotted:
         return import_module("spu_core.charts.result_charts").figure_of(self)
 
 
+class Tabular:
+    """A result whose `to_frame` is what a notebook shows and what `to_markdown` writes."""
+
+    __slots__ = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The result as a table."""
+        raise NotImplementedError
+
+    def to_markdown(self) -> str:
+        """The table as Markdown, numbers with three decimals."""
+        return markdown_table(self.to_frame())
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.to_frame())
+
+
 def markdown_table(frame: pd.DataFrame) -> str:
     """Rows as a Markdown table, numbers with three decimals; text of the user cannot end a cell or a line.
 
@@ -91,7 +108,15 @@ def markdown_table(frame: pd.DataFrame) -> str:
 def _markdown_cell(value: Any) -> str:
     if value is None or value != value:
         return ""
-    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return markdown_text(f"{value:.3f}" if isinstance(value, float) else str(value))
+
+
+def markdown_text(text: str) -> str:
+    """Text of the user on one line of Markdown, in which it is no markup.
+
+    >>> markdown_text("a <b>")
+    'a &lt;b>'
+    """
     return " ".join(text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").split())
 
 

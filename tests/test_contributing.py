@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.soft_labels import condition_rows
+from pages.ui.soft_labels import editor
 from pages.ui.train import training
 from spu_core.engines import JOBS, Job, run_here
 from spu_core.labels import audit_soft_labels, preview_base, soft_labels_for
@@ -74,7 +74,7 @@ def test_the_tables_of_the_documentation_list_what_the_engine_holds(page, mark):
 def test_every_shape_of_values_has_its_widgets_and_its_random_values():
     names = {shape.name for shape in SHAPES}
 
-    assert set(condition_rows.VALUE_INPUTS) == set(strategies.SHAPED) == names
+    assert set(editor.VALUE_INPUTS) == set(strategies.SHAPED) == names
 
 
 @pytest.fixture

@@ -10,25 +10,34 @@ from spu_core.html_table import SHOWN_ROWS, html_table
 from spu_core.labels import audit_soft_labels, soft_labels_for
 from spu_core.labels.soft_labels import explain_row
 from spu_core.metrics import roc_spu
-from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.rules import Compare, Rule, RuleMatrix, RuleSet
 from spu_core.tables import Table
 from spu_core.training import Candidate, TrainConfig, compare_runs, cross_fit, recommend
 from spu_core.trust import Population, estimate_audit, plan_audit
+from spu_core.trust.audit.checked import combine_audits, judge_scores
 from spu_core.trust.audit.verdicts import Verdict
 
 BAD = "<script>alert(1)</script>&\n" + "\U0001f480\x00" * 60
 COLUMN = "<img src=x>"
-SHOWN = ("table", "rules", "soft_labels", "run", "failed", "comparison", "recommendation")
-LINES = (
-    *SHOWN,
+TABLES = (
+    "rules",
     "matrix",
     "explanation",
+    "run",
+    "failed",
+    "comparison",
+    "recommendation",
     "bundle",
     "soft_label_audit",
+    "estimate",
+    "report",
+    "audit",
+)
+SHOWN = ("table", "soft_labels", *TABLES)
+LINES = (
+    *SHOWN,
     "plan",
     "figure",
-    "estimate",
-    "audit",
     "curve",
     "profile",
 )
@@ -52,9 +61,8 @@ def results():
     comparison = compare_runs(runs)
     population = Population.of(runs[0].score, soft.value, threshold=0.5, is_known=soft.is_labeled)
     plan = plan_audit(population, 60)
-    estimate = estimate_audit(
-        population, plan, [Verdict(row, "positive" if x[row] > 0.5 else "negative") for row in plan.rows]
-    )
+    verdicts = [Verdict(row, "positive" if x[row] > 0.5 else "negative") for row in plan.rows]
+    estimate = estimate_audit(population, plan, verdicts)
     return {
         "table": table,
         "rules": rules,
@@ -70,6 +78,7 @@ def results():
         "plan": plan,
         "figure": estimate.figures["true_auc"],
         "estimate": estimate,
+        "report": judge_scores({"<i>a": population}, combine_audits([(plan, verdicts)])),
         "audit": AuditResult(estimate, None, {}),
         "curve": roc_spu(soft.value, runs[0].score),
         "profile": table.profile(),
@@ -95,8 +104,42 @@ def test_html_is_a_compact_table_without_colours_and_without_markup_of_the_user(
         assert markup not in html, markup
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_what_is_shown_as_a_table_is_also_a_frame_and_markdown_without_markup(results, name):
+    markdown = results[name].to_markdown()
+
+    assert isinstance(results[name].to_frame(), pd.DataFrame)
+    assert "| --- |" in markdown
+    assert "<" not in markdown
+
+
+def test_the_table_of_a_rule_matrix_counts_the_rows_of_each_rule():
+    matrix = RuleMatrix.from_label_matrix([[1, -1], [0, -1], [1, -1]], {"late": (0.1, 0.6), "never": 0.8})
+    late, never = matrix.to_frame().to_dict("records")
+
+    assert late == {"rule": "late", "rows": 3, "share": 1.0, "mean belief": pytest.approx((0.6 + 0.1 + 0.6) / 3)}
+    assert (never["rows"], never["share"]) == (0, 0.0)
+    assert np.isnan(never["mean belief"])
+
+
+def test_the_contributions_to_a_soft_label_add_up_to_it(results):
+    for row in range(20):
+        explanation = explain_row(results["soft_labels"], row)
+
+        assert explanation.to_frame()["contribution"].sum() == pytest.approx(explanation.value)
+        assert str(explanation) == explanation.text
+
+
 @pytest.mark.parametrize(
-    ("name", "text"), [("table", "&lt;img"), ("rules", "&lt;b&gt;rule 0"), ("comparison", "&lt;i&gt;")]
+    ("name", "text"),
+    [
+        ("bundle", "lightgbm"),
+        ("audit", "True AUC"),
+        ("report", "&lt;i&gt;a"),
+        ("table", "&lt;img"),
+        ("rules", "&lt;b&gt;rule 0"),
+        ("comparison", "&lt;i&gt;"),
+    ],
 )
 def test_html_shows_what_it_is_about(results, name, text):
     assert text in results[name]._repr_html_()

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
 from spu_core.errors import AssumptionError, SpuError
 from spu_core.export import load_bundle
-from spu_core.html_table import short_repr
+from spu_core.html_table import Tabular, short_repr
 from spu_core.tables import Table
 from spu_core.training import Comparison, Run
-from spu_core.training.figures import AuditEvidence
+from spu_core.training.comparison import AuditEvidence
 from spu_core.trust import (
     TARGETS,
     AssumptionReport,
@@ -37,7 +38,7 @@ PROVEN = {"admitted": 1.0, "passed": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
-class AuditResult:
+class AuditResult(Tabular):
     """Estimates of an audit with tests of the assumptions; `truth` has the true figures if they are known."""
 
     estimate: AuditEstimate
@@ -46,6 +47,10 @@ class AuditResult:
 
     def __repr__(self) -> str:
         return short_repr("AuditResult", None, repr(self.estimate))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each figure, with its bounds."""
+        return self.estimate.to_frame()
 
     @property
     def marker(self) -> Marker:

@@ -44,7 +44,7 @@ from spu_core.export.score_report import (
     top_reasons,
 )
 from spu_core.export.self_test import SelfTest, input_kind, self_test_rows
-from spu_core.html_table import count, short_repr
+from spu_core.html_table import Tabular, count, short_repr
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family, family_of
 from spu_core.rules import RuleMatrix
@@ -58,7 +58,7 @@ OnProgress: TypeAlias = Callable[[ScoreProgress], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Bundle:
+class Bundle(Tabular):
     """An exported run. `Bundle.of` makes one, `save_bundle` writes it and `load_bundle` reads it.
 
     Parameters
@@ -94,6 +94,18 @@ class Bundle:
         rules = "without rules" if self.label_rules is None else "with rules"
         method = f"method {self.fitted.candidate.method}"
         return short_repr("Bundle", self.facts.name, method, f"trained on {count(self.facts.rows, 'row')}", rules)
+
+    def to_frame(self) -> pd.DataFrame:
+        """What the bundle holds, a line for each fact."""
+        lines: dict[str, Any] = {
+            "method": self.fitted.candidate.method,
+            "trained on": f"{count(self.facts.rows, 'row')}, {self.facts.labeled:,} confirmed",
+            "rules": "none" if self.label_rules is None else count(len(self.label_rules.rules.beliefs), "rule"),
+            "flags a score above": self.point.threshold,
+            "share of training rows flagged": self.point.share,
+            "stored scores of training rows": "yes" if self.rows else "no",
+        }
+        return pd.DataFrame(list(lines.items()), columns=["fact", "value"])
 
     @classmethod
     def of(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import SoftLabelError
-from spu_core.html_table import count, short_repr
+from spu_core.html_table import Tabular, count, short_repr
 from spu_core.labels.belief_suggestions import CHOSEN_BY_RULES, Prior, prior_range
 from spu_core.labels.soft_labels import SoftLabels, assign_soft_labels
 from spu_core.metrics.auc import auc_spu_ceiling
@@ -29,7 +29,7 @@ FEW_LABELED = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SoftLabelAudit:
+class SoftLabelAudit(Tabular):
     """Figures about S. Shares are of all rows unless noted otherwise; undefined figures are NaN.
 
     Each row is confirmed, suspected by a rule, or at the floor: `share_confirmed`, `share_suspected` and
@@ -57,6 +57,21 @@ class SoftLabelAudit:
     def __repr__(self) -> str:
         figures = (f"mean {self.mean:.3f}", f"ceiling {self.ceiling:.3f}", count(len(self.findings), "finding"))
         return short_repr("SoftLabelAudit", None, count(self.n_rows, "row"), *figures)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The figures and the findings, a line for each."""
+        lines: dict[str, Any] = {
+            "rows": f"{self.n_rows:,}",
+            "confirmed": f"{self.n_labeled:,}",
+            "mean S": self.mean,
+            "mean S of rows that are not confirmed": self.unlabeled_mean,
+            "ceiling of AUC_SPU": self.ceiling,
+            "share suspected by a rule": self.share_suspected,
+            "share at the floor": self.share_at_floor,
+            "different values of S": f"{self.levels:,}",
+        }
+        found = [("finding", str(finding)) for finding in self.findings]
+        return pd.DataFrame([*lines.items(), *found], columns=["figure", "value"])
 
 
 def audit_soft_labels(soft_labels: SoftLabels, *, prior: Prior | None = None, bins: int = BINS) -> SoftLabelAudit:

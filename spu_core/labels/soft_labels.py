@@ -11,7 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_flags, check_share, check_soft_label, read_only
 from spu_core.errors import SoftLabelError
-from spu_core.html_table import Plotted, count, html_table, short_repr
+from spu_core.html_table import Plotted, Tabular, count, html_table, short_repr
 from spu_core.labels.belief_suggestions import labels_follow_rules, rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
 from spu_core.rules.combine import combiner_of
@@ -259,7 +259,7 @@ class Contribution:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Tabular):
     """The S of one row as a sum of contributions; all amounts add up to `value`."""
 
     row: int
@@ -293,6 +293,16 @@ class Explanation:
         parts += [f"{source} {amount:.2f}" for source, amount in lifts if amount > 0]
         reason = "; ".join(parts) if parts else "no rule fired, and the floor is 0"
         return f"S = {self.value:.2f}: {reason}."
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_frame(self) -> pd.DataFrame:
+        """What adds up to S: a line for each rule that fired, and for what else raises S."""
+        lines = [(each.rule, each.belief, each.amount) for each in self.fired]
+        lifts = {"ready-made value": self.ready_made, "floor": self.floor_lift, "confirmed positive": self.label_lift}
+        lines += [(source, np.nan, amount) for source, amount in lifts.items() if amount > 0]
+        return pd.DataFrame(lines, columns=["from", "belief", "contribution"])
 
     def table(self) -> pd.DataFrame:
         """One line per rule: fired, belief, contribution."""

@@ -22,13 +22,13 @@ import pandas as pd
 
 from spu_core.checks import check_choice, check_flags, check_share, read_only
 from spu_core.errors import RuleError, nearest_hint
-from spu_core.html_table import count, short_repr
+from spu_core.html_table import Tabular, count, short_repr
 from spu_core.tables import Finding, Severity
 from spu_core.theory.check_ratio import wilson_interval
 
 
 @dataclass(frozen=True, eq=False)
-class RuleMatrix:
+class RuleMatrix(Tabular):
     """Rows × rules: where each rule fired, and its belief there.
 
     Made by `FittedRules.apply(frame)`, or from arrays with `RuleMatrix.from_arrays`.
@@ -119,6 +119,13 @@ class RuleMatrix:
 
     def __repr__(self) -> str:
         return short_repr("RuleMatrix", None, count(len(self), "row"), count(len(self.names), "rule"))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each rule: in how many rows it fired, their share of all rows, and its mean belief there."""
+        fired = self.fired.sum(axis=0)
+        belief = [self.belief_of(rule).sum() / fired[rule] if fired[rule] else np.nan for rule in range(self.n_rules)]
+        share = fired / max(len(self), 1)
+        return pd.DataFrame({"rule": self.names, "rows": fired, "share": share, "mean belief": belief})
 
     def __len__(self) -> int:
         return self.fired.shape[0]

@@ -17,7 +17,7 @@ import pandas as pd
 from spu_core.checks import check_choice, check_share
 from spu_core.codec import Reader, decode, dump_json, encode, encode_tagged, parse_json
 from spu_core.errors import RuleError, nearest_hint
-from spu_core.html_table import count, html_table, short_repr
+from spu_core.html_table import Tabular, count, short_repr
 from spu_core.rules.beliefs import FrozenBelief, read_frozen
 from spu_core.rules.checking import check_kinds, check_rules, kinds_of, refuse_errors
 from spu_core.rules.columns import Columns, Kind, column_of
@@ -34,7 +34,7 @@ MAX_FITTED_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class RuleSet:
+class RuleSet(Tabular):
     """Rules in order, how their beliefs are combined, and the soft label where none fires.
 
     A rule set is a value: every change returns a new set.
@@ -104,9 +104,10 @@ class RuleSet:
             f"floor {self.floor:g}",
         )
 
-    def _repr_html_(self) -> str:
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each rule: its name, the rule in words, and whether it is on."""
         lines = [(rule.name, str(rule), "yes" if rule.on else "no") for rule in self.rules]
-        return html_table(repr(self), pd.DataFrame(lines, columns=["name", "rule", "on"]))
+        return pd.DataFrame(lines, columns=["name", "rule", "on"])
 
     def __str__(self) -> str:
         return "\n".join(f"{rule}{'' if rule.on else ' (off)'}" for rule in self.rules)

@@ -17,12 +17,10 @@ import pandas as pd
 
 from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
-from spu_core.html_table import html_table, markdown_table, short_repr
+from spu_core.html_table import html_table, markdown_table, markdown_text, short_repr
 from spu_core.metrics.intervals import t_quantile, z_quantile
-from spu_core.training.comparison import NOT_MODELS, Comparison
-from spu_core.training.evaluation import shared_factor
-from spu_core.training.figures import Figure, figure_of, is_twin, uses_rules
-from spu_core.training.pairs import joint_covariance
+from spu_core.training.comparison import NOT_MODELS, Comparison, Figure, figure_of, is_twin, uses_rules
+from spu_core.training.evaluation import joint_covariance, shared_factor
 from spu_core.training.record import BenchmarkRecord, Posterior, method_key, rank_distance, stored_record
 from spu_core.training.run import Run
 
@@ -134,7 +132,7 @@ class Recommendation:
 
     def to_markdown(self) -> str:
         """The recommendation in a sentence, and the answers as a Markdown table."""
-        return f"{self.sentence}\n\n{markdown_table(self.to_frame())}"
+        return f"{markdown_text(self.sentence)}\n\n{markdown_table(self.to_frame())}"
 
     def _repr_html_(self) -> str:
         return html_table(self.sentence, self.to_frame())

@@ -12,16 +12,12 @@ import pandas as pd
 
 from spu_core.codec import encode
 from spu_core.errors import TrainingError
-from spu_core.html_table import Plotted, html_table, markdown_table, short_repr
+from spu_core.html_table import Plotted, Tabular, short_repr
 from spu_core.models import FittedEncoder, Model
-from spu_core.training.candidate import Candidate
-from spu_core.training.config import TrainConfig
-from spu_core.training.evaluation import EvaluationData
-from spu_core.training.fitting import CandidateFitter, Fit, fit_all_rows
-from spu_core.training.judging import RunMetrics, judge
-from spu_core.training.progress import Reporter, TrainProgress
+from spu_core.training.config import Candidate, TrainConfig
+from spu_core.training.evaluation import EvaluationData, RunMetrics, judge
+from spu_core.training.fitting import CandidateFitter, Fit, Reporter, TrainProgress, TuningReport, fit_all_rows
 from spu_core.training.rows import PreparedData
-from spu_core.training.tuning import TuningReport
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +42,7 @@ class FittedCandidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Plotted):
+class Run(Plotted, Tabular):
     """One trained candidate with its results.
 
     Attributes
@@ -112,13 +108,6 @@ class Run(Plotted):
         found = [(words, getattr(self.metrics, name, None)) for name, words in names.items()]
         lines = [(words, each.estimate, each.low, each.high) for words, each in found if each is not None]
         return pd.DataFrame(lines, columns=["figure", "estimate", "low", "high"])
-
-    def to_markdown(self) -> str:
-        """The main figures as a Markdown table."""
-        return markdown_table(self.to_frame())
-
-    def _repr_html_(self) -> str:
-        return html_table(repr(self), self.to_frame())
 
     @property
     def fold(self) -> np.ndarray:

@@ -8,6 +8,8 @@ import shlex
 from pathlib import Path
 
 import pandas as pd
+import pytest
+import typer
 from typer.testing import CliRunner
 
 from spu_core import cli
@@ -39,3 +41,29 @@ def test_the_ten_commands_lead_from_a_file_to_a_scored_one(tmp_path, monkeypatch
     assert {"score", "flagged", "rank"} <= set(scored.columns)
     assert (tmp_path / "report.html").read_text(encoding="utf-8").count("<script") > 0
     assert json.loads((tmp_path / "study.json").read_text())["schema"] == 1
+
+
+def shown() -> list[str]:
+    """Calls of `spu` in the shell blocks of the README and all guides, without comments and variables before them."""
+    calls = set()
+    for path in [DOCS.parent / "README.md", *DOCS.glob("*.md")]:
+        for block in re.findall(r"```sh\n(.*?)```", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+            for line in block.splitlines():
+                call = re.match(r"(?:[A-Z_]+=\S+ )*(?:\S*/)?(spu .*)", line)
+                if call:
+                    calls.add(shlex.join(shlex.split(call[1], comments=True)))
+    return sorted(calls)
+
+
+@pytest.mark.parametrize("call", shown())
+def test_calls_that_the_guides_show_have_arguments_that_the_command_takes(call):
+    command, words = typer.main.get_command(cli.app), shlex.split(call)[1:]
+    while hasattr(command, "get_command"):  # a group of commands
+        name = words.pop(0)
+        found = command.get_command(typer.Context(command), name)
+        assert found is not None, f"there is no command {name}"
+        command = found.make_context(name, list(words)).command  # refuses what the command does not take
+
+
+def test_the_guides_show_calls():
+    assert len(shown()) > 25

@@ -13,7 +13,7 @@ STATEMENTS = {
     "[figure.of(stored) for figure in figures_of(stored).values()]",
     "spu paper without --run": "from typer.testing import CliRunner; from spu_core.cli import app;"
     "assert CliRunner().invoke(app, ['paper', 'table3']).exit_code == 0",
-    "the Paper page": "import pages.ui.paper.results, pages.ui.paper.rerun",
+    "the Paper page": "import pages.ui.paper.results",
     "an experiment": "EXPERIMENTS['table3'].claims({table.name: table for table in stored_result('table3').tables})",
 }
 

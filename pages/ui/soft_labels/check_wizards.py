@@ -11,8 +11,7 @@ from pages.ui.shared.cached import read_upload
 from pages.ui.shared.shell import choose_in_address
 from pages.ui.shared.show import show_chart, show_findings, theme
 from pages.ui.shared.text import plain
-from pages.ui.soft_labels.cached import check_statistics, column_choices
-from pages.ui.soft_labels.editor_state import OpenRuleSet
+from pages.ui.soft_labels.editor_state import OpenRuleSet, check_statistics, column_choices
 from spu_core.charts import check_prior_chart, failure_ratio_chart
 from spu_core.errors import SpuError
 from spu_core.labels import CheckRatioLabels, check_ratio_labels

@@ -1,4 +1,6 @@
-"""The visual rule editor: choose a column, select values in its chart, and set a degree of belief."""
+"""The visual rule editor: find columns and suggested rules, select values in a chart, and set a degree of belief.
+
+Further conditions of a draft are rows of widgets: each a column, a comparison and its values."""
 
 from __future__ import annotations
 
@@ -10,12 +12,11 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.ui.shared.cached import cache_result, load_table
 from pages.ui.shared.show import meaning, show_chart, theme
 from pages.ui.shared.text import count, plain
-from pages.ui.soft_labels.cached import column_choices
-from pages.ui.soft_labels.condition_rows import RowKeys, as_number, choose, edit_other_rows, read_row, start_values
-from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
-from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range
+from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet, column_choices
+from spu_core.charts import RuleBand, brush_chart, category_chart, selected_levels, selected_range, separation_chart
 from spu_core.rules import OPERATORS, ColumnChoices, Compare, Constant, Kind, Not, Rule, RuleSet
 from spu_core.rules.draft import (
     AS_IT_IS,
@@ -27,10 +28,287 @@ from spu_core.rules.draft import (
     DraftCondition,
     RuleDraft,
     automatic_name,
+    draft_of,
     moment_of,
     rounded_range,
 )
+from spu_core.rules.operators import LIMIT, LIMITS, NOTHING, ONE, SEVERAL, TEXT
+from spu_core.rules.suggest import ColumnSeparation, SuggestedRule, rank_columns, suggest_rules
 from spu_core.tables import ColumnType, Histogram, Role, Table
+from spu_core.workspace import DatasetRecord, Workspace
+
+SAFE_WHOLE = 2**53 - 1
+
+
+class RowKeys:
+    """Keys of the widgets of one row; they contain the column, because columns have values of different types."""
+
+    def __init__(self, editor: EditorState, row: int, column: int) -> None:
+        self._editor, self._row, self._column = editor, row, column
+
+    def __call__(self, what: str) -> str:
+        return self._editor.key(self._row, self._column, what)
+
+
+def edit_other_rows(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> tuple[DraftCondition, ...]:
+    rows = []
+    for place, row_id in enumerate(editor.rows):
+        if place:
+            rows.append(_edit_row(opened, editor, columns, place, row_id))
+    if editor.rows and st.button("Another condition", icon=":material/add:", key=editor.key("more"), type="tertiary"):
+        editor.add_row(columns[0])
+        st.rerun()
+    return tuple(rows)
+
+
+def _edit_row(opened: OpenRuleSet, editor: EditorState, columns: list[str], place: int, row_id: int) -> DraftCondition:
+    row = editor.draft.conditions[place]
+    with st.container(border=True):
+        join, which, chart, away = st.columns([2, 5, 1, 1], vertical_alignment="bottom")
+        with join:
+            joined = choose("Joined by", ["and", "or"], row.joined, editor.key(row_id, "joined"), hidden=True)
+        with which:
+            column = choose("Column", columns, row.column, editor.key(row_id, "column"), hidden=True)
+        if chart.button("", icon=":material/bar_chart:", key=editor.key(row_id, "chart"), help="Show it on the chart"):
+            editor.bring_forward(place)
+            st.rerun()
+        if away.button("", icon=":material/close:", key=editor.key(row_id, "away"), help="Remove this condition"):
+            editor.remove_row(place)
+            st.rerun()
+        choices = column_choices(opened.workspace, opened.dataset, column)
+        keys = RowKeys(editor, row_id, columns.index(column))
+        start_values(keys, row, choices)
+        return read_row(keys, column, choices, joined)
+
+
+def start_values(keys: RowKeys, row: DraftCondition, choices: ColumnChoices) -> None:
+    """Set the default values of the widgets of a row; values that are already set stay."""
+    same = row.column == choices.name
+    operators = operators_of(choices)
+    operator = row.operator if same and row.operator in operators else operators[0]
+    start = {"operator": operator, "negated": row.negated if same else False}
+    for value_input in VALUE_INPUTS.values():
+        start |= value_input.start(None, choices)
+    if same:
+        start |= VALUE_INPUTS[OPERATORS[row.operator].shape.name].start(row.value, choices)
+    for what, value in start.items():
+        st.session_state.setdefault(keys(what), value)
+
+
+def editable(opened: OpenRuleSet, rule: Rule, columns: list[str]) -> RuleDraft:
+    """The draft of a saved rule; a condition that the rows cannot show is kept unchanged."""
+    draft, rows = draft_of(rule), []
+    for row in draft.conditions:
+        if row.column not in columns:
+            rows.append(DraftCondition(columns[0], joined=row.joined))
+        elif row.operator in operators_of(column_choices(opened.workspace, opened.dataset, row.column)):
+            rows.append(row)
+        else:
+            return replace(draft, conditions=(), kept_when=rule.when)
+    return replace(draft, conditions=tuple(rows))
+
+
+def operators_of(choices: ColumnChoices) -> tuple[str, ...]:
+    """The comparisons that a column of this kind offers."""
+    return tuple(
+        sign
+        for sign, operator in OPERATORS.items()
+        if operator.question and choices.kind in operator.kinds and VALUE_INPUTS[operator.shape.name].suits(choices)
+    )
+
+
+def read_row(keys: RowKeys, column: str, choices: ColumnChoices, joined: str) -> DraftCondition:
+    ask, turn = st.columns([5, 3], vertical_alignment="bottom")
+    operators = operators_of(choices)
+    operator = ask.selectbox(
+        "Condition", operators, format_func=lambda sign: str(OPERATORS[sign].question), key=keys("operator")
+    )
+    negated = turn.toggle(
+        "NOT", key=keys("negated"), help="Negate the condition. The rule never fires on a missing value."
+    )
+    value = VALUE_INPUTS[OPERATORS[operator].shape.name].ask(keys, choices)
+    row = DraftCondition(column, operator, value, negated, joined)
+    if row.problem:
+        st.error(plain(row.problem), icon=":material/error:")
+    return row
+
+
+def _start_limits(value: Any, choices: ColumnChoices) -> dict[str, Any]:
+    low, high = value or (None, None)
+    return {"low": as_number(low, choices), "high": as_number(high, choices)}
+
+
+def _ask_limits(keys: RowKeys, choices: ColumnChoices) -> Any:
+    low, high = st.columns(2)
+    return _ask_limit(low, "From", keys("low"), choices), _ask_limit(high, "To", keys("high"), choices)
+
+
+def _ask_levels(keys: RowKeys, choices: ColumnChoices) -> Any:
+    # A rule may use categories that are too rare to be listed; they are offered too.
+    options = list(dict.fromkeys([*choices.levels, *st.session_state[keys("levels")]]))
+    return tuple(st.multiselect("Values", options, format_func=str, key=keys("levels")))
+
+
+def _ask_limit(place: Any, label: str, key: str, choices: ColumnChoices) -> Any:
+    if choices.kind is Kind.DATE:
+        assert choices.histogram is not None
+        first, last = moment_of(choices.histogram.edge[0]), moment_of(choices.histogram.edge[-1])
+        return place.date_input(label, min_value=first, max_value=last, key=key)
+    if isinstance(st.session_state.get(key), int) or (choices.is_whole and st.session_state.get(key) is None):
+        return place.number_input(label, value=None, step=1, key=key, placeholder="no limit")
+    return place.number_input(label, value=None, step=_step(choices), format="%g", key=key, placeholder="no limit")
+
+
+def _step(choices: ColumnChoices) -> float:
+    assert choices.histogram is not None
+    width = float(choices.histogram.edge[-1] - choices.histogram.edge[0]) / 100
+    return float(f"{width:.0e}") or 1.0
+
+
+def as_number(value: Any, choices: ColumnChoices) -> Any:
+    """A limit in the type that its widget needs: a number input does not mix integers and floats."""
+    if value is None or isinstance(value, bool) or choices.kind is not Kind.NUMBER:
+        return value
+    is_whole = choices.is_whole and float(value).is_integer() and abs(value) <= SAFE_WHOLE
+    return int(value) if is_whole else float(value)
+
+
+@dataclass(frozen=True)
+class ValueInput:
+    """How a row asks for values of one shape: for which columns, with which defaults, by which widgets."""
+
+    suits: Callable[[ColumnChoices], bool]
+    start: Callable[[Any, ColumnChoices], dict[str, Any]]
+    ask: Callable[[RowKeys, ColumnChoices], Any]
+
+
+_NUMBER = ValueInput(
+    suits=lambda choices: choices.histogram is not None and choices.kind is Kind.NUMBER,
+    start=lambda value, choices: {"value": as_number(value, choices)},
+    ask=lambda keys, choices: _ask_limit(st, "Value", keys("value"), choices),
+)
+VALUE_INPUTS = {
+    ONE.name: _NUMBER,
+    LIMIT.name: _NUMBER,
+    LIMITS.name: ValueInput(lambda choices: choices.histogram is not None, _start_limits, _ask_limits),
+    SEVERAL.name: ValueInput(
+        suits=lambda choices: choices.histogram is None,
+        start=lambda value, choices: {"levels": list(value or ())},
+        ask=_ask_levels,
+    ),
+    TEXT.name: ValueInput(
+        suits=lambda choices: True,
+        start=lambda value, choices: {"text": value or ""},
+        ask=lambda keys, choices: st.text_input("Text to look for", key=keys("text"), max_chars=200),
+    ),
+    NOTHING.name: ValueInput(
+        suits=lambda choices: True,
+        start=lambda value, choices: {},
+        ask=lambda keys, choices: None,
+    ),
+}
+
+
+def choose(label: str, options: list[str], current: str, key: str, *, hidden: bool = False) -> str:
+    st.session_state.setdefault(key, current if current in options else options[0])
+    return st.selectbox(label, options, key=key, label_visibility="collapsed" if hidden else "visible")
+
+
+MOST_SHOWN, IN_A_LINE = 8, 4
+BOX_HEIGHT = 400
+HOW = (
+    "Rows are split into two halves: a rule is searched in one half and tested in the other, with a correction for "
+    "the number of rules that were tested. Figures are those of the second half."
+)
+SEPARATION = (
+    "How well this column alone ranks confirmed cases above the rest: 0.5 is chance, 1 is perfect. With a 95% "
+    "interval. Near 1, check whether the column was filled only after a case was confirmed."
+)
+CIRCULAR = (
+    ":material/info: These are drafts; change them or leave them. A rule that was made from confirmed cases cannot be "
+    "judged by them: models that use it are marked as not independent of the confirmed cases."
+)
+
+
+@cache_result(16, "Looking for confirmed cases …")
+def ranked_columns(
+    workspace: Workspace, dataset: DatasetRecord, columns: tuple[str, ...]
+) -> tuple[ColumnSeparation, ...]:
+    """The columns by how well they separate confirmed cases."""
+    return rank_columns(load_table(workspace, dataset), columns)
+
+
+@cache_result(16, "Looking for rules …")
+def suggested_rules(
+    workspace: Workspace, dataset: DatasetRecord, columns: tuple[str, ...]
+) -> tuple[SuggestedRule, ...]:
+    """Rules that the data suggest."""
+    return suggest_rules(load_table(workspace, dataset), columns)
+
+
+def best_first(opened: OpenRuleSet, columns: list[str]) -> list[str]:
+    """The columns, those that separate confirmed cases best first; others in the order of the table."""
+    ranked = [each.column for each in ranked_columns(opened.workspace, opened.dataset, tuple(columns))]
+    return [*ranked, *(name for name in columns if name not in ranked)]
+
+
+def find_confirmed(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> None:
+    """Small charts of the best columns and suggested rules; a button makes a draft of each."""
+    ranked = ranked_columns(opened.workspace, opened.dataset, tuple(columns))
+    if not ranked:
+        return
+    # Open until the first draft; the key changes with it, so that it folds.
+    is_first = not len(opened.rules) and not editor.draft.is_complete
+    title = "Where are the confirmed cases? Best columns and suggested rules"
+    key = "soft_find_first" if is_first else "soft_find"
+    with st.expander(title, icon=":material/search_insights:", expanded=is_first, key=key, on_change="rerun") as box:
+        if not box.open:
+            return
+        # Lower than the window, so that the editor is in sight once a draft has folded this box.
+        with st.container(height=BOX_HEIGHT, border=False):
+            _show_suggestions(opened, editor, columns)
+            _show_columns(editor, ranked[:MOST_SHOWN])
+            st.caption(CIRCULAR)
+
+
+def _show_suggestions(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> None:
+    found = suggested_rules(opened.workspace, opened.dataset, tuple(columns))
+    if not found:
+        st.caption("No rule was confirmed in the second half of the rows. Start from a column below.")
+        return
+    st.markdown("**Suggested rules**", help=HOW)
+    for place, each in enumerate(found):
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False):
+            st.markdown(f"**{plain(automatic_name(each.draft))}**: {plain(each.text)}.", width="stretch")
+            if any(rule.when == each.draft.when for rule in opened.rules):
+                st.badge("in your rules", icon=":material/check:", color="gray")
+            else:
+                _draft_button(editor, each.draft, f"soft_suggested_{place}")
+
+
+def _show_columns(editor: EditorState, shown: tuple[ColumnSeparation, ...]) -> None:
+    for start in range(0, len(shown), IN_A_LINE):
+        for place, column in enumerate(st.columns(IN_A_LINE, gap="small")):
+            if start + place < len(shown):
+                with column, st.container(border=True, height="stretch"):
+                    _show_column(editor, shown[start + place], start + place)
+
+
+def _show_column(editor: EditorState, found: ColumnSeparation, place: int) -> None:
+    st.markdown(f"**{plain(found.column)}**")
+    st.caption(f"AUC {found.auc:.2f} ({found.low:.2f} to {found.high:.2f})", help=SEPARATION)
+    show_chart(separation_chart(found, theme=theme()), key=f"soft_column_{place}")
+    if found.draft is None:
+        st.caption("No value stands out.")
+    else:
+        _draft_button(editor, found.draft, f"soft_draft_{place}")
+
+
+def _draft_button(editor: EditorState, draft: RuleDraft, key: str) -> None:
+    if st.button("Draft a rule", icon=":material/edit:", key=key):
+        editor.start(draft)
+        st.rerun()
+
 
 HIDDEN = (Role.TRUTH, Role.LABEL, Role.ID, Role.WEIGHT)
 SHAPE_WORDS = (

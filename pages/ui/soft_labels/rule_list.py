@@ -11,9 +11,8 @@ from pages.ui.shared.cached import parse_rules
 from pages.ui.shared.shell import choose_in_address, confirm_deletion
 from pages.ui.shared.show import meaning, show_table
 from pages.ui.shared.text import count, plain
-from pages.ui.soft_labels.cached import rule_problems
-from pages.ui.soft_labels.condition_rows import editable
-from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet
+from pages.ui.soft_labels.editor import editable
+from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet, rule_problems
 from spu_core.errors import SpuError
 from spu_core.labels import COMBINERS
 from spu_core.rules import Constant, ReadyMade, Rule, RuleSet

@@ -9,9 +9,8 @@ import streamlit as st
 from pages.ui.compare.compared_runs import in_recommended_order
 from pages.ui.shared import login
 from pages.ui.shared.cached import cache_result
-from pages.ui.shared.shell import Page, show_errors
+from pages.ui.shared.shell import Page, link_to, missing_in_data, show_errors, step_named
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
-from pages.ui.shared.steps import link_to, missing_in_data, step_named
 from pages.ui.shared.text import count, plain
 from pages.ui.train.options import TrainOptions
 from spu_core.charts import learning_curve_chart

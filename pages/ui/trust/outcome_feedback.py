@@ -7,12 +7,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.shell import show_errors
+from pages.ui.shared.shell import link_to, show_errors, step_named
 from pages.ui.shared.show import meaning, show_figure, show_findings, show_table
-from pages.ui.shared.steps import link_to, step_named
 from pages.ui.shared.text import count, figure, plain, share
-from pages.ui.trust.cached import all_checks, own_checks, proposed_feedback, queues, what_changed
-from pages.ui.trust.evaluated_model import EvaluatedModel
+from pages.ui.trust.evaluated_model import (
+    EvaluatedModel,
+    all_checks,
+    own_checks,
+    proposed_feedback,
+    queues,
+    what_changed,
+)
 from spu_core.engines import jobs_now, start_worker
 from spu_core.engines.jobs.train import TrainingView, training_jobs
 from spu_core.engines.outcome_learning import WhatChanged, learn_from_outcomes, retraining_job

@@ -10,8 +10,7 @@ import streamlit as st
 from pages.ui.shared.shell import choose_in_address
 from pages.ui.shared.show import meaning, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain, share
-from pages.ui.trust.cached import all_checks, dataset_names, own_checks, queues
-from pages.ui.trust.evaluated_model import EvaluatedModel
+from pages.ui.trust.evaluated_model import EvaluatedModel, all_checks, dataset_names, own_checks, queues
 from pages.ui.trust.outcome_queue import today
 from spu_core.charts import label_delay_chart, outcome_ratio_chart, outcome_time_chart
 from spu_core.engines.outcome_learning import confirmation_delay, holdout_report, leave_out_young_rows, random_checks

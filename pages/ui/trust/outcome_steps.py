@@ -6,11 +6,9 @@ import streamlit as st
 
 from pages.ui.shared.show import explain_words, show_figure
 from pages.ui.shared.text import count, share
-from pages.ui.trust.cached import all_checks, queues
-from pages.ui.trust.evaluated_model import EvaluatedModel, choose_by_address
-from pages.ui.trust.outcome_entry import show_record
+from pages.ui.trust.evaluated_model import EvaluatedModel, all_checks, choose_by_address, queues
 from pages.ui.trust.outcome_feedback import show_learn
-from pages.ui.trust.outcome_queue import show_flag
+from pages.ui.trust.outcome_queue import show_flag, show_record
 from pages.ui.trust.outcome_ratios import show_ratios
 from spu_core.engines.outcome_loop import LoopChecks
 from spu_core.metrics import Interval

@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import AssumptionError
-from spu_core.html_table import count, short_repr
+from spu_core.html_table import Tabular, count, short_repr
 from spu_core.metrics import Difference
-from spu_core.training.pairs import PairedDifference, holm
+from spu_core.training.evaluation import PairedDifference, holm
 from spu_core.trust.audit.estimate import AuditFigure
 from spu_core.trust.audit.inference import (
     Corrected,
@@ -150,7 +150,7 @@ def _warn_of_skipped(plans: Sequence[AuditPlan], checked: set[int], reviewers: i
 
 
 @dataclass(frozen=True, eq=False)
-class AuditReport:
+class AuditReport(Tabular):
     """What the checked rows say: figures of every score, and paired differences of true AUC.
 
     Attributes
@@ -177,6 +177,10 @@ class AuditReport:
 
     def __repr__(self) -> str:
         return short_repr("AuditReport", None, count(len(self.figures), "score"), repr(self.checked))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each score and figure, with its bounds."""
+        return self.table[["name", "title", "estimate", "low", "high"]]
 
     @property
     def table(self) -> pd.DataFrame:

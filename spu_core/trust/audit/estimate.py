@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import AssumptionError
-from spu_core.html_table import count, short_repr
+from spu_core.html_table import Tabular, count, short_repr
 from spu_core.trust.audit.plan import ENOUGH_POSITIVES, AuditPlan
 from spu_core.trust.audit.population import Population
 from spu_core.trust.audit.targets import TARGETS, Target, target_named
@@ -45,7 +45,7 @@ class AuditFigure:
 
 
 @dataclass(frozen=True, eq=False)
-class AuditEstimate:
+class AuditEstimate(Tabular):
     """All figures of an audit, with the plan, the verdicts and the method."""
 
     plan: AuditPlan
@@ -59,6 +59,10 @@ class AuditEstimate:
         return short_repr(
             "AuditEstimate", None, count(self.agreement.row.size, "verdict"), repr(self.figures.get(self.plan.target))
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """A line for each figure, with its bounds."""
+        return self.table[["title", "estimate", "low", "high"]]
 
     @property
     def missing(self) -> int:

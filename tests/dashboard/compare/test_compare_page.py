@@ -160,7 +160,7 @@ def test_the_rules_alone_are_a_reference_that_cannot_be_used(open_app, address):
 def test_the_next_step_opens_its_page_with_the_number_of_rows(open_app, address, monkeypatch):
     step = NextStep("check rows", 60, "Check 60 random rows.")
     asked = lambda *_, **__: replace(recommend(*_, **__), next_step=step)  # noqa: E731
-    monkeypatch.setattr("pages.ui.compare.cached.recommend", asked)
+    monkeypatch.setattr("pages.ui.compare.compared_runs.recommend", asked)
     page = open_app(PAGE, **address)
     assert page.button(key="compare_check_rows").label == "Check 60 rows"
     page.button(key="compare_check_rows").click().run()

@@ -10,7 +10,7 @@ import time
 import pandas as pd
 import pytest
 
-from pages.ui.shared.steps import DONE, STALE, marks_of
+from pages.ui.shared.shell import DONE, STALE, marks_of
 from spu_core.engines import refresh
 from spu_core.engines.export_files import EXPORT_FORMS, StoredModel, prepare
 from spu_core.engines.stored_runs import recommended_run_and_why

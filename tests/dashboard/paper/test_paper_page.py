@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.ui.paper import rerun, results
+from pages.ui.paper import results
 from spu_core.engines import Job, run_here
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
 from spu_core.experiments.catalog import KIND
@@ -101,7 +101,7 @@ def test_every_experiment_opens_by_its_address(open_app, name):
 
 def test_a_click_starts_the_chosen_part_in_the_background(open_app, only_theorems, monkeypatch):
     started: list[Job] = []
-    monkeypatch.setattr(rerun, "start_worker", lambda workspace, job: started.append(job))
+    monkeypatch.setattr(results, "start_worker", lambda workspace, job: started.append(job))
     page = open_app(PAGE, experiment="theorems")
 
     page.selectbox(key="paper_part").select("theorem4").run()

@@ -10,8 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.ui.shared.cached import KEYS, load_table, parse_rules
-from pages.ui.shared.steps import DONE, STALE, marks_of
-from pages.ui.soft_labels.cached import rule_preview
+from pages.ui.shared.shell import DONE, STALE, marks_of
+from pages.ui.soft_labels.editor_state import rule_preview
 from spu_core.rules import AllOf, AnyOf, Compare, Rule, RuleSet
 from spu_core.workspace import Outcome, RunDraft, Threshold, Workspace
 from tests.dashboard.rule_drafts import SAVED, some_table

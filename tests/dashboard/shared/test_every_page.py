@@ -155,7 +155,7 @@ def test_what_the_engine_refuses_is_shown_as_its_sentence(open_app, monkeypatch,
 
 
 def test_pages_are_numbered_as_the_steps_are():
-    from pages.ui.shared.steps import STEPS
+    from pages.ui.shared.shell import STEPS
 
     for step in STEPS:
         assert Path(step.file).name.startswith(f"{step.number}_")

@@ -13,7 +13,7 @@ from streamlit import config
 
 from pages.ui.shared import login
 from pages.ui.shared.login import ClosedError, login_is_configured
-from pages.ui.shared.steps import STEPS
+from pages.ui.shared.shell import STEPS
 from tests.live import ROOT, free_address, running_server
 
 WHOLE = """[auth]

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.shared.steps import STEPS
+from pages.ui.shared.shell import STEPS
 from spu_core.tables.samples import load_sample
 from spu_core.workspace import Workspace
 

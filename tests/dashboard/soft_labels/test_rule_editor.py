@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from pages.ui.soft_labels.analysis import row_with
-from pages.ui.soft_labels.condition_rows import editable, operators_of
-from pages.ui.soft_labels.editor import apply_brush, apply_click, bands_of
+from pages.ui.soft_labels.editor import apply_brush, apply_click, bands_of, editable, operators_of
 from spu_core.errors import TableError
 from spu_core.rules import Compare, Rule, column_choices
 from spu_core.tables import Table
@@ -24,7 +23,7 @@ from tests.dashboard.rule_drafts import SAVED, some_table
 )
 def test_editing_a_rule_never_loses_what_it_says(condition, is_kept, monkeypatch):
     monkeypatch.setattr(
-        "pages.ui.soft_labels.condition_rows.column_choices",
+        "pages.ui.soft_labels.editor.column_choices",
         lambda _, dataset, column: column_choices(some_table(), column),
     )
     opened = SimpleNamespace(workspace=None, dataset=None)

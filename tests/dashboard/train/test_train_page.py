@@ -7,7 +7,7 @@ import json
 import pytest
 from streamlit.elements.lib import policies
 
-from pages.ui.train import candidates, features, training
+from pages.ui.train import options, training
 from spu_core.engines import Job, run_here
 from spu_core.engines.jobs.train import TrainingView
 from spu_core.models import METHODS
@@ -88,7 +88,7 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
     quick = TrainPlan.from_json(job.parameters["plan"]).candidates
     assert [each.name for each in quick] == ["Fused, quick look", "Fused, quick look without rules"]
     assert all(
-        each.settings["rounds"] == candidates.QUICK_ROUNDS < METHODS["fused"].complete({})["rounds"] for each in quick
+        each.settings["rounds"] == options.QUICK_ROUNDS < METHODS["fused"].complete({})["rounds"] for each in quick
     )
     page.segmented_control(key="train_preset").set_value("Thorough").run()
     assert page.button(key="train_start").label == "Train 12 candidates"
@@ -96,7 +96,7 @@ def test_presets_choose_candidates_and_settings_until_a_card_is_changed(open_app
     assert page.button(key="train_start").label == "Train 6 candidates"
     page.checkbox(key="train_pick_elkan_noto").uncheck().run()
     assert page.segmented_control(key="train_preset").value is None
-    assert candidates.OWN in text_of(page)
+    assert options.OWN in text_of(page)
     assert not page.exception
 
 
@@ -116,8 +116,8 @@ def test_the_page_says_which_method_the_benchmark_favours(open_app, sample):
 
 
 def test_every_method_says_in_one_sentence_what_it_is_good_for():
-    assert set(candidates.GOOD_FOR) == set(METHODS)
-    assert {name for preset in candidates.PRESETS.values() for name in preset.methods} <= set(METHODS)
+    assert set(options.GOOD_FOR) == set(METHODS)
+    assert {name for preset in options.PRESETS.values() for name in preset.methods} <= set(METHODS)
 
 
 def test_trained_candidates_stand_in_the_order_of_the_recommendation(open_app, sample):
@@ -149,7 +149,7 @@ def test_while_soft_labels_are_refined_the_page_says_so(open_app, sample):
 
 def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, sample, monkeypatch):
     jobs: list[Job] = []
-    monkeypatch.setattr(features, "start_worker", lambda workspace, job: jobs.append(job))
+    monkeypatch.setattr(options, "start_worker", lambda workspace, job: jobs.append(job))
     page = open_app(PAGE, **sample)
     page.selectbox(key="features_candidate").set_value("Soft labels, LightGBM").run()
     page.selectbox(key="features_metric").set_value("known_positive_auc").run()
@@ -166,7 +166,7 @@ def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, s
         rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
         parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
         done = run_here(workspace, Job(kind="features", parameters=parameters))
-    monkeypatch.setattr(features, "latest_job", lambda workspace, job: done)
+    monkeypatch.setattr(options, "latest_job", lambda workspace, job: done)
     page.run()
     assert not page.exception
     assert "columns" in text_of(page)
