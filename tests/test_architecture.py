@@ -176,3 +176,14 @@ def test_no_model_or_table_is_ever_unpickled():
     for path in ENGINE.rglob("*.py"):
         assert not {"pickle", "joblib", "dill", "cloudpickle"} & {n.split(".")[0] for n in imported_by(path)}, path
         assert "allow_pickle=True" not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize(
+    "stub", sorted(Path(spu_core.__path__[0]).rglob("__init__.pyi")), ids=lambda path: path.parent.name
+)
+def test_no_module_has_the_name_of_something_its_package_offers(stub):
+    """Older lazy_loader hands out the module instead of the function of the same name."""
+    offered = {
+        name.asname or name.name for node in ast.parse(stub.read_text()).body for name in getattr(node, "names", ())
+    }
+    assert not offered & {path.stem for path in stub.parent.glob("*.py")}

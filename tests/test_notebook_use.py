@@ -11,8 +11,8 @@ import pytest
 
 import spu_core as spu
 from spu_core.errors import RuleError, TableError, TrainingError
-from spu_core.training import progress as training_progress
-from spu_core.training.progress import progress_shown
+from spu_core.training import fitting
+from spu_core.training.fitting import progress_shown
 
 CONFIG = spu.TrainConfig(folds=2, threads=1)
 
@@ -153,7 +153,7 @@ def test_results_are_tables_and_markdown(runs):
 
 
 def test_a_progress_bar_is_shown_on_request_and_not_in_a_pipe(capsys, monkeypatch, frame, rules):
-    monkeypatch.setattr(training_progress, "SHOWN_AFTER", 0.0)
+    monkeypatch.setattr(fitting, "SHOWN_AFTER", 0.0)
     with progress_shown(None) as show:
         assert show is None
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal

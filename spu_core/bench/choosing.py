@@ -17,8 +17,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.training import Candidate, Comparison, EvaluationData, Run, TrainConfig, compare_runs, recommend
-from spu_core.training.evaluation import folded_auc
-from spu_core.training.pairs import joint_covariance
+from spu_core.training.evaluation import folded_auc, joint_covariance
 from spu_core.training.record import BenchmarkRecord, rank_distance
 
 DEFAULT = "fused"

@@ -26,7 +26,7 @@ from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_text
 
 if TYPE_CHECKING:  # training brings all learners with it, which no chart needs
-    from spu_core.training.pairs import PairedDifference
+    from spu_core.training.evaluation import PairedDifference
 
 
 PAIR_LABEL = 26

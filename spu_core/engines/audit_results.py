@@ -14,7 +14,7 @@ from spu_core.export import load_bundle
 from spu_core.html_table import Tabular, short_repr
 from spu_core.tables import Table
 from spu_core.training import Comparison, Run
-from spu_core.training.figures import AuditEvidence
+from spu_core.training.comparison import AuditEvidence
 from spu_core.trust import (
     TARGETS,
     AssumptionReport,

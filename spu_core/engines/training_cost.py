@@ -15,8 +15,7 @@ import psutil
 from spu_core.engines.executors import LOCAL_WORKERS, Engine, refused_when_spread
 from spu_core.models.methods.fused import FOREST_TREES
 from spu_core.tables import Role
-from spu_core.training.candidate import Candidate, TrainPlan
-from spu_core.training.config import TrainConfig
+from spu_core.training.config import Candidate, TrainConfig, TrainPlan
 from spu_core.training.fit_pool import usable_processes
 from spu_core.workspace import JobRecord, JobStatus, Workspace
 

@@ -22,7 +22,7 @@ import pandas as pd
 
 from spu_core.errors import BundleError, TableError, os_error_reason
 from spu_core.tables import ColumnType, Dialect, ReadLimits, Table, open_folder, read_table
-from spu_core.tables.open_folder import is_folder
+from spu_core.tables.folders import is_folder
 from spu_core.tables.reading.encoding import TextSource, open_text
 from spu_core.tables.reading.sources import Upload, expand_gzip, open_upload
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN

@@ -1,10 +1,10 @@
 # Public names: `__init__.py` loads each when it is first used, and type checkers read this file.
+from .folders import folder_from_survey as folder_from_survey
+from .folders import open_folder as open_folder
+from .folders import parquet_store as parquet_store
+from .folders import survey_to_json as survey_to_json
 from .leakage import Leak as Leak
 from .leakage import find_leaks as find_leaks
-from .open_folder import folder_from_survey as folder_from_survey
-from .open_folder import open_folder as open_folder
-from .open_folder import parquet_store as parquet_store
-from .open_folder import survey_to_json as survey_to_json
 from .profiles import ColumnProfile as ColumnProfile
 from .profiles import Histogram as Histogram
 from .profiles import Level as Level

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spu_core.errors import TableError
-from spu_core.tables.open_folder import open_folder
+from spu_core.tables.folders import open_folder
 from spu_core.tables.reading.column_builders import Scratch
 from spu_core.tables.reading.file_reader import ReadOptions, read_file, read_query
 from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity

@@ -20,14 +20,16 @@ from spu_core.labels import SoftLabels
 from spu_core.metrics import Difference, Interval
 from spu_core.models.features import Features, FeatureStore
 from spu_core.tables import Table
-from spu_core.training.candidate import Candidate
-from spu_core.training.config import TrainConfig
-from spu_core.training.cross_fitting import executor_for, iter_cross_fit
-from spu_core.training.evaluation import EvaluationData, FoldedAuc, folded_auc, interval_of
-from spu_core.training.fitting import settings_from
-from spu_core.training.pairs import paired_difference
-from spu_core.training.progress import TrainProgress
-from spu_core.training.refined import fit_for_refining, refined_value, refining_reporter
+from spu_core.training.config import Candidate, TrainConfig
+from spu_core.training.cross_fitting import (
+    executor_for,
+    fit_for_refining,
+    iter_cross_fit,
+    refined_value,
+    refining_reporter,
+)
+from spu_core.training.evaluation import EvaluationData, FoldedAuc, folded_auc, interval_of, paired_difference
+from spu_core.training.fitting import TrainProgress, settings_from
 from spu_core.training.rows import prepare_rows
 
 METRICS = {

@@ -29,12 +29,9 @@ from typing import Any
 import psutil
 
 from spu_core.errors import EngineError, SpuError, TrainingError
-from spu_core.training.candidate import Candidate
-from spu_core.training.config import TrainConfig
-from spu_core.training.fitting import CandidateFitter, fit_all_rows, fit_fold
-from spu_core.training.folds import Fold
-from spu_core.training.progress import ProgressRange, Reporter, TrainProgress
-from spu_core.training.rows import PreparedData
+from spu_core.training.config import Candidate, TrainConfig
+from spu_core.training.fitting import CandidateFitter, ProgressRange, Reporter, TrainProgress, fit_all_rows, fit_fold
+from spu_core.training.rows import Fold, PreparedData
 
 # A process has its next task at hand, so that it need not wait while the parent evaluates a run.
 AHEAD = 2

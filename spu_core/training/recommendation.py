@@ -19,10 +19,8 @@ from spu_core.checks import check_choice
 from spu_core.errors import TrainingError
 from spu_core.html_table import html_table, markdown_table, markdown_text, short_repr
 from spu_core.metrics.intervals import t_quantile, z_quantile
-from spu_core.training.comparison import NOT_MODELS, Comparison
-from spu_core.training.evaluation import shared_factor
-from spu_core.training.figures import Figure, figure_of, is_twin, uses_rules
-from spu_core.training.pairs import joint_covariance
+from spu_core.training.comparison import NOT_MODELS, Comparison, Figure, figure_of, is_twin, uses_rules
+from spu_core.training.evaluation import joint_covariance, shared_factor
 from spu_core.training.record import BenchmarkRecord, Posterior, method_key, rank_distance, stored_record
 from spu_core.training.run import Run
 

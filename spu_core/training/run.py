@@ -14,14 +14,10 @@ from spu_core.codec import encode
 from spu_core.errors import TrainingError
 from spu_core.html_table import Plotted, Tabular, short_repr
 from spu_core.models import FittedEncoder, Model
-from spu_core.training.candidate import Candidate
-from spu_core.training.config import TrainConfig
-from spu_core.training.evaluation import EvaluationData
-from spu_core.training.fitting import CandidateFitter, Fit, fit_all_rows
-from spu_core.training.judging import RunMetrics, judge
-from spu_core.training.progress import Reporter, TrainProgress
+from spu_core.training.config import Candidate, TrainConfig
+from spu_core.training.evaluation import EvaluationData, RunMetrics, judge
+from spu_core.training.fitting import CandidateFitter, Fit, Reporter, TrainProgress, TuningReport, fit_all_rows
 from spu_core.training.rows import PreparedData
-from spu_core.training.tuning import TuningReport
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 
 from spu_core.metrics.intervals import z_quantile
 from spu_core.theory import MonotoneBound, MonotoneLink, estimate_monotone_link
-from spu_core.training.pairs import holm
+from spu_core.training.evaluation import holm
 from spu_core.trust.audit.estimate import AuditEstimate, figure_of
 from spu_core.trust.audit.targets import TARGETS
 from spu_core.trust.audit.totals import Audited, expectation, stratum_totals

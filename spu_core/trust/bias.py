@@ -19,7 +19,7 @@ from spu_core.errors import AssumptionError
 from spu_core.labels import SoftLabels
 from spu_core.metrics.intervals import z_quantile
 from spu_core.tables import ColumnType, Table
-from spu_core.training.pairs import holm
+from spu_core.training.evaluation import holm
 
 FEWEST_EXPECTED = 5.0
 PARTS = 5

@@ -34,7 +34,7 @@ from spu_core.tables.profiles import histogram, profile_table
 from spu_core.theory import ScarLink
 from spu_core.theory.check_prior import fit_check_prior
 from spu_core.theory.check_ratio import fit_check_ratios
-from spu_core.training.pairs import PairedDifference
+from spu_core.training.evaluation import PairedDifference
 from tests.charts.gallery_outcomes import OUTCOME_EXAMPLES
 from tests.charts.gallery_trust import TRUST_EXAMPLES
 

@@ -13,7 +13,7 @@ from spu_core.errors import SpuError
 from spu_core.metrics import Difference, Interval, roc_spu, roc_spu_band
 from spu_core.tables import Histogram
 from spu_core.theory import PriorEstimate, ScarLink
-from spu_core.training.pairs import PairedDifference
+from spu_core.training.evaluation import PairedDifference
 from spu_core.trust import compare_priors
 from tests.charts import gallery
 from tests.charts.gallery import CEILING, CHAMPION, CURVES, POINT

@@ -17,7 +17,7 @@ from spu_core.charts.canvas import ENTRY_HEIGHT
 from spu_core.charts.text_format import label, plain, wrapped
 from spu_core.metrics import Interval
 from spu_core.tables import Histogram
-from spu_core.training.pairs import PairedDifference
+from spu_core.training.evaluation import PairedDifference
 from tests.charts import gallery
 from tests.charts.test_every_chart import strings_of
 

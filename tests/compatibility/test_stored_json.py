@@ -36,7 +36,7 @@ from spu_core.rules.beliefs import (
     FrozenRecords,
 )
 from spu_core.tables import Role, Table, open_folder, read_table
-from spu_core.tables.open_folder import folder_from_survey, survey_to_json
+from spu_core.tables.folders import folder_from_survey, survey_to_json
 from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, TrainPlan, Tuning
 from spu_core.trust import AuditPlan

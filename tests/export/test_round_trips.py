@@ -20,7 +20,7 @@ from spu_core.export.bundle_parts import RunFacts, row_parts, run_from
 from spu_core.models import METHODS
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import TrainConfig, cross_fit
-from spu_core.training.tuning import TuningReport
+from spu_core.training.fitting import TuningReport
 from tests.export.examples import example, known, make_frame
 
 TABLE_METHODS = [method for method in METHODS if method != "cnn"]

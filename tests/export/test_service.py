@@ -172,3 +172,21 @@ def test_the_command_serves_and_stops_at_a_signal(tmp_path):
     finally:
         if server.poll() is None:
             server.kill()
+
+
+def test_the_description_of_the_service_and_its_first_counts():
+    frame = make_frame(30, seed=5)
+    client = TestClient(make_app(example("fused").bundle))
+    answer = client.post("/score", json={"rows": rows_of(frame)})
+    api = client.get("/openapi.json").json()["paths"]
+    metrics = client.get("/metrics").text
+    total = float(re.search(r"spu_score_sum (\S+)", metrics)[1])
+
+    assert answer.headers["content-type"] == "application/json"
+    assert 'spu_requests_total{path="/score",status="200"} 1\n' in metrics
+    assert total == pytest.approx(sum(row["score"] for row in answer.json()["scores"]))
+    assert api["/metrics"]["get"]["summary"].startswith("counters for Prometheus")
+    assert api["/score"]["post"]["requestBody"]["required"] is True
+    assert client.get("/redoc").status_code == 404
+    assert "\n  &quot;rows&quot;" in client.get("/docs").text
+    assert ServiceLimits().body == 16 * 1024**2

@@ -18,7 +18,7 @@ from spu_core import (
     sample_truth,
     soft_labels_for,
 )
-from spu_core.training.candidate import SHORTLIST
+from spu_core.training.config import SHORTLIST
 
 TWIN = "fused without rules"
 

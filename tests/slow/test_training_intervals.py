@@ -17,8 +17,7 @@ from scipy.stats import norm
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.training import Candidate, EvaluationData, TrainConfig, compare_runs, cross_fit, recommend, with_twins
-from spu_core.training.evaluation import folded_auc, interval_of
-from spu_core.training.pairs import compare_pairs, simultaneous_intervals
+from spu_core.training.evaluation import compare_pairs, folded_auc, interval_of, simultaneous_intervals
 
 pytestmark = pytest.mark.slow
 full_size = pytest.mark.skipif(os.environ.get("SPU_SLOW") != "1", reason="takes minutes; SPU_SLOW=1 runs it")

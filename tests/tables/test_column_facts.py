@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from spu_core.tables import open_folder, read_table
-from spu_core.tables.open_folder import ColumnFacts
+from spu_core.tables.folders import ColumnFacts
 from tests.tables.folders import write_folder, write_whole
 
 ROWS = 60

@@ -22,7 +22,7 @@ from spu_core.training import (
     runs_on,
     with_refined,
 )
-from spu_core.training.figures import uses_rules
+from spu_core.training.comparison import uses_rules
 
 CONFIG = TrainConfig()
 

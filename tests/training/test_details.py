@@ -27,8 +27,7 @@ from spu_core.training import (
     segment_values,
     sketch,
 )
-from spu_core.training.fitting import CandidateFitter
-from spu_core.training.progress import ProgressRange, Reporter
+from spu_core.training.fitting import CandidateFitter, ProgressRange, Reporter
 from spu_core.training.rows import prepare_rows
 
 # A million cells: 50,000 rows of 20 columns. Five folds train on 0.8 of them, and the refit on all.

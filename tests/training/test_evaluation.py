@@ -9,8 +9,14 @@ import pytest
 
 from spu_core.metrics import Interval, auc_spu_interval
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, segment_intervals
-from spu_core.training.evaluation import folded_auc, folded_interval, interval_of, share_of
-from spu_core.training.pairs import compare_pairs, simultaneous_intervals
+from spu_core.training.evaluation import (
+    compare_pairs,
+    folded_auc,
+    folded_interval,
+    interval_of,
+    share_of,
+    simultaneous_intervals,
+)
 
 
 def hard(labels, fold, **more):

@@ -12,8 +12,7 @@ from spu_core.models.matrix_file import MatrixFile
 from spu_core.rules import Compare, Ramp, Rule, RuleSet
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, compare_runs, cross_fit
-from spu_core.training.folds import hash_folds
-from spu_core.training.rows import fit_encoder, hashed_split, prepare_rows
+from spu_core.training.rows import fit_encoder, hash_folds, hashed_split, prepare_rows
 from tests.export.examples import known
 from tests.tables.folders import mixed_frame, write_folder
 

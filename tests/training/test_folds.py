@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spu_core.errors import ScoreError, TrainingError
 from spu_core.training import FoldAssignment, TrainConfig, make_split
-from spu_core.training.folds import assign_folds, hash_folds, hash_rows, latest_rows, strata_of
+from spu_core.training.rows import assign_folds, hash_folds, hash_rows, latest_rows, strata_of
 from tests.training.worlds import make_world
 
 

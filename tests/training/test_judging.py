@@ -10,9 +10,15 @@ import pytest
 from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_ceiling, auc_spu_score, calibration_gap, compare_auc_spu, roc_spu, soft_log_loss
 from spu_core.training import Candidate, EvaluationData, TrainConfig, cross_fit, refine_soft_labels, with_refined
-from spu_core.training.evaluation import folded_auc, folded_interval
-from spu_core.training.judging import BUILT_FROM_IT, NOT_REFINED, judge
-from spu_core.training.pairs import compare_pairs, holm
+from spu_core.training.evaluation import (
+    BUILT_FROM_IT,
+    NOT_REFINED,
+    compare_pairs,
+    folded_auc,
+    folded_interval,
+    holm,
+    judge,
+)
 
 
 @pytest.fixture

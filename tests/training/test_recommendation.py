@@ -11,8 +11,8 @@ import pytest
 from spu_core.errors import TrainingError
 from spu_core.metrics import Difference
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, recommend, with_twins
-from spu_core.training.figures import AuditEvidence
-from spu_core.training.pairs import PairedDifference
+from spu_core.training.comparison import AuditEvidence
+from spu_core.training.evaluation import PairedDifference
 from spu_core.training.record import Posterior, rank_distance, stored_record
 
 ROWS = 3000

@@ -28,12 +28,10 @@ from spu_core.training import (
     sketch,
 )
 from spu_core.training import fit_pool as pool
-from spu_core.training.comparison import PAIRS_NOTE
-from spu_core.training.evaluation import folded_auc
-from spu_core.training.figures import AuditEvidence
-from spu_core.training.pairs import joint_covariance, paired_difference
+from spu_core.training.comparison import PAIRS_NOTE, AuditEvidence
+from spu_core.training.evaluation import folded_auc, joint_covariance, paired_difference
+from spu_core.training.fitting import _starting_point
 from spu_core.training.record import stored_record
-from spu_core.training.tuning import _starting_point
 from spu_core.training.views import _first_number
 
 ROWS = 600

@@ -10,10 +10,8 @@ import pytest
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit, make_split
-from spu_core.training.fitting import CandidateFitter
-from spu_core.training.progress import ProgressRange, Reporter
+from spu_core.training.fitting import CandidateFitter, ProgressRange, Reporter, search_space
 from spu_core.training.rows import prepare_rows
-from spu_core.training.tuning import search_space
 from tests.training.worlds import make_world
 
 RANGES = {"num_leaves": (2, 8), "learning_rate": (0.01, 0.3)}

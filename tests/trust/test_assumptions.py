@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from spu_core.training.pairs import holm
+from spu_core.training.evaluation import holm
 from spu_core.trust import Population, Verdict, check_assumptions, estimate_audit, plan_audit
 from spu_core.trust.assumptions import SCORE
 

@@ -353,3 +353,19 @@ def test_a_damaged_plan_is_refused(table, change, message):
     stored = json.loads(draw_audit(table[0]["good"], 30).to_json())
     with pytest.raises(AssumptionError, match=message):
         AuditPlan.from_json(json.dumps({**stored, **change}))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_half_done_review_without_a_checked_positive_gives_the_whole_range_and_no_warning():
+    """Confirmed positives alone give no error of their figures: no positive was drawn by chance yet."""
+    rng = np.random.default_rng(0)
+    score, known = rng.random(500), np.arange(500) < 20
+    rows = Population.of(score, score.round(1), threshold=0.8, is_known=known)
+    plan = draw_audit(rows, 40)
+    checked = combine_audits([(plan, [Verdict(row, "negative") for row in plan.rows[:15]])])
+    report = judge_scores({"one": rows}, checked)
+    found = report.figures["one"]["true_auc"]
+
+    assert 0.0 < found.estimate < 1.0
+    assert (found.low, found.high) == (0.0, 1.0)
+    assert report.missing > 0

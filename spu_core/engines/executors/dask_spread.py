@@ -25,10 +25,8 @@ from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import ColumnType, Table, parquet_store
 from spu_core.training import Candidate, FittedCandidate, FoldAssignment, Run, TrainConfig, TrainProgress
 from spu_core.training.cross_fitting import Fits
-from spu_core.training.fitting import FoldFit, settings_from
-from spu_core.training.folds import hash_rows
-from spu_core.training.progress import Reporter
-from spu_core.training.rows import PreparedData, prepare_rows
+from spu_core.training.fitting import FoldFit, Reporter, settings_from
+from spu_core.training.rows import PreparedData, hash_rows, prepare_rows
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -33,10 +33,8 @@ from spu_core.export.score_report import ScoreReport
 from spu_core.tables.stores import list_files
 from spu_core.training import Candidate, TrainConfig
 from spu_core.training.cross_fitting import Fits, LocalExecutor
-from spu_core.training.fitting import CandidateFitter, FoldFit, fit_fold
-from spu_core.training.folds import FoldAssignment
-from spu_core.training.progress import ProgressRange, Reporter
-from spu_core.training.rows import PreparedData
+from spu_core.training.fitting import CandidateFitter, FoldFit, ProgressRange, Reporter, fit_fold
+from spu_core.training.rows import FoldAssignment, PreparedData
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -18,7 +18,7 @@ import pandas as pd
 from spu_core.errors import AssumptionError
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.metrics import Difference
-from spu_core.training.pairs import PairedDifference, holm
+from spu_core.training.evaluation import PairedDifference, holm
 from spu_core.trust.audit.estimate import AuditFigure
 from spu_core.trust.audit.inference import (
     Corrected,

@@ -169,6 +169,11 @@ class Corrected:
         return max(self.numbers) == 0.0 and self.standard_error == 0.0
 
     @property
+    def is_unknown(self) -> bool:
+        """Whether too few positives or negatives were checked to measure the error: fewer than two of a class."""
+        return bool(np.isnan(self.standard_error)) or min(self.numbers) <= 1.0
+
+    @property
     def reach(self) -> float:
         """Half the width of a 95 % interval, as far as the standard error tells."""
         return t_quantile(0.95, self.degrees) * self.standard_error if self.degrees > 0.0 else float("nan")
@@ -212,7 +217,7 @@ def auc_interval(found: Corrected, level: float) -> Interval:
     value = float(np.clip(found.value, 0.0, 1.0))
     if found.is_exact:
         return Interval(value, value, value, 0.0, level)
-    if np.isnan(found.standard_error):
+    if found.is_unknown:
         return Interval(value, 0.0, 1.0, float("nan"), level)
     if min(found.numbers) < ENOUGH_TO_FIT:
         return _score_interval(value, found, level)
@@ -253,7 +258,7 @@ def difference_interval(found: Corrected, level: float) -> Difference:
     """Student's t; −1 to 1 without a p-value where fewer than two positives or negatives were checked."""
     if found.is_exact:
         return Difference(found.value, found.value, found.value, 0.0, level, p_value=float(found.value == 0.0))
-    if np.isnan(found.standard_error):
+    if found.is_unknown:
         return Difference(found.value, -1.0, 1.0, float("nan"), level)
     return Difference.between(found.value, found.standard_error, level, degrees=found.degrees)
 

@@ -9,7 +9,7 @@ import pytest
 
 from spu_core.errors import TableError
 from spu_core.tables import open_folder
-from spu_core.tables.open_folder import folder_from_survey, survey_to_json
+from spu_core.tables.folders import folder_from_survey, survey_to_json
 from tests.tables.folders import mixed_frame, write_folder
 
 EXTREME = pd.DataFrame(
