@@ -25,8 +25,8 @@ MOST_COLUMNS = 300
 # Columns that an explanation names; the others are summed up.
 MOST_PARTS = 8
 SEEN_BEFORE = (
-    "All columns have the values of the training rows. If these are the training rows, the model has seen them: their "
-    "scores and flags are not those of new rows."
+    "No column has changed at all. If the model was trained on this file, it has seen these rows: their scores and "
+    "flags say nothing about new rows."
 )
 
 

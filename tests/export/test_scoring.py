@@ -28,6 +28,8 @@ from spu_core.export.drift import (
 )
 from spu_core.export.row_files import RowSource, open_rows
 from spu_core.export.score_report import SEEN_BEFORE, ScoreReport
+from spu_core.labels import soft_labels_for
+from spu_core.rules import RuleSet
 from spu_core.tables import read_table
 from spu_core.training import TrainConfig, cross_fit
 from tests.export.examples import example, make_frame
@@ -570,7 +572,9 @@ def test_the_training_rows_are_named_as_such_and_a_few_of_them_are_not():
     table = read_table(
         io.BytesIO(make_frame(300, seed=1).assign(label=lambda f: np.arange(300) % 9 == 0).to_csv(index=False).encode())
     )
-    run = cross_fit(table.with_roles({"label": "label"}), None, ["labeled_vs_rest"], TrainConfig(folds=2, threads=1))[0]
+    table = table.with_roles({"label": "label"})
+    soft = soft_labels_for(table, RuleSet())
+    run = cross_fit(table, soft, ["labeled_vs_rest"], TrainConfig(folds=2, threads=1))[0]
     bundle = Bundle.of(run)
     known, part = bundle.score(table.frame).report, bundle.score(table.frame.head(120)).report
 
