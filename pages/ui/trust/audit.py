@@ -39,8 +39,7 @@ from spu_core.trust import (
     read_verdicts,
     review_list,
 )
-from spu_core.trust.audit.label_studio import CONFIG, label_studio_tasks, read_label_studio
-from spu_core.trust.audit.verdicts import VerdictFile
+from spu_core.trust.audit.verdicts import CONFIG, VerdictFile, label_studio_tasks, read_label_studio
 from spu_core.workspace import AuditRecord
 
 
