@@ -17,7 +17,8 @@ from spu_core.errors import BundleError, TableError
 from spu_core.export import FlagPoint, ModelDetails, bundle_parts, bundle_storage, report, standalone, trial_child
 from spu_core.export.archive import BundleLimits, _plain, unpack_archive
 from spu_core.export.bundle import FIRST_PASS, ScoreWork
-from spu_core.export.bundle_parts import LONGEST_TEXT
+from spu_core.export.bundle_parts import LONGEST_TEXT, _known_values, _limited, input_kind
+from spu_core.export.bundle_storage import _environment
 from spu_core.export.drift import LEVELS, ColumnDrift, number_profile, score_drift, value_text
 from spu_core.export.manifest import unpack_array
 from spu_core.export.model_checks import _check, _check_range, _check_xgboost
@@ -26,8 +27,6 @@ from spu_core.export.onnx_graph import Graph
 from spu_core.export.onnx_rules import _number_of
 from spu_core.export.row_files import RowSource, _last_record_end, open_rows
 from spu_core.export.score_report import ScoreReport, Scoring, _usual, contributions
-from spu_core.export.self_test import _known_values, _limited, input_kind
-from spu_core.export.trial import _environment
 from spu_core.models.columns import Column, Family
 from spu_core.rules.beliefs import FrozenReadyMade
 from spu_core.rules.columns import Kind
