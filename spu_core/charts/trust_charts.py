@@ -44,16 +44,14 @@ from spu_core.theory.check_ratio import CheckRatios
 
 if TYPE_CHECKING:
     from spu_core.metrics import Interval
+    from spu_core.trust.assumptions import PriorReport, Source
     from spu_core.trust.audit.checked import AuditReport
     from spu_core.trust.audit.plan import AuditPlan
     from spu_core.trust.audit.questions import Forecast
     from spu_core.trust.bias import BiasMap
     from spu_core.trust.echo import EchoReport
-    from spu_core.trust.gamma import GammaPair
-    from spu_core.trust.prior import PriorReport, Source
-    from spu_core.trust.sensitivity import RuleInfluence, Sensitivity
-if TYPE_CHECKING:
     from spu_core.trust.outcomes.ratios import ArmRatios, LabelDelay
+    from spu_core.trust.sensitivity import GammaPair, RuleInfluence, Sensitivity
 
 
 def strata_chart(plan: AuditPlan, *, theme: Theme = LIGHT) -> go.Figure:

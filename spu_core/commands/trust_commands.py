@@ -61,9 +61,8 @@ from spu_core.trust import (
     read_verdicts,
     review_list,
 )
-from spu_core.trust.audit.label_studio import CONFIG, label_studio_tasks, read_label_studio
 from spu_core.trust.audit.totals import METHODS
-from spu_core.trust.audit.verdicts import HIDDEN_ROLES, VerdictFile
+from spu_core.trust.audit.verdicts import CONFIG, HIDDEN_ROLES, VerdictFile, label_studio_tasks, read_label_studio
 from spu_core.workspace import DatasetRecord, RuleSetVersion, RunRecord, Workspace
 
 audit_commands = typer.Typer(

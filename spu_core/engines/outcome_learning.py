@@ -23,8 +23,8 @@ from spu_core.tables.simulators.anti_cheat import Players
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.trust.outcomes.arms import HoldoutReport, measure_on_holdout
 from spu_core.trust.outcomes.feedback import Feedback, FeedbackPlan, feed_back
-from spu_core.trust.outcomes.outcome_file import OutcomeLine
 from spu_core.trust.outcomes.ratios import RANDOM, LabelDelay, label_delay
+from spu_core.trust.outcomes.review_queue import OutcomeLine
 from spu_core.workspace import DatasetRecord, FeedbackRecord, RuleSetVersion, RunRecord, Workspace
 
 TOP = 0.05

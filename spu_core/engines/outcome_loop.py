@@ -24,10 +24,18 @@ from spu_core.labels import SoftLabels
 from spu_core.tables import Role, Table, read_table
 from spu_core.tables.spreadsheet import to_csv
 from spu_core.trust.outcomes.arms import SplitBalance, assign_arms, hash_shares, split_balance
-from spu_core.trust.outcomes.check_history import RowChecks
-from spu_core.trust.outcomes.outcome_file import OutcomeFile, OutcomeLine, read_outcomes
+from spu_core.trust.outcomes.feedback import RowChecks
 from spu_core.trust.outcomes.ratios import RANDOM, Checks, LabelDelay, label_delay
-from spu_core.trust.outcomes.review_queue import Disagreement, Queue, QueuePlan, disagreement, fill_queue
+from spu_core.trust.outcomes.review_queue import (
+    Disagreement,
+    OutcomeFile,
+    OutcomeLine,
+    Queue,
+    QueuePlan,
+    disagreement,
+    fill_queue,
+    read_outcomes,
+)
 from spu_core.workspace import CheckOutcome, DatasetRecord, OutcomeRecord, QueueEntry, QueueRecord, RunRecord, Workspace
 
 # Reasons shown for each row, and the number of rows of each model that get reasons.

@@ -248,6 +248,12 @@ class DriftReport:
         return self.rows >= FEWEST_ROWS
 
     @property
+    def has_equal_columns(self) -> bool:
+        """Whether no value of any column has moved, beyond rounding."""
+        moved = [max(each.moved, abs(each.missing_now - each.missing_before)) for each in self.columns]
+        return bool(moved) and max(moved) < 1e-9
+
+    @property
     def changed(self) -> tuple[ColumnDrift, ...]:
         """The columns that have changed, the strongest change first; none where there are too few rows."""
         found = [column for column in self.columns if column.summary] if self.is_judged else []

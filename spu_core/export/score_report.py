@@ -24,6 +24,10 @@ from spu_core.tables.spreadsheet import to_csv
 MOST_COLUMNS = 300
 # Columns that an explanation names; the others are summed up.
 MOST_PARTS = 8
+SEEN_BEFORE = (
+    "No column has changed at all. If the model was trained on this file, it has seen these rows: their scores and "
+    "flags say nothing about new rows."
+)
 
 
 class DriftLevel(StrEnum):
@@ -101,7 +105,13 @@ class ScoreReport:
         # Two standard errors of a share on so many rows, and at least half of it.
         share, rows = self.training_share, max(self.rows, 1)
         usual = max(0.5 * share, 2.0 * np.sqrt(share * (1.0 - share) / rows))
-        return self.flag_by == "threshold" and bool(abs(self.flag_rate - share) > usual)
+        differs = self.flag_by == "threshold" and bool(abs(self.flag_rate - share) > usual)
+        return differs and not self.are_training_rows
+
+    @property
+    def are_training_rows(self) -> bool:
+        """Whether all columns have exactly the summaries of the training rows, of which the model knows the answers."""
+        return self.drift.is_judged and self.drift.has_equal_columns
 
     @property
     def level(self) -> DriftLevel:
@@ -159,7 +169,8 @@ class ScoreReport:
 
     def _column_notes(self) -> list[str]:
         extra, lost = self.columns.extra, self.columns.absent_for_rules
-        found = [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
+        found = [SEEN_BEFORE] if self.are_training_rows else []
+        found += [f"Ignored columns: {', '.join(map(repr, extra))}."] if extra else []
         if lost:
             found.append(f"Rules cannot be shown, since these columns are absent: {', '.join(map(repr, lost))}.")
         return found

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from spu_core.trust.assumptions import AssumptionReport, check_assumptions
+from spu_core.trust.assumptions import AssumptionReport, PriorReport, check_assumptions, compare_priors
 from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_scores
 from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure, estimate_audit
 from spu_core.trust.audit.outlook import Outlook, outlook, outlook_table
 from spu_core.trust.audit.plan import AuditPlan, plan_audit
-from spu_core.trust.audit.population import Population
+from spu_core.trust.audit.population import TARGETS, Population
 from spu_core.trust.audit.questions import QUESTIONS, Forecast, draw_audit, first_batch, forecast
-from spu_core.trust.audit.targets import TARGETS
 from spu_core.trust.audit.verdicts import TREATMENTS, Verdict, read_verdicts, review_list
 from spu_core.trust.bias import BiasMap, selection_bias
 from spu_core.trust.echo import EchoReport, beyond_rules, echo_check
-from spu_core.trust.gamma import GammaBounds, GammaPair, gamma_bounds, tipping_by_rule
 from spu_core.trust.outcomes.arms import (
     ArmComparison,
     HoldoutReport,
@@ -24,9 +22,15 @@ from spu_core.trust.outcomes.arms import (
     measure_on_holdout,
     split_balance,
 )
-from spu_core.trust.outcomes.check_history import RowChecks, history_leaks
-from spu_core.trust.outcomes.feedback import BeliefBound, Feedback, FeedbackPlan, belief_bounds, feed_back
-from spu_core.trust.outcomes.outcome_file import OutcomeFile, OutcomeLine, read_outcomes
+from spu_core.trust.outcomes.feedback import (
+    BeliefBound,
+    Feedback,
+    FeedbackPlan,
+    RowChecks,
+    belief_bounds,
+    feed_back,
+    history_leaks,
+)
 from spu_core.trust.outcomes.ratios import (
     ArmRatios,
     Checks,
@@ -37,14 +41,26 @@ from spu_core.trust.outcomes.ratios import (
     ratio_table,
     ratios_over_time,
 )
-from spu_core.trust.outcomes.review_queue import Disagreement, Queue, QueuePlan, disagreement, fill_queue
-from spu_core.trust.prior import PriorReport, compare_priors
+from spu_core.trust.outcomes.review_queue import (
+    Disagreement,
+    OutcomeFile,
+    OutcomeLine,
+    Queue,
+    QueuePlan,
+    disagreement,
+    fill_queue,
+    read_outcomes,
+)
 from spu_core.trust.sensitivity import (
+    GammaBounds,
+    GammaPair,
     RuleInfluence,
     Sensitivity,
     belief_sensitivity,
+    gamma_bounds,
     rule_influence,
     shifted_labels,
+    tipping_by_rule,
 )
 from spu_core.trust.what_if import Implied, Marker, WhatIf
 

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import BundleError, TableError
-from spu_core.export import FlagPoint, Scoring, row_files
+from spu_core.export import Bundle, FlagPoint, Scoring, row_files
 from spu_core.export.bundle import ScoreWork
 from spu_core.export.bundle_parts import share_threshold
 from spu_core.export.drift import (
@@ -27,8 +27,11 @@ from spu_core.export.drift import (
     score_drift,
 )
 from spu_core.export.row_files import RowSource, open_rows
-from spu_core.export.score_report import ScoreReport
+from spu_core.export.score_report import SEEN_BEFORE, ScoreReport
+from spu_core.labels import soft_labels_for
+from spu_core.rules import RuleSet
 from spu_core.tables import read_table
+from spu_core.training import TrainConfig, cross_fit
 from tests.export.examples import example, make_frame
 
 
@@ -563,3 +566,22 @@ def test_a_stream_gets_the_same_csv_as_a_file(tmp_path, bundle):
     bundle.score_file(frame, tmp_path / "out.csv")
     assert stream.getvalue() == (tmp_path / "out.csv").read_text(encoding="utf-8")
     assert report.rows == 60
+
+
+def test_the_training_rows_are_named_as_such_and_a_few_of_them_are_not():
+    table = read_table(
+        io.BytesIO(make_frame(300, seed=1).assign(label=lambda f: np.arange(300) % 9 == 0).to_csv(index=False).encode())
+    )
+    table = table.with_roles({"label": "label"})
+    soft = soft_labels_for(table, RuleSet())
+    run = cross_fit(table, soft, ["labeled_vs_rest"], TrainConfig(folds=2, threads=1))[0]
+    bundle = Bundle.of(run)
+    known, part = bundle.score(table.frame).report, bundle.score(table.frame.head(120)).report
+
+    assert SEEN_BEFORE in known.notes
+    assert known.flag_rate > 2 * known.training_share  # the model has seen these rows
+    assert not known.flags_differ
+    assert "flagged than at training" not in known.conclusion
+    assert SEEN_BEFORE not in part.notes
+    changed = table.frame.assign(age=table.frame["age"] + 40)
+    assert bundle.score(changed).report.conclusion.startswith("These rows differ")

@@ -11,8 +11,7 @@ from scipy.special import expit
 from spu_core.trust.audit.estimate import figure_of
 from spu_core.trust.audit.outlook import outlook
 from spu_core.trust.audit.plan import expected_positives, plan_audit
-from spu_core.trust.audit.population import Population
-from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.population import TARGETS, Population
 from spu_core.trust.audit.totals import Audited
 
 N = 6_000

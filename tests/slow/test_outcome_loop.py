@@ -20,8 +20,7 @@ from spu_core.rules import RuleSet
 from spu_core.tables.samples import load_sample_rules
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
 from spu_core.training import Candidate, TrainConfig, cross_fit
-from spu_core.trust.outcomes.check_history import RowChecks
-from spu_core.trust.outcomes.feedback import feed_back
+from spu_core.trust.outcomes.feedback import RowChecks, feed_back
 from spu_core.trust.outcomes.review_queue import QueuePlan, fill_queue
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ import pytest
 from spu_core.errors import SpuError
 from spu_core.tables import read_table
 from spu_core.trust import Population, plan_audit
-from spu_core.trust.audit.label_studio import CONFIG, label_studio_tasks, read_label_studio
+from spu_core.trust.audit.verdicts import CONFIG, label_studio_tasks, read_label_studio
 
 ROWS = 40
 

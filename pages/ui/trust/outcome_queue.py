@@ -35,9 +35,8 @@ from spu_core.engines.outcome_loop import (
     record_outcomes,
 )
 from spu_core.trust.outcomes.arms import detectable_difference
-from spu_core.trust.outcomes.outcome_file import OutcomeFile
 from spu_core.trust.outcomes.ratios import RANDOM
-from spu_core.trust.outcomes.review_queue import Queue, QueuePlan
+from spu_core.trust.outcomes.review_queue import OutcomeFile, Queue, QueuePlan
 from spu_core.workspace import DatasetRecord, QueueRecord
 
 SIDES = {"both": "either way", "model": "the model suspects more", "rules": "the rules suspect more"}

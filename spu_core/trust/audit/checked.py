@@ -29,8 +29,7 @@ from spu_core.trust.audit.inference import (
     share_interval,
 )
 from spu_core.trust.audit.plan import AuditPlan
-from spu_core.trust.audit.population import Population
-from spu_core.trust.audit.targets import TARGETS
+from spu_core.trust.audit.population import TARGETS, Population
 from spu_core.trust.audit.verdicts import Agreement, Treatment, agree
 
 # From this number of checked positives (and negatives) on, an interval is narrow enough to be of use.

@@ -12,8 +12,7 @@ import pandas as pd
 from spu_core.errors import AssumptionError
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.trust.audit.plan import ENOUGH_POSITIVES, AuditPlan
-from spu_core.trust.audit.population import Population
-from spu_core.trust.audit.targets import TARGETS, Target, target_named
+from spu_core.trust.audit.population import TARGETS, Population, Target, target_named
 from spu_core.trust.audit.totals import Audited, Bounds, Method, audit_bounds, expectation, stratum_totals
 from spu_core.trust.audit.verdicts import Agreement, Treatment, agree
 

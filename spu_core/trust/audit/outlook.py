@@ -23,8 +23,7 @@ from spu_core.trust.audit.plan import (
     planned_influence,
     spread_of,
 )
-from spu_core.trust.audit.population import Population
-from spu_core.trust.audit.targets import target_named
+from spu_core.trust.audit.population import Population, target_named
 from spu_core.trust.audit.totals import Audited
 
 MOST_ROWS = 20_000

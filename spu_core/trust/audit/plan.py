@@ -20,8 +20,7 @@ from spu_core.checks import check_share
 from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import AssumptionError
 from spu_core.html_table import count, short_repr
-from spu_core.trust.audit.population import Population
-from spu_core.trust.audit.targets import target_named
+from spu_core.trust.audit.population import Population, target_named
 
 KNOWN = -1
 FEWEST_ROWS = 10

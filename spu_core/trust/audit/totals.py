@@ -17,8 +17,7 @@ from scipy.special import betaincinv, expit, logit
 from spu_core.checks import check_choice
 from spu_core.errors import AssumptionError
 from spu_core.metrics.intervals import z_quantile
-from spu_core.trust.audit.population import Population
-from spu_core.trust.audit.targets import Target
+from spu_core.trust.audit.population import Population, Target
 
 Method = Literal["assisted", "horvitz_thompson"]
 METHODS = ("assisted", "horvitz_thompson")

@@ -241,7 +241,7 @@ def test_a_folder_is_registered_by_a_worker_while_the_tab_is_reloaded(start_serv
     tab.page.get_by_role("option", name="tables/large_rows").click()
     tab.settle()
     tab.page.locator(".st-key-data_register button").click()
-    tab.page.wait_for_url("**reading=**")
+    tab.page.wait_for_url(lambda address: "reading=" in address)
     tab.page.reload()
 
     tab.page.wait_for_url(lambda address: "dataset=" in address and "reading=" not in address, timeout=WORKER_PATIENCE)

@@ -243,7 +243,7 @@ def test_a_large_file_is_read_in_the_background_and_a_refresh_comes_back_to_it(s
     tab = open_tab(shared_server).open("data")
 
     tab.page.set_input_files("input[type=file]", str(tmp_path / "large.csv"))
-    tab.page.wait_for_url("**reading=**")
+    tab.page.wait_for_url(lambda address: "reading=" in address)
     tab.page.reload()
     tab.page.locator(".st-key-data_reading, [data-testid=stMetric]").first.wait_for()
 
