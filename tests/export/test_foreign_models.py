@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 from spu_core import cli
 from spu_core.engines.jobs.score import score_foreign, scores_at_once
 from spu_core.errors import BundleError
-from spu_core.export import Bundle, Scoring, load_bundle, publishing, trial, trial_child
+from spu_core.export import Bundle, Scoring, bundle_storage, load_bundle, publishing, trial_child
 from spu_core.export.archive import MANIFEST, digest
+from spu_core.export.bundle_storage import score_in_child, try_in_child
 from spu_core.export.model_checks import _check_xgboost, parse_text
-from spu_core.export.trial import score_in_child, try_in_child
 from tests.export.examples import example, make_frame
 from tests.export.hostile import good, members_of, resealed
 
@@ -190,10 +190,10 @@ def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
     def work(command, **_):
         started.release()
         assert end.wait(600)
-        return subprocess.CompletedProcess(command, 0, stdout=trial.MARK + b"{}")
+        return subprocess.CompletedProcess(command, 0, stdout=bundle_storage.MARK + b"{}")
 
-    monkeypatch.setattr(trial, "PATIENCE", 0.01)
-    monkeypatch.setattr(trial.subprocess, "run", work)
+    monkeypatch.setattr(bundle_storage, "PATIENCE", 0.01)
+    monkeypatch.setattr(bundle_storage.subprocess, "run", work)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(try_in_child, b"") for _ in range(2)]
         try:

@@ -22,7 +22,7 @@ from tests.export.hostile import members_of, resealed
 # A bundle is always tried in a child process, so a crash gives the sentence of `trial`; an ONNX model must not crash.
 TRY = """
 import json, os, signal, sys
-from spu_core.export import standalone, trial, trial_child
+from spu_core.export import bundle_storage, standalone, trial_child
 
 def attempt(path):
     if path.endswith(".onnx"):
@@ -44,7 +44,8 @@ for path in sys.argv[1:]:
     with os.fdopen(reader, "rb") as stream:
         answer = stream.read()
     _, ending = os.waitpid(child, 0)
-    crash = str(trial._refused(trial._ending(-ending))) if path.endswith(".spu") else f"CRASHED {ending}"
+    refused = str(bundle_storage._refused(bundle_storage._ending(-ending)))
+    crash = refused if path.endswith(".spu") else f"CRASHED {ending}"
     found[path] = json.loads(answer) if answer and not ending else crash
 print(json.dumps(found))
 """

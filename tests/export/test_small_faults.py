@@ -17,7 +17,8 @@ from spu_core.errors import BundleError, TableError
 from spu_core.export import FlagPoint, ModelDetails, bundle_parts, bundle_storage, report, standalone, trial_child
 from spu_core.export.archive import BundleLimits, _plain, unpack_archive
 from spu_core.export.bundle import FIRST_PASS, ScoreWork
-from spu_core.export.bundle_parts import LONGEST_TEXT
+from spu_core.export.bundle_parts import LONGEST_TEXT, _compared_values, _known_values, _limited, input_kind
+from spu_core.export.bundle_storage import _environment
 from spu_core.export.drift import (
     LEVELS,
     ColumnDrift,
@@ -34,8 +35,6 @@ from spu_core.export.onnx_graph import Graph
 from spu_core.export.onnx_rules import _number_of
 from spu_core.export.row_files import RowSource, _last_record_end, open_rows
 from spu_core.export.score_report import ScoreReport, Scoring, _usual, contributions
-from spu_core.export.self_test import _compared_values, _known_values, _limited, input_kind
-from spu_core.export.trial import _environment
 from spu_core.models.columns import Column, Family
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.rules.beliefs import FrozenReadyMade, FrozenRecords
