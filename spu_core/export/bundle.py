@@ -25,8 +25,11 @@ from spu_core.export.bundle_parts import (
     LabelRules,
     ModelDetails,
     RunFacts,
+    SelfTest,
+    input_kind,
     row_parts,
     run_from,
+    self_test_rows,
     share_threshold,
 )
 from spu_core.export.drift import DriftCounter, TrainingProfile, training_profile
@@ -44,7 +47,6 @@ from spu_core.export.score_report import (
     explain_one,
     top_reasons,
 )
-from spu_core.export.self_test import SelfTest, input_kind, self_test_rows
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family, family_of

@@ -10,6 +10,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,12 +105,12 @@ def _measure(server: Server, pages: tuple[str, ...], query: str) -> Load:
     port = int(server.url.rsplit(":", 1)[1])
     listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
     process = psutil.Process(next(each.pid for each in listening if each.laddr.port == port))
-    asyncio.run(
-        _visit(server.url, pages, query, place=0, visits=len(pages), think=0.0)
-    )  # the first visit fills the caches
-    before = sum(process.cpu_times()[:2])
-    found = asyncio.run(_all_visits(server.url, pages, query))
-    used = sum(process.cpu_times()[:2]) - before
+    with ThreadPoolExecutor(1) as beside:  # Playwright keeps an event loop in this thread
+        first = _visit(server.url, pages, query, place=0, visits=len(pages), think=0.0)
+        beside.submit(asyncio.run, first).result()  # fills the caches
+        before = sum(process.cpu_times()[:2])
+        found = beside.submit(asyncio.run, _all_visits(server.url, pages, query)).result()
+        used = sum(process.cpu_times()[:2]) - before
     waited = [seconds for seconds, _ in found]
     return Load(waited, used / len(waited), sum(error for _, error in found))
 

@@ -14,7 +14,7 @@ from pages.ui.compare.compared_runs import (
     tree_gains,
 )
 from pages.ui.compare.recommended import ChosenPoint, apply_click, try_point
-from pages.ui.shared.cached import load_table
+from pages.ui.shared.cached import draw_once, load_table
 from pages.ui.shared.show import in_percent, meaning, share_column, show_chart, show_table, theme
 from pages.ui.shared.text import count, plain, share
 from spu_core.charts import (
@@ -61,7 +61,8 @@ def show_curves(choice: Choice, chosen: ChosenPoint) -> None:
             )
             perfect = choose_perfect(choice)
     band = run_band(*choice.judged(chosen.name)) if banded else None
-    chart = roc_chart(
+    chart = draw_once(
+        roc_chart,
         {name: choice.views.curves[name] for name in choice.names},
         choice.views.ceiling,
         selected=chosen.name,
@@ -81,7 +82,8 @@ def show_curves(choice: Choice, chosen: ChosenPoint) -> None:
 def show_figures(choice: Choice, chosen: ChosenPoint) -> None:
     """AUC_SPU, AUC on confirmed cases and, where it is known, true AUC of each run on one scale."""
     st.subheader("How good is each model?", anchor=False)
-    chart = leaderboard_chart(
+    chart = draw_once(
+        leaderboard_chart,
         choice.figures,
         ceiling=choice.views.ceiling.auc,
         selected=chosen.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.ui.shared.cached import load_folder, load_full_profile, load_profile
+from pages.ui.shared.cached import draw_once, load_folder, load_full_profile, load_profile
 from pages.ui.shared.shell import Page, choose_in_address, link_to, missing_in_data, show_errors, step_named
 from pages.ui.shared.show import (
     in_percent,
@@ -146,7 +146,7 @@ def show_profile(page: Page, profile: TableProfile) -> None:
         _show_column(column)
     if any(column.missing for column in profile.columns):
         with st.expander("Missing values", icon=":material/data_alert:"):
-            show_chart(missing_chart(profile, theme=theme()), key="data_missing")
+            show_chart(draw_once(missing_chart, profile, theme=theme()), key="data_missing")
 
 
 def _has_bars(column: ColumnProfile) -> bool:
@@ -158,9 +158,13 @@ def _show_column(column: ColumnProfile) -> None:
     if column.histogram is not None:
         dates = column.type is ColumnType.DATETIME
         st.markdown("**Distribution of the values**")
-        show_chart(brush_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_histogram")
+        show_chart(
+            draw_once(brush_chart, column.histogram, column.name, dates=dates, theme=theme()), key="data_histogram"
+        )
         st.markdown("**Share of confirmed cases**")
-        show_chart(label_rate_chart(column.histogram, column.name, dates=dates, theme=theme()), key="data_rates")
+        show_chart(
+            draw_once(label_rate_chart, column.histogram, column.name, dates=dates, theme=theme()), key="data_rates"
+        )
         return
     levels = column.top_levels
     positives = [round(level.count * level.label_rate) for level in levels]

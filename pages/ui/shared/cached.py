@@ -7,10 +7,13 @@ key. Results are shared between reruns (`st.cache_resource`), so callers must no
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
@@ -55,6 +58,50 @@ def cache_result(
     """
     hash_funcs = KEYS | (keys or {})
     return st.cache_resource(max_entries=max_entries, show_spinner=spinner, ttl=ttl, hash_funcs=hash_funcs)
+
+
+def draw_once(draw: Callable[..., go.Figure], *arguments: Any, **options: Any) -> go.Figure:
+    """A chart, drawn once for the same arguments and then shared; nobody may change it.
+
+    Large results, such as curves, are the same only if they are the same object. Draw from cached results.
+    """
+    return _drawn(_Drawing(_key_part([draw, arguments, options]), lambda: draw(*arguments, **options)))
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    key: Hashable
+    draw: Callable[[], go.Figure] = field(compare=False)
+
+
+@lru_cache(maxsize=48)
+def _drawn(drawing: _Drawing) -> go.Figure:
+    return drawing.draw()
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A value that cannot be hashed. It is kept, so that no other value gets its identity."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+
+def _key_part(value: Any) -> Hashable:
+    if isinstance(value, Mapping):
+        return tuple((name, _key_part(each)) for name, each in value.items())
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return tuple(map(_key_part, value))
+    try:
+        hash(value)
+    except TypeError:
+        return _Same(value)
+    return type(value), value
 
 
 @cache_result(8, "Loading the table …")

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from pages.ui.data.table_view import is_sampled
-from pages.ui.shared.cached import load_table, make_soft_labels
+from pages.ui.shared.cached import draw_once, load_table, make_soft_labels
 from pages.ui.shared.shell import choose_in_address, link_to, step_named
 from pages.ui.shared.show import meaning, show_chart, show_findings, show_table, theme
 from pages.ui.shared.text import count, figure, plain, share, shares
@@ -75,7 +75,7 @@ def show_preview(preview: RulePreview, *, is_drafted: bool, is_sample: bool) -> 
         if is_drafted:
             mark.badge("includes the unsaved rule", icon=":material/edit:", color="orange")
         # On a linear scale a few suspected rows among thousands of others are invisible.
-        chart = soft_label_chart(preview, log_rows=preview.share_suspected < 0.1, theme=theme())  # type: ignore[arg-type]
+        chart = draw_once(soft_label_chart, preview, log_rows=preview.share_suspected < 0.1, theme=theme())
         show_chart(chart, key="soft_preview", height="stretch")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.ui.shared.cached import cache_result, load_table
+from pages.ui.shared.cached import cache_result, draw_once, load_table
 from pages.ui.shared.show import meaning, show_chart, theme
 from pages.ui.shared.text import count, plain
 from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet, column_choices
@@ -390,7 +390,7 @@ def _show_chart(opened: OpenRuleSet, choices: ColumnChoices, keys: RowKeys) -> N
     if choices.histogram is not None:
         is_date = choices.kind is Kind.DATE
         bands = bands_of(opened.usable, choices.name)
-        figure = brush_chart(choices.histogram, choices.name, rules=bands, dates=is_date, theme=theme())
+        figure = draw_once(brush_chart, choices.histogram, choices.name, rules=bands, dates=is_date, theme=theme())
         take: Callable[..., None] = apply_brush
         mode = "box"
         advice = "Drag across the bars to choose a range; double-click to clear it."

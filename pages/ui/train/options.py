@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from pages.ui.shared.cached import cache_result
 from pages.ui.shared.shell import Page, show_errors
 from pages.ui.shared.show import BadgeColor, meaning, show_table
 from pages.ui.shared.text import plain
@@ -109,8 +110,8 @@ def choose_candidates(table: Table, origin: str, *, has_beliefs: bool) -> tuple[
     reasons = {key: why_not(key, table, has_beliefs=has_beliefs) for key in METHODS}
     _choose_preset([key for key, reason in reasons.items() if reason is None])
     if confirmed := int(table.is_labeled.sum()):
-        advice = advise_method(confirmed, origin=origin, rules="unknown" if has_beliefs else "none")
-        st.caption(f":material/lightbulb: {plain(advice.sentence)}")
+        rules = "unknown" if has_beliefs else "none"
+        st.caption(f":material/lightbulb: {plain(_advice_of_benchmark(confirmed, origin, rules))}")
     _draw_cards(SHORTLIST, reasons, table, has_beliefs)
     with st.expander("More candidates", icon=":material/add_circle:"):
         for group, keys in methods_by_group().items():
@@ -120,6 +121,11 @@ def choose_candidates(table: Table, origin: str, *, has_beliefs: bool) -> tuple[
                 st.markdown(f"**{title}**  \n{words}")
                 _draw_cards(others, reasons, table, has_beliefs)
     return tuple(each for key in METHODS for each in _chosen(key, reasons[key], has_beliefs))
+
+
+@cache_result(64)
+def _advice_of_benchmark(confirmed: int, origin: str, rules: str) -> str:
+    return advise_method(confirmed, origin=origin, rules=rules).sentence
 
 
 def _choose_preset(usable: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-from pages.ui.shared.cached import read_upload
+from pages.ui.shared.cached import draw_once, read_upload
 from pages.ui.shared.shell import link_to, step_named
 from pages.ui.shared.show import explain_words, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain, row_count, share
@@ -299,7 +299,7 @@ def _show_planner(model: EvaluatedModel) -> None:
             choose_next("step", "review")
     with chart, st.container(border=True):
         st.subheader("What the checks will tell", anchor=False)
-        show_chart(forecast_chart(found, checks=checks, theme=theme()), "trust_forecast")
+        show_chart(draw_once(forecast_chart, found, checks=checks, theme=theme()), "trust_forecast")
         with st.expander("As a table", icon=":material/table:"):
             show_table(found.table, hide_index=True)
         st.caption(

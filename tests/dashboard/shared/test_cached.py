@@ -6,20 +6,24 @@ import ast
 from pathlib import Path
 from shutil import copytree
 
+import numpy as np
+import plotly.graph_objects as go
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.ui.shared.cached import KEYS, load_table, parse_rules
+from pages.ui.shared.cached import KEYS, draw_once, load_table, parse_rules
 from pages.ui.shared.shell import DONE, STALE, marks_of
 from pages.ui.soft_labels.editor_state import rule_preview
+from spu_core.charts import LIGHT, missing_chart
 from spu_core.rules import AllOf, AnyOf, Compare, Rule, RuleSet
 from spu_core.workspace import Outcome, RunDraft, Threshold, Workspace
 from tests.dashboard.rule_drafts import SAVED, some_table
 
+SHARED = missing_chart(some_table(50).profile(), theme=LIGHT)
 ROOT = Path(__file__).resolve().parents[3]
 # What names the owner of cached data. Rule sets are parsed by their text; stored results come with the program.
 OWNERS = ("Workspace", "EvaluatedModel", "UploadedFile")
-WITHOUT_OWNER = {"_theorem_pictures", "parse_rules", "stored_results", "_offers", "_workspace"}
+WITHOUT_OWNER = {"_advice_of_benchmark", "_theorem_pictures", "parse_rules", "stored_results", "_offers", "_workspace"}
 
 
 @pytest.fixture
@@ -150,3 +154,39 @@ def test_an_error_while_a_key_is_made_is_shown_as_it_is():
     app = AppTest.from_function(page).run(timeout=600)
 
     assert [box.value for box in app.error] == ["The catalogue cannot be read\\: 1j\\."]
+
+
+def test_a_chart_is_drawn_once_for_the_same_results_and_again_for_others():
+    drawn = []
+
+    def draw(curve, names, *, theme):
+        drawn.append((curve.tolist(), dict(names), theme))
+        return go.Figure()
+
+    curve = np.array([1.0, 2.0])
+    first = draw_once(draw, curve, {"a": 1.0}, theme="dark")
+
+    assert draw_once(draw, curve, {"a": 1.0}, theme="dark") is first
+    assert len(drawn) == 1
+    draw_once(draw, curve, {"a": 1.0}, theme="light")
+    draw_once(draw, curve, {"a": 2.0}, theme="dark")
+    draw_once(draw, np.array([1.0, 3.0]), {"a": 1.0}, theme="dark")
+    assert drawn[1:] == [
+        ([1.0, 2.0], {"a": 1.0}, "light"),
+        ([1.0, 2.0], {"a": 2.0}, "dark"),
+        ([1.0, 3.0], {"a": 1.0}, "dark"),
+    ]
+
+
+def test_a_shared_chart_is_not_changed_by_a_page_that_shows_it():
+    def page():
+        from pages.ui.shared.show import show_chart
+        from tests.dashboard.shared.test_cached import SHARED
+
+        show_chart(SHARED, "chart", with_words=True, on_select=lambda: None, selection_mode="points")
+
+    before = SHARED.to_json()
+    app = AppTest.from_function(page).run(timeout=600)
+
+    assert len(app.get("plotly_chart")) == 1
+    assert SHARED.to_json() == before
