@@ -24,7 +24,7 @@ from spu_core.bench.adapters import Adapter, bench_adapters, fit_candidate
 from spu_core.bench.cells import LABELLINGS, RULE_SETS, Cell, Fetch, TableSpec, cell_name, load_specs, make_cell
 from spu_core.checks import check_choice
 from spu_core.errors import SpuError, TrainingError
-from spu_core.models.fit_inputs import inner_folds
+from spu_core.models.model import inner_folds
 from spu_core.training import SHORTLIST, Candidate
 from spu_core.training.evaluation import EvaluationData, folded_interval
 

@@ -8,9 +8,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import Line, bar_chart, canvas, light, nothing_to_show, reference_line, top_legend
-from spu_core.charts.text_format import compact, count, decimals, label, listed, one_line, percent, plain
-from spu_core.charts.theme import LIGHT, Theme, see_through
+from spu_core.charts.canvas import (
+    LIGHT,
+    Line,
+    Theme,
+    bar_chart,
+    canvas,
+    compact,
+    count,
+    decimals,
+    label,
+    light,
+    listed,
+    nothing_to_show,
+    one_line,
+    percent,
+    plain,
+    reference_line,
+    see_through,
+    top_legend,
+)
 from spu_core.tables import Histogram, TableProfile
 from spu_core.tables.reading.values import day_of
 from spu_core.theory.check_ratio import wilson_interval

@@ -9,19 +9,28 @@ import numpy as np
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import (
+    LIGHT,
     MOST_LINES,
     Line,
+    Theme,
     bar_chart,
     canvas,
+    decimals,
+    interval,
+    label,
     light,
+    listed,
     name_axis,
     nothing_to_show,
+    percent,
+    plain,
     reference_line,
+    see_through,
+    signed,
     top_legend,
     whisker_chart,
+    wrapped,
 )
-from spu_core.charts.text_format import decimals, interval, label, listed, percent, plain, signed, wrapped
-from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.metrics import Interval
 from spu_core.metrics.intervals import p_value_text
 

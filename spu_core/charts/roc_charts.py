@@ -9,9 +9,19 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import canvas, light
-from spu_core.charts.text_format import count, decimals, listed, percent, plain
-from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
+from spu_core.charts.canvas import (
+    LIGHT,
+    TEXT_SIZE,
+    Theme,
+    canvas,
+    count,
+    decimals,
+    light,
+    listed,
+    percent,
+    plain,
+    see_through,
+)
 from spu_core.checks import check_choice
 from spu_core.metrics import OperatingPoint, RocBand, RocSpu
 from spu_core.theory import ScarLink

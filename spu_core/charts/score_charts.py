@@ -11,17 +11,27 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from spu_core.charts.canvas import (
+    LIGHT,
     Line,
+    Theme,
     bar_chart,
     canvas,
+    compact,
+    count,
+    decimals,
+    label,
     light,
     lines_height,
+    listed,
     name_axis,
     nothing_to_show,
+    one_line,
+    percent,
+    plain,
+    see_through,
+    signed,
     top_legend,
 )
-from spu_core.charts.text_format import compact, count, decimals, label, listed, one_line, percent, plain, signed
-from spu_core.charts.theme import LIGHT, Theme, see_through
 from spu_core.checks import check_flags, check_number, check_score, check_share
 from spu_core.errors import SpuError
 from spu_core.metrics import Gains, OperatingPoint, RocSpu

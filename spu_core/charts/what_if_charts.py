@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import plotly.graph_objects as go
 
-from spu_core.charts.canvas import canvas, light
-from spu_core.charts.text_format import decimals, listed, percent, plain
-from spu_core.charts.theme import LIGHT, TEXT_SIZE, Theme, see_through
+from spu_core.charts.canvas import LIGHT, TEXT_SIZE, Theme, canvas, decimals, light, listed, percent, plain, see_through
 from spu_core.theory import AdmissibleRegion
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from spu_core.export import Bundle, load_bundle
 from spu_core.export.archive import write_file
 from spu_core.rules import RuleSet
 from spu_core.tables import ReadLimits, Table, open_folder, read_table
-from spu_core.tables.reading.connectors import is_address, open_address
+from spu_core.tables.reading.sources import is_address, open_address
 from spu_core.tables.spreadsheet import to_csv
 from spu_core.training import ORIGINS, Comparison
 from spu_core.workspace import RunRecord, Workspace

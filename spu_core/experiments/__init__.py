@@ -3,8 +3,17 @@
 `runners` holds the code that computes them; it is imported only when an experiment is run.
 """
 
-from spu_core.experiments.catalog import EXPERIMENTS, Experiment, ExperimentSettings, experiment, stored_result
-from spu_core.experiments.result import Claim, ExperimentResult, Provenance, ResultTable
+from spu_core.experiments.catalog import (
+    EXPERIMENTS,
+    Claim,
+    Experiment,
+    ExperimentResult,
+    ExperimentSettings,
+    Provenance,
+    ResultTable,
+    experiment,
+    stored_result,
+)
 
 __all__ = [
     "EXPERIMENTS",

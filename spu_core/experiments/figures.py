@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from spu_core import charts
 from spu_core.charts import LIGHT, PrintedFigure, Theme
-from spu_core.experiments.result import ExperimentResult
+from spu_core.experiments.catalog import ExperimentResult
 
 # The table of each result that holds printed figures.
 _PRINTED = {"table1": "paper", "table2": "auc", "table3": "ratios"}

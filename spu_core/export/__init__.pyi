@@ -1,5 +1,7 @@
 # Public names: `__init__.py` loads each when it is first used, and type checkers read this file.
 from .archive import BundleLimits as BundleLimits
+from .archive import sign_file as sign_file
+from .archive import verify_file as verify_file
 from .bundle import Bundle as Bundle
 from .bundle_parts import FlagPoint as FlagPoint
 from .bundle_parts import LabelRules as LabelRules
@@ -24,5 +26,3 @@ from .score_report import ScoreProgress as ScoreProgress
 from .score_report import ScoreReport as ScoreReport
 from .score_report import ScoreTable as ScoreTable
 from .score_report import Scoring as Scoring
-from .signing import sign_file as sign_file
-from .signing import verify_file as verify_file

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 
 from spu_core.errors import BundleError
+from spu_core.export.bundle_parts import INPUT_WORDS
 from spu_core.export.model_checks import Tree
-from spu_core.export.self_test import INPUT_WORDS
 from spu_core.models.columns import LARGEST, Column, Family, as_numbers
-from spu_core.models.learners.forest import SoftForest
+from spu_core.models.learners.classic import SoftForest
 from spu_core.rules.columns import level_text
 
 

@@ -14,9 +14,8 @@ from typing import Any
 from spu_core.errors import BundleError, SpuError, os_error_reason
 from spu_core.export.archive import BundleLimits
 from spu_core.export.bundle import Bundle
-from spu_core.export.bundle_storage import bundle_of, open_members
+from spu_core.export.bundle_storage import MARK, bundle_of, open_members
 from spu_core.export.score_report import Scoring
-from spu_core.export.trial import MARK
 
 
 def main() -> None:

@@ -6,11 +6,10 @@ Order of imports: `columns`, `matrix_file` → `features` → `encoder`, `model`
 
 from __future__ import annotations
 
-from spu_core.models.classifier import SoftLabelClassifier
+from spu_core.models.classifier import SoftLabelClassifier, auc_spu_scorer, known_positive_auc_scorer
 from spu_core.models.columns import EncoderStatistics
 from spu_core.models.encoder import Encoder, FittedEncoder
 from spu_core.models.features import Features
-from spu_core.models.fit_inputs import FitMonitor, Progress, StopRule, TrainingRows
 from spu_core.models.learners import (
     LEARNERS,
     SoftCnn,
@@ -24,8 +23,7 @@ from spu_core.models.learners import (
 )
 from spu_core.models.method import Method, Need
 from spu_core.models.methods import METHODS, method, model_from_state
-from spu_core.models.model import Model
-from spu_core.models.scorers import auc_spu_scorer, known_positive_auc_scorer
+from spu_core.models.model import FitMonitor, Model, Progress, StopRule, TrainingRows
 from spu_core.models.settings import Setting
 
 __all__ = [

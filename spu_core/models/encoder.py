@@ -15,8 +15,7 @@ import pandas as pd
 from spu_core.codec import decode, encode
 from spu_core.errors import TableError, TrainingError
 from spu_core.models.columns import LARGEST, Column, EncoderStatistics, Family, family_of, series_of
-from spu_core.models.features import Features
-from spu_core.models.matrix_file import check_memory
+from spu_core.models.features import Features, check_memory
 
 
 @dataclass(frozen=True, kw_only=True)

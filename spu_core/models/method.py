@@ -11,9 +11,8 @@ import numpy as np
 
 from spu_core.errors import TrainingError
 from spu_core.models.features import Features
-from spu_core.models.fit_inputs import FitMonitor, StopRule, TrainingRows, inner_folds
 from spu_core.models.learners import LEARNERS, SoftLearner
-from spu_core.models.model import Model
+from spu_core.models.model import FitMonitor, Model, StopRule, TrainingRows, inner_folds
 from spu_core.models.settings import SEED, Setting, complete
 
 Options: TypeAlias = Mapping[str, Any]

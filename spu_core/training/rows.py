@@ -25,8 +25,8 @@ from spu_core.checks import check_countable, check_flags, check_groups, check_sa
 from spu_core.errors import TrainingError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.models import Encoder, EncoderStatistics, Features, FittedEncoder, TrainingRows
-from spu_core.models.fit_inputs import grouped_folds
-from spu_core.models.matrix_file import MatrixFile
+from spu_core.models.features import MatrixFile
+from spu_core.models.model import grouped_folds
 from spu_core.tables import ColumnType, Role, Table, find_leaks
 from spu_core.tables.reading.values import moment_bits
 from spu_core.tables.repeats import LARGEST_SET

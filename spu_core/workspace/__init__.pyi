@@ -1,15 +1,15 @@
 # Public names: `__init__.py` loads each when it is first used, and type checkers read this file.
 from .audits import VERDICTS as VERDICTS
 from .audits import AuditRecord as AuditRecord
+from .audits import CheckOutcome as CheckOutcome
+from .audits import FeedbackRecord as FeedbackRecord
+from .audits import Outcome as Outcome
+from .audits import QueueEntry as QueueEntry
+from .audits import QueueRecord as QueueRecord
 from .audits import ReviewSettings as ReviewSettings
 from .audits import ReviewState as ReviewState
 from .audits import VerdictRecord as VerdictRecord
 from .catalogue import back_up as back_up
-from .check_outcomes import CheckOutcome as CheckOutcome
-from .check_outcomes import FeedbackRecord as FeedbackRecord
-from .check_outcomes import Outcome as Outcome
-from .check_outcomes import QueueEntry as QueueEntry
-from .check_outcomes import QueueRecord as QueueRecord
 from .disk import Disk as Disk
 from .file_store import DeletionPlan as DeletionPlan
 from .file_store import in_bytes as in_bytes

@@ -10,11 +10,11 @@ from pathlib import Path
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import storage_errors
 from spu_core.workspace.catalogue import back_up, backups, faults_of, refuse_newer, restore
+from spu_core.workspace.datasets import is_whole
 from spu_core.workspace.disk import Disk, locked
 from spu_core.workspace.file_store import in_bytes
 from spu_core.workspace.home import Home
 from spu_core.workspace.records import FileRecord, RuleSetVersion
-from spu_core.workspace.rule_sets import is_whole
 from spu_core.workspace.workspace import CATALOGUE, Workspace, refuse_orphaned_files
 
 _OWNERS = (

@@ -10,16 +10,14 @@ from typing import Self
 
 from spu_core.workspace import catalogue as catalogues
 from spu_core.workspace import storage_errors
-from spu_core.workspace.audits import Audits, Reviews
+from spu_core.workspace.audits import Audits, Feedbacks, Outcomes, Queues, Reviews
 from spu_core.workspace.catalogue import Catalogue, back_up, backups
-from spu_core.workspace.check_outcomes import Feedbacks, Outcomes, Queues
-from spu_core.workspace.datasets import Converted, Datasets, Derived
+from spu_core.workspace.datasets import Converted, Datasets, Derived, RuleSets
 from spu_core.workspace.disk import Disk, locked
 from spu_core.workspace.file_store import DeletionPlan, FileStore, delete, plan_deletion
 from spu_core.workspace.home import Home, make_private_folder
 from spu_core.workspace.jobs import Jobs, Uploads
 from spu_core.workspace.records import Clock, new_id, utc_now
-from spu_core.workspace.rule_sets import RuleSets
 from spu_core.workspace.runs import Exports, Lineage, Runs, Thresholds
 
 log = logging.getLogger("spu_studio")

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from spu_core import charts
 from spu_core.charts import RuleBand, alt_text, leaderboard_chart, learning_curve_chart
-from spu_core.charts.canvas import ENTRY_HEIGHT
-from spu_core.charts.text_format import label, plain, wrapped
+from spu_core.charts.canvas import ENTRY_HEIGHT, label, plain, wrapped
 from spu_core.metrics import Interval
 from spu_core.tables import Histogram
 from spu_core.training.evaluation import PairedDifference

@@ -20,7 +20,7 @@ import pytest
 from spu_core.commands.command_io import plain
 from spu_core.engines.processes.job_queue import JobQueue, QueueLimits
 from spu_core.engines.study import Study
-from spu_core.experiments.result import Claim, ExperimentResult, Provenance, ResultTable
+from spu_core.experiments.catalog import Claim, ExperimentResult, Provenance, ResultTable
 from spu_core.export import ScoreReport
 from spu_core.export.drift import ColumnDrift, DriftReport, ScoreDrift
 from spu_core.export.score_report import ColumnCheck

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from spu_core.experiments.runners.uci_data import DataSet
-from spu_core.experiments.runners.uci_trials import DRUGS
+from spu_core.experiments.runners.uci import DRUGS, DataSet
 
 
 def small_adult(rows: int = 1500) -> pd.DataFrame:

@@ -10,9 +10,8 @@ from spu_core.charts import DARK, alt_text, check_flow_chart
 from spu_core.engines import Job, run_here
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, catalog, stored_result
-from spu_core.experiments.catalog import KIND, result_of
+from spu_core.experiments.catalog import KIND, compare_figures, compare_verdicts, result_of
 from spu_core.experiments.figures import FIGURES, figures_of
-from spu_core.experiments.result import compare_figures, compare_verdicts
 from spu_core.experiments.runners.theorems import run
 from spu_core.workspace import JobStatus, Workspace
 

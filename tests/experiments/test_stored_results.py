@@ -10,7 +10,7 @@ import pytest
 
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, catalog, stored_result
-from spu_core.experiments.result import ResultTable, markdown_table
+from spu_core.experiments.catalog import ResultTable, markdown_table
 
 RESULTS = files("spu_core.experiments") / "results"
 STORED = sorted(name for name in EXPERIMENTS if (RESULTS / f"{name}.json").is_file())

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from spu_core.errors import TableError
-from spu_core.experiments.runners import uci_data
-from spu_core.experiments.runners.uci_data import (
+from spu_core.experiments.runners import uci
+from spu_core.experiments.runners.uci import (
     BANK,
     FileSet,
     Origin,
@@ -35,7 +35,7 @@ def tiny(monkeypatch, tmp_path):
     digest = sha256((tmp_path / "tiny.parquet").read_bytes()).hexdigest()
     form = FileSet((("tiny.parquet", digest),), lambda paths: pd.read_parquet(paths[0]))
     origin = Origin("Tiny", (form,), 99, lambda frame: frame, (3, 2), ("y", "yes", 2))
-    monkeypatch.setitem(uci_data.ORIGINS, "tiny", origin)
+    monkeypatch.setitem(uci.ORIGINS, "tiny", origin)
     return frame
 
 
@@ -119,9 +119,9 @@ def test_the_original_uci_files_are_read_as_published(tmp_path):
     assert read_bank([tmp_path / "bank-full.csv"])["job"].tolist() == ["management"]
 
 
-@pytest.mark.parametrize("name", uci_data.ORIGINS)
+@pytest.mark.parametrize("name", uci.ORIGINS)
 def test_the_real_files_are_what_their_authors_published(name):
     if REAL is None:
         pytest.skip("the data are not shipped; set SPU_DATA to their folder")
 
-    assert load_uci(name, Path(REAL)).frame.shape == uci_data.ORIGINS[name].shape
+    assert load_uci(name, Path(REAL)).frame.shape == uci.ORIGINS[name].shape

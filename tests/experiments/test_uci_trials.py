@@ -9,7 +9,7 @@ import pytest
 
 from spu_core.errors import SpuError
 from spu_core.experiments.runners.table1 import LIBRARY_DEFAULTS, honest_methods, paper_pair
-from spu_core.experiments.runners.uci_trials import (
+from spu_core.experiments.runners.uci import (
     CHANCE,
     draw_trial,
     fit_method,

@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 from spu_core import cli
 from spu_core.engines.jobs.score import score_foreign, scores_at_once
 from spu_core.errors import BundleError
-from spu_core.export import Bundle, Scoring, load_bundle, publishing, trial, trial_child
+from spu_core.export import Bundle, Scoring, bundle_storage, load_bundle, publishing, trial_child
 from spu_core.export.archive import MANIFEST, digest
+from spu_core.export.bundle_storage import score_in_child, try_in_child
 from spu_core.export.model_checks import _check_xgboost, parse_text
-from spu_core.export.trial import score_in_child, try_in_child
 from tests.export.examples import example, make_frame
 from tests.export.hostile import good, members_of, resealed
 
@@ -87,6 +87,8 @@ def test_one_more_tree_that_is_whole_is_read():
         text_with(f"{lines_of(TREE)}\rTree=8\n{lines_of({**TREE, **LOST})}"),
         text_with(lines_of({**TREE, "num_cat": "1", "cat_boundaries": "0 1 2", "cat_threshold": "1 1"})),
         text_with(lines_of({**TREE, "num_leaves": "5000"})),
+        text_with(lines_of({**TREE, "split_feature": "0 0", "threshold": "1 1", "decision_type": "10 10"})),
+        text_with(lines_of(TREE)).replace("end of trees\n", "Tree=9\nend of trees\n", 1),
         head_with("=num_tree_per_iteration=2"),
         head_with("=num_class=3"),
         head_with("=objective=regression"),
@@ -94,8 +96,9 @@ def test_one_more_tree_that_is_whole_is_read():
         for_objective("regression"),
     ],
     ids=["after a blank line", "twice", "a fraction", "underscore", "digits of a script", "many fields", "another size",
-         "carriage return", "more sets than announced", "too many leaves", "hidden trees per round", "hidden classes",
-         "hidden objective", "outputs of the objective", "no probability"],
+         "carriage return", "more sets than announced", "too many leaves", "more splits than leaves",
+         "a tree after the last", "hidden trees per round", "hidden classes", "hidden objective",
+         "outputs of the objective", "no probability"],
 )  # fmt: skip
 def test_a_text_that_its_library_would_read_otherwise_is_refused(text):
     """Such a model passed the trial, and crashed whoever scored a row with a large value."""
@@ -187,10 +190,10 @@ def test_only_two_foreign_models_are_at_work_at_a_time(monkeypatch):
     def work(command, **_):
         started.release()
         assert end.wait(600)
-        return subprocess.CompletedProcess(command, 0, stdout=trial.MARK + b"{}")
+        return subprocess.CompletedProcess(command, 0, stdout=bundle_storage.MARK + b"{}")
 
-    monkeypatch.setattr(trial, "PATIENCE", 0.01)
-    monkeypatch.setattr(trial.subprocess, "run", work)
+    monkeypatch.setattr(bundle_storage, "PATIENCE", 0.01)
+    monkeypatch.setattr(bundle_storage.subprocess, "run", work)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(try_in_child, b"") for _ in range(2)]
         try:

@@ -22,7 +22,7 @@ from tests.export.hostile import members_of, resealed
 # A bundle is always tried in a child process, so a crash gives the sentence of `trial`; an ONNX model must not crash.
 TRY = """
 import json, os, signal, sys
-from spu_core.export import standalone, trial, trial_child
+from spu_core.export import bundle_storage, standalone, trial_child
 
 def attempt(path):
     if path.endswith(".onnx"):
@@ -44,7 +44,8 @@ for path in sys.argv[1:]:
     with os.fdopen(reader, "rb") as stream:
         answer = stream.read()
     _, ending = os.waitpid(child, 0)
-    crash = str(trial._refused(trial._ending(-ending))) if path.endswith(".spu") else f"CRASHED {ending}"
+    refused = str(bundle_storage._refused(bundle_storage._ending(-ending)))
+    crash = refused if path.endswith(".spu") else f"CRASHED {ending}"
     found[path] = json.loads(answer) if answer and not ending else crash
 print(json.dumps(found))
 """
@@ -86,6 +87,32 @@ def test_functions_within_an_onnx_model_are_refused():
     model.functions.add(name="anything")
 
     with pytest.raises(ValueError, match="another format, or functions of its own"):
+        standalone.check_graph(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("domain", "operator"), [("com.elsewhere", "TreeEnsemble"), ("ai.onnx.ml", "TreeEnsembleRegressor")]
+)
+def test_an_operator_of_another_domain_or_one_that_no_export_uses_is_refused(domain, operator):
+    from onnx import load_from_string
+
+    model = load_from_string(export_onnx(example("lightgbm").bundle, make_frame(50)).data)
+    node = next(node for node in model.graph.node if node.op_type == "TreeEnsemble")
+    node.domain, node.op_type = domain, operator
+
+    with pytest.raises(ValueError, match="an operator that no export uses"):
+        standalone.check_graph(model.SerializeToString())
+
+
+@pytest.mark.parametrize("column", [-1, 2**31])
+def test_a_tree_that_splits_on_no_column_is_refused(column):
+    from onnx import load_from_string
+
+    model = load_from_string(export_onnx(example("lightgbm").bundle, make_frame(50)).data)
+    node = next(node for node in model.graph.node if node.op_type == "TreeEnsemble")
+    next(part for part in node.attribute if part.name == "nodes_featureids").ints[0] = column
+
+    with pytest.raises(ValueError, match="its trees do not fit together"):
         standalone.check_graph(model.SerializeToString())
 
 

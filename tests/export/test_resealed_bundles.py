@@ -90,7 +90,7 @@ def test_a_forest_that_runs_in_circles_is_refused():
 
 
 def test_a_child_that_dies_or_hangs_gives_a_sentence():
-    from spu_core.export.trial import try_in_child
+    from spu_core.export.bundle_storage import try_in_child
 
     with pytest.raises(BundleError, match=r"refused|more memory|cannot be used by its library"):
         try_in_child(good(), memory=200 * 1024**2)

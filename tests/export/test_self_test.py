@@ -11,7 +11,7 @@ import pytest
 from spu_core.errors import BundleError
 from spu_core.export import bundle_bytes, export_onnx, load_bundle, standalone
 from spu_core.export.archive import digest
-from spu_core.export.self_test import ROWS, SelfTest
+from spu_core.export.bundle_parts import ROWS, SelfTest
 from tests.export.examples import example, known, make_frame
 from tests.export.hostile import members_of, resealed
 

@@ -18,11 +18,17 @@ from spu_core.models import (
     SoftLightGBM,
     TrainingRows,
 )
-from spu_core.models.fit_inputs import FitMonitor, inner_folds
 from spu_core.models.learners.network import NonNegativePu, soft_cross_entropy
 from spu_core.models.method import LearnerFitter
-from spu_core.models.methods.baselines import above_threshold, any_belief
-from spu_core.models.methods.pu import bag_counts, e_step, hidden_positive, label_frequency
+from spu_core.models.methods.baselines import (
+    above_threshold,
+    any_belief,
+    bag_counts,
+    e_step,
+    hidden_positive,
+    label_frequency,
+)
+from spu_core.models.model import FitMonitor, inner_folds
 
 TREES = {"rounds": 20, "threads": 1}
 

@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from spu_core.errors import ScoreError, TrainingError
 from spu_core.models import METHODS, Encoder, Features, SoftLabelClassifier, TrainingRows, method, model_from_state
-from spu_core.models.fit_inputs import FitMonitor
-from spu_core.models.learners.logistic import fit_logistic
+from spu_core.models.learners.classic import fit_logistic
 from spu_core.models.learners.network import SoftNetwork
+from spu_core.models.model import FitMonitor
 
 
 def fitted(any_method, case):

@@ -8,7 +8,7 @@ from spu_core.errors import TrainingError
 from spu_core.export import Bundle, label_rules_of, save_bundle
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.models import METHODS, Features, TrainingRows
-from spu_core.models.matrix_file import MatrixFile
+from spu_core.models.features import MatrixFile
 from spu_core.rules import Compare, Ramp, Rule, RuleSet
 from spu_core.tables import open_folder
 from spu_core.training import Candidate, EarlyStopping, TrainConfig, compare_runs, cross_fit

@@ -17,9 +17,8 @@ from spu_core.charts import DARK, LIGHT
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, start_worker
 from spu_core.errors import WorkspaceError
 from spu_core.experiments import EXPERIMENTS, Claim, Experiment, ExperimentResult, ResultTable, stored_result
-from spu_core.experiments.catalog import KIND, result_of
+from spu_core.experiments.catalog import KIND, Verdict, compare_figures, compare_verdicts, result_of
 from spu_core.experiments.figures import PaperFigure, figures_of, printed_beside_ours
-from spu_core.experiments.result import Verdict, compare_figures, compare_verdicts
 from spu_core.tables.spreadsheet import to_csv
 from spu_core.workspace import JobRecord, JobStatus, Workspace
 

@@ -19,8 +19,7 @@ from spu_core.engines.executors.dask_cluster import Cluster
 from spu_core.errors import TrainingError
 from spu_core.models.columns import Column
 from spu_core.models.learners import SoftLearner
-from spu_core.models.learners.lightgbm import SoftLightGBM
-from spu_core.models.learners.xgboost import SoftXGBoost
+from spu_core.models.learners.boosters import SoftLightGBM, SoftXGBoost
 
 if TYPE_CHECKING:
     from distributed import Future

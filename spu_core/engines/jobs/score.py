@@ -25,8 +25,8 @@ from spu_core.engines.processes import start_worker
 from spu_core.engines.stored_runs import stored_bundle
 from spu_core.errors import BundleError
 from spu_core.export import Bundle, ScoreProgress, ScoreReport, Scoring
+from spu_core.export.bundle_storage import score_in_child
 from spu_core.export.monitoring import ScoringEvent
-from spu_core.export.trial import score_in_child
 from spu_core.tables import Table
 from spu_core.tables.spreadsheet import write_csv
 from spu_core.workspace import DatasetRecord, ExportRecord, JobRecord, RunRecord, Workspace

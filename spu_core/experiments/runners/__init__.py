@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spu_core.experiments.result import Verdict
+from spu_core.experiments.catalog import Verdict
 from spu_core.metrics.intervals import t_quantile
 
 LEVEL = 0.95

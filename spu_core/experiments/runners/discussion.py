@@ -9,11 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
+from spu_core.experiments.catalog import (
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import SeedAverage, average, comparison_counts, corrected, paired, verdict_of
-from spu_core.experiments.runners.uci_data import data_folder, load_uci
-from spu_core.experiments.runners.uci_trials import Trial, draw_with_labels, fit_method, known_settings, make_trial
+from spu_core.experiments.runners.uci import (
+    Trial,
+    data_folder,
+    draw_with_labels,
+    fit_method,
+    known_settings,
+    load_uci,
+    make_trial,
+)
 from spu_core.rules import AllOf, Compare, Rule, RuleSet
 
 COUNTS, BIASES = (10, 50, 250, 900), (0.0, 1.0, 2.0)

@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
+from spu_core.experiments.catalog import (
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import SeedAverage, average, verdict_of
 from spu_core.experiments.runners.model_selection import TRIALS, rank_correlation
-from spu_core.experiments.runners.uci_data import data_folder, load_uci
-from spu_core.experiments.runners.uci_trials import Draw, Trial, draw_with_labels, make_trial
+from spu_core.experiments.runners.uci import Draw, Trial, data_folder, draw_with_labels, load_uci, make_trial
 from spu_core.labels import SoftLabels
 from spu_core.metrics import auc_spu_score
 from spu_core.models import SoftLabelClassifier

@@ -22,7 +22,7 @@ import numpy as np
 from spu_core.checks import check_flags
 from spu_core.errors import AssumptionError, TableError, nearest_hint
 from spu_core.experiments.catalog import OnProgress, quiet
-from spu_core.experiments.runners.uci_data import fetch_openml_frame
+from spu_core.experiments.runners.uci import fetch_openml_frame
 from spu_core.metrics import auc_spu_ceiling, auc_spu_interval, known_positive_auc_score
 from spu_core.models import Features, SoftCnn
 from spu_core.theory import ScarLink

@@ -10,16 +10,24 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
+from spu_core.experiments.catalog import (
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import SeedAverage, average, paired, verdict_of
-from spu_core.experiments.runners.uci_data import data_folder, load_uci
-from spu_core.experiments.runners.uci_trials import (
+from spu_core.experiments.runners.uci import (
     Draw,
     Trial,
+    data_folder,
     draw_with_labels,
     fit_method,
     known_settings,
+    load_uci,
     make_trial,
     rule_columns,
 )

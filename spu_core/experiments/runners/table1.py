@@ -7,8 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable, Verdict
+from spu_core.experiments.catalog import (
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    Verdict,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import (
     DIRECTIONS,
     SeedAverage,
@@ -18,16 +26,17 @@ from spu_core.experiments.runners import (
     paired,
     verdict_of,
 )
-from spu_core.experiments.runners.uci_data import data_folder, load_uci
-from spu_core.experiments.runners.uci_trials import (
+from spu_core.experiments.runners.uci import (
     CHANCE,
     Draw,
     FittedDraw,
     Tables,
     Trial,
+    data_folder,
     draw_trial,
     fit_method,
     known_settings,
+    load_uci,
     make_trial,
 )
 from spu_core.models import METHODS

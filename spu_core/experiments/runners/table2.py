@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
+from spu_core.experiments.catalog import (
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import (
     DIRECTIONS,
     SeedAverage,
@@ -22,7 +29,7 @@ from spu_core.experiments.runners import (
     verdict_of,
 )
 from spu_core.experiments.runners.images import TARGETS, CellRow, ImagePlan, complete_cells, run_images
-from spu_core.experiments.runners.uci_data import data_folder
+from spu_core.experiments.runners.uci import data_folder
 
 PRINTED = {
     ("fashion-mnist", "0"): {"RESULT": 0.980, "BL0": 0.958, "BL1": 0.978},

@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.experiments.catalog import ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
+from spu_core.experiments.catalog import (
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import SeedAverage, average, paired, verdict_of
 from spu_core.labels import check_ratio_labels, check_record_labels
 from spu_core.metrics import auc_spu_score

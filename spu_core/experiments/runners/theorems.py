@@ -17,8 +17,16 @@ import pandas as pd
 from scipy.special import expit
 
 from spu_core.checks import check_choice
-from spu_core.experiments.catalog import EXPERIMENTS, ExperimentSettings, OnProgress, provenance, quiet
-from spu_core.experiments.result import Claim, ExperimentResult, ResultTable
+from spu_core.experiments.catalog import (
+    EXPERIMENTS,
+    Claim,
+    ExperimentResult,
+    ExperimentSettings,
+    OnProgress,
+    ResultTable,
+    provenance,
+    quiet,
+)
 from spu_core.experiments.runners import average
 from spu_core.experiments.runners.images import PaperSoftLabels
 from spu_core.experiments.runners.theorems_exact import (

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from spu_core.experiments.result import Claim, ResultTable
+from spu_core.experiments.catalog import Claim, ResultTable
 from spu_core.metrics import auc_spu_score, roc_spu
 from spu_core.theory import MonotoneBound, noisy_monotone_bound
 from spu_core.theory.monotone_bound import Version

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from spu_core.models.learners.base import SoftLearner
-from spu_core.models.learners.cnn import SoftCnn
-from spu_core.models.learners.forest import SoftForest
-from spu_core.models.learners.lightgbm import SoftLightGBM
-from spu_core.models.learners.logistic import SoftLogistic
-from spu_core.models.learners.neighbors import SoftNeighbors
-from spu_core.models.learners.network import NnpuNetwork, SoftNetwork
-from spu_core.models.learners.xgboost import SoftXGBoost
+from spu_core.models.learners.boosters import SoftLightGBM, SoftXGBoost
+from spu_core.models.learners.classic import SoftForest, SoftLogistic, SoftNeighbors
+from spu_core.models.learners.network import NnpuNetwork, SoftCnn, SoftNetwork
 
 LEARNERS: dict[str, type[SoftLearner]] = {
     learner.key: learner

@@ -20,10 +20,8 @@ from spu_core.checks import check_sample_weight
 from spu_core.codec import encode
 from spu_core.errors import SoftLabelError, TrainingError, nearest_hint
 from spu_core.models.encoder import Encoder
-from spu_core.models.features import Features
-from spu_core.models.fit_inputs import FitMonitor
-from spu_core.models.fit_memo import KnownFit
-from spu_core.models.model import Blob, Model, State
+from spu_core.models.features import Features, KnownFit
+from spu_core.models.model import Blob, FitMonitor, Model, State
 from spu_core.models.settings import Setting
 
 

@@ -13,10 +13,8 @@ from __future__ import annotations
 from spu_core.errors import BundleError, TrainingError, nearest_hint
 from spu_core.models.learners import LEARNERS
 from spu_core.models.method import Method
-from spu_core.models.methods.baselines import BASELINES, REFERENCES
-from spu_core.models.methods.fused import FUSED, FusedModel
-from spu_core.models.methods.pu import PU
-from spu_core.models.methods.soft_labels import OURS, SOFT_LABELS
+from spu_core.models.methods.baselines import BASELINES, PU, REFERENCES
+from spu_core.models.methods.fused import FUSED, OURS, SOFT_LABELS, FusedModel
 from spu_core.models.model import (
     AverageModel,
     ComposedModel,

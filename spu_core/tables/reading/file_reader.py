@@ -29,11 +29,20 @@ import pyarrow.parquet as pq
 from spu_core.errors import TableError, nearest_hint
 from spu_core.tables.reading.blocks import longest_cell
 from spu_core.tables.reading.column_builders import Scratch
-from spu_core.tables.reading.connectors import database_kind, json_lines_as_text, query_as_text
 from spu_core.tables.reading.encoding import open_text
 from spu_core.tables.reading.layout import unique_names
 from spu_core.tables.reading.reading_report import Dialect, Finding, Reading, ReadLimits, Severity
-from spu_core.tables.reading.sources import Upload, as_upload, counting_bytes, expand_gzip, expand_zip, open_upload
+from spu_core.tables.reading.sources import (
+    Upload,
+    as_upload,
+    counting_bytes,
+    database_kind,
+    expand_gzip,
+    expand_zip,
+    json_lines_as_text,
+    open_upload,
+    query_as_text,
+)
 from spu_core.tables.reading.text_tables import read_text_table
 from spu_core.tables.reading.typed_columns import TEXT_COLUMN, Written, empty_findings
 from spu_core.tables.reading.values import ColumnType, guess_type
