@@ -18,6 +18,17 @@ from spu_core.errors import AssumptionError, ScoreError, SoftLabelError, SpuErro
 LARGEST_EXACT_INTEGER = 2**53
 
 
+def check_kind(value: Any, kind: Any, name: str, use: str, error: type[SpuError]) -> None:
+    """Refuse an object of another type with a sentence that says how to get the right one.
+
+    >>> check_kind("a", int, "rows must be a whole number", "use len(frame)", ScoreError)
+    Traceback (most recent call last):
+    spu_core.errors.ScoreError: rows must be a whole number, got str; use len(frame).
+    """
+    if not isinstance(value, kind):
+        raise error(f"{name}, got {type(value).__name__}; {use}.")
+
+
 def check_soft_label(values: Any, name: str = "soft_label") -> np.ndarray:
     """Soft labels as a float64 array in [0, 1].
 

@@ -209,24 +209,43 @@ def _changes_what_exists(node: ast.Assign) -> bool:
 
 def draw_mutants(package: str, count: int, seed: int, exclude: list[str]) -> list[Mutant]:
     """`count` mutants of a package; every place that can be changed is equally likely."""
-    edits = [
-        (path, *edit)
-        for path in sorted((ROOT / "spu_core" / package).rglob("*.py"))
-        if path.name not in exclude
-        for edit in Source(path.read_bytes()).edits()
-    ]
+    edits = _edits(package, exclude)
     chance = random.Random(f"{package} {seed}")
     chance.shuffle(edits)
     mutants: list[Mutant] = []
     for path, start, end, replacements, lines in edits:
-        source = path.read_bytes()
-        mutated = source[:start] + chance.choice(replacements).encode() + source[end:]
-        if len(mutants) < count and _meaning(mutated) not in ("", _meaning(source)):
-            first, after = source.rfind(b"\n", 0, start) + 1, source.index(b"\n", end)
-            old, new = source[first:after], mutated[first : after + len(mutated) - len(source)]
-            line = source.count(b"\n", 0, start) + 1
-            mutants.append(Mutant(str(path.relative_to(ROOT)), line, _flat(old), _flat(new), mutated, lines))
+        mutant = _mutant(path, start, end, chance.choice(replacements), lines)
+        if len(mutants) < count and _meaning(mutant.source) not in ("", _meaning(path.read_bytes())):
+            mutants.append(mutant)
     return mutants
+
+
+def survivors_of(log: str, package: str) -> list[Mutant]:
+    """The mutants that a log lists, each once: found by their text, so that code may have moved since."""
+    wanted = set(re.findall(r"^- (.*)\n\+ (.*)$", log, re.MULTILINE))
+    found: dict[tuple[str, str], Mutant] = {}
+    for path, start, end, replacements, lines in _edits(package, []):
+        for replacement in replacements:
+            mutant = _mutant(path, start, end, replacement, lines)
+            if (mutant.old, mutant.new) in wanted:
+                found.setdefault((mutant.old, mutant.new), mutant)
+    for old, new in wanted - set(found):
+        print(f"no longer there:\n- {old}\n+ {new}")
+    return list(found.values())
+
+
+def _edits(package: str, exclude: list[str]) -> list[tuple[Path, int, int, list[str], range]]:
+    files = sorted((ROOT / "spu_core" / package).rglob("*.py"))
+    return [(path, *edit) for path in files if path.name not in exclude for edit in Source(path.read_bytes()).edits()]
+
+
+def _mutant(path: Path, start: int, end: int, replacement: str, lines: range) -> Mutant:
+    source = path.read_bytes()
+    mutated = source[:start] + replacement.encode() + source[end:]
+    first, after = source.rfind(b"\n", 0, start) + 1, source.index(b"\n", end)
+    old, new = source[first:after], mutated[first : after + len(mutated) - len(source)]
+    line = source.count(b"\n", 0, start) + 1
+    return Mutant(str(path.relative_to(ROOT)), line, _flat(old), _flat(new), mutated, lines)
 
 
 def _meaning(source: bytes) -> str:
@@ -462,6 +481,7 @@ def report(package: str, outcomes: dict[str, list[Mutant]], seconds: float) -> N
     equivalent = set(re.findall(rf"^{package}\n- (.*)\n\+ (.*)\n= \S", text, re.MULTILINE))
     survivors = sorted(outcomes["survived"], key=lambda mutant: (mutant.file, mutant.line))
     missed = [mutant for mutant in survivors if (mutant.old, mutant.new) not in equivalent]
+    print("\nSurvivors that are not listed as equivalent:")
     for mutant in missed:
         print(f"\n{mutant.file}:{mutant.line}\n- {mutant.old}\n+ {mutant.new}")
     drawn = sum(map(len, outcomes.values()))
@@ -484,6 +504,7 @@ def main() -> None:
     parser.add_argument("package", choices=PACKAGES)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="leave out so many of them: those of an earlier run")
+    parser.add_argument("--again", type=Path, metavar="LOG", help="only the survivors of an earlier run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--exclude", nargs="*", default=[], metavar="FILE.py", help="files that get no mutants")
@@ -500,6 +521,8 @@ def main() -> None:
     tests = map_tests([chosen.package, *chosen.also], chosen.cache, places)
 
     mutants = draw_mutants(chosen.package, chosen.count, chosen.seed, chosen.exclude)[chosen.first :]
+    if chosen.again:
+        mutants = survivors_of(chosen.again.read_text(encoding="utf-8"), chosen.package)
     batches = [tests.batches(mutant, chosen.package) for mutant in mutants]
     tasks = [
         lambda place, mutant=mutant, batch=batch: try_mutant(mutant, batch, place)
@@ -522,6 +545,8 @@ def main() -> None:
         outcome = words.get(code, "killed")  # any other signal is a crash
         outcomes[outcome].append(mutant)
         print(f"{sum(map(len, outcomes.values()))}/{len(mutants)} {outcome} {mutant.file}:{mutant.line}", flush=True)
+        if outcome == "survived":
+            print(f"- {mutant.old}\n+ {mutant.new}", flush=True)
     report(chosen.package, outcomes, time.monotonic() - began)
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import spu_core as spu
-from spu_core.errors import RuleError, TableError, TrainingError
+from spu_core.errors import BundleError, RuleError, TableError, TrainingError
+from spu_core.export import label_rules_of
 from spu_core.training import fitting
 from spu_core.training.fitting import progress_shown
 
@@ -78,6 +79,15 @@ def test_the_classifier_takes_polars_frames(frame):
         (lambda frame: spu.read_table(frame), TableError, r"got DataFrame; use Table.from_frame\(frame\)"),
         (lambda frame: spu.read_table(pl.from_pandas(frame)), TableError, r"use Table.from_frame\(frame\)"),
         (lambda frame: spu.Table.from_frame([1, 2]), TableError, "pandas or polars frame, got list"),
+        (lambda frame: spu.cross_fit(frame, [0.1] * 240, 3), TrainingError, r'got int; use \["fused", "lightgbm"\]'),
+        (lambda frame: spu.compare_runs(3), TrainingError, r"a list of runs, got int; use \[run\]"),
+        (lambda frame: spu.compare_runs(["fused"]), TrainingError, "takes runs, got str"),
+        (lambda frame: spu.recommend([]), TrainingError, r"got list; use compare_runs\(runs\)"),
+        (lambda frame: spu.soft_labels_for(frame, 3), RuleError, r"got int; use RuleSet\(\(rule,\)\)"),
+        (lambda frame: spu.soft_labels_for(frame, spu.RuleSet()), RuleError, r"Table.from_frame\(frame\)"),
+        (lambda frame: spu.Rule("Late", "delay > 30", belief=0.6), RuleError, "needs a condition .*, got 'delay > 30'"),
+        (lambda frame: spu.Bundle.of(3), BundleError, "made of a Run, got int"),
+        (lambda frame: spu.load_bundle(3), BundleError, "takes a path or bytes, got int"),
     ],
 )
 def test_a_wrong_type_gets_a_sentence(frame, call, error, sentence):
@@ -150,6 +160,21 @@ def test_results_are_tables_and_markdown(runs):
         assert "| --- |" in result.to_markdown()
         assert all(line.startswith("|") for line in lines[-3:])
     assert runs[0].to_frame()["figure"].tolist()[0] == "AUC_SPU"
+
+
+def test_a_bundle_takes_fitted_rules_and_scores_as_with_label_rules(frame):
+    rules = spu.RuleSet(
+        (spu.Rule("Late claim", spu.column("delay") > 30, belief=0.6),), combine="strongest", floor=0.05
+    )
+    table = spu.Table.from_frame(frame, roles={"checked": "label"})
+    fitted = rules.fit(table)
+    [run] = spu.cross_fit(table, rules, ["rule_score"], CONFIG)
+    bundle = spu.Bundle.of(run, label_rules=fitted)
+
+    assert bundle.label_rules == label_rules_of(spu.soft_labels_for(table, rules), fitted)
+    assert np.array_equal(bundle.score(frame).frame["score"], run.score)
+    with pytest.raises(BundleError, match=r"got RuleSet; use rules.fit\(table\)"):
+        spu.Bundle.of(run, label_rules=rules)
 
 
 def test_a_progress_bar_is_shown_on_request_and_not_in_a_pipe(capsys, monkeypatch, frame, rules):

@@ -28,15 +28,18 @@ TABLES = (
     "comparison",
     "recommendation",
     "bundle",
+    "row_explanation",
     "soft_label_audit",
     "estimate",
     "report",
     "audit",
 )
-SHOWN = ("table", "soft_labels", *TABLES)
+SHOWN = ("table", "soft_labels", "scored", *TABLES)
 LINES = (
     *SHOWN,
     "plan",
+    "fitted_rules",
+    "score_report",
     "figure",
     "curve",
     "profile",
@@ -63,6 +66,8 @@ def results():
     plan = plan_audit(population, 60)
     verdicts = [Verdict(row, "positive" if x[row] > 0.5 else "negative") for row in plan.rows]
     estimate = estimate_audit(population, plan, verdicts)
+    bundle = Bundle.of(runs[0], label_rules=rules.fit(table))
+    scored = bundle.score(frame)
     return {
         "table": table,
         "rules": rules,
@@ -73,9 +78,13 @@ def results():
         "failed": type(runs[0])(BAD, runs[0].candidate, runs[0].config, runs[0].evaluation, error=BAD),
         "comparison": comparison,
         "recommendation": recommend(comparison),
-        "bundle": Bundle.of(runs[0]),
+        "bundle": bundle,
+        "scored": scored,
+        "score_report": scored.report,
+        "row_explanation": bundle.explain(frame, 3),
         "soft_label_audit": audit_soft_labels(soft),
         "plan": plan,
+        "fitted_rules": rules.fit(table),
         "figure": estimate.figures["true_auc"],
         "estimate": estimate,
         "report": judge_scores({"<i>a": population}, combine_audits([(plan, verdicts)])),

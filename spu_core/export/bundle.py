@@ -18,6 +18,7 @@ from typing import Any, TextIO, TypeAlias
 import numpy as np
 import pandas as pd
 
+from spu_core.checks import check_kind
 from spu_core.errors import BundleError, TableError, nearest_hint
 from spu_core.export.bundle_parts import (
     FlagPoint,
@@ -49,7 +50,7 @@ from spu_core.export.score_report import (
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family, family_of
-from spu_core.rules import RuleMatrix
+from spu_core.rules import FittedRules, RuleMatrix
 from spu_core.training import FittedCandidate, Run, TrainPlan
 
 PROBE_TOLERANCE = 1e-6
@@ -114,7 +115,7 @@ class Bundle(Tabular):
         cls,
         run: Run,
         *,
-        label_rules: LabelRules | None = None,
+        label_rules: LabelRules | FittedRules | None = None,
         details: ModelDetails | None = None,
         point: FlagPoint | None = None,
         fitted: FittedCandidate | None = None,
@@ -126,8 +127,9 @@ class Bundle(Tabular):
         ----------
         run : Run
             A finished run that still has its table.
-        label_rules : LabelRules, optional
-            The rules that made the soft labels.
+        label_rules : LabelRules or FittedRules, optional
+            The rules that made the soft labels, `rules.fit(table)`. Methods whose scores depend on the rules, such as
+            `fused`, need them to score new rows.
         details : ModelDetails, optional
             Purpose, licence, contact and other texts.
         point : FlagPoint, optional
@@ -138,6 +140,10 @@ class Bundle(Tabular):
             False leaves out scores, soft labels and labels of the training rows: the bundle scores as before, but its
             run cannot be compared again.
         """
+        check_kind(run, Run, "A bundle is made of a Run", "use cross_fit(...)[0]", BundleError)
+        if isinstance(label_rules, FittedRules):
+            made_by = label_rules.rules
+            label_rules = LabelRules(rules=label_rules, combine=made_by.combine, floor=made_by.floor)
         _check_label_rules(run, label_rules)
         bundle = cls(
             fitted=run.fit_all() if fitted is None else fitted,
@@ -350,6 +356,7 @@ def _check_label_rules(run: Run, label_rules: LabelRules | None) -> None:
     """Rules of another table or another version would give wrong scores without an error."""
     if label_rules is None:
         return
+    check_kind(label_rules, LabelRules, "label_rules must be fitted rules", "use rules.fit(table)", BundleError)
     known: Any = run.need_data().rows.rule_columns
     if set(known) != set(label_rules.rules.columns):
         raise BundleError(

@@ -17,6 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from spu_core.checks import check_kind
 from spu_core.codec import Hook, decode, encode
 from spu_core.errors import BundleError
 from spu_core.export.archive import BundleLimits, digest, is_sealed, pack_archive, read_file, unpack_archive, write_file
@@ -206,6 +207,8 @@ def load_bundle(
     spu_core.errors.BundleError: The file is empty (0 bytes), not a bundle; copy or export it again.
     """
     limits = limits or BundleLimits()
+    kinds = (str, os.PathLike, bytes, bytearray, memoryview)
+    check_kind(source, kinds, "load_bundle takes a path or bytes", "use save_bundle(run, path) first", BundleError)
     data = bytes(source) if isinstance(source, bytes | bytearray | memoryview) else read_file(source, limits)
     if known_hash is not None and digest(data) != known_hash:
         raise BundleError("The bundle is not the file that was stored: its SHA-256 differs. Restore it from a backup.")

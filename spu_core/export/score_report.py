@@ -16,6 +16,7 @@ from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.export.drift import FEWEST_ROWS, STRONG, DriftReport, TrainingProfile, value_text
 from spu_core.export.model_checks import active_columns, reads_rule_score
+from spu_core.html_table import Tabular, count, html_table, short_repr
 from spu_core.models import Features, Model
 from spu_core.models.learners import SoftLightGBM, SoftXGBoost
 from spu_core.models.model import ScaledModel
@@ -94,6 +95,9 @@ class ScoreReport:
     flag_by: str
     columns: ColumnCheck
     drift: DriftReport
+
+    def __repr__(self) -> str:
+        return short_repr("ScoreReport", None, f"{self.flagged:,} of {count(self.rows, 'row')} flagged", self.level)
 
     @property
     def flag_rate(self) -> float:
@@ -183,6 +187,12 @@ class ScoreTable:
     frame: pd.DataFrame
     report: ScoreReport
 
+    def __repr__(self) -> str:
+        return short_repr("ScoreTable", None, count(self.report.rows, "row"), f"{self.report.flagged:,} flagged")
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.frame)
+
     def to_csv(self, *, raw: bool = False) -> str:
         """CSV text that is safe in a spreadsheet; `raw` leaves cells as they are."""
         return to_csv(self.frame, raw=raw)
@@ -205,7 +215,7 @@ class Contributions:
 
 
 @dataclass(frozen=True)
-class RowExplanation:
+class RowExplanation(Tabular):
     """How the score of one row comes about, from `start` to `end`. Made by `Bundle.explain`.
 
     Attributes
@@ -225,6 +235,14 @@ class RowExplanation:
     parts: tuple[tuple[str, float], ...]
     rest: float
     unit: str
+
+    def __repr__(self) -> str:
+        return short_repr("RowExplanation", None, f"{self.unit} {self.end:.3f}, usually {self.start:.3f}")
+
+    def to_frame(self) -> pd.DataFrame:
+        """What each column adds, from the start to the end."""
+        lines = [("start", self.start), *self.parts, ("all other columns", self.rest), ("end", self.end)]
+        return pd.DataFrame(lines, columns=["from", self.unit])
 
 
 def contributions(

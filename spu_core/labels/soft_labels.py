@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.checks import check_flags, check_share, check_soft_label, read_only
-from spu_core.errors import SoftLabelError
+from spu_core.checks import check_flags, check_kind, check_share, check_soft_label, read_only
+from spu_core.errors import RuleError, SoftLabelError
 from spu_core.html_table import Plotted, Tabular, count, html_table, short_repr
 from spu_core.labels.belief_suggestions import labels_follow_rules, rules_reach_labels
 from spu_core.rules import FittedRules, RuleMatrix, RuleSet
@@ -237,7 +237,9 @@ def soft_labels_for(table: Table, rules: RuleSet | FittedRules) -> SoftLabels:
     >>> soft_labels_for(table, RuleSet((Rule("rich", 0.5, Compare("gain", ">", 5)),))).value.tolist()
     [0.0, 0.5, 0.0, 1.0]
     """
+    check_kind(rules, (RuleSet, FittedRules), "The rules must be a RuleSet", "use RuleSet((rule,))", RuleError)
     fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
+    check_kind(table, Table, "The table must be a Table", "use Table.from_frame(frame)", RuleError)
     if table.in_memory:
         return _soft_labels_of(table, fitted)
     return join_labels(table, fitted, part_labels(table.parts(columns_for(table, fitted)), fitted))

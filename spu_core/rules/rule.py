@@ -86,7 +86,7 @@ class Rule:
     ) -> None:
         name = _check_name(name, "name of a rule")
         given: list[Any] = [belief_or_when, when_or_belief]
-        if isinstance(belief_or_when, Condition):
+        if isinstance(belief_or_when, Condition) or (belief is not None and isinstance(belief_or_when, str)):
             given.reverse()
         for place, known in enumerate((belief, when)):
             if known is not None and given[place] is not None:

@@ -229,6 +229,9 @@ class FittedRules:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", MappingProxyType(dict(self.kinds)))
 
+    def __repr__(self) -> str:
+        return short_repr("FittedRules", None, count(len(self.beliefs), "rule"), count(len(self.columns), "column"))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a frame must have."""

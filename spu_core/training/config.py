@@ -12,7 +12,7 @@ from numbers import Integral
 from types import MappingProxyType
 from typing import Any
 
-from spu_core.checks import check_choice, check_number, check_share
+from spu_core.checks import check_choice, check_kind, check_number, check_share
 from spu_core.codec import decode, dump_json, encode, parse_json
 from spu_core.errors import TrainingError
 from spu_core.models import METHODS, Method, Need, method
@@ -325,6 +325,9 @@ def named_apart(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
 
 
 def _need_some(candidates: Iterable[Candidate | str]) -> Sequence[Candidate | str]:
+    check_kind(
+        candidates, Iterable, "The candidates must be keys of METHODS", 'use ["fused", "lightgbm"]', TrainingError
+    )
     listed = [candidates] if isinstance(candidates, str | Candidate) else list(candidates)
     for entry in listed:
         if not isinstance(entry, str | Candidate):

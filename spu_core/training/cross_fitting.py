@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from spu_core.checks import check_kind
 from spu_core.errors import AssumptionError, EngineError, TrainingError
 from spu_core.labels import SoftLabels, soft_labels_for
 from spu_core.models import Progress
@@ -492,20 +493,13 @@ def _as_soft_labels(table: Table, soft_labels: Any) -> SoftLabels:
 def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> None:
     """Refuse what is no table, soft labels, config or split, and say how to make one."""
     wanted = (
-        ("table", table, Table, "a Table", "use Table.from_frame(frame)"),
-        (
-            "soft labels",
-            soft_labels,
-            SoftLabels,
-            "SoftLabels",
-            "use soft_labels_for(table, rules), or SoftLabels.from_values(values, is_labeled)",
-        ),
-        ("config", config, (TrainConfig, type(None)), "a TrainConfig", "use TrainConfig(folds=5)"),
-        ("split", split, (FoldAssignment, type(None)), "a FoldAssignment", "use FoldAssignment(fold)"),
+        (table, Table, "The table must be a Table", "use Table.from_frame(frame)"),
+        (soft_labels, SoftLabels, "The soft labels must be SoftLabels", "use a RuleSet, or a number for each row"),
+        (config, (TrainConfig, type(None)), "The config must be a TrainConfig", "use TrainConfig(folds=5)"),
+        (split, (FoldAssignment, type(None)), "The split must be a FoldAssignment", "use FoldAssignment(fold)"),
     )
-    for name, value, kind, kind_name, hint in wanted:
-        if not isinstance(value, kind):
-            raise TrainingError(f"The {name} must be {kind_name}, got {type(value).__name__}; {hint}.")
+    for value, kind, name, use in wanted:
+        check_kind(value, kind, name, use, TrainingError)
 
 
 def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from spu_core.checks import check_choice
+from spu_core.checks import check_choice, check_kind
 from spu_core.errors import TrainingError
 from spu_core.html_table import html_table, markdown_table, markdown_text, short_repr
 from spu_core.metrics.intervals import t_quantile, z_quantile
@@ -188,6 +188,7 @@ def recommend(
     >>> found.model, found.yardstick, found.confidence, found.next_step.action
     ('fused', 'known_positive_auc', 'clear', 'export')
     """
+    check_kind(comparison, Comparison, "recommend takes a Comparison", "use compare_runs(runs)", TrainingError)
     check_choice(origin, tuple(ORIGINS), "origin", TrainingError)
     finished = [run for run in comparison.runs if run.metrics is not None]
     models = [run for run in finished if run.candidate.method not in NOT_MODELS]

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from spu_core.export import Bundle, FlagPoint, ModelDetails, model_card, model_card_html, report_html
-from spu_core.training import compare_runs
+from spu_core.training import compare_runs, recommend
 from tests.export.examples import example
 from tests.live import PAGE_PATIENCE
 
@@ -102,6 +102,13 @@ def test_hostile_words_stay_text_in_html():
     assert not [tag for tag, _ in page.tags if tag == "script"]
     assert any("<script>alert(1)</script>" in text for text in page.text)
     assert not [attrs for _, attrs in page.tags if any(name.startswith("on") for name in attrs)]
+
+
+def test_the_report_gives_every_sentence_of_the_recommendation(comparison, report):
+    text = " ".join(" ".join(Tags(report).text).split())
+
+    for sentence in recommend(comparison).sentences:
+        assert sentence in text
 
 
 def test_the_report_has_the_charts_and_the_library_once(report):

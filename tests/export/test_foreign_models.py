@@ -87,6 +87,8 @@ def test_one_more_tree_that_is_whole_is_read():
         text_with(f"{lines_of(TREE)}\rTree=8\n{lines_of({**TREE, **LOST})}"),
         text_with(lines_of({**TREE, "num_cat": "1", "cat_boundaries": "0 1 2", "cat_threshold": "1 1"})),
         text_with(lines_of({**TREE, "num_leaves": "5000"})),
+        text_with(lines_of({**TREE, "split_feature": "0 0", "threshold": "1 1", "decision_type": "10 10"})),
+        text_with(lines_of(TREE)).replace("end of trees\n", "Tree=9\nend of trees\n", 1),
         head_with("=num_tree_per_iteration=2"),
         head_with("=num_class=3"),
         head_with("=objective=regression"),
@@ -94,8 +96,9 @@ def test_one_more_tree_that_is_whole_is_read():
         for_objective("regression"),
     ],
     ids=["after a blank line", "twice", "a fraction", "underscore", "digits of a script", "many fields", "another size",
-         "carriage return", "more sets than announced", "too many leaves", "hidden trees per round", "hidden classes",
-         "hidden objective", "outputs of the objective", "no probability"],
+         "carriage return", "more sets than announced", "too many leaves", "more splits than leaves",
+         "a tree after the last", "hidden trees per round", "hidden classes", "hidden objective",
+         "outputs of the objective", "no probability"],
 )  # fmt: skip
 def test_a_text_that_its_library_would_read_otherwise_is_refused(text):
     """Such a model passed the trial, and crashed whoever scored a row with a large value."""

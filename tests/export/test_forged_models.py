@@ -90,6 +90,32 @@ def test_functions_within_an_onnx_model_are_refused():
         standalone.check_graph(model.SerializeToString())
 
 
+@pytest.mark.parametrize(
+    ("domain", "operator"), [("com.elsewhere", "TreeEnsemble"), ("ai.onnx.ml", "TreeEnsembleRegressor")]
+)
+def test_an_operator_of_another_domain_or_one_that_no_export_uses_is_refused(domain, operator):
+    from onnx import load_from_string
+
+    model = load_from_string(export_onnx(example("lightgbm").bundle, make_frame(50)).data)
+    node = next(node for node in model.graph.node if node.op_type == "TreeEnsemble")
+    node.domain, node.op_type = domain, operator
+
+    with pytest.raises(ValueError, match="an operator that no export uses"):
+        standalone.check_graph(model.SerializeToString())
+
+
+@pytest.mark.parametrize("column", [-1, 2**31])
+def test_a_tree_that_splits_on_no_column_is_refused(column):
+    from onnx import load_from_string
+
+    model = load_from_string(export_onnx(example("lightgbm").bundle, make_frame(50)).data)
+    node = next(node for node in model.graph.node if node.op_type == "TreeEnsemble")
+    next(part for part in node.attribute if part.name == "nodes_featureids").ints[0] = column
+
+    with pytest.raises(ValueError, match="its trees do not fit together"):
+        standalone.check_graph(model.SerializeToString())
+
+
 def test_integers_are_read_as_protobuf_stores_them_one_by_one_or_packed():
     from onnx import AttributeProto
 

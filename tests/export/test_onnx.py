@@ -143,6 +143,17 @@ def test_a_model_that_reads_rules_is_refused_where_the_bundle_lacks_them():
         export_onnx(Bundle.of(found.run, fitted=found.fitted), make_frame(50))
 
 
+def test_a_model_trained_without_the_rules_becomes_onnx_without_them():
+    found = example("fused")
+    candidate = Candidate("fused", {"rounds": 8}, without_rules=True)
+    [run] = cross_fit(found.table, found.soft_labels, [candidate], TrainConfig(folds=2, threads=1))
+    bundle, frame = Bundle.of(run), make_frame(50, seed=5)
+
+    score = run_onnx(export_onnx(bundle, make_frame()).data, onnx_inputs(bundle, frame))
+
+    np.testing.assert_allclose(score, bundle.predict(frame), rtol=0, atol=1e-6)
+
+
 def test_inputs_are_named_like_the_columns_and_typed():
     session = onnxruntime.InferenceSession(export_onnx(example("lightgbm").bundle, make_frame(50)).data)
 

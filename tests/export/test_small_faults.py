@@ -17,10 +17,18 @@ from spu_core.errors import BundleError, TableError
 from spu_core.export import FlagPoint, ModelDetails, bundle_parts, bundle_storage, report, standalone, trial_child
 from spu_core.export.archive import BundleLimits, _plain, unpack_archive
 from spu_core.export.bundle import FIRST_PASS, ScoreWork
-from spu_core.export.bundle_parts import LONGEST_TEXT, _known_values, _limited, input_kind
+from spu_core.export.bundle_parts import LONGEST_TEXT, _compared_values, _known_values, _limited, input_kind
 from spu_core.export.bundle_storage import _environment
-from spu_core.export.drift import LEVELS, ColumnDrift, number_profile, score_drift, value_text
-from spu_core.export.manifest import unpack_array
+from spu_core.export.drift import (
+    LEVELS,
+    ColumnDrift,
+    DriftCounter,
+    TrainingProfile,
+    number_profile,
+    score_drift,
+    value_text,
+)
+from spu_core.export.manifest import pack_array, unpack_array
 from spu_core.export.model_checks import _check, _check_range, _check_xgboost
 from spu_core.export.monitoring import _line
 from spu_core.export.onnx_graph import Graph
@@ -28,7 +36,8 @@ from spu_core.export.onnx_rules import _number_of
 from spu_core.export.row_files import RowSource, _last_record_end, open_rows
 from spu_core.export.score_report import ScoreReport, Scoring, _usual, contributions
 from spu_core.models.columns import Column, Family
-from spu_core.rules.beliefs import FrozenReadyMade
+from spu_core.rules import Compare, Rule, RuleSet
+from spu_core.rules.beliefs import FrozenReadyMade, FrozenRecords
 from spu_core.rules.columns import Kind
 from tests.export.examples import example, make_frame
 from tests.export.hostile import good, members_of, resealed
@@ -41,8 +50,9 @@ def drift_of(**changes) -> ColumnDrift:
 
 
 def test_a_small_share_of_flags_that_doubles_differs_from_training():
+    drift = SimpleNamespace(is_judged=True, has_equal_columns=False)
     found = ScoreReport(
-        rows=10_000, flagged=400, threshold=0.5, training_share=0.02, flag_by="threshold", columns=None, drift=None
+        rows=10_000, flagged=400, threshold=0.5, training_share=0.02, flag_by="threshold", columns=None, drift=drift
     )
 
     assert found.flags_differ
@@ -64,6 +74,24 @@ def test_scores_move_by_the_mean_distance_of_inner_quantiles_up_to_one():
     assert score_drift(before, np.arange(1000) + 9.0).moved == 1.0
 
 
+def drift_of_numbers(before: list[float], now: list[float]) -> ColumnDrift:
+    """The drift of one column of numbers."""
+    profile = TrainingProfile(
+        columns=(number_profile("a", np.array(before), 0.0),), score=number_profile("score", np.zeros(1), 0.0), rows=9
+    )
+    counter = DriftCounter(profile, SimpleNamespace(columns=[Column("a", Family.NUMBER)]))
+    counter.add(np.array(now, dtype=np.float32)[:, None], np.array([0]))
+    return counter.columns(np.array([0]))[0]
+
+
+def test_a_median_at_the_lowest_of_three_values_is_a_limit_and_numbers_have_no_unknown_category():
+    three = drift_of_numbers([1.0, 2.0, 3.0] * 7, [0.0] * 9)
+    two = drift_of_numbers([0.0, 1.0] * 7, [0.0] * 9)
+
+    assert (three.middle_before, three.middle_now, two.middle_now) == ("2", "1 or less", "0")
+    assert three.unseen == three.unseen_before == 0.0
+
+
 def test_values_are_written_in_terms_of_the_table():
     job = Column("job", Family.TEXT, is_category=True, levels=("clerk", "pilot"))
 
@@ -80,6 +108,9 @@ def test_the_history_has_the_low_score_and_the_column_that_lost_most_values():
     found = _line(SimpleNamespace(report=scored, made=None, name="new.csv"))
 
     assert (found["score_low"], found["score_high"], found["missing"]) == (0.1, 0.5, "new 30.0%")
+
+    score.quantiles_now = ()  # a report of an earlier version
+    assert np.isnan(_line(SimpleNamespace(report=scored, made=None, name="old.csv"))["score_low"])
 
 
 def test_an_explanation_starts_from_the_row_of_usual_values():
@@ -105,6 +136,30 @@ def test_a_ready_made_belief_is_missing_in_the_second_row_of_the_self_test():
     [(name, values)] = _limited(rules)
 
     assert (name, values[0], values[1], values[2], values[-1]) == ("belief", 0.0, None, 2 / 19, 1.0)
+
+
+def test_records_of_checks_in_the_self_test_have_as_many_checks_as_their_row_and_half_as_many_passes():
+    rules = SimpleNamespace(rules=SimpleNamespace(beliefs=[FrozenRecords("checks", "passes", (0.5,), (1.0,))]))
+    found = dict(_limited(rules))
+
+    assert found["checks"][:4] == (0.0, None, 2.0, 3.0)
+    assert found["passes"][:4] == (0.0, 0.0, None, 1.0)
+
+
+def test_the_self_test_holds_the_numbers_that_rules_compare_with():
+    rules = RuleSet((Rule("big", 0.5, Compare("amount", ">", 7)), Rule("other", 0.5, Compare("age", ">", 9))))
+
+    assert list(_compared_values("number", "amount", SimpleNamespace(rules=rules))) == [7.0]
+
+
+@pytest.mark.parametrize("method", ["lightgbm", "xgboost"])
+def test_every_column_of_a_tree_model_has_a_contribution_and_they_sum_to_the_log_odds(method):
+    bundle, frame = example(method).bundle, make_frame(20, seed=3)
+    found = contributions(bundle.fitted.model, bundle.features(frame), None, bundle.profile)
+    score = bundle.predict(frame)
+
+    assert found.value.shape == (20, found.places.size)
+    np.testing.assert_allclose(found.start + found.value.sum(axis=1), np.log(score / (1 - score)), atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -142,9 +197,22 @@ def test_members_of_a_bundle_have_a_fixed_date_and_may_reach_the_limit():
         unpack_archive(good(), BundleLimits(expanded_bytes=size - 1))
 
 
+def test_a_bundle_may_grow_freely_up_to_its_limit():
+    size = sum(map(len, members_of(good()).values()))
+
+    assert unpack_archive(good(), BundleLimits(expansion=1, expansion_free=size)) == members_of(good())
+    with pytest.raises(BundleError, match="decompression bomb"):
+        unpack_archive(good(), BundleLimits(expansion=1, expansion_free=size - 1))
+
+
 def test_the_reason_of_a_damaged_member_is_its_text_or_else_its_name():
     assert _plain(OSError("no\n  space.")) == "no space"
     assert _plain(EOFError()) == "EOFError"
+
+
+def test_texts_are_no_array_of_a_bundle():
+    with pytest.raises(BundleError, match="'names' holds <U1 values; a bundle keeps numbers and flags only"):
+        pack_array(np.array(["a"]), "names")
 
 
 @pytest.mark.parametrize("shape", [[2, -1], [1, True], [1, 2.0]])
@@ -259,6 +327,12 @@ def test_all_pieces_of_a_file_are_read_in_the_dialect_of_its_start():
 
     assert found["a"].tolist() == [1.5] * 200 + [2.5] * 200
     assert found["b"].tolist() == ["x"] * 200 + ["y,z"] * 200
+
+
+def test_a_file_of_text_tells_roughly_how_many_rows_it_has():
+    text = "a,b\n" + "1,2\n" * 500_000  # longer than the part that is read first
+
+    assert open_rows(io.BytesIO(text.encode())).about == pytest.approx(500_000, rel=0.01)
 
 
 def test_rows_of_another_kind_are_refused_before_they_are_encoded():
