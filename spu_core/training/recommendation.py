@@ -352,9 +352,14 @@ class _Answer:
                 kept.append(name)
                 total += chance[name]
         leader = self.measured_leader
-        if leader is not None and leader not in kept and self.evidence.yardstick != "known_positive_auc":
+        if leader is not None and leader not in kept and self.is_unbiased:
             kept.insert(1, leader)
         return tuple(kept)
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Whether the yardstick is right on average for every method; confirmed cases favour some of them."""
+        return self.evidence.is_valid and self.evidence.yardstick != "known_positive_auc"
 
     @property
     def measured_leader(self) -> str | None:
@@ -491,7 +496,7 @@ class _Answer:
             return NextStep("check rows", again, sentence)
         rival = self.contender(model) or next(iter(among[1:]), None)
         loses = rival is not None and evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
-        is_open = loses or confidence == "provisional" or rival == self.measured_leader
+        is_open = loses or confidence == "provisional" or (self.is_unbiased and rival == self.measured_leader)
         rows = self.checks(model, rival) if rival is not None and is_open else None
         if rows is None:
             return NextStep("export", None, f"Export {model!r}.")
