@@ -131,7 +131,7 @@ def test_progress_rises_to_the_end_and_can_cancel():
 
 def test_progress_of_a_second_metric_never_passes_the_end():
     seen, sets = [], object.__new__(ColumnSets)
-    sets.columns, sets._steps, sets._aucs = ("a", "b"), 3, dict.fromkeys(map(frozenset, "cdefg"), {})
+    sets.columns, sets._steps, sets._aucs = ("a", "b"), 3, {frozenset(name): {} for name in "cdefg"}
     sets.on_progress = lambda share, words: seen.append((share, words))
     sets._cross_fitted = lambda columns, tell: tell(SimpleNamespace(share=0.5))
     sets._fitted(["a"])
