@@ -187,7 +187,7 @@ def test_where_processes_cannot_be_forked_one_process_trains(monkeypatch):
         assert executor is not None
     monkeypatch.setattr(cross_fitting, "can_fork", lambda: False)
     with executor_for(3, None) as executor:
-        assert isinstance(executor, LocalExecutor)
+        assert type(executor) is LocalExecutor
 
 
 def test_a_refit_reports_its_progress(world, quick):
