@@ -496,7 +496,8 @@ class _Answer:
             return NextStep("check rows", again, sentence)
         rival = self.contender(model) or next(iter(among[1:]), None)
         loses = rival is not None and evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
-        is_open = loses or confidence == "provisional" or (self.is_unbiased and rival == self.measured_leader)
+        leads = rival in among and self.is_unbiased and rival == self.measured_leader
+        is_open = loses or leads or confidence == "provisional"
         rows = self.checks(model, rival) if rival is not None and is_open else None
         if rows is None:
             return NextStep("export", None, f"Export {model!r}.")
