@@ -2,7 +2,8 @@
 
 A dashboard is started on an empty workspace, the anti-cheat sample is trained in it, and every page is opened in a real
 Chromium: Soft labels with a range chosen, Export with the recommended model in use, some pages also dark and as narrow
-as a phone. `brush.webp` is a short animation of brushing a rule. A page that fails is named at the end.
+as a phone. `brush.webp` is a short animation of brushing a rule, and `check-*.png` show rows checked by
+hand. A page that fails is named at the end.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from spu_core.engines import Job, run_here
+from spu_core.engines.audit_results import checked_rows, save_audit
+from spu_core.engines.stored_runs import recommended_run, stored_bundle
 from spu_core.models import METHODS
-from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.tables.samples import load_sample, load_sample_rules, sample_truth
 from spu_core.training import Candidate, TrainConfig, TrainPlan, with_twins
+from spu_core.trust import AuditPlan, Population, draw_audit
 from spu_core.workspace import Workspace
 from tests.live import NO_BROWSER, ROOT, Server, find_browser, open_tab_in, running_browser, running_server
 
@@ -30,6 +34,7 @@ SAMPLE = "anti_cheat"
 CANDIDATES = ("fused", "lightgbm", "logistic", "labeled_vs_rest", "weighted_elkan_noto", "rule_score")
 PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
 DARK = NARROW = ("soft_labels", "compare")
+CHECKS = 400
 FRAMES, FRAME_SECONDS, LAST_SECONDS, BRUSH_WIDTH = 14, 0.12, 2.5, 900
 WIDE_SIZE, NARROW_SIZE = {"width": 1440, "height": 1000}, {"width": 390, "height": 844}
 
@@ -97,6 +102,64 @@ def animate_brush(browser: Any, server: Server, query: str, folder: Path) -> Non
     small[0].save(folder / "brush.webp", save_all=True, append_images=small[1:], duration=times, loop=0, quality=70)
 
 
+def show_review(browser: Any, server: Server, query: str, folder: Path, home: Path) -> None:
+    """`check-*.png`: rows are drawn, reviewed and counted, and the recommendation uses them."""
+    tab = open_tab_in(browser, server, width=1280, height=900)
+    page = tab.page
+    try:
+        tab.open(f"trust?{query}")
+        checks = page.get_by_role("spinbutton", name="Rows you can check")
+        checks.fill(str(CHECKS))
+        checks.press("Enter")
+        tab.settle()
+        _picture(tab, folder / "check-plan.png")
+        page.locator(".st-key-trust_draw button").click()
+        tab.settle()
+        page.get_by_role("textbox", name="Enter your name").fill("ann")
+        page.get_by_role("textbox", name="Enter your name").press("Enter")
+        page.get_by_text("of the table").first.wait_for()
+        tab.settle()
+        _picture(tab, folder / "check-review.png")
+        _answer_by_truth(home)
+        tab.open(f"trust?{query}&step=result")
+        _picture(tab, folder / "check-result.png")
+        tab.open(f"compare?{query}")
+        _picture(tab, folder / "check-recommendation.png")
+        tab.open(f"trust?{query}&section=sensitivity")
+        _picture(tab, folder / "check-wrong-rules.png")
+    finally:
+        page.context.close()
+
+
+def _picture(tab: Any, file: Path) -> None:
+    tab.page.wait_for_timeout(1500)
+    tab.settle()
+    assert "An unexpected error occurred" not in tab.text, tab.text
+    tab.page.screenshot(path=file)
+    print(file)
+
+
+def _answer_by_truth(home: Path) -> None:
+    """Check all rows that are drawn, and a second batch that these verdicts direct."""
+    truth = sample_truth(SAMPLE)
+    with Workspace.open(home) as workspace:
+        (dataset,) = workspace.datasets.list()
+        record = recommended_run(workspace, workspace.runs.list(dataset.id), dataset.origin)
+        assert record is not None
+        (first,) = workspace.audits.of_dataset(dataset.id)
+        _answer(workspace, first, truth)
+        run = stored_bundle(workspace, record.id).run
+        checked = checked_rows(workspace, dataset)
+        plan = draw_audit(Population.of_run(run), CHECKS // 2, checked=checked, table_rows=dataset.n_rows, seed=1)
+        _answer(workspace, save_audit(workspace, record, plan, None), truth)
+
+
+def _answer(workspace: Workspace, audit: Any, truth: Any) -> None:
+    rows = AuditPlan.from_json(audit.plan).rows
+    given = [(row, "ann", "positive" if truth[row] else "negative", "") for row in rows]
+    workspace.audits.add_verdicts(audit.id, given)
+
+
 def main(folder: Path) -> None:
     browser_path = find_browser()
     if browser_path is None:
@@ -114,6 +177,7 @@ def main(folder: Path) -> None:
                     # One page that cannot be shown is no reason to go without the others.
                     failed.append(f"{shot.file}: {str(problem).splitlines()[0]}")
             animate_brush(browser, server, query, folder)
+            show_review(browser, server, query, folder, home)
     if failed:
         sys.exit("Some pages could not be shown:\n" + "\n".join(failed))
 
