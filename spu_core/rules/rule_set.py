@@ -239,6 +239,7 @@ class FittedRules:
 
     def apply(self, frame: pd.DataFrame) -> RuleMatrix:
         """Apply every rule to every row. Chunks of rows give exactly the same result as the whole table."""
+        frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame  # polars
         if not isinstance(frame, pd.DataFrame):
             raise RuleError(f"apply needs a pandas DataFrame (table.frame), got {type(frame).__name__}.")
         for rule in self.rules:
