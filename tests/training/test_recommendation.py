@@ -317,6 +317,30 @@ def test_rows_checked_by_hand_decide_before_confirmed_cases():
     assert "rows checked by hand" in found.sentence
 
 
+def test_a_record_alone_is_never_clear_against_rows_checked_by_hand():
+    comparison = compared(*evaluation(600), RULES_HELP)
+    found = recommend(audited(comparison, fused=0.75, fused_without_rules=0.7, labeled_vs_rest=0.76))
+
+    assert (found.model, found.yardstick, found.confidence) == ("fused", "audit", "tie")
+    assert found.among_best[:2] == ("fused", "labeled_vs_rest")
+    assert "no other model ranks rows checked by hand clearly better" in found.sentence
+    assert found.next_step.action == "check rows"
+    assert "'labeled_vs_rest'" in found.next_step.sentence
+
+
+def test_a_clear_answer_says_where_another_model_ranks_confirmed_cases_better():
+    """Known-positive AUC is corrected for its bias, so the corrected answer can differ from the figure itself."""
+    comparison = compared(*evaluation(600), RULES_HELP)
+    figure = comparison.figures["known_positive_auc"]
+    swapped = {**figure.value, "labeled_vs_rest": figure.value["fused"] + 0.01}
+    changed = replace(comparison, figures={**comparison.figures, "known_positive_auc": replace(figure, value=swapped)})
+    found = recommend(changed, origin="chance")
+
+    assert (found.model, found.confidence) == ("fused", "clear")
+    assert "although 'labeled_vs_rest' ranks confirmed cases better" in found.sentence
+    assert "clearly better than the other models" not in found.sentence
+
+
 def test_true_classes_of_all_rows_decide_before_an_audit():
     data, truth = evaluation()
     found = recommend(audited(compared(replace(data, truth=truth), truth, RULES_HELP), fused=0.5))
