@@ -104,11 +104,18 @@ def advise_method(
     sentence = (
         f"Begin with {_title(named)}. In the {len(means)} benchmark settings most like your data ({tables} tables), "
         f"its true AUC was on average {lost:.3f} below that of the best method. The next best method was "
-        f"{_title(rival['method'])} ({rival['difference']:+.3f} ± {rival['error']:.3f})."
+        f"{_title(rival['method'])}: its true AUC was on average {_beside(rival)} "
+        f"(± {rival['error']:.3f}, standard error)."
     )
     return MethodAdvice(
         DEFAULT if chosen == TWIN else chosen, chosen, str(rival["method"]), sentence, tables, len(means), ranking
     )
+
+
+def _beside(rival: pd.Series) -> str:
+    """How the true AUC of a method compares with that of the advised one, in words."""
+    gap = float(rival["difference"])
+    return "the same" if abs(gap) < 0.0005 else f"{abs(gap):.3f} {'higher' if gap > 0.0 else 'lower'}"
 
 
 def _title(name: str) -> str:

@@ -14,7 +14,7 @@ from spu_core.export import load_bundle
 from spu_core.html_table import Tabular, short_repr
 from spu_core.tables import Table
 from spu_core.training import Comparison, Run
-from spu_core.training.comparison import AuditEvidence
+from spu_core.training.comparison import NOT_MODELS, AuditEvidence
 from spu_core.trust import (
     TARGETS,
     AssumptionReport,
@@ -116,7 +116,8 @@ def judge_runs(
     chosen = thresholds or {}
     finished = [run for run in runs if run.score is not None]
     populations = {run.name: Population.of_run(run, chosen.get(run.name)) for run in finished}
-    return judge_scores(populations, checked, method=method)
+    references = frozenset(run.name for run in finished if run.candidate.method in NOT_MODELS)
+    return replace(judge_scores(populations, checked, method=method), references=references)
 
 
 def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Comparison) -> Comparison:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from spu_core.checks import check_countable, check_kind
 from spu_core.errors import TrainingError
-from spu_core.html_table import Plotted, count, html_table, markdown_table, short_name, short_repr
+from spu_core.html_table import Plotted, count, html_table, markdown_table, short_repr
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
 from spu_core.models import Need
@@ -225,8 +225,8 @@ class Comparison(Plotted):
     audit: AuditEvidence | None = None
 
     def __repr__(self) -> str:
-        best = next((f"highest AUC_SPU {short_name(run.name)}" for run in self.runs if run.metrics is not None), None)
-        return short_repr("Comparison", None, count(len(self.runs), "run"), best)
+        finished = sum(run.metrics is not None for run in self.runs)
+        return short_repr("Comparison", None, count(len(self.runs), "run"), f"{finished} finished")
 
     def to_frame(self) -> pd.DataFrame:
         """The leaderboard: one row per run, highest AUC_SPU first."""

@@ -341,7 +341,8 @@ class _Answer:
     def among_best(self, model: str) -> tuple[str, ...]:
         """The recommended model and those that cannot be excluded, the most probable first.
 
-        Together they hold the best model with the probability `CLEAR`.
+        Together they hold the best model with the probability `CLEAR`. The model that ranks best by an unbiased
+        yardstick is always among them: the record alone never makes an answer clear against it.
         """
         names = [run.name for run in self.evidence.models]
         chance = {name: self.evidence.belief.chance_of_best(name, names) for name in names}
@@ -350,7 +351,24 @@ class _Answer:
             if name != model and total < CLEAR:
                 kept.append(name)
                 total += chance[name]
+        leader = self.measured_leader
+        if leader is not None and leader not in kept and self.is_unbiased:
+            kept.insert(1, leader)
         return tuple(kept)
+
+    @property
+    def is_unbiased(self) -> bool:
+        """Whether the yardstick is right on average for every method; confirmed cases favour some of them."""
+        return self.evidence.is_valid and self.evidence.yardstick != "known_positive_auc"
+
+    @property
+    def measured_leader(self) -> str | None:
+        """The model that ranks best by the valid yardstick alone, where it is not the recommended one."""
+        if not self.evidence.is_valid or self.evidence.figure is None:
+            return None
+        values = {run.name: self.evidence.figure.value[run.name] for run in self.evidence.models}
+        leader = max(values, key=values.__getitem__)
+        return leader if values[leader] > values[self.model] else None
 
     def confidence(self, among: tuple[str, ...]) -> str:
         if not self.evidence.is_valid or len(self.evidence.models) == 1:
@@ -372,6 +390,11 @@ class _Answer:
         if confidence == "provisional":
             return f"Use {model!r} for now: {record}. {evidence.doubt}"
         figure = YARDSTICKS[evidence.yardstick]
+        if confidence == "clear" and self.measured_leader is not None:
+            return (
+                f"Use {model!r}: with the records of the methods considered it is clearly the best, although "
+                f"{self.measured_leader!r} ranks {figure} better."
+            )
         if confidence == "clear":
             return f"Use {model!r}: it ranks {figure} clearly better than the other models, with its record considered."
         if model == evidence.default:
@@ -473,7 +496,9 @@ class _Answer:
             return NextStep("check rows", again, sentence)
         rival = self.contender(model) or next(iter(among[1:]), None)
         loses = rival is not None and evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
-        rows = self.checks(model, rival) if rival is not None and (loses or confidence == "provisional") else None
+        leads = rival in among and self.is_unbiased and rival == self.measured_leader
+        is_open = loses or leads or confidence == "provisional"
+        rows = self.checks(model, rival) if rival is not None and is_open else None
         if rows is None:
             return NextStep("export", None, f"Export {model!r}.")
         both = _listed((model, str(rival)))

@@ -192,8 +192,8 @@ def hindsight(model: str, aucs: Mapping[str, Interval]) -> str:
     highest, own = aucs[best].estimate, aucs[model].estimate
     if best == model:
         return f"Yes: {model!r} has the highest true AUC of these models ({own:.3f})."
-    verdict = "Nearly" if highest - own <= NEARLY else "No"
-    return f"{verdict}: {best!r} has the highest true AUC ({highest:.3f}), {model!r} has {own:.3f}."
+    answer = "Nearly" if highest - own <= NEARLY else "No"
+    return f"{answer}: {best!r} has the highest true AUC ({highest:.3f}), {model!r} has {own:.3f}."
 
 
 def run_curve(run: Run) -> RocSpu:

@@ -75,16 +75,13 @@ class Runs:
 
     files: FileStore
 
-    def save(self, draft: RunDraft, write_run: Writer, write_scores: Writer | None = None) -> RunRecord:
-        """Store a run with its files in one transaction."""
-        drafts = [FileDraft("run", write_run)]
-        if write_scores is not None:
-            drafts.append(FileDraft("scores", write_scores))
+    def save(self, draft: RunDraft, write_run: Writer) -> RunRecord:
+        """Store a run with its file in one transaction."""
 
         def record(rows: sqlite3.Connection, stored: tuple[FileRecord, ...]) -> str:
             return self._insert(rows, draft, stored)
 
-        return self.get(self.files.save(drafts, record))
+        return self.get(self.files.save([FileDraft("run", write_run)], record))
 
     def get(self, token: str) -> RunRecord:
         return self.files.catalogue.record(RunRecord, "run", f"{_SELECT} WHERE runs.id = ?", token)
@@ -103,12 +100,6 @@ class Runs:
         """The hash of the file of a run, as it was when it was saved."""
         row = self.files.catalogue.row("SELECT sha256 FROM files WHERE id = ?", self.get(token).file)
         return "" if row is None else str(row["sha256"])
-
-    def scores_path(self, token: str) -> Path:
-        record = self.get(token)
-        if record.scores is None:
-            raise WorkspaceError(f"Run {record.name!r} was saved without scores; train it again to have them.")
-        return self.files.verified(record.scores, "run", record.name)
 
     def rename(self, token: str, name: str) -> RunRecord:
         with self.files.catalogue.transaction() as rows:
@@ -129,7 +120,6 @@ class Runs:
             rule_set_version=draft.rule_set_version,
             job=_existing_job(rows, draft.job),
             file=stored[0].id,
-            scores=stored[1].id if len(stored) > 1 else None,
             made=self.files.clock().isoformat(),
             **texts,
         )

@@ -59,6 +59,13 @@ def test_regret_is_counted_against_the_best_method_of_each_cell():
     assert advice.cells == 12
 
 
+@pytest.mark.parametrize(("rival", "words"), [(0.7002, "0.100 lower"), (0.8005, "the same"), (0.80105, "0.001 higher")])
+def test_the_figure_of_the_next_best_method_says_what_it_is(rival, words):
+    advice = advise_method(50, rules="strong", results=results(fused=0.8, twin=0.6, lightgbm=rival))
+
+    assert f"LightGBM: its true AUC was on average {words} (± 0.000, standard error)." in advice.sentence
+
+
 def test_the_number_of_labels_gives_way_where_too_few_tables_are_alike():
     assert advise_method(5_000, results=results(fused=0.8, twin=0.79, lightgbm=0.7)).tables == len(TABLES)
 

@@ -143,9 +143,10 @@ def test_a_model_that_reads_rules_is_refused_where_the_bundle_lacks_them():
         export_onnx(Bundle.of(found.run, fitted=found.fitted), make_frame(50))
 
 
-def test_a_model_trained_without_the_rules_becomes_onnx_without_them():
+@pytest.mark.parametrize("method", ["fused", "soft_as_feature"])
+def test_a_model_trained_without_the_rules_becomes_onnx_without_them(method):
     found = example("fused")
-    candidate = Candidate("fused", {"rounds": 8}, without_rules=True)
+    candidate = Candidate(method, {"rounds": 8}, without_rules=True)
     [run] = cross_fit(found.table, found.soft_labels, [candidate], TrainConfig(folds=2, threads=1))
     bundle, frame = Bundle.of(run), make_frame(50, seed=5)
 

@@ -65,7 +65,7 @@ def test_one_check_ends_as_the_behavioural_parameters_say():
 
     assert_share(cheaters == "admit", ALIKE.cheater_admission)
     assert_share(cheaters == "pass", ALIKE.cheater_pass)
-    assert_share(cheaters == "fail", ALIKE.cheater_failure)
+    assert_share(cheaters == "fail", 1.0 - ALIKE.cheater_admission - ALIKE.cheater_pass)
     assert_share(innocents == "fail", ALIKE.innocent_failure)
     assert_share(outcome[players.kind == 1] == "admit", ALIKE.casual_admission)
     assert_share(outcome[players.kind == 2] == "admit", ALIKE.hardened_admission)

@@ -43,6 +43,7 @@ def test_a_plan_survives_json_with_tuning_and_settings():
     [
         ({"folds": 1}, "folds must be a whole number of at least 2, got 1."),
         ({"folds": True}, "folds must be a whole number, got True."),
+        ({"folds": 2.5}, "folds must be a whole number, got 2.5."),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1."),
         ({"threads": 0}, "threads must be a whole number of at least 1, got 0."),
         ({"hold_out": 1.0}, "hold_out must be at most 0.8, got 1; models need rows to learn from."),
@@ -127,3 +128,9 @@ def test_a_candidate_can_travel_to_a_worker():
     tuned = Candidate("lightgbm", {"rounds": 30}, "mine", Tuning(trials=3, ranges={"num_leaves": (4, 16)}))
 
     assert pickle.loads(pickle.dumps(tuned)) == tuned == copy.deepcopy(tuned)
+
+
+@pytest.mark.parametrize("value", [2.5, True, "3", 1])
+def test_a_number_that_is_not_whole_or_too_small_is_refused(value):
+    with pytest.raises(TrainingError, match="folds must be a whole number of at least 2, got"):
+        TrainConfig(folds=value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from spu_core import FeatureSelection, SoftLabels, Table, TrainConfig, compare_a
 from spu_core.errors import TrainingError
 from spu_core.metrics import Difference
 from spu_core.training import Candidate, ColumnSet, TrainingCancelled
+from spu_core.training.feature_selection import ColumnSets
 from tests.training.worlds import make_world
 
 LINEAR = Candidate("logistic")
@@ -124,3 +127,13 @@ def test_progress_rises_to_the_end_and_can_cancel():
 
     with pytest.raises(TrainingCancelled):
         select_features(*noisy_world(300), LINEAR, QUICK, on_progress=stop)
+
+
+def test_progress_of_a_second_metric_never_passes_the_end():
+    seen, sets = [], object.__new__(ColumnSets)
+    sets.columns, sets._steps, sets._aucs = ("a", "b"), 3, {frozenset(name): {} for name in "cdefg"}
+    sets.on_progress = lambda share, words: seen.append((share, words))
+    sets._cross_fitted = lambda columns, tell: tell(SimpleNamespace(share=0.5))
+    sets._fitted(["a"])
+
+    assert seen == [(1.0, "1 of 2 columns")]

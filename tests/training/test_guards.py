@@ -213,6 +213,8 @@ def test_models_below_chance_never_win_and_the_headline_says_so():
         ("'fused', 'labeled_vs_rest' are worse", "'labeled_vs_rest', 'fused' are worse")
     )
     assert comparison.notes[0] == comparison.headline
+    clear = compare_runs([run("fused", -1.0), run("elkan_noto", 2.0)])
+    assert "No other model is clearly better than chance" not in clear.headline
 
 
 def test_where_all_models_are_below_chance_there_is_no_winner_and_no_answer():

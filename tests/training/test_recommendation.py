@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm, t
 
 from spu_core.errors import TrainingError
 from spu_core.metrics import Difference
 from spu_core.training import Candidate, EvaluationData, Run, TrainConfig, compare_runs, recommend, with_twins
 from spu_core.training.comparison import AuditEvidence
-from spu_core.training.evaluation import PairedDifference
+from spu_core.training.evaluation import PairedDifference, joint_covariance
+from spu_core.training.recommendation import _Answer
 from spu_core.training.record import Posterior, rank_distance, stored_record
 
 ROWS = 3000
@@ -148,6 +151,82 @@ def test_where_yardsticks_disagree_both_contenders_and_the_number_of_checks_are_
     assert "your soft labels favour 'lightgbm'" in warning
     assert "confirmed cases 'fused'" in warning
     assert "random rows would settle it" in warning
+    assert "(AUC_SPU follows your rules)" in warning  # both models use them
+
+
+def test_two_models_are_judged_by_their_figures_and_not_by_their_record_alone():
+    data, truth = evaluation()
+    found = recommend(compared(replace(data, truth=truth), truth, {"fused": 0.3, "labeled_vs_rest": 2.0}))
+
+    assert (found.model, found.yardstick) == ("labeled_vs_rest", "true_auc")
+
+
+def test_rules_that_hurt_are_to_be_revised_where_the_recommended_model_uses_them():
+    data, truth = evaluation()
+    signals = {"lightgbm": 2.5, "fused": 0.5, "fused without rules": 1.6}
+    found = recommend(compared(replace(data, truth=truth), truth, signals))
+
+    assert (found.model, found.help_of_rules) == ("lightgbm", "no")
+    assert found.next_step.action == "revise rules"
+
+
+def test_figures_on_few_cases_are_believed_as_students_t_says(monkeypatch):
+    seen = []
+    after = Posterior.after
+    monkeypatch.setattr(
+        Posterior, "after", lambda self, value, *more: seen.append(more[0]) or after(self, value, *more)
+    )
+    comparison = compared(*evaluation(40), {"fused": 1.0, "labeled_vs_rest": 1.0})
+    recommend(comparison, origin="chance")
+    covariance, degrees = joint_covariance(list(comparison.figures["known_positive_auc"].aucs.values()))
+
+    wider = t.ppf(0.975, degrees) / norm.ppf(0.975)
+    assert wider > 1.02
+    assert np.trace(seen[0]) == pytest.approx(np.trace(covariance) * wider**2)
+
+
+def answer(error: float, expected: float, **more) -> _Answer:
+    """The answer where two models differ by so much, measured with this error on 200 checked rows."""
+    pair = SimpleNamespace(difference=SimpleNamespace(standard_error=error))
+    auc = SimpleNamespace(effective_numbers=(50.0, 500.0), shares_training=False)
+    figure = SimpleNamespace(pair=lambda *_: pair, aucs={"a": auc}, value={"a": 0.8}, too_few=False)
+    belief = SimpleNamespace(difference=lambda *_: (expected, 0.0))
+    labels = np.arange(1000) < 100
+    judged = SimpleNamespace(judged_soft_label=np.where(labels, 1.0, 0.4), judged_is_labeled=labels)
+    evidence = SimpleNamespace(**{"figure": figure, "belief": belief, "is_audit": True, "is_valid": True, **more})
+    comparison = SimpleNamespace(
+        audit=SimpleNamespace(checks=200),
+        runs=[SimpleNamespace(evaluation=judged)] * 2,
+        figures={"known_positive_auc": figure},
+    )
+    return _Answer(comparison, evidence, ())
+
+
+@pytest.mark.parametrize(("error", "expected"), [(0.02, 0.04), (0.03, 0.05), (0.01, 0.04)])
+def test_more_checks_give_a_power_of_80_percent(error, expected):
+    """The error falls with the root of the rows; a test at 5 % with this power needs 2.8 errors."""
+    needed = 200 * ((norm.ppf(0.975) + norm.ppf(0.8)) * error / expected) ** 2
+
+    assert answer(error, expected).checks("a", "b") == pytest.approx(max(needed - 200, 10), abs=10)
+    assert answer(0.01, 0.04).checks("a", "b") == 10
+    assert answer(0.2, 0.04).checks("a", "b") is None
+
+
+def test_first_checks_find_as_many_cases_as_a_power_of_80_percent_needs():
+    needed = ((norm.ppf(0.975) + norm.ppf(0.8)) * 0.02 / 0.04) ** 2 * 50
+    found = answer(0.02, 0.04, is_audit=False).checks("a", "b")
+
+    assert found == pytest.approx(needed / (0.5 * 0.4), abs=10)  # half of what the soft labels promise
+
+
+@pytest.mark.parametrize(("chance", "action"), [(0.5, "check rows"), (0.05, "export")])
+def test_rows_are_to_be_checked_where_another_model_may_well_be_better(monkeypatch, chance, action):
+    monkeypatch.setattr(_Answer, "contender", lambda *_: "b")
+    model = SimpleNamespace(name="a")
+    belief = SimpleNamespace(difference=lambda *_: (0.04, 0.0), chance=lambda *_: chance)
+    found = answer(0.02, 0.04, models=(model,), belief=belief).next_step("a", ("a",), "clear", "yes")
+
+    assert found.action == action
 
 
 def test_without_the_twin_nothing_is_said_about_the_rules():
@@ -236,6 +315,30 @@ def test_rows_checked_by_hand_decide_before_confirmed_cases():
     assert recommend(comparison).model == "fused"
     assert (found.model, found.yardstick, found.confidence) == ("fused without rules", "audit", "clear")
     assert "rows checked by hand" in found.sentence
+
+
+def test_a_record_alone_is_never_clear_against_rows_checked_by_hand():
+    comparison = compared(*evaluation(600), RULES_HELP)
+    found = recommend(audited(comparison, fused=0.75, fused_without_rules=0.7, labeled_vs_rest=0.76))
+
+    assert (found.model, found.yardstick, found.confidence) == ("fused", "audit", "tie")
+    assert found.among_best[:2] == ("fused", "labeled_vs_rest")
+    assert "no other model ranks rows checked by hand clearly better" in found.sentence
+    assert found.next_step.action == "check rows"
+    assert "'labeled_vs_rest'" in found.next_step.sentence
+
+
+def test_a_clear_answer_says_where_another_model_ranks_confirmed_cases_better():
+    """Known-positive AUC is corrected for its bias, so the corrected answer can differ from the figure itself."""
+    comparison = compared(*evaluation(600), RULES_HELP)
+    figure = comparison.figures["known_positive_auc"]
+    swapped = {**figure.value, "labeled_vs_rest": figure.value["fused"] + 0.01}
+    changed = replace(comparison, figures={**comparison.figures, "known_positive_auc": replace(figure, value=swapped)})
+    found = recommend(changed, origin="chance")
+
+    assert (found.model, found.confidence) == ("fused", "clear")
+    assert "although 'labeled_vs_rest' ranks confirmed cases better" in found.sentence
+    assert "clearly better than the other models" not in found.sentence
 
 
 def test_true_classes_of_all_rows_decide_before_an_audit():

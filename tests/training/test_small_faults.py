@@ -8,10 +8,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from spu_core.errors import TrainingError
 from spu_core.metrics import Difference, Interval, roc_spu
+from spu_core.models import METHODS
+from spu_core.models.method import Need
+from spu_core.tables import Table
 from spu_core.training import (
     Candidate,
     ColumnSet,
@@ -22,16 +26,31 @@ from spu_core.training import (
     TrainConfig,
     TrainingCancelled,
     compare_runs,
+    cross_fit,
+    cross_fitting,
     recommend,
     review_curve,
     run_band,
+    segment_intervals,
     sketch,
+    true_aucs,
+    why_not,
 )
 from spu_core.training import fit_pool as pool
 from spu_core.training.comparison import PAIRS_NOTE, AuditEvidence
-from spu_core.training.evaluation import folded_auc, joint_covariance, paired_difference
+from spu_core.training.cross_fitting import LocalExecutor, executor_for
+from spu_core.training.data_advice import advise
+from spu_core.training.evaluation import (
+    folded_auc,
+    interval_of,
+    joint_covariance,
+    paired_difference,
+    share_of,
+    simultaneous_intervals,
+)
 from spu_core.training.fitting import _starting_point
 from spu_core.training.record import stored_record
+from spu_core.training.rows import _leak_note, assign_folds, prepare_rows
 from spu_core.training.views import _first_number
 
 ROWS = 600
@@ -118,8 +137,8 @@ def test_where_only_the_rules_were_scored_the_next_step_is_to_train_a_model():
 
 def test_processes_follow_the_cores_and_threads(monkeypatch):
     monkeypatch.setattr(pool, "can_fork", lambda: True)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    assert [pool.usable_processes(), pool.usable_processes(2), pool.usable_processes(8)] == [6, 3, 1]
+    monkeypatch.setattr(os, "sched_getaffinity", lambda own: set(range(0 if own else 6)), raising=False)
+    assert [pool.usable_processes(threads) for threads in (1, 2, 4, 8)] == [6, 3, 1, 1]
 
     monkeypatch.setattr(pool, "can_fork", lambda: False)
     assert pool.usable_processes() == 1
@@ -138,6 +157,144 @@ def test_a_lost_process_says_how_it_ended(code, words):
     process = SimpleNamespace(join=lambda: None, exitcode=code)
 
     assert words in str(pool._lost(SimpleNamespace(process=process)))
+
+
+def pool_of(*folds: int) -> pool.FitPool:
+    """A pool of two processes with a waiting task for each of these folds."""
+    found = object.__new__(pool.FitPool)
+    found.folds, found._workers = [0, 1], [SimpleNamespace(given=set()), SimpleNamespace(given={9})]
+    found._waiting = list(range(len(folds)))
+    found._tasks = {number: SimpleNamespace(fold=fold) for number, fold in enumerate(folds)}
+    return found
+
+
+def test_an_idle_process_takes_tasks_of_others_and_a_busy_one_waits_for_its_own():
+    found = pool_of(1, 1)
+    assert found._next_for(0, found._workers[0]) == 0
+    found = pool_of(0, 0)
+    assert found._next_for(1, found._workers[1]) is None
+
+
+def test_dropped_tasks_are_not_handed_out():
+    found = pool_of(0, 1, 0)
+    found.drop([1, 2])
+
+    assert found._waiting == [0]
+
+
+def test_where_processes_cannot_be_forked_one_process_trains(monkeypatch):
+    with executor_for(-1, None) as executor:
+        assert executor is not None
+    monkeypatch.setattr(cross_fitting, "can_fork", lambda: False)
+    with executor_for(3, None) as executor:
+        assert type(executor) is LocalExecutor
+
+
+def test_a_refit_reports_its_progress(world, quick):
+    [run] = cross_fit(*world, [Candidate("lightgbm", {"rounds": 3})], quick)
+    seen = []
+    LocalExecutor().refit(run, seen.append)
+
+    assert seen
+
+
+def test_a_failed_run_takes_over_the_evaluation_and_has_no_true_auc():
+    data, other = evaluation(), evaluation(labels=30)
+    failed = Run("fused", Candidate("fused"), TrainConfig(), data, error="no memory")
+    truth = np.arange(ROWS) < 90
+
+    assert failed.judged_by(other).evaluation is other
+    assert list(true_aucs([failed, run_of(data)], truth)) == ["fused"]
+    assert true_aucs([failed], truth) == {}
+
+
+def test_figures_that_a_run_lacks_are_not_in_its_table():
+    found = run_of(evaluation()).to_frame()
+
+    assert found["figure"].tolist() == ["AUC_SPU", "AUC on confirmed cases"]
+
+
+def test_the_influence_of_a_fold_is_its_distance_from_the_mean_over_folds():
+    """By definition: a fold of larger AUC moves the mean up, on the side of positives and on that of negatives."""
+    data = evaluation()
+    score = run_of(data).score + 2.0 * data.is_labeled * (data.fold == 0)
+    found = folded_auc(data.soft_label, score, data)
+    own = data.fold[found.rows] == 0
+
+    for side in (found.influence.as_positive, found.influence.as_negative):
+        assert side[own].mean() == pytest.approx(found.by_fold[0] - found.value)
+        assert side.mean() == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_share_of_the_ceiling_is_less_certain_where_folds_share_training_rows(monkeypatch):
+    data = evaluation()
+    folded = folded_auc(data.soft_label, run_of(data).score, data)
+    width = []
+    for factor in (1.0, 1.4):
+        monkeypatch.setattr(type(folded), "factor", lambda *_, factor=factor: factor)
+        found = share_of(folded, 0.95)
+        width.append(found.high - found.low)
+
+    assert width[1] > 1.2 * width[0]
+
+
+def test_a_candidate_without_error_does_not_narrow_the_intervals_of_the_others():
+    data = evaluation()
+    target = data.is_labeled.astype(float)
+    aucs = {str(seed): folded_auc(target, run_of(data, seed=seed).score, data) for seed in (1, 2)}
+    perfect = folded_auc(target, target, data)
+
+    both, all_three = simultaneous_intervals(aucs), simultaneous_intervals({**aucs, "perfect": perfect})
+    assert all_three["1"].high - all_three["1"].low == pytest.approx(both["1"].high - both["1"].low, rel=0.05)
+    assert both["1"].high - both["1"].low > 1.05 * np.ptp([(one := interval_of(aucs["1"], 0.95)).low, one.high])
+
+
+def test_a_method_that_needs_the_share_of_positives_is_allowed_since_it_is_estimated(world):
+    needy = [key for key, entry in METHODS.items() if Need.PRIOR in entry.needs and key != "cnn"]
+
+    assert needy
+    assert [why_not(key, world[0], has_beliefs=True) for key in needy] == [None] * len(needy)
+
+
+def test_segments_of_numbers_are_in_the_order_of_numbers():
+    data = evaluation()
+    names = np.where(np.arange(ROWS) % 2 == 0, "10 to 20", "2 to 10")
+
+    assert list(segment_intervals(run_of(data), pd.Series(names))) == ["2 to 10", "10 to 20"]
+
+
+def test_a_column_that_gives_the_labels_away_is_noted(world):
+    table = world[0]
+    almost = table.frame["label"].where(table.frame.index > 2, 1 - table.frame["label"])
+    leaking = Table.from_frame(table.frame.assign(closed=almost), roles={**table.roles, "closed": "feature"})
+
+    assert _leak_note(table) is None
+    assert "'closed'" in _leak_note(leaking)
+
+
+def test_random_checks_are_read_from_their_column(world):
+    table, soft_labels = world
+    found = prepare_rows(table, soft_labels, TrainConfig(random_check_column="seen"))
+
+    assert found.randomly_checked.tolist() == (table.frame["seen"] == 1).tolist()
+    assert prepare_rows(table, soft_labels, TrainConfig()).randomly_checked is None
+
+
+def test_there_may_be_as_many_groups_as_folds():
+    groups = np.arange(12) % 3
+    fold = assign_folds(np.zeros(12, dtype=int), groups, 3, 0)
+
+    assert len(set(fold)) == 3
+    assert all(len(set(fold[groups == group])) == 1 for group in range(3))
+
+
+def test_the_advice_names_the_time_column(world):
+    assert "Column 'day' is a time." in advise(world[0]).seen
+
+
+def test_a_table_of_another_part_of_a_selection_is_refused():
+    with pytest.raises(TrainingError, match="part must be one of 'single', 'path', got 'whole'"):
+        selection(None).table("whole")
 
 
 def selection(labels: Difference | None) -> FeatureSelection:
@@ -193,8 +350,6 @@ def test_ranges_come_before_words():
 
 
 def test_scores_of_a_run_cannot_be_changed(world, quick):
-    from spu_core.training import cross_fit
-
     [run] = cross_fit(*world, ["logistic"], quick)
     with pytest.raises(ValueError, match="read-only"):
         run.score[0] = 1.0

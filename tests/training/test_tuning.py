@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import optuna
 import pytest
+import rich.progress
 
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
+from spu_core.models import Progress, Setting
 from spu_core.training import Candidate, TrainingCancelled, Tuning, cross_fit, make_split
-from spu_core.training.fitting import CandidateFitter, ProgressRange, Reporter, search_space
+from spu_core.training.fitting import (
+    CandidateFitter,
+    ProgressRange,
+    Reporter,
+    TrainProgress,
+    _Search,
+    _usual_range,
+    progress_shown,
+    search_space,
+)
 from spu_core.training.rows import prepare_rows
 from tests.training.worlds import make_world
 
@@ -108,6 +120,62 @@ def test_what_cannot_be_tuned_becomes_an_error_row(world, quick, candidate, sent
 def test_a_search_space_that_is_wrong_is_named():
     with pytest.raises(TrainingError, match=r"must be \(low, high\)"):
         Tuning(ranges={"rounds": (1, 2, 3)})
+
+
+def test_a_setting_that_is_misspelled_or_no_number_is_refused_with_the_nearest_number():
+    for name, words in (("round", "Did you mean 'rounds'"), ("learner", "Did you mean 'learning_rate'")):
+        with pytest.raises(TrainingError, match=rf"names '{name}', which cannot be tuned. {words}"):
+            search_space(Candidate("two_stage", tuning=Tuning(ranges={name: (1, 2)})))
+
+
+def test_a_range_of_a_single_value_is_allowed():
+    space = search_space(Candidate("lightgbm", tuning=Tuning(ranges={"rounds": (50, 50)})))
+
+    assert space["rounds"][1:] == (50, 50)
+
+
+def test_a_default_beyond_the_usual_range_is_searched_around_within_the_limits_of_the_setting():
+    found = _usual_range(Setting(name="hidden", default=1000, help="", low=1, high=4000))
+
+    assert found == (100.0, 4000)
+
+
+def test_a_trial_that_is_behind_the_others_is_given_up_after_its_first_fold(monkeypatch):
+    fitted = []
+    monkeypatch.setattr(_Search, "_fold_value", lambda *_: fitted.append(1) or 0.5)
+    trial = SimpleNamespace(number=0, report=lambda *_: None, should_prune=lambda: True)
+    search = _Search(Tuning(trials=2, folds=3), None, None, ProgressRange(), {}, None)
+
+    with pytest.raises(optuna.TrialPruned):
+        search.value_of(trial)
+    assert len(fitted) == 1
+
+
+def test_progress_carries_the_training_loss():
+    seen = []
+    Reporter(["a"], 3, on_progress=seen.append).report(0.5, "fitting", Progress(1, 2, training_loss=0.3))
+
+    assert (seen[0].training_loss, seen[0].share) == (0.3, 0.5)
+
+
+def test_a_bar_appears_after_two_seconds_and_is_full_at_the_end(monkeypatch):
+    seen = []
+
+    class Bar(rich.progress.Progress):
+        def start(self):
+            seen.append("shown")
+
+        def stop(self):
+            seen.append(self.tasks[0].percentage)
+
+    monkeypatch.setattr(rich.progress, "Progress", Bar)
+    at = TrainProgress("a", 1, 1, 0, 3, "fitting", 1, 2, None, 0.5, 1.9, None)
+    with progress_shown(True) as show:
+        show(at)
+        assert seen == []
+        show(replace(at, seconds=2.0, share=1.0))
+
+    assert seen == ["shown", 100.0]
 
 
 def test_a_search_sees_only_the_rows_it_is_given(quick):

@@ -1,6 +1,7 @@
 """One audit judges every score: against textbook survey formulas, several batches, older plans, and few positives."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -160,6 +161,17 @@ def test_scores_that_differ_are_told_apart_and_a_score_does_not_differ_from_itse
     assert report.pair("good", "twin").difference.estimate == 0.0
     assert report.pair("good", "twin").difference.p_value == 1.0
     assert "clearly better than 1 of 2 others" in report.sentence.lower()
+
+
+def test_the_sentence_names_a_model_to_use_and_never_a_reference(table):
+    rows, truth = table
+    plan = draw_audit(rows["good"], 400)
+    report = judge_scores(rows, combine_audits([(plan, answers(plan.rows, truth))]))
+
+    assert report.sentence.startswith("'good': true AUC")
+    without = replace(report, references=frozenset({"good"})).sentence
+    assert "'good'" not in without
+    assert without.startswith("'poor': true AUC")
 
 
 def test_the_assumptions_can_be_tested_on_an_audit_for_every_score(table):

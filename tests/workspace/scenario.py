@@ -97,7 +97,7 @@ def _work_on_rules(workspace, acknowledge):
 
 
 def _work_on_runs(workspace, dataset, acknowledge):
-    run = _try(lambda: workspace.runs.save(draft_of(dataset), writes(b"the run"), writes(b"the scores")))
+    run = _try(lambda: workspace.runs.save(draft_of(dataset), writes(b"the run")))
     _say(acknowledge, "run", run, "the run")
     if run is not None:
         export = _try(lambda: workspace.exports.save(run.id, "model", "onnx", writes(b"the model")))
@@ -135,7 +135,6 @@ def _everything_listed_is_whole(workspace):
         assert workspace.datasets.path(dataset.id).exists()
     for run in workspace.runs.list():
         assert workspace.runs.path(run.id).read_bytes() == b"the run"
-        assert workspace.runs.scores_path(run.id).read_bytes() == b"the scores"
         for export in workspace.exports.list(run.id):
             assert workspace.exports.path(export.id).exists()
     for rules in workspace.rule_sets.list():

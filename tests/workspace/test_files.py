@@ -7,7 +7,7 @@ import pytest
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import collect_garbage
 from spu_core.workspace.disk import locked
-from tests.workspace.fakes import FakeTable, draft_of, writes
+from tests.workspace.fakes import FakeTable, draft_of
 
 
 def file_of(workspace, dataset):
@@ -93,11 +93,3 @@ def test_files_that_no_row_names_are_kept_until_somebody_asks(workspace):
     assert workspace.files.sweep() == 0
     assert collect_garbage(workspace) == 21
     assert list(workspace.files.folder.iterdir()) == []
-
-
-def test_a_run_without_scores_says_so(workspace):
-    run = workspace.runs.save(draft_of(workspace.datasets.save(FakeTable())), writes(b"run"))
-
-    assert workspace.runs.path(run.id).read_bytes() == b"run"
-    with pytest.raises(WorkspaceError, match="was saved without scores"):
-        workspace.runs.scores_path(run.id)

@@ -19,7 +19,7 @@ def dataset(workspace):
 
 @pytest.fixture
 def run(workspace, dataset):
-    return workspace.runs.save(draft_of(dataset, name="champion"), writes(b"run"), writes(b"scores"))
+    return workspace.runs.save(draft_of(dataset, name="champion"), writes(b"run"))
 
 
 def test_a_run_says_where_it_comes_from(workspace, dataset):
@@ -182,7 +182,7 @@ def test_the_plan_says_what_goes_along_and_the_deed_is_the_plan(workspace, datas
     plan = workspace.plan_deletion("dataset", dataset.id)
 
     assert str(plan) == (
-        "Deletes dataset 'claims.csv' with 1 run, 1 threshold, 1 export, 2 check outcomes; frees 18 bytes."
+        "Deletes dataset 'claims.csv' with 1 run, 1 threshold, 1 export, 2 check outcomes; frees 12 bytes."
     )
     assert workspace.runs.list() == (run,)  # a plan changes nothing
     before = workspace.size

@@ -81,7 +81,7 @@ class WorkspaceMachine(RuleBasedStateMachine):
             return "none"
         version = self.workspace.rule_sets.get(rules)
         draft = draft_of(self.workspace.datasets.get(dataset), version)
-        saved = self.workspace.runs.save(draft, writes(content), writes(b"scores"))
+        saved = self.workspace.runs.save(draft, writes(content))
         self.run_model[saved.id] = (dataset, rules, content)
         return saved.id
 

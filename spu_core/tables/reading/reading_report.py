@@ -107,11 +107,6 @@ class Reading:
     compression: str | None = None
     size: int = 0
 
-    @property
-    def rows_in_file(self) -> int:
-        """Rows that were read and rows that were rejected."""
-        return self.rows + self.rejected_rows
-
     def describe(self) -> str:
         """A summary in one line.
 

@@ -74,11 +74,6 @@ class AntiCheatConfig:
         others = self.hardened_share * self.hardened_admission
         return (self.cheater_admission - others) / (1.0 - self.hardened_share)
 
-    @property
-    def cheater_failure(self) -> float:
-        """Chance that a checked cheater fails or skips."""
-        return 1.0 - self.cheater_admission - self.cheater_pass
-
 
 @dataclass(frozen=True, eq=False)
 class AntiCheatSeason:

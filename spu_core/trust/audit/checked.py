@@ -165,6 +165,8 @@ class AuditReport(Tabular):
         Number of rows that the figures are about.
     degrees : float
         Degrees of freedom of the standard errors: the effective number of checked positives or negatives, minus one.
+    references : frozenset of str
+        Scores that are no models to choose, such as the rules alone.
     """
 
     figures: dict[str, dict[str, AuditFigure]]
@@ -173,6 +175,7 @@ class AuditReport(Tabular):
     missing: int
     rows: int
     degrees: float
+    references: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return short_repr("AuditReport", None, count(len(self.figures), "score"), repr(self.checked))
@@ -219,11 +222,13 @@ class AuditReport(Tabular):
                 f"Too few cases to judge the models: {seen}. Check about {self.missing:,} more rows; at least "
                 f"{ENOUGH_OF_A_CLASS:g} positives and {ENOUGH_OF_A_CLASS:g} negatives are needed."
             )
-        best = max(self.figures, key=lambda name: self.figures[name]["true_auc"].estimate)
+        models = [name for name in self.figures if name not in self.references] or list(self.figures)
+        best = max(models, key=lambda name: self.figures[name]["true_auc"].estimate)
         auc = self.figures[best]["true_auc"]
         first = f"{best!r}: true AUC {auc.estimate:.3f} ({auc.low:.3f} to {auc.high:.3f}), from {seen}."
         behind = [pair.second for pair in self.pairs if pair.first == best and pair.can_be_told_apart]
-        others = len(self.figures) - 1
+        behind = [name for name in behind if name in models]
+        others = len(models) - 1
         if not others:
             return first
         if len(behind) == others:

@@ -64,7 +64,7 @@ def test_rejected_lines_are_named_and_all_rows_are_counted(file: Any) -> None:
     assert {item.line for item in reading.rejected} == set(file.rejected)
     for item in reading.rejected:
         assert file.rejected[item.line] in item.reason
-    assert reading.rows_in_file == reading.rows + len(file.rejected)
+    assert reading.rejected_rows == len(file.rejected)
     for column in file.values.values():
         assert reading.rows == len(column)
 

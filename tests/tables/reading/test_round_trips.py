@@ -104,7 +104,7 @@ def test_rows_read_and_rejected_are_all_rows_of_the_file(lines: list[str]) -> No
 
     assert reading.rows == sum(line.count(",") == 2 and line[-1] != "," for line in lines)
     assert reading.rejected_rows == sum(line in ("1,2", "1,2,3,4") for line in lines)
-    assert reading.rows_in_file + reading.empty_lines == len(lines)
+    assert reading.rows + reading.rejected_rows + reading.empty_lines == len(lines)
 
 
 @settings(max_examples=20)
