@@ -334,6 +334,7 @@ def test_a_table_comes_from_s3(serve, monkeypatch):
 
 
 def test_s3_without_credentials_says_what_to_set(serve, monkeypatch, tmp_path):
+    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()  # else it keeps the credentials of another test
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ENDPOINT_URL", serve(S3))
