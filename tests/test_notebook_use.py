@@ -51,6 +51,18 @@ def test_a_table_comes_from_polars_and_arrow_as_from_pandas(frame):
         assert np.array_equal(table.frame["delay"], frame["delay"])
 
 
+def test_fitted_rules_and_bundles_take_polars_frames(frame, rules):
+    table, other = spu.Table.from_frame(frame, roles={"checked": "label"}), pl.from_pandas(frame)
+    fitted = rules.fit(table)
+    [run] = spu.cross_fit(table, rules, ["lightgbm"], CONFIG)
+    bundle = spu.Bundle.of(run, label_rules=fitted)
+
+    assert np.array_equal(fitted.apply(other).belief, fitted.apply(frame).belief)
+    assert np.array_equal(bundle.predict(other), bundle.predict(frame))
+    assert bundle.explain(other, 3) == bundle.explain(frame, 3)
+    assert bundle.score(other).frame.equals(bundle.score(frame).frame)
+
+
 def test_the_classifier_takes_polars_frames(frame):
     X, y = frame[["age", "delay", "site"]], np.where(frame["delay"] > 30, 0.7, 0.1)
     score = spu.SoftLabelClassifier("logistic").fit(X, y).predict_proba(X)

@@ -319,13 +319,13 @@ def score(
     run: RunName,
     file: Annotated[
         str,
-        typer.Argument(
-            help="New rows, as `spu profile` reads them; - for standard input; a folder with --engine dask."
-        ),
+        typer.Argument(help="New rows, as `spu profile` reads them; - for standard input; a folder of Parquet files."),
     ],
     output: Annotated[
         str,
-        typer.Option("--output", "-o", help="Where to: .csv, .parquet, - for standard output, or a new folder."),
+        typer.Option(
+            "--output", "-o", help="Where to: .csv, .parquet, - for standard output; with dask, a new folder."
+        ),
     ],
     flag_by: Annotated[
         str,

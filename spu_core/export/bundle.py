@@ -51,6 +51,7 @@ from spu_core.html_table import Tabular, count, short_repr
 from spu_core.models import Features
 from spu_core.models.columns import Column, Family, family_of
 from spu_core.rules import FittedRules, RuleMatrix
+from spu_core.tables.table import as_pandas
 from spu_core.training import FittedCandidate, Run, TrainPlan
 
 PROBE_TOLERANCE = 1e-6
@@ -280,6 +281,7 @@ class Bundle(Tabular):
 
     def predict(self, frame: pd.DataFrame, rule_score: np.ndarray | None = None) -> np.ndarray:
         """The scores of a frame as an array; equal to those of `run.fit_all()` to the bit."""
+        frame = as_pandas(frame)
         check_names(self, tuple(map(str, frame.columns)))
         fitting = conform(self, frame)
         return self.score_features(fitting, self.features(fitting), rule_score)

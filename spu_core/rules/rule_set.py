@@ -239,6 +239,8 @@ class FittedRules:
 
     def apply(self, frame: pd.DataFrame) -> RuleMatrix:
         """Apply every rule to every row. Chunks of rows give exactly the same result as the whole table."""
+        convert = getattr(frame, "to_pandas", None)  # of polars
+        frame = convert() if callable(convert) else frame
         if not isinstance(frame, pd.DataFrame):
             raise RuleError(f"apply needs a pandas DataFrame (table.frame), got {type(frame).__name__}.")
         for rule in self.rules:

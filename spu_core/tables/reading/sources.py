@@ -319,6 +319,8 @@ def _unreadable(shown: str, problem: Exception) -> TableError:
     cause = problem.__cause__ if isinstance(problem, FileNotFoundError) else None
     if isinstance(cause, ssl.SSLError) or isinstance(getattr(cause, "certificate_error", None), Exception):
         reason = "the certificate of the server is not trusted; SSL_CERT_FILE can name a file of trusted certificates"
+    elif "Credentials" in type(problem).__name__:  # of botocore, which the extra brings
+        reason = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
     else:
         reason = "there is no such file" if isinstance(problem, FileNotFoundError) else type(problem).__name__
     status = getattr(problem, "status", None)

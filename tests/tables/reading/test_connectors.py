@@ -333,6 +333,19 @@ def test_a_table_comes_from_s3(serve, monkeypatch):
     assert same(read_table("s3://bucket/folder/sales.csv"))
 
 
+def test_s3_without_credentials_says_what_to_set(serve, monkeypatch, tmp_path):
+    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()  # else it keeps the credentials of another test
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", serve(S3))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+
+    with pytest.raises(TableError, match="no credentials were found; set AWS_ACCESS_KEY_ID"):
+        read_table("s3://bucket/other/sales.csv")
+
+
 @pytest.mark.parametrize("address", ["ftp://host/x.csv", "file:///etc/passwd", "simplecache::https://host/x.csv"])
 def test_other_addresses_are_refused(address):
     with pytest.raises(TableError, match=r"only https:// and s3:// are|cannot be opened"):
