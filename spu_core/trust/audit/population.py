@@ -63,7 +63,14 @@ class Population:
     def of_run(cls, run: Run, threshold: float | None = None, *, prior: float | None = None) -> Population:
         """The evaluated rows of a run with its out-of-fold scores; confirmed positives are known.
 
-        Default threshold: the one that uses the review budget of the run.
+        Parameters
+        ----------
+        run : Run
+            A finished run.
+        threshold : float, optional
+            Rows with higher scores are flagged. Default: the threshold that uses the review budget of the run.
+        prior : float, optional
+            Share of positives, if known. Beliefs are shifted so that their mean equals it.
         """
         evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
         soft_label = evaluation.judged_soft_label
