@@ -51,6 +51,7 @@ LARGEST_CHECK = 2_000
 # Standard errors that a difference must have to be seen at 5 % in 80 % of the cases: 1.96 + 0.84.
 POWER = 2.8
 RULES = "rule_score"
+BACKWARDS = "Your rules rank cases below other rows, so do not go by AUC_SPU and the ceiling here."
 # Intervals of the recommendation.
 SHOWN = 0.95
 
@@ -428,6 +429,8 @@ class _Answer:
 
     def warnings(self, model: str) -> tuple[str, ...]:
         found = [] if self.comparison.headline is None else [self.comparison.headline]
+        if self.rules_rank_backwards:
+            found.insert(0, BACKWARDS)
         if self.contender(model) is not None:
             found.append(self.disagreement(model))
         return tuple(found)
@@ -532,8 +535,8 @@ class _Answer:
             return "cannot tell", f"Cannot tell whether the rules help. {evidence.doubt}"
         mean, sd = evidence.belief.difference(run, twin)
         # Adding 0.0 turns -0.0 into 0.0.
-        estimate = f"{round(mean, 3) + 0.0:+.3f}, {mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f}"
-        figures = f"{run!r} against {twin!r}: {estimate} in estimated true AUC"
+        middle, low, high = (f"{round(mean + side * 2 * sd, 3) + 0.0:+.3f}" for side in (0, -1, 1))
+        figures = f"{run!r} against {twin!r}: {middle}, {low} to {high} in estimated true AUC"
         if evidence.belief.chance(run, twin, MATTERS) >= CLEAR:
             return "yes", f"Yes, the rules help ({figures})."
         if evidence.belief.least_chance(twin, run, MATTERS) >= LEAVE:

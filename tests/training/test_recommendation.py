@@ -181,6 +181,7 @@ def test_rules_that_rank_backwards_are_to_be_revised_and_favour_no_model():
 
     assert found.model == "fused"
     assert found.next_step.action == "revise rules"
+    assert found.warnings[0].startswith("Your rules rank cases below other rows")
     assert not any("yardsticks disagree" in warning for warning in found.warnings)
 
 
