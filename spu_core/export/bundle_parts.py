@@ -314,7 +314,7 @@ def share_threshold(sorted_score: np.ndarray, share: float) -> float:
     >>> share_threshold(np.array([0.1, 0.2, 0.3, 0.4]), 0.5)
     0.2
     """
-    allowed = int(np.ceil(share * sorted_score.size * (1 + 1e-12)))
+    allowed = int(np.floor(share * sorted_score.size * (1 + 1e-12)))
     if allowed >= sorted_score.size:
         return -np.inf
     return float(sorted_score[sorted_score.size - allowed - 1])
