@@ -28,8 +28,21 @@ LEAST_BELIEF = 0.002
 class Population:
     """All rows of an audit. Every estimate is for exactly these rows, not for future rows.
 
-    Known positives are never drawn, but count in every estimate. `belief` is the probability of being positive that the
-    plan assumes: the mean of the row's soft label and the mean soft label of rows with similar scores.
+    Made by `Population.of_run(run)` from a trained run, or by `Population.of` from arrays.
+
+    Parameters
+    ----------
+    score, soft_label : array
+        For each row.
+    is_known : array of bool
+        Confirmed positives. They are never drawn, but count in every estimate.
+    threshold : float
+        Rows with higher scores are flagged.
+    row : array of int
+        Row numbers in the table, from 0.
+    belief : array
+        The probability of being positive that a plan assumes: the mean of the row's soft label and the mean soft label
+        of rows with similar scores.
     """
 
     score: np.ndarray
