@@ -110,11 +110,11 @@ def read_table(
 def _label_findings(table: Table) -> list[Finding]:
     column = table.column_with(Role.LABEL)
     if column is None:
-        text = "No column looks like a label of confirmed positives."
+        text = "No column looks like a label of confirmed cases."
         return [Finding("no_label", Severity.INFO, text, "Give the role 'label' to the column that marks them.")]
     shown = ", ".join(map(str, table.positive_values))
     count = int(table.is_labeled.sum())
-    text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed positives."
+    text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed cases."
     return [
         Finding(
             "label_guessed", Severity.INFO, text, "If this is wrong, change the role or the positive values.", column

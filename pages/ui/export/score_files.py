@@ -327,7 +327,7 @@ def _show_rows(scored: ScoredFile) -> None:
     many = f"The {count(len(shown))} highest scores" if scored.report.rows > len(shown) else "All rows"
     st.caption(f"{many}, the highest first. Flagged rows come with reasons. {RANK_WORDS}")
     config = {
-        "score": st.column_config.NumberColumn("rank score", format="%.4f", help=RANK_WORDS),
+        "score": st.column_config.NumberColumn("rank score", format="%.3f", help=RANK_WORDS),
         "percentile": st.column_config.NumberColumn(format="%.1f"),
     }
     show_table(shown, hide_index=True, height=320, column_config=config)

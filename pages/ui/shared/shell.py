@@ -138,10 +138,10 @@ def missing_in_data(*, has_label: bool, rows: int, labeled: int) -> tuple[str, s
     if not has_label:
         return "No label column yet.", "Choose the column that marks confirmed cases and give it the role label."
     if labeled == 0:
-        return "No row is a confirmed positive.", "Check which values of the label mean a confirmed positive."
+        return "No row is a confirmed case.", "Check which values of the label mean a confirmed case."
     if labeled == rows:
-        check = "There are no unlabelled rows. Check which values of the label mean a confirmed positive."
-        return "Every row is a confirmed positive.", check
+        check = "There are no unlabelled rows. Check which values of the label mean a confirmed case."
+        return "Every row is a confirmed case.", check
     return None
 
 

@@ -207,7 +207,7 @@ def _show_view(page: Page, view: TrainingView) -> None:
             for place, state in enumerate(view.candidates):
                 with halves[place % 2]:
                     _show_candidate(state)
-        elif view.job.error:
+        elif view.job.error and view.job.status is not JobStatus.CANCELLED:
             st.markdown(plain(view.job.error))
         _show_leaderboard(page, view)
         if view.losses:

@@ -106,7 +106,7 @@ def test_the_prior_names_its_sources(trained):
     _, address = trained
     labels = [metric.label for metric in open_section("prior", **address).metric]
     assert [label.replace("\\", "") for label in labels] == [
-        "From confirmed cases, BBE",
+        "From confirmed cases",
         "The same, Elkan–Noto",
         "Your rules",
         "Truth",
