@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -25,7 +24,7 @@ from spu_core.engines import Job, cancel, start_worker
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import SHORTLIST, Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
-from tests.benchmarks.harness import BenchRow
+from tests.benchmarks.harness import BenchRow, process_of
 from tests.dashboard.trained import train_quickly
 from tests.live import Server, running_server
 
@@ -102,9 +101,7 @@ def _training(home: Path, query: dict[str, str], *, wanted: bool) -> Iterator[No
 
 
 def _measure(server: Server, pages: tuple[str, ...], query: str) -> Load:
-    port = int(server.url.rsplit(":", 1)[1])
-    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
-    process = psutil.Process(next(each.pid for each in listening if each.laddr.port == port))
+    process = process_of(server)
     with ThreadPoolExecutor(1) as beside:  # Playwright keeps an event loop in this thread
         first = _visit(server.url, pages, query, place=0, visits=len(pages), think=0.0)
         beside.submit(asyncio.run, first).result()  # fills the caches

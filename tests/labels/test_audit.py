@@ -89,7 +89,7 @@ def test_healthy_soft_labels_have_no_findings():
             "one_sided",
             "The soft label is 0 in every row, so no rows can be compared",
         ),
-        ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
+        ([1.0, 1.0], 0, {}, "one_sided", "The soft label is 1 in every row"),
         ([0.0, 0.3, 0.6], 0, {}, "few_levels", "The soft label has only 3 different values among unconfirmed rows"),
         ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are not confirmed, and no rule raises"),
         (

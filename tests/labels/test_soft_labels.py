@@ -152,9 +152,9 @@ def test_an_explanation_adds_up_to_s(combine, data):
     ("row", "text"),
     [
         (0, "Soft label 0.90: 'aim' (belief 0.80) gives 0.63; 'speed' (belief 0.50) gives 0.27."),
-        (1, "S = 1.00: 'speed' (belief 0.50) gives 0.50; being a confirmed case adds 0.50."),
+        (1, "Soft label 1.00: 'speed' (belief 0.50) gives 0.50; being a confirmed case adds 0.50."),
         (2, "Soft label 0.00: no rule fired, and the floor is 0."),
-        (3, "S = 1.00: being a confirmed case adds 1.00."),
+        (3, "Soft label 1.00: being a confirmed case adds 1.00."),
     ],
 )
 def test_an_explanation_reads_as_a_sentence(row, text):
