@@ -114,7 +114,7 @@ def _label_findings(table: Table) -> list[Finding]:
         return [Finding("no_label", Severity.INFO, text, "Give the role 'label' to the column that marks them.")]
     shown = ", ".join(map(str, table.positive_values))
     count = int(table.is_labeled.sum())
-    text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed cases."
+    text = f"Column {column!r} was taken as the label: {shown} marks {count:,} confirmed positives."
     return [
         Finding(
             "label_guessed", Severity.INFO, text, "If this is wrong, change the role or the positive values.", column

@@ -23,7 +23,7 @@ from tests.benchmarks.bench_rules_page import RULES, some_table
 from tests.benchmarks.clicks import click_rows
 from tests.benchmarks.gestures import GESTURES
 from tests.benchmarks.harness import BenchRow, process_of
-from tests.benchmarks.load import load_rows
+from tests.benchmarks.load import load_rows, memory_rows
 from tests.benchmarks.upload import upload_rows
 from tests.live import APP, NO_BROWSER, Server, Tab, find_browser, open_tab_in, running_browser, running_server
 
@@ -195,5 +195,5 @@ def first_page(browser: Any, server: Server) -> dict[str, float]:
 OURS, HELLO = APP, "-m streamlit hello --server.headless true --server.address 127.0.0.1 --server.port"
 WITH_SERVER = {"pages": page_rows, "gestures": gesture_rows}
 WITH_TABLES = (*WITH_SERVER, "sessions")
-ALONE = {"start": start_rows, "upload": upload_rows, "load": load_rows, "clicks": click_rows}
+ALONE = {"start": start_rows, "upload": upload_rows, "load": load_rows, "memory": memory_rows, "clicks": click_rows}
 PARTS = (*WITH_TABLES, *ALONE)
