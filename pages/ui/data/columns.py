@@ -77,7 +77,8 @@ def _offer_labels(page: Page) -> None:
         st.caption("Or give another column the role *label* in the table of roles below.")
     else:
         st.info(
-            "No column has the role *label* yet. Choose the column that marks confirmed cases in the table of roles.",
+            "No column looks like a label. In the table *Column roles* below, give the role *label* to the column that "
+            "marks confirmed cases.",
             icon=":material/info:",
         )
 

@@ -112,7 +112,8 @@ def show_next_step(page: Page, table: Table, profile: TableProfile) -> None:
     missing = missing_in_data(has_label=has_label, rows=profile.rows, labeled=profile.labeled)
     with st.container(border=True, key="data_next"):
         if missing is not None:
-            st.markdown(f":material/pending: **{missing[0]}** {missing[1]}")
+            # What to do about a label is said above, where it is chosen.
+            st.markdown(f":material/pending: **{missing[0]}** {missing[1] if has_label else ''}")
         if missing is None or not has_label:
             label = "Next: define rules" if missing is None else "Define rules without a label"
             link_to(step_named("Soft labels"), label, page.query)

@@ -199,13 +199,13 @@ class Page:
         assert self.rules is not None
         return self.rules
 
-    def show_empty(self, what: str, advice: str, step: str) -> None:
+    def show_empty(self, what: str, advice: str, step: str, label: str = "") -> None:
         """Show what is missing, what to do, and a link to that page; then stop."""
         target = step_named(step)
         with st.container(border=True):
             st.subheader(what, anchor=False)
             st.write(advice)
-            st.page_link(target.file, label=target.invitation, icon=target.icon, query_params=dict(self.query))
+            st.page_link(target.file, label=label or target.invitation, icon=target.icon, query_params=dict(self.query))
         st.stop()
 
 

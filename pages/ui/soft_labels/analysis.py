@@ -30,7 +30,7 @@ from spu_core.rules.suggest import FROM_LABELS
 from spu_core.tables import Role, Table
 from spu_core.theory.prior import PriorEstimate
 
-FIGURE_WIDTH, MEAN_WIDTH = 98, 136
+FIGURE_WIDTH, MEAN_WIDTH = 92, 128
 SAMPLED = "Rows of the sample on which the rule fires; their share is about the same among all rows."
 SUGGESTION = (
     "If confirmed cases are a random sample of all positives, the share of positives among the rows of this rule "

@@ -147,6 +147,23 @@ def test_a_reading_under_way_shows_its_progress_and_leaves_the_page_usable(open_
     assert "The reading was cancelled" in page.error[0].value
 
 
+def test_a_file_that_is_open_by_now_is_not_offered_again(open_app, monkeypatch):
+    monkeypatch.setattr("pages.ui.data.upload.jobs_now", lambda workspace: workspace.jobs.list())
+    with Workspace.open() as workspace:
+        workspace.jobs.add("a" * 24, "read", "sales.csv", {"upload": "b" * 24}, {})
+        attempt = workspace.jobs.begin("a" * 24)
+    page = open_app("pages/1_data.py")
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(read_table(CSV, name="sales.csv"))
+        workspace.jobs.finish(attempt, {"dataset": dataset.id})
+    page.query_params["dataset"] = dataset.id
+
+    page.run()
+
+    assert not page.exception
+    assert "data_reading_open" not in [each.key for each in page.button]
+
+
 def test_a_reading_that_ends_elsewhere_is_offered_and_takes_nobody_away(open_app, monkeypatch):
     monkeypatch.setattr("pages.ui.data.upload.jobs_now", lambda workspace: workspace.jobs.list())
     with Workspace.open() as workspace:
