@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from spu_core.engines.processes import USE_LESS_MEMORY
+from spu_core.engines.processes import USE_LESS_MEMORY, worker
 from spu_core.engines.processes.job_queue import JobQueue, spawn, start_waiting, thread_variables
 from spu_core.engines.processes.os_processes import adopt_orphans, end_descendants, this_process
 from spu_core.errors import WorkspaceError
@@ -138,8 +138,6 @@ class ForkedWorker:
 
 def _work(arguments: list[str], pipe: int, other_end: int) -> None:
     """The forked worker, in a session of its own as any other worker."""
-    from spu_core.engines.processes import worker
-
     os.setsid()
     os.close(other_end)
     if os.read(pipe, 1):
