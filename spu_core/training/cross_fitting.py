@@ -221,9 +221,9 @@ class ProcessExecutor(LocalExecutor):
 
 
 def _load_libraries(candidates: tuple[Candidate, ...]) -> None:
-    """Import the libraries of boosters once, before the fork."""
+    """Import the libraries of boosters and forests once, before the fork."""
     learners = {candidate.settings.get("learner", candidate.method) for candidate in candidates}
-    for name in {"lightgbm", *({"xgboost"} & learners)}:
+    for name in {"lightgbm", "sklearn.ensemble", *({"xgboost"} & learners)}:
         import_module(name)
 
 
