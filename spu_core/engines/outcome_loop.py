@@ -122,7 +122,7 @@ def make_queue(workspace: Workspace, request: QueueRequest) -> QueueRecord:
 
 
 def make_disagreement_queue(
-    workspace: Workspace, dataset: str, run: str, *, budget: int = 50, side: str = "both", name: str = ""
+    workspace: Workspace, dataset: str, run: str, *, budget: int = 50, side: str = "both"
 ) -> QueueRecord:
     """Store a queue of the rows where run and rules disagree most. Its outcomes do not count for any model."""
     candidates = QueueCandidates.of(workspace, dataset, (run,))
@@ -132,7 +132,7 @@ def make_disagreement_queue(
     chosen = Queue(found.row, candidates.users[found.row], arm, score, ())
     lineage = {"kind": DISAGREEMENT, "budget": budget, "side": side, "runs": {DISAGREEMENT: run}, **candidates.lineage}
     entries = candidates.entries(chosen, found.side.tolist())
-    return workspace.queues.save(dataset, name or f"Disagreement, {budget} rows", lineage, entries)
+    return workspace.queues.save(dataset, f"Disagreement, {budget} rows", lineage, entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,12 +338,10 @@ def read_outcome_file(workspace: Workspace, queue: str, source: Any) -> OutcomeF
     return read_outcomes(frame, {entry.user: entry.row for entry in workspace.queues.entries(queue)})
 
 
-def record_outcomes(
-    workspace: Workspace, queue: str, lines: Iterable[OutcomeLine], *, source: str = "", only_new: bool = True
-) -> int:
+def record_outcomes(workspace: Workspace, queue: str, lines: Iterable[OutcomeLine], *, source: str = "") -> int:
     """Store outcomes; known ones are not stored twice. Returns how many are new."""
     known = {record.row: _standing(record) for record in workspace.queues.outcomes(queue)}
-    fresh = [line for line in lines if not only_new or known.get(line.row) != (line.outcome, line.day)]
+    fresh = [line for line in lines if known.get(line.row) != (line.outcome, line.day)]
     detail = {"source": source} if source else {}
     return workspace.queues.record(queue, [CheckOutcome(line.row, line.outcome, line.day, detail) for line in fresh])
 
@@ -409,11 +407,11 @@ def _gathered(workspace: Workspace, queues: Sequence[QueueRecord]) -> LoopChecks
     )
 
 
-def answer_delay(found: LoopChecks, today: str, *, wanted: float = 0.9) -> LabelDelay:
+def answer_delay(found: LoopChecks, today: str) -> LabelDelay:
     """The time from the request of a check to its outcome. Open checks count as not answered yet."""
     start = np.concatenate([found.checks.asked, found.asked_days])
     answered = np.concatenate([found.checks.day, np.full(found.asked_days.size, np.datetime64("NaT", "D"))])
-    return replace(label_delay(start, answered, today, wanted=wanted), what="outcomes")
+    return replace(label_delay(start, answered, today), what="outcomes")
 
 
 def old_enough(found: LoopChecks, today: str, days: int) -> LoopChecks:

@@ -114,15 +114,14 @@ class ValueShape:
     words: str
     read: Callable[[Any, str], Any]
     show: Callable[[list[str]], str] = " ".join
-    is_list: bool = False
     is_required: bool = True
     is_growing: bool = False
 
 
 ONE = ValueShape("one", "one", _one)
 LIMIT = ValueShape("limit", "one number or date", _limit)
-LIMITS = ValueShape("limits", "`[low, high]`", _limits, " and ".join, is_list=True, is_growing=True)
-SEVERAL = ValueShape("several", "a list", _several, _listed, is_list=True)
+LIMITS = ValueShape("limits", "`[low, high]`", _limits, " and ".join, is_growing=True)
+SEVERAL = ValueShape("several", "a list", _several, _listed)
 TEXT = ValueShape("text", "a text to look for", _text)
 NOTHING = ValueShape("nothing", "none", _nothing, is_required=False)
 SHAPES = (ONE, LIMIT, LIMITS, SEVERAL, TEXT, NOTHING)

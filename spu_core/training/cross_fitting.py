@@ -407,7 +407,7 @@ def evaluation_of(data: PreparedData, soft_labels: SoftLabels, config: TrainConf
     )
 
 
-def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR, seed: int = 0) -> PriorEstimate:
+def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR) -> PriorEstimate:
     """A range for the share of positives before anything is trained, from at most `most_rows` rows drawn at random.
 
     A model of labelled rows against the rest is cross-fitted, and the prior is estimated from its scores. The upper end
@@ -420,12 +420,12 @@ def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR, 
             f"To estimate the share of positives some rows must be confirmed and some not; {labeled:,} of "
             f"{len(table):,} are confirmed."
         )
-    part = _drawn(table, most_rows, seed)
+    part = _drawn(table, most_rows)
     labels = SoftLabels.from_values(part.is_labeled.astype(np.float64), part.is_labeled)
-    run = cross_fit(part, labels, ["labeled_vs_rest"], TrainConfig(folds=3, seed=seed))[0]
+    run = cross_fit(part, labels, ["labeled_vs_rest"], TrainConfig(folds=3))[0]
     if run.error:
         raise TrainingError(f"The share of positives cannot be estimated: {run.error}")
-    return estimate_prior(part.is_labeled, run.score, seed=seed)
+    return estimate_prior(part.is_labeled, run.score)
 
 
 def _runs(start: Run, candidates: tuple[Candidate, ...], reporter: Reporter, fits: Fits) -> Iterator[Run]:
@@ -510,8 +510,8 @@ def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:
     return FROM_LABELS if config.beliefs_from_labels else None
 
 
-def _drawn(table: Table, most_rows: int, seed: int) -> Table:
+def _drawn(table: Table, most_rows: int) -> Table:
     if len(table) <= most_rows:
         return table
-    rows = np.sort(np.random.default_rng(seed).choice(len(table), most_rows, replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(len(table), most_rows, replace=False))
     return table.only(rows)

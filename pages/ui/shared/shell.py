@@ -191,14 +191,6 @@ class Page:
         assert self.dataset is not None
         return self.dataset
 
-    def need_rules(self) -> RuleSetVersion:
-        """The chosen rule set; without one the page shows what to do and stops."""
-        self.need_dataset()
-        if self.rules is None:
-            self.show_empty("No soft labels yet.", "Define rules first.", "Soft labels")
-        assert self.rules is not None
-        return self.rules
-
     def show_empty(self, what: str, advice: str, step: str) -> None:
         """Show what is missing, what to do, and a link to that page; then stop."""
         target = step_named(step)

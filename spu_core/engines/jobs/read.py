@@ -84,9 +84,9 @@ def read(context: JobContext) -> dict[str, Any]:
     return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
 
 
-def bring_file(workspace: Workspace, stream: IO[bytes], name: str, dialect: Dialect | None = None) -> JobRecord:
+def bring_file(workspace: Workspace, stream: IO[bytes], name: str) -> JobRecord:
     """Copy a file into the workspace and start to read it. If reading fails, the job has an `error`."""
-    return _start(workspace, workspace.uploads.save(stream), name, dialect or Dialect())
+    return _start(workspace, workspace.uploads.save(stream), name, Dialect())
 
 
 def read_again(workspace: Workspace, earlier: JobRecord, dialect: Dialect) -> JobRecord:
