@@ -112,10 +112,10 @@ def confirmation_delay(workspace: Workspace, dataset: str, today: str) -> LabelD
     return label_delay(times, confirmed, today)
 
 
-def leave_out_young_rows(workspace: Workspace, dataset: str, delay: LabelDelay) -> DatasetRecord:
+def leave_out_recent_rows(workspace: Workspace, dataset: str, delay: LabelDelay) -> DatasetRecord:
     """Store a new dataset without rows that are too young to be confirmed, with its lineage."""
     table, old = workspace.datasets.load(dataset), workspace.datasets.get(dataset)
-    keep = ~delay.is_young
+    keep = ~delay.is_recent
     if keep.all() or not keep.any():
         raise WorkspaceError(f"{int(keep.sum()):,} of {keep.size:,} rows are old enough, so there is nothing to cut.")
     older = table.only(keep)

@@ -268,7 +268,7 @@ def top_reasons(
     order = np.argsort(-found.value, axis=1, kind="stable")[:, :most]
     return [
         tuple(
-            f"{_part_words(found, row, int(at), features, fired)} (+{found.value[row, at]:.2g})"
+            f"{_part_text(found, row, int(at), features, fired)} (+{found.value[row, at]:.2g})"
             for at in order[row]
             if found.value[row, at] > 0
         )
@@ -280,7 +280,7 @@ def explain_one(found: Contributions, features: Features, fired: Sequence[str] |
     """The explanation of the first row."""
     value = found.value[0]
     order = [int(at) for at in np.argsort(-np.abs(value), kind="stable")[:MOST_PARTS] if value[at]]
-    parts = tuple((_part_words(found, 0, at, features, fired), float(value[at])) for at in order)
+    parts = tuple((_part_text(found, 0, at, features, fired), float(value[at])) for at in order)
     end = float(found.end[0])
     return RowExplanation(found.start, end, parts, end - found.start - sum(gain for _, gain in parts), found.unit)
 
@@ -291,7 +291,7 @@ def _rows_of(features: Features) -> np.ndarray:
     return matrix if features.rows is None else matrix[features.rows]
 
 
-def _part_words(
+def _part_text(
     found: Contributions, row: int, at: int, features: Features, fired: Sequence[str] | np.ndarray | None
 ) -> str:
     """A column with its value, or the rules that fired."""

@@ -283,7 +283,7 @@ class TrainPlan:
     candidates: tuple[Candidate, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", named_apart(self.candidates))
+        object.__setattr__(self, "candidates", with_distinct_names(self.candidates))
 
     def to_json(self) -> str:
         return dump_json({**dict([SCHEMA]), **encode(self)}, indent=2)
@@ -297,7 +297,7 @@ class TrainPlan:
         return decode(cls, found, what, TrainingError, schema=SCHEMA)
 
 
-def named_apart(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
+def with_distinct_names(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
     """Candidates with different names: the second of two equal names gets a number."""
     listed = [Candidate(entry) if isinstance(entry, str) else entry for entry in _need_some(candidates)]
     taken: set[str] = set()

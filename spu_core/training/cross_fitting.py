@@ -19,7 +19,7 @@ from spu_core.models import Progress
 from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import Table
 from spu_core.theory.prior import PriorEstimate, estimate_prior
-from spu_core.training.config import Candidate, TrainConfig, named_apart
+from spu_core.training.config import Candidate, TrainConfig, with_distinct_names
 from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, SEEMS_TO_FOLLOW_RULES, EvaluationData
 from spu_core.training.fit_pool import FitPool, FitTask, can_fork, reason_of, usable_processes
 from spu_core.training.fitting import (
@@ -363,7 +363,7 @@ def iter_cross_fit(
     With `refine`, runs are also judged by refined soft labels. `data` are the rows, where they were prepared before.
     """
     _check_arguments(table, soft_labels, config, split)
-    config, listed, executor = config or TrainConfig(), named_apart(candidates), executor or LocalExecutor()
+    config, listed, executor = config or TrainConfig(), with_distinct_names(candidates), executor or LocalExecutor()
     data = executor.prepare(table, soft_labels, config, split) if data is None else data
     evaluation, fit = evaluation_of(data, soft_labels, config), None
     if refine:

@@ -435,7 +435,7 @@ class Derived:
         if self.files.catalogue.read_only:
             return
         target = self._path(dataset, what)
-        with storage_errors.in_words(self.folder):
+        with storage_errors.readable_errors(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             draft = self.folder / f"{new_id()}.draft"
             try:

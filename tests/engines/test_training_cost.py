@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.executors import Engine
 from spu_core.engines.training_cost import (
     ClusterMemoryPlan,
@@ -143,7 +143,7 @@ def test_real_times_of_earlier_trainings_correct_the_estimate(tmp_path):
         named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1}
         job = Job(kind="train", parameters={**named, "plan": plan.to_json(), "refine": False})
         for _ in range(3):
-            assert run_here(workspace, job).status == "finished"
+            assert run_in_process(workspace, job).status == "finished"
         ratios = past_ratios(workspace, workspace.jobs.list(), "here")
         assert past_ratios(workspace, workspace.jobs.list(), "dask") == ()
 

@@ -157,7 +157,7 @@ def test_scores_that_differ_are_told_apart_and_a_score_does_not_differ_from_itse
     pair = report.pair("poor", "good")
 
     assert (pair.first, pair.second) == ("good", "poor")
-    assert pair.can_be_told_apart
+    assert pair.is_clear
     assert report.pair("good", "twin").difference.estimate == 0.0
     assert report.pair("good", "twin").difference.p_value == 1.0
     assert "clearly better than 1 of 2 others" in report.sentence.lower()

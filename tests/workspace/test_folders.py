@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import read_table
 from spu_core.workspace import Home, Workspace
@@ -31,7 +31,7 @@ def roots(root, tmp_path):
 
 
 def register(workspace, path):
-    job = run_here(workspace, Job(kind="register", parameters={"folder": str(path)}, title="rows"))
+    job = run_in_process(workspace, Job(kind="register", parameters={"folder": str(path)}, title="rows"))
     return workspace.datasets.get(job.result["dataset"])
 
 

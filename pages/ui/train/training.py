@@ -135,7 +135,7 @@ def _show_cost(page: Page, table: Table, options: TrainOptions) -> None:
     engine = Engine.chosen(options.engine, None)
     way = plan_memory_on(engine, here)
     # The sentence about memory says how much a folder needs.
-    words = estimate.time_words if from_files else estimate.words
+    words = estimate.time_text if from_files else estimate.words
     basis = "estimated from your earlier trainings" if ratios else "estimated; longer on a busy machine"
     memory = way.words if way.fits else None
     st.markdown(f":material/timer: **{words}**, {options.config.folds} folds ({basis})", help=memory)

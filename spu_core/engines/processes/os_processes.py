@@ -89,7 +89,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.0
     return True
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Lower the priority of this process and of all that it starts, so that the server answers meanwhile.
 
     Linux may share the processor among sessions first (autogroup), and our workers have sessions of their own. Between

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spu_core.engines import Job, JobContext, run_here
+from spu_core.engines import Job, JobContext, run_in_process
 from spu_core.engines.jobs.train import TrainingView, add_loss, train, training_jobs
 from spu_core.labels import SoftLabels
 from spu_core.tables.samples import load_sample
@@ -117,7 +117,7 @@ def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_pat
         config = TrainConfig(folds=2, threads=1, early_stopping=EarlyStopping(patience=3))
         plan = TrainPlan(config, (Candidate("labeled_vs_rest", {"rounds": 5}), Candidate("logistic")))
         parameters = {"dataset": dataset.id, "plan": plan.to_json(), "refine": False}
-        done = run_here(workspace, Job(kind="train", parameters=parameters))
+        done = run_in_process(workspace, Job(kind="train", parameters=parameters))
         assert [len(fit) for fit in TrainingView.of(done).losses["labeled_vs_rest"]] == [5, 5]
 
         workspace.runs.rename(done.result["runs"][0], "renamed meanwhile")
