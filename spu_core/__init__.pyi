@@ -63,7 +63,17 @@ from .training import compare_runs as compare_runs
 from .training import cross_fit as cross_fit
 from .training import recommend as recommend
 from .training import select_features as select_features
+from .trust import Population as Population
+from .trust import Verdict as Verdict
+from .trust import combine_audits as combine_audits
+from .trust import draw_audit as draw_audit
 from .trust import echo_check as echo_check
 from .trust import estimate_audit as estimate_audit
+from .trust import forecast as forecast
+from .trust import gamma_bounds as gamma_bounds
+from .trust import judge_runs as judge_runs
+from .trust import judge_scores as judge_scores
 from .trust import plan_audit as plan_audit
+from .trust import read_verdicts as read_verdicts
+from .trust import review_list as review_list
 from .trust import selection_bias as selection_bias

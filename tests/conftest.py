@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,14 @@ settings.register_profile(
     "suite", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("suite")
+
+
+# A page under test replaces the main module and leaves it so; the processes that Dask starts would run it again.
+_MAIN = sys.modules["__main__"]
+
+
+def pytest_runtest_setup():
+    sys.modules["__main__"] = _MAIN
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -32,7 +32,6 @@ from spu_core.engines.audit_results import (
     AuditResult,
     audit_result,
     checked_rows,
-    judge_runs,
     keep_verdicts,
     population_of,
     save_audit,
@@ -56,6 +55,7 @@ from spu_core.trust import (
     estimate_audit,
     forecast,
     gamma_bounds,
+    judge_runs,
     outlook_table,
     plan_audit,
     read_verdicts,
@@ -271,7 +271,7 @@ def audit_report(
         records = [find_run(opened, name) for name in runs]
         dataset = opened.datasets.get(records[0].dataset)
         checked = checked_rows(opened, dataset, treatment=treatment)  # type: ignore[arg-type]
-        report = judge_runs(stored_runs(opened, [each.id for each in records]), checked, method=method)  # type: ignore[arg-type]
+        report = judge_runs(stored_runs(opened, [each.id for each in records]), checked, method=method)
     value = {
         "sentence": report.sentence,
         "figures": plain(report.table),

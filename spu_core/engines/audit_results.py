@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -14,7 +12,6 @@ from spu_core.export import load_bundle
 from spu_core.html_table import Tabular, short_repr
 from spu_core.tables import Table
 from spu_core.training import Comparison, Run
-from spu_core.training.comparison import NOT_MODELS, AuditEvidence
 from spu_core.trust import (
     TARGETS,
     AssumptionReport,
@@ -25,7 +22,7 @@ from spu_core.trust import (
     check_assumptions,
     estimate_audit,
 )
-from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_scores
+from spu_core.trust.audit.checked import CheckedRows, combine_audits, judge_runs
 from spu_core.trust.audit.questions import QUESTIONS
 from spu_core.trust.audit.totals import Method
 from spu_core.trust.audit.verdicts import Treatment, VerdictFile
@@ -103,21 +100,6 @@ def checked_rows(workspace: Workspace, dataset: DatasetRecord, *, treatment: Tre
     return combine_audits(plans, treatment=treatment)
 
 
-def judge_runs(
-    runs: Sequence[Run],
-    checked: CheckedRows,
-    *,
-    thresholds: Mapping[str, float] | None = None,
-    method: Method = "assisted",
-) -> AuditReport:
-    """What the checked rows say of these runs; default threshold: the one that uses the review budget."""
-    chosen = thresholds or {}
-    finished = [run for run in runs if run.score is not None]
-    populations = {run.name: Population.of_run(run, chosen.get(run.name)) for run in finished}
-    references = frozenset(run.name for run in finished if run.candidate.method in NOT_MODELS)
-    return replace(judge_scores(populations, checked, method=method), references=references)
-
-
 def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Comparison) -> Comparison:
     """The comparison with what all audits of the dataset say of its runs, where enough rows were checked.
 
@@ -131,7 +113,7 @@ def with_audit(workspace: Workspace, dataset: DatasetRecord, comparison: Compari
         report = judge_runs(comparison.runs, checked_rows(workspace, dataset))
     except AssumptionError:
         return comparison
-    return replace(comparison, audit=_evidence(report))
+    return comparison.with_audit(report.evidence)
 
 
 def random_outcomes(workspace: Workspace, dataset: DatasetRecord) -> np.ndarray | None:
@@ -154,26 +136,6 @@ def random_outcomes(workspace: Workspace, dataset: DatasetRecord) -> np.ndarray 
 def verdict_state(workspace: Workspace, dataset: DatasetRecord) -> str:
     """A text that changes with every stored verdict and outcome; results from them are cached by it."""
     return f"{workspace.audits.state(dataset.id)} {workspace.queues.state()}"
-
-
-def _evidence(report: AuditReport) -> AuditEvidence | None:
-    """True AUCs with the covariance of their errors; None if too few rows were checked, or scores are of other rows."""
-    names = list(report.figures)
-    aucs = [report.figures[name]["true_auc"] for name in names]
-    if report.missing or len(report.pairs) < len(names) * (len(names) - 1) // 2:
-        return None
-    variance = np.array([auc.standard_error**2 for auc in aucs])
-    covariance = np.diag(variance)
-    for one, two in combinations(range(len(names)), 2):
-        pair = report.pair(names[one], names[two])
-        assert pair is not None
-        # Var(a − b) = Var a + Var b − 2 Cov(a, b)
-        shared = 0.5 * (variance[one] + variance[two] - pair.difference.standard_error**2)
-        covariance[one, two] = covariance[two, one] = shared
-    values, vectors = np.linalg.eigh(covariance)
-    covariance = (vectors * values.clip(0.0)) @ vectors.T
-    value = {name: auc.estimate for name, auc in zip(names, aucs, strict=True)}
-    return AuditEvidence(value, covariance, report.degrees, int(report.checked.row.size), report.pairs)
 
 
 def _whole_plan(workspace: Workspace, dataset: DatasetRecord, audit: AuditRecord) -> AuditPlan:

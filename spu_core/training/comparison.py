@@ -244,6 +244,10 @@ class Comparison(Plotted):
         names = ["name", "method", "auc_spu", "auc_spu_low", "auc_spu_high", "known_positive_auc", "true_auc"]
         return self.leaderboard.reindex(columns=names).dropna(axis="columns", how="all")
 
+    def with_audit(self, evidence: AuditEvidence | None) -> Comparison:
+        """The comparison with what rows checked by hand say of its runs: the `evidence` of `judge_runs(runs, …)`."""
+        return replace(self, audit=evidence)
+
     @property
     def pairs(self) -> tuple[PairedDifference, ...]:
         """Paired differences in AUC_SPU, all pairs."""

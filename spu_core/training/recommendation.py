@@ -51,6 +51,7 @@ LARGEST_CHECK = 2_000
 # Standard errors that a difference must have to be seen at 5 % in 80 % of the cases: 1.96 + 0.84.
 POWER = 2.8
 RULES = "rule_score"
+BACKWARDS = "Your rules rank cases below other rows, so do not go by AUC_SPU and the ceiling here."
 # Intervals of the recommendation.
 SHOWN = 0.95
 
@@ -413,12 +414,13 @@ class _Answer:
         rival = among[1] if len(among) > 1 else self._by_belief(model)[0]
         mean, sd = evidence.belief.difference(model, rival)
         measured = self._measured(model, rival)
-        best = evidence.belief.chance_of_best(model, [run.name for run in evidence.models])
+        names = [run.name for run in evidence.models]
+        best = [f"{name!r} {evidence.belief.chance_of_best(name, names):.0%}" for name in among]
         return (
             f"{model!r} against {rival!r}, the nearest rival: {measured:+.3f} in AUC on "
             f"{YARDSTICKS[evidence.yardstick]}; together with the record of both methods, {mean:+.3f} "
             f"({mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f}) in true AUC.",
-            f"The probability that {model!r} is the best of these models is {best:.0%}.",
+            f"Probability of being the best of these models: {', '.join(best)}.",
         )
 
     def _measured(self, a: str, b: str) -> float:
@@ -427,12 +429,25 @@ class _Answer:
 
     def warnings(self, model: str) -> tuple[str, ...]:
         found = [] if self.comparison.headline is None else [self.comparison.headline]
+        if self.rules_rank_backwards:
+            found.insert(0, BACKWARDS)
         if self.contender(model) is not None:
             found.append(self.disagreement(model))
         return tuple(found)
 
+    @property
+    def rules_rank_backwards(self) -> bool:
+        """Whether the rules alone rank cases below other rows, by a valid yardstick."""
+        below = [run for run in self.comparison.runs if run.name in self.comparison.below_chance]
+        return self.evidence.is_valid and RULES in map(method_key, below)
+
     def contender(self, model: str) -> str | None:
-        """The model that AUC_SPU on the analyst's S puts clearly above the recommended one."""
+        """The model that AUC_SPU on the analyst's S puts clearly above the recommended one.
+
+        None where the rules rank backwards: AUC_SPU then says nothing for a model.
+        """
+        if self.rules_rank_backwards:
+            return None
         figure = self.comparison.figures["auc_spu"]
         names = {run.name for run in self.evidence.models}
         first = next(name for name in figure.value if name in names)
@@ -489,21 +504,24 @@ class _Answer:
         run = next(run for run in evidence.models if run.name == model)
         if help_of_rules == "no" and uses_rules(run):
             return NextStep("revise rules", None, "Revise your rules: the same model is better without them.")
+        if self.rules_rank_backwards:
+            return NextStep("revise rules", None, "Revise your rules: they rank cases below other rows.")
         if evidence.is_audit and not evidence.is_valid:
             assert self.comparison.audit is not None
             again = self.comparison.audit.checks
             sentence = f"Check {again:,} more rows by hand. In those checked so far no model ranks better than chance."
             return NextStep("check rows", again, sentence)
-        rival = self.contender(model) or next(iter(among[1:]), None)
-        loses = rival is not None and evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
-        leads = rival in among and self.is_unbiased and rival == self.measured_leader
-        is_open = loses or leads or confidence == "provisional"
-        rows = self.checks(model, rival) if rival is not None and is_open else None
-        if rows is None:
-            return NextStep("export", None, f"Export {model!r}.")
-        both = _listed((model, str(rival)))
-        what = "more rows" if evidence.is_audit else "random rows"
-        return NextStep("check rows", rows, f"Check {rows:,} {what} by hand to decide between {both}.")
+        rivals = dict.fromkeys(name for name in (self.contender(model), *among[1:]) if name is not None)
+        for rival in rivals:
+            loses = evidence.belief.chance(rival, model, MATTERS) > 1.0 - CLEAR
+            leads = rival in among and self.is_unbiased and rival == self.measured_leader
+            is_open = loses or leads or confidence == "provisional"
+            rows = self.checks(model, rival) if is_open else None
+            if rows is not None:
+                what = "more rows" if evidence.is_audit else "random rows"
+                both = _listed((model, rival))
+                return NextStep("check rows", rows, f"Check {rows:,} {what} by hand to decide between {both}.")
+        return NextStep("export", None, f"Export {model!r}.")
 
     def help(self) -> tuple[str, str]:
         """Whether the rules help: the same method with and without them."""
@@ -517,8 +535,8 @@ class _Answer:
             return "cannot tell", f"Cannot tell whether the rules help. {evidence.doubt}"
         mean, sd = evidence.belief.difference(run, twin)
         # Adding 0.0 turns -0.0 into 0.0.
-        estimate = f"{round(mean, 3) + 0.0:+.3f}, {mean - 2 * sd:+.3f} to {mean + 2 * sd:+.3f}"
-        figures = f"{run!r} against {twin!r}: {estimate} in estimated true AUC"
+        middle, low, high = (f"{round(mean + side * 2 * sd, 3) + 0.0:+.3f}" for side in (0, -1, 1))
+        figures = f"{run!r} against {twin!r}: {middle}, {low} to {high} in estimated true AUC"
         if evidence.belief.chance(run, twin, MATTERS) >= CLEAR:
             return "yes", f"Yes, the rules help ({figures})."
         if evidence.belief.least_chance(twin, run, MATTERS) >= LEAVE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spu_core.trust.assumptions import AssumptionReport, PriorReport, check_assumptions, compare_priors
-from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_scores
+from spu_core.trust.audit.checked import AuditReport, CheckedRows, combine_audits, judge_runs, judge_scores
 from spu_core.trust.audit.estimate import AuditEstimate, AuditFigure, estimate_audit
 from spu_core.trust.audit.outlook import Outlook, outlook, outlook_table
 from spu_core.trust.audit.plan import AuditPlan, plan_audit
@@ -123,6 +123,7 @@ __all__ = [
     "forecast",
     "gamma_bounds",
     "history_leaks",
+    "judge_runs",
     "judge_scores",
     "label_delay",
     "measure_on_holdout",

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spu_core.engines.audit_results import audit_result, checked_rows, judge_runs
+from spu_core.engines.audit_results import audit_result, checked_rows
 from spu_core.engines.jobs.retraining_checks import echo_result
 from spu_core.engines.outcome_loop import checks_of
 from spu_core.engines.stored_runs import soft_labels_by, stored_bundle, stored_runs
@@ -22,7 +22,7 @@ from spu_core.export.archive import digest, unpack_archive
 from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables.profiles import profile_from_json, profile_to_json
 from spu_core.training import Candidate, TrainConfig, TrainPlan
-from spu_core.trust import AuditPlan
+from spu_core.trust import AuditPlan, judge_runs
 from spu_core.workspace import Workspace
 
 OLD = Path(__file__).parent / "old"

@@ -80,7 +80,7 @@ def test_at_most_seven_functions_of_ours_lie_between_cross_fit_and_the_library(w
     ("change", "sentence"),
     [
         ({"table": np.zeros((3, 2))}, "table must be a Table or a frame, got ndarray"),
-        ({"soft_labels": 0.5}, r"soft labels must be SoftLabels, got float; use soft_labels_for\(table, rules\)"),
+        ({"soft_labels": 0.5}, r"soft labels must be SoftLabels, got float; use a RuleSet, or a number for each row"),
         ({"config": {"folds": 3}}, "config must be a TrainConfig, got dict"),
         ({"split": np.zeros(3)}, "split must be a FoldAssignment, got ndarray"),
         ({"candidates": [3]}, "A candidate must be a Candidate or the key of a method, got 3"),

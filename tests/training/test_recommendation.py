@@ -170,6 +170,21 @@ def test_rules_that_hurt_are_to_be_revised_where_the_recommended_model_uses_them
     assert found.next_step.action == "revise rules"
 
 
+def test_rules_that_rank_backwards_are_to_be_revised_and_favour_no_model():
+    data, truth = evaluation(600)
+    belief = np.where(truth, 0.1, 0.6)
+    wrong = replace(data, rule_score=belief, soft_label=np.where(data.is_labeled, 1.0, belief))
+    comparison = compared(wrong, truth, EQUAL)
+    noise = np.random.default_rng(3).random(ROWS)
+    follower = Run("knn", Candidate("labeled_vs_rest"), TrainConfig(), wrong, score=noise - 0.1 * truth)
+    found = recommend(compare_runs([*comparison.runs, follower.judged_by(wrong)]))
+
+    assert found.model == "fused"
+    assert found.next_step.action == "revise rules"
+    assert found.warnings[0].startswith("Your rules rank cases below other rows")
+    assert not any("yardsticks disagree" in warning for warning in found.warnings)
+
+
 def test_figures_on_few_cases_are_believed_as_students_t_says(monkeypatch):
     seen = []
     after = Posterior.after
@@ -196,7 +211,8 @@ def answer(error: float, expected: float, **more) -> _Answer:
     evidence = SimpleNamespace(**{"figure": figure, "belief": belief, "is_audit": True, "is_valid": True, **more})
     comparison = SimpleNamespace(
         audit=SimpleNamespace(checks=200),
-        runs=[SimpleNamespace(evaluation=judged)] * 2,
+        below_chance=(),
+        runs=[SimpleNamespace(name=name, evaluation=judged) for name in "ab"],
         figures={"known_positive_auc": figure},
     )
     return _Answer(comparison, evidence, ())
@@ -227,6 +243,15 @@ def test_rows_are_to_be_checked_where_another_model_may_well_be_better(monkeypat
     found = answer(0.02, 0.04, models=(model,), belief=belief).next_step("a", ("a",), "clear", "yes")
 
     assert found.action == action
+
+
+def test_rows_are_to_be_checked_for_the_nearest_rival_where_the_favourite_of_the_soft_labels_is_out(monkeypatch):
+    monkeypatch.setattr(_Answer, "contender", lambda *_: "c")
+    belief = SimpleNamespace(difference=lambda *_: (0.04, 0.0), chance=lambda rival, *_: {"b": 0.6, "c": 0.01}[rival])
+    found = answer(0.02, 0.04, models=(SimpleNamespace(name="a"),), belief=belief, yardstick="known_positive_auc")
+    step = found.next_step("a", ("a", "b"), "tie", "no clear difference")
+
+    assert (step.action, step.sentence.split()[-3:]) == ("check rows", ["'a'", "and", "'b'."])
 
 
 def test_without_the_twin_nothing_is_said_about_the_rules():

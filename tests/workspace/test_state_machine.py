@@ -133,7 +133,7 @@ class WorkspaceMachine(RuleBasedStateMachine):
 
     @invariant()
     def keeps_one_copy_per_content_and_no_other_file(self):
-        expected = len({content for _, content in self.dataset_model.values()}) + 2 * len(self.run_model)
+        expected = len({content for _, content in self.dataset_model.values()}) + len(self.run_model)
         assert len(list((Path(self.folder.name) / "files").iterdir())) == expected
 
 

@@ -17,7 +17,7 @@ from pages.ui.shared.cached import Keys, cache_result, load_table, make_soft_lab
 from pages.ui.shared.shell import Page
 from pages.ui.shared.show import meaning
 from pages.ui.shared.text import count, plain, share
-from spu_core.engines.audit_results import AuditResult, audit_result, checked_rows, judge_runs, truth_of
+from spu_core.engines.audit_results import AuditResult, audit_result, checked_rows, truth_of
 from spu_core.engines.outcome_learning import WhatChanged, propose_feedback, sample_players
 from spu_core.engines.outcome_learning import what_changed as changed_between
 from spu_core.engines.outcome_loop import (
@@ -51,6 +51,7 @@ from spu_core.trust import (
     draw_audit,
     forecast,
     gamma_bounds,
+    judge_runs,
     rule_influence,
     selection_bias,
     tipping_by_rule,

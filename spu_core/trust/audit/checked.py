@@ -18,6 +18,8 @@ import pandas as pd
 from spu_core.errors import AssumptionError
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.metrics import Difference
+from spu_core.training import Run
+from spu_core.training.comparison import NOT_MODELS, AuditEvidence
 from spu_core.training.evaluation import PairedDifference, holm
 from spu_core.trust.audit.estimate import AuditFigure
 from spu_core.trust.audit.inference import (
@@ -91,10 +93,24 @@ def combine_audits(audits: Sequence[tuple[AuditPlan, Iterable[Any]]], *, treatme
     treatment : str, default "mean"
         How verdicts on one row are combined: a key of `spu_core.trust.TREATMENTS`.
 
+    Returns
+    -------
+    CheckedRows
+        Each checked row with its verdict and the probability that one of the audits would check it.
+
     Raises
     ------
     AssumptionError
         If there is no verdict yet, or a stratum of an audit has none.
+
+    Examples
+    --------
+    >>> from spu_core.trust.audit.questions import draw_audit
+    >>> from spu_core.trust.audit.verdicts import Verdict
+    >>> rows = Population.of(np.linspace(0, 1, 1000), np.full(1000, 0.2), threshold=0.9)
+    >>> plan = draw_audit(rows, 50)
+    >>> combine_audits([(plan, [Verdict(row, "positive" if row > 700 else "negative") for row in plan.rows])])
+    <CheckedRows: 50 checked rows, 13 positive>
     """
     if not audits:
         raise AssumptionError("There is no audit of this table yet; draw rows to check first.")
@@ -214,6 +230,29 @@ class AuditReport(Tabular):
         return self.missing == 0
 
     @property
+    def evidence(self) -> AuditEvidence | None:
+        """For `Comparison.with_audit`: true AUCs with the covariance of their errors.
+
+        None if too few rows were checked, or the scores are of different rows.
+        """
+        names = list(self.figures)
+        aucs = [self.figures[name]["true_auc"] for name in names]
+        if self.missing or len(self.pairs) < len(names) * (len(names) - 1) // 2:
+            return None
+        variance = np.array([auc.standard_error**2 for auc in aucs])
+        covariance = np.diag(variance)
+        for one, two in combinations(range(len(names)), 2):
+            pair = self.pair(names[one], names[two])
+            assert pair is not None
+            # Var(a − b) = Var a + Var b − 2 Cov(a, b)
+            shared = 0.5 * (variance[one] + variance[two] - pair.difference.standard_error**2)
+            covariance[one, two] = covariance[two, one] = shared
+        values, vectors = np.linalg.eigh(covariance)
+        covariance = (vectors * values.clip(0.0)) @ vectors.T
+        value = {name: auc.estimate for name, auc in zip(names, aucs, strict=True)}
+        return AuditEvidence(value, covariance, self.degrees, int(self.checked.row.size), self.pairs)
+
+    @property
     def sentence(self) -> str:
         """The result in one or two sentences."""
         seen = f"{self.checked.row.size:,} checked rows, {self.checked.found:g} of them positive"
@@ -278,6 +317,57 @@ def judge_scores(
     pairs = _pairs(judged, checked.level) if missing == 0 else ()
     degrees = min(min(each.samples[0].numbers) for each in judged.values()) - 1.0
     return AuditReport(figures, pairs, checked, missing, max(each.size for each in inside.values()), degrees)
+
+
+def judge_runs(
+    runs: Sequence[Run],
+    checked: CheckedRows,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    method: str = "assisted",
+) -> AuditReport:
+    """Estimate the true figures of every run from the same checked rows.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs of the table that was audited. Failed ones are left out.
+    checked : CheckedRows
+        The result of `combine_audits`.
+    thresholds : mapping of str to float, optional
+        Thresholds of runs, by name. Default: the one that uses the review budget.
+    method : {"assisted", "horvitz_thompson"}, default "assisted"
+        As for `judge_scores`.
+
+    Returns
+    -------
+    AuditReport
+        Give its `evidence` to `Comparison.with_audit`, so that `recommend` decides by the checked rows.
+
+    Examples
+    --------
+    >>> from spu_core.training import Candidate, EvaluationData, TrainConfig, compare_runs, recommend
+    >>> from spu_core.trust.audit.questions import draw_audit
+    >>> from spu_core.trust.audit.verdicts import Verdict
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(2000) < 0.3
+    >>> rules = 0.5 * (rng.random(2000) < 0.3)
+    >>> data = EvaluationData(rules, np.zeros(2000, bool), rules, np.arange(2000) % 3, np.ones(2000, bool))
+    >>> scores = {"fused": rng.normal(size=2000), "logistic": rng.normal(size=2000) + 2 * truth}
+    >>> comparison = compare_runs([Run(key, Candidate(key), TrainConfig(), data, score=score).judged_by(data)
+    ...                            for key, score in scores.items()])
+    >>> plan = draw_audit(Population.of_run(comparison.runs[0]), 150)
+    >>> verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
+    >>> report = judge_runs(comparison.runs, combine_audits([(plan, verdicts)]))
+    >>> found = recommend(comparison.with_audit(report.evidence))
+    >>> found.model, found.yardstick, found.confidence
+    ('logistic', 'audit', 'clear')
+    """
+    chosen = thresholds or {}
+    finished = [run for run in runs if run.score is not None]
+    populations = {run.name: Population.of_run(run, chosen.get(run.name)) for run in finished}
+    references = frozenset(run.name for run in finished if run.candidate.method in NOT_MODELS)
+    return replace(judge_scores(populations, checked, method=method), references=references)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,21 @@ LEAST_BELIEF = 0.002
 class Population:
     """All rows of an audit. Every estimate is for exactly these rows, not for future rows.
 
-    Known positives are never drawn, but count in every estimate. `belief` is the probability of being positive that the
-    plan assumes: the mean of the row's soft label and the mean soft label of rows with similar scores.
+    Made by `Population.of_run(run)` from a trained run, or by `Population.of` from arrays.
+
+    Parameters
+    ----------
+    score, soft_label : array
+        For each row.
+    is_known : array of bool
+        Confirmed positives. They are never drawn, but count in every estimate.
+    threshold : float
+        Rows with higher scores are flagged.
+    row : array of int
+        Row numbers in the table, from 0.
+    belief : array
+        The probability of being positive that a plan assumes: the mean of the row's soft label and the mean soft label
+        of rows with similar scores.
     """
 
     score: np.ndarray
@@ -63,7 +76,14 @@ class Population:
     def of_run(cls, run: Run, threshold: float | None = None, *, prior: float | None = None) -> Population:
         """The evaluated rows of a run with its out-of-fold scores; confirmed positives are known.
 
-        Default threshold: the one that uses the review budget of the run.
+        Parameters
+        ----------
+        run : Run
+            A finished run.
+        threshold : float, optional
+            Rows with higher scores are flagged. Default: the threshold that uses the review budget of the run.
+        prior : float, optional
+            Share of positives, if known. Beliefs are shifted so that their mean equals it.
         """
         evaluation, score = run.evaluation, run.need_score()[run.evaluation.judged]
         soft_label = evaluation.judged_soft_label

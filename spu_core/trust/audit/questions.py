@@ -88,6 +88,17 @@ def draw_audit(
     seed : int, default 0
         Equal seeds draw equal rows.
 
+    Returns
+    -------
+    AuditPlan
+        `.rows` to check, in random order, with the probability with which each row of the table was drawn. Show them
+        to reviewers with `review_list`.
+
+    Raises
+    ------
+    AssumptionError
+        If there are fewer rows than checks, or an argument is not valid.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -242,6 +253,28 @@ def forecast(
 ) -> Forecast:
     """Forecast the interval for each number of checks from the beliefs at hand: soft labels, or verdicts so far.
 
+    Parameters
+    ----------
+    population : Population
+        The rows, with the scores of the model in question.
+    question : {"how_good", "which_better", "how_many"}
+        A key of `QUESTIONS`.
+    rival : Population, optional
+        The same rows with the scores of the other model, for "which_better".
+    checked : CheckedRows, optional
+        Verdicts so far; with ten cases and ten non-cases they take the place of the soft labels.
+    sizes : sequence of int
+        The numbers of checks to look at.
+    level : float, default 0.95
+        Confidence level of the results.
+
+    Returns
+    -------
+    Forecast
+        `.table` has a line for each number of checks, `.sentence(checks)` puts one of them into words.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> rows = Population.of(rng.random(2000), rng.random(2000).round(1), threshold=0.9)
     >>> forecast(rows, "how_many").table["half_width"].is_monotonic_decreasing

@@ -44,7 +44,15 @@ ANONYMOUS = "reviewer"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer of one reviewer for one row: positive, negative or unsure."""
+    """The answer of one reviewer for one row.
+
+    Parameters
+    ----------
+    row : int
+        Row number in the table, from 0.
+    verdict : {"positive", "negative", "unsure"}
+    reviewer, note : str
+    """
 
     row: int
     verdict: str
@@ -63,9 +71,29 @@ class VerdictFile:
 def read_verdicts(frame: pd.DataFrame, plan: AuditPlan, *, unit: str = "Line", first: int = 2) -> VerdictFile:
     """The verdicts of a completed review list.
 
-    An unknown verdict, a row of another audit, or two different verdicts of one reviewer on one row are errors; the
-    message names the line. Rows of the frame are called `unit` and counted from `first`.
+    Parameters
+    ----------
+    frame : DataFrame
+        The list with the columns "row" and "verdict" (positive, negative, unsure, or yes, no, 1, 0, …), optionally
+        "reviewer" and "note". Lines without a verdict are skipped.
+    plan : AuditPlan
+        The plan by which the rows were drawn.
+    unit, first : str and int
+        What a line is called in error messages, and the number of the first one.
 
+    Returns
+    -------
+    VerdictFile
+        `.verdicts` for `combine_audits`; `.empty` is the number of lines without a verdict.
+
+    Raises
+    ------
+    AssumptionError
+        If a verdict is unknown, a row is of another audit, or one reviewer has two different verdicts on one row; the
+        message names the line.
+
+    Examples
+    --------
     >>> from spu_core.trust.audit.population import Population
     >>> from spu_core.trust.audit.plan import plan_audit
     >>> rows = Population.of(np.linspace(0, 1, 50), np.linspace(0, 1, 50), threshold=0.5)
@@ -271,8 +299,34 @@ HIDDEN_ROLES = (Role.LABEL, Role.TRUTH, Role.SOFT_LABEL)
 def review_list(table: Table, plan: AuditPlan, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """One line per drawn row, with empty columns for the verdict (positive, negative or unsure), reviewer and note.
 
-    `row` is the row number in the table, from 0. Cells have the same text as in the file. Strata have letters in random
-    order, so that reviewers learn nothing from them. Default `columns`: all but label, truth and soft label.
+    Parameters
+    ----------
+    table : Table
+        The table that was audited. Its cells have the same text as in the file.
+    plan : AuditPlan
+        The result of `draw_audit`.
+    columns : sequence of str, optional
+        Columns to show to reviewers. Default: all but label, truth and soft label.
+
+    Returns
+    -------
+    DataFrame
+        `row` is the row number in the table, from 0. Strata have letters in random order, so that reviewers learn
+        nothing from them. `read_verdicts` reads the completed list.
+
+    Raises
+    ------
+    AssumptionError
+        If the table has no such row or column.
+
+    Examples
+    --------
+    >>> from spu_core.trust.audit.plan import plan_audit
+    >>> from spu_core.trust.audit.population import Population
+    >>> table = Table.from_frame(pd.DataFrame({"delay": range(50)}))
+    >>> plan = plan_audit(Population.of(np.linspace(0, 1, 50), np.linspace(0, 1, 50), threshold=0.5), 10)
+    >>> review_list(table, plan).columns.tolist()
+    ['audit', 'row', 'stratum', 'inclusion_probability', 'delay', 'verdict', 'reviewer', 'note']
     """
     rows = np.array(plan.rows)
     if rows.size and rows.max() >= len(table):
