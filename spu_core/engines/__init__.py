@@ -18,6 +18,8 @@ from spu_core.engines.jobs.self_test import check_jobs
 from spu_core.engines.processes import cancel, jobs_now, refresh, restart, run_in_process, start_worker, wait_for
 from spu_core.engines.processes.job_queue import JobQueue, QueueLimits
 
+run_here = run_in_process  # its name until version 0.3
+
 __all__ = [
     "JOBS",
     "Job",
@@ -31,6 +33,7 @@ __all__ = [
     "jobs_now",
     "refresh",
     "restart",
+    "run_here",
     "run_in_process",
     "start_worker",
     "wait_for",
