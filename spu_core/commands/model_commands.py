@@ -392,7 +392,7 @@ def _show_memory_plan(engine: Engine, table: Table, study: Study) -> None:
     plan = plan_memory_on(engine, here)
     is_plain = engine.name == "here" and table.in_memory
     if not is_plain or not plan.fits:
-        typer.echo(plan.words, file=sys.stderr)
+        typer.echo(plan.text, file=sys.stderr)
     if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):
         typer.echo(refused, file=sys.stderr)
 

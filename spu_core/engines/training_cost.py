@@ -76,10 +76,10 @@ class TrainEstimate:
     spread: float = SPREAD
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A short text, rounded.
 
-        >>> TrainEstimate(134.0, {}, 4.1e8).words
+        >>> TrainEstimate(134.0, {}, 4.1e8).text
         '1 to 4 minutes and 410 MB'
         """
         return f"{self.time_text} and {size_text(self.memory)}"
@@ -186,10 +186,10 @@ class MemoryPlan:
         return max(1, min(most, 1 + int(more)))
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A sentence to show before the training starts.
 
-        >>> MemoryPlan(5_000_000, 30, True, 4.9e9, 1.3e9, 16e9).words
+        >>> MemoryPlan(5_000_000, 30, True, 4.9e9, 1.3e9, 16e9).text
         '5,000,000 rows × 30 columns stay in files and are read in parts: about 1.3 GB of memory instead of 4.9 GB; \
 16.0 GB are free.'
         """
@@ -226,7 +226,7 @@ def plan_memory(
 
     Free memory changes the advice only, so the same data give the same folds and scores on every machine.
 
-    >>> plan_memory(1_000, 20, [Candidate("lightgbm")], TrainConfig(), free_bytes=8e9).words
+    >>> plan_memory(1_000, 20, [Candidate("lightgbm")], TrainConfig(), free_bytes=8e9).text
     '1,000 rows × 20 columns are trained in memory: about 261 MB; 8.0 GB are free.'
     """
     in_memory = estimate_training(rows, columns, candidates, config).memory
@@ -260,13 +260,13 @@ class ClusterMemoryPlan:
         return self.free_bytes is None or workers + self.caller_bytes <= USABLE * self.free_bytes
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A sentence to show before the training starts.
 
-        >>> ClusterMemoryPlan(100_000_000, 30, True, 36e9, 18e9).words
+        >>> ClusterMemoryPlan(100_000_000, 30, True, 36e9, 18e9).text
         '100,000,000 rows × 30 columns are spread over the workers, which keep them in memory: about 36.0 GB among \
 them, and 18.0 GB here.'
-        >>> ClusterMemoryPlan(1_000_000, 30, False, 1.2e9, 1.2e9, 16e9).words
+        >>> ClusterMemoryPlan(1_000_000, 30, False, 1.2e9, 1.2e9, 16e9).text
         '1,000,000 rows × 30 columns travel to every worker: about 1.2 GB on each, and 1.2 GB here; 16.0 GB are free.'
         """
         how, where = (

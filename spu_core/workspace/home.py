@@ -114,12 +114,12 @@ class FolderOffer:
         return _is_text(self.path)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The path for display, without the location of the root on the server.
 
-        >>> FolderOffer(Path("/srv/tables"), "sales/2024", "tables").words
+        >>> FolderOffer(Path("/srv/tables"), "sales/2024", "tables").text
         'tables/sales/2024'
-        >>> FolderOffer(Path("/srv/tables"), ".", "tables").words
+        >>> FolderOffer(Path("/srv/tables"), ".", "tables").text
         'tables'
         """
         return (Path(self.root_name) / self.place).as_posix()

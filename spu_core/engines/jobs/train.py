@@ -192,7 +192,7 @@ class CandidateState:
     method: str
     state: str
     share: float = 0.0
-    words: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ def test_candidates_wait_run_finish_and_fail():
     assert states(view) == [("lightgbm", "finished"), ("logistic", "running"), ("oracle", "waiting")]
     running = view.candidates[1]
     assert running.share == pytest.approx(0.5)
-    assert running.words == "fold 2 of 5, round 7 of 200"
+    assert running.text == "fold 2 of 5, round 7 of 200"
 
     failed = TrainingView.of(job(JobStatus.CANCELLED, errors=[{"name": "oracle", "error": "No truth."}]))
     assert states(failed) == [("lightgbm", "stopped"), ("logistic", "stopped"), ("oracle", "failed")]
@@ -55,7 +55,7 @@ def test_candidates_wait_run_finish_and_fail():
 def test_where_a_candidate_is_is_said_in_a_few_words(told, words):
     view = TrainingView.of(job(candidate="lightgbm", place=1, candidates=3, share=0.1, **told))
 
-    assert view.candidates[0].words == words
+    assert view.candidates[0].text == words
 
 
 def test_only_the_trainings_of_a_dataset_are_listed():
