@@ -237,7 +237,7 @@ def _summary(bundle: Bundle) -> tuple[Block, ...]:
     """The most important facts, for readers who stop here."""
     facts, metrics = bundle.facts, bundle.facts.metrics
     title = bundle.fitted.candidate.entry.title
-    lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed positives"]
+    lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed cases"]
     if metrics is not None:
         reached = (metrics.get("share_of_ceiling") or {}).get("estimate")
         of_ceiling = "" if reached is None else f"; that is {reached:.0%} of what these soft labels allow"
@@ -259,7 +259,7 @@ def _data(bundle: Bundle) -> tuple[Block, ...]:
     share = facts.labeled / facts.rows if facts.rows else 0.0
     lines = (
         f"Table: {bundle.details.data_name or 'not named'}, {facts.rows:,} rows",
-        f"Confirmed positives: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
+        f"Confirmed cases: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
         f"Fingerprint (SHA-256 of content and column names): {bundle.details.fingerprint or 'not stated'}",
         f"Columns the model reads: {', '.join(bundle.columns) or 'none'}",
     )
@@ -276,14 +276,14 @@ def _rules(bundle: Bundle) -> tuple[Block, ...]:
         f"{combiner.name}: {combiner.description.rstrip('.')}. "
         f"Where no rule fires, the soft label is {label_rules.floor:g}."
     )
-    return (Grid(("Rule", "In words"), rows), words, "Confirmed positives have soft label 1.")
+    return (Grid(("Rule", "In words"), rows), words, "Confirmed cases have soft label 1.")
 
 
 def _model(bundle: Bundle) -> tuple[Block, ...]:
     fitted = bundle.fitted
     entry = fitted.candidate.entry
     settings = tuple((name, str(value)) for name, value in sorted(fitted.settings.items()))
-    words = f"Method {entry.key} ({entry.title}). {entry.words} Refitted on all rows."
+    words = f"Method {entry.key} ({entry.title}). {entry.description} Refitted on all rows."
     versions = ", ".join(f"{name} {number}" for name, number in bundle.facts.versions.items())
     return (words, Grid(("Setting", "Value"), settings), f"Trained with {versions}.")
 
@@ -318,14 +318,14 @@ def _threshold(bundle: Bundle) -> tuple[Block, ...]:
     point = bundle.point
     per = 1_000 * point.share
     return (
-        f"A row is flagged when its score is above {_threshold_words(point.threshold)}, chosen by {point.chosen_by}. "
+        f"A row is flagged when its score is above {_threshold_text(point.threshold)}, chosen by {point.chosen_by}. "
         f"Out of fold this flagged {point.share:.2%} of the training rows: about {per:,.1f} of every 1,000.",
         "The refit has seen the training rows, so it flags more of them than of fresh ones; the studio always shows "
         "their out-of-fold scores.",
     )
 
 
-def _threshold_words(threshold: float) -> str:
+def _threshold_text(threshold: float) -> str:
     if np.isinf(threshold):
         return "every score (nothing is flagged)" if threshold > 0 else "no limit (everything is flagged)"
     return f"{threshold:.6g}"

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.checks import check_choice, check_flags, check_share, read_only
+from spu_core.checks import check_choice, check_flags, check_kind, check_share, read_only
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.tables import Finding, Severity
@@ -104,6 +104,7 @@ class RuleMatrix(Tabular):
         >>> matrix.fired.tolist(), matrix.belief.tolist()
         ([[True, False], [True, True], [False, False]], [[0.6, 0.0], [0.0, 0.8], [0.0, 0.0]])
         """
+        check_kind(beliefs, Mapping, "beliefs must be a dictionary", "name each column of L", RuleError)
         votes = np.asarray(L)
         if votes.ndim != 2 or votes.shape[1] != len(beliefs):
             raise RuleError(f"L must have one column for each of {len(beliefs)} beliefs, got shape {votes.shape}.")
@@ -312,7 +313,7 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 
 # Two rules with at least this Jaccard index are reported as duplicates.
 TWIN = 0.95
-# A rule with at least this belief is reported if confirmed positives do not support it.
+# A rule with at least this belief is reported if confirmed cases do not support it.
 STRONG = 0.5
 
 
@@ -341,7 +342,7 @@ def _about_rule(name: str, line: pd.Series) -> Iterator[Finding]:
         yield _warning("rule_fires_always", message, "Give it a condition, or use the floor for a base rate.")
     if line.get("lift_high", 1.0) < 1:
         message = (
-            f"Rule {name!r} fires {line['lift']:.2f} times as often on confirmed positives as on all rows "
+            f"Rule {name!r} fires {line['lift']:.2f} times as often on confirmed cases as on all rows "
             f"({line['lift_low']:.2f}–{line['lift_high']:.2f}): the labels contradict it."
         )
         yield _warning("rule_against_labels", message, "Check its direction, or lower its belief.")

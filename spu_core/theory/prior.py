@@ -63,7 +63,7 @@ def estimate_prior(
     Parameters
     ----------
     is_labeled : array-like of bool
-        Confirmed positives. Both labelled and unlabelled rows are needed.
+        Confirmed cases. Both labelled and unlabelled rows are needed.
     score : array-like of float
         Out-of-fold scores. Scores in [0, 1] are also read as P(labelled | x), for the estimate of Elkan and Noto.
     replicates : int, default 200
@@ -125,7 +125,8 @@ def _counts_from_the_top(score: np.ndarray, labels: np.ndarray) -> tuple[np.ndar
     return labeled[::-1], unlabeled[::-1]
 
 
-def _best_bin_estimate(labeled: np.ndarray, unlabeled: np.ndarray, delta: float = 0.1, gamma: float = 0.01) -> float:
+def _best_bin_estimate(labeled: np.ndarray, unlabeled: np.ndarray) -> float:
+    delta, gamma = 0.1, 0.01
     labeled_count, unlabeled_count = labeled.sum(), unlabeled.sum()
     labeled_share = labeled.cumsum() / labeled_count
     unlabeled_share = unlabeled.cumsum() / unlabeled_count

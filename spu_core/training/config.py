@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spu_core.checks import check_choice, check_kind, check_number, check_share
-from spu_core.codec import decode, dump_json, encode, parse_json
+from spu_core.codec import JsonFields, decode, dump_json, encode, parse_json
 from spu_core.errors import TrainingError
 from spu_core.models import METHODS, Method, Need, method
 from spu_core.tables import Table
@@ -43,7 +43,7 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
+class TrainConfig(JsonFields):
     """How candidates are trained and judged.
 
     Parameters
@@ -70,7 +70,7 @@ class TrainConfig:
     level : float, default 0.95
         Level of confidence intervals.
     rules_chose_checks : bool, default False
-        The rules decided which rows were checked, so confirmed positives follow the rules.
+        The rules decided which rows were checked, so confirmed cases follow the rules.
     beliefs_from_labels : bool, default False
         The beliefs of the rules were taken from labels or checks.
     random_check_column : str, optional
@@ -89,6 +89,8 @@ class TrainConfig:
     >>> TrainConfig.from_json(TrainConfig(seed=7).to_json()).seed
     7
     """
+
+    json_form = "The training config", TrainingError, {}
 
     folds: int = 5
     seed: int = 0
@@ -120,15 +122,6 @@ class TrainConfig:
                 raise TrainingError(f"{name} must be true or false, got {getattr(self, name)!r}.")
         if not (self.early_stopping is None or isinstance(self.early_stopping, EarlyStopping)):
             raise TrainingError(f"early_stopping must be EarlyStopping(…) or None, got {self.early_stopping!r}.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, each field by its name."""
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, fields: Any) -> TrainConfig:
-        """The config of plain values; unknown fields are refused."""
-        return decode(cls, fields, "The training config", TrainingError)
 
     def to_json(self) -> str:
         return dump_json(self.to_dict(), indent=2)
@@ -204,7 +197,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(JsonFields):
     """A method of `METHODS` with the settings that differ from its defaults.
 
     Parameters
@@ -234,6 +227,8 @@ class Candidate:
     Traceback (most recent call last):
     spu_core.errors.TrainingError: There is no method 'lightgbn'. Did you mean 'lightgbm'?
     """
+
+    json_form = "The candidate", TrainingError, {}
 
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -270,14 +265,6 @@ class Candidate:
         """What the registry says about the method."""
         return method(self.method)
 
-    def to_dict(self) -> dict[str, Any]:
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, fields: Any) -> Candidate:
-        """The candidate of plain values; unknown fields are refused."""
-        return decode(cls, fields, "The candidate", TrainingError)
-
     def _own_name(self) -> str:
         own = self.method + (" tuned" if self.tuning else "")
         return own + (" without rules" if self.without_rules else "")
@@ -296,7 +283,7 @@ class TrainPlan:
     candidates: tuple[Candidate, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", named_apart(self.candidates))
+        object.__setattr__(self, "candidates", with_distinct_names(self.candidates))
 
     def to_json(self) -> str:
         return dump_json({**dict([SCHEMA]), **encode(self)}, indent=2)
@@ -310,7 +297,7 @@ class TrainPlan:
         return decode(cls, found, what, TrainingError, schema=SCHEMA)
 
 
-def named_apart(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
+def with_distinct_names(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
     """Candidates with different names: the second of two equal names gets a number."""
     listed = [Candidate(entry) if isinstance(entry, str) else entry for entry in _need_some(candidates)]
     taken: set[str] = set()
@@ -372,7 +359,7 @@ def with_twins(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 _LACKING = {
-    Need.LABELS: "It learns from confirmed positives, and this table has none: choose the label column on the data.",
+    Need.LABELS: "It learns from confirmed cases, and this table has none: choose the label column on the data.",
     Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: define rules first.",
     Need.RULE_SCORE: "It uses what the rules say of each row, and there are no rules yet.",
     Need.TRUTH: "It learns from the truth, and this table has no column with that role.",

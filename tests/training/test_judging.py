@@ -137,7 +137,7 @@ def test_without_labels_known_positive_auc_is_absent_in_words(world, quick):
     metrics = cross_fit(table, none, ["rule_score"], quick)[0].metrics
 
     assert metrics.known_positive_auc is None
-    assert metrics.known_positive_note == "No judged row is a confirmed positive."
+    assert metrics.known_positive_note == "No judged row is a confirmed case."
 
 
 def test_metrics_become_plain_values(evaluation, score):
@@ -191,8 +191,8 @@ def test_equal_candidates_are_not_told_apart_however_many_pairs_are_compared(eva
     noise = [pair for pair in pairs if "best" not in (pair.first, pair.second)]
 
     assert any(pair.difference.p_value < 0.05 for pair in noise)
-    assert not any(pair.can_be_told_apart for pair in noise)
-    assert all(pair.can_be_told_apart for pair in pairs if pair not in noise)
+    assert not any(pair.is_clear for pair in noise)
+    assert all(pair.is_clear for pair in pairs if pair not in noise)
 
 
 def test_a_budget_of_more_rows_than_there_are_reviews_all(evaluation, score):

@@ -87,6 +87,7 @@ def _show_printed(results: Sequence[ExperimentResult]) -> None:
     for column, result in zip(st.columns(max(len(results), 1), gap="small"), results, strict=False):
         with column:
             st.markdown(f"**{SHORT[result.name]}** {TABLES[result.name]}")
+            digits = "%.3g" if result.name == "table3" else "%.3f"  # shares in percent, else AUC
             show_table(
                 printed_beside_ours(result),
                 hide_index=True,
@@ -94,8 +95,8 @@ def _show_printed(results: Sequence[ExperimentResult]) -> None:
                 key=f"paper_printed_{result.name}",
                 column_config={
                     "what": st.column_config.TextColumn("", width=130),
-                    "printed": st.column_config.NumberColumn("printed", format="%.3f", width=62),
-                    "ours": st.column_config.NumberColumn("ours", format="%.3f", width=62),
+                    "printed": st.column_config.NumberColumn("printed", format=digits, width=62),
+                    "ours": st.column_config.NumberColumn("ours", format=digits, width=62),
                 },
             )
 
@@ -204,7 +205,7 @@ def _show(result: ExperimentResult, figure: PaperFigure, key: str) -> None:
     if len(views) > 1:
         choice = _choose_view(result, figure, views, f"{key}_view")
     image = st.session_state.get("paper_image", IMAGES[0])
-    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image, with_words=True)
+    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image, with_texts=True)
 
 
 def _choose_view(result: ExperimentResult, figure: PaperFigure, views: tuple[str, ...], key: str) -> str:
@@ -394,7 +395,7 @@ def _show_job(page: Page, token: str, stored: ExperimentResult | None, was_activ
             _show_progress(page, job)
         elif job.status is JobStatus.FINISHED:
             fresh = _rerun_result(page.workspace, job.id, dict(job.result))
-            _show_fresh(job, fresh, stored)
+            _show_rerun(job, fresh, stored)
         else:
             st.error(plain(job.error or "The run ended without a result."), icon=":material/error:")
 
@@ -412,7 +413,7 @@ def _show_progress(page: Page, job: JobRecord) -> None:
             st.rerun()
 
 
-def _show_fresh(job: JobRecord, fresh: ExperimentResult, stored: ExperimentResult | None) -> None:
+def _show_rerun(job: JobRecord, fresh: ExperimentResult, stored: ExperimentResult | None) -> None:
     with st.container(border=True, key="paper_fresh"):
         st.markdown(
             f":material/check_circle: **Run here** on {job.made:%d %b, %H:%M}, in {fresh.provenance.seconds:.0f} s. "

@@ -101,7 +101,7 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
     """Which steps are done, and which are stale because an earlier step changed after them."""
     if dataset is None:
         return {}
-    marks = {"Data": DONE} if _says_what_is_positive(dataset) else {}
+    marks = {"Data": DONE} if _has_positives(dataset) else {}
     if rules is not None:
         marks["Soft labels"] = DONE
     progress = progress_of(workspace, dataset.id)
@@ -121,7 +121,7 @@ def next_step(marks: Mapping[str, str]) -> Step:
     return next((step for step in STEPS[:-1] if step.title != "Trust" and marks.get(step.title) != DONE), STEPS[-2])
 
 
-def _says_what_is_positive(dataset: DatasetRecord) -> bool:
+def _has_positives(dataset: DatasetRecord) -> bool:
     """Whether a column marks confirmed cases, or holds soft labels."""
     roles = set(dataset.roles.values())
     return Role.SOFT_LABEL in roles or (Role.LABEL in roles and bool(dataset.positive_values))
@@ -138,10 +138,10 @@ def missing_in_data(*, has_label: bool, rows: int, labeled: int) -> tuple[str, s
     if not has_label:
         return "No label column yet.", "Choose the column that marks confirmed cases and give it the role label."
     if labeled == 0:
-        return "No row is a confirmed positive.", "Check which values of the label mean a confirmed positive."
+        return "No row is a confirmed case.", "Check which values of the label mean a confirmed case."
     if labeled == rows:
-        check = "There are no unlabelled rows. Check which values of the label mean a confirmed positive."
-        return "Every row is a confirmed positive.", check
+        check = "There are no unlabelled rows. Check which values of the label mean a confirmed case."
+        return "Every row is a confirmed case.", check
     return None
 
 
@@ -191,21 +191,13 @@ class Page:
         assert self.dataset is not None
         return self.dataset
 
-    def need_rules(self) -> RuleSetVersion:
-        """The chosen rule set; without one the page shows what to do and stops."""
-        self.need_dataset()
-        if self.rules is None:
-            self.show_empty("No soft labels yet.", "Define rules first.", "Soft labels")
-        assert self.rules is not None
-        return self.rules
-
-    def show_empty(self, what: str, advice: str, step: str) -> None:
+    def show_empty(self, what: str, advice: str, step: str, label: str = "") -> None:
         """Show what is missing, what to do, and a link to that page; then stop."""
         target = step_named(step)
         with st.container(border=True):
             st.subheader(what, anchor=False)
             st.write(advice)
-            st.page_link(target.file, label=target.invitation, icon=target.icon, query_params=dict(self.query))
+            st.page_link(target.file, label=label or target.invitation, icon=target.icon, query_params=dict(self.query))
         st.stop()
 
 

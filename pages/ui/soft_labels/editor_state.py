@@ -86,7 +86,7 @@ def soft_label_audit(
 
 @cache_result(32)
 def rule_ranking(workspace: Workspace, dataset: DatasetRecord, text: str) -> tuple[RuleLift, ...]:
-    """The active rules by their lift among confirmed positives."""
+    """The active rules by their lift among confirmed cases."""
     return rank_rules(apply_rules(workspace, dataset, text), load_table(workspace, dataset).is_labeled)
 
 
@@ -260,7 +260,7 @@ class EditorState:
         kept = [row for at, row in enumerate(self.draft.conditions) if at != place]
         self.draft = replace(self.draft, conditions=tuple(kept))
 
-    def bring_forward(self, place: int) -> None:
+    def show_first(self, place: int) -> None:
         """Show another row on the chart; the order of rows joined by *and* does not matter."""
         rows = list(self.draft.conditions)
         first, other = rows[0], rows[place]

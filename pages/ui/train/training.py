@@ -61,7 +61,7 @@ def need_something_to_learn(page: Page, table: Table) -> bool:
     missing = missing_in_data(has_label=has_label, rows=len(table), labeled=labeled)
     # Rules alone are enough to train, so a missing label stops only a page without them.
     if missing is not None and (labeled == len(table) or len(table) == 1 or not has_beliefs):
-        page.show_empty(*missing, "Data")
+        page.show_empty(*missing, "Data", "Open Data")
     if not has_beliefs:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
@@ -138,12 +138,12 @@ def _show_cost(page: Page, table: Table, options: TrainOptions) -> None:
     engine = Engine.chosen(options.engine, None)
     way = plan_memory_on(engine, here)
     # The sentence about memory says how much a folder needs.
-    words = estimate.time_words if from_files else estimate.words
+    words = estimate.time_text if from_files else estimate.text
     basis = "estimated from your earlier trainings" if ratios else "estimated; longer on a busy machine"
-    memory = way.words if way.fits else None
+    memory = way.text if way.fits else None
     st.markdown(f":material/timer: **{words}**, {options.config.folds} folds ({basis})", help=memory)
     if not way.fits or from_files:
-        (st.caption if way.fits else st.warning)(way.words)
+        (st.caption if way.fits else st.warning)(way.text)
     if refused := refused_on(engine, here, options.candidates, options.config):
         st.warning(plain(refused), icon=":material/block:")
 
@@ -210,7 +210,7 @@ def _show_view(page: Page, view: TrainingView) -> None:
             for place, state in enumerate(view.candidates):
                 with halves[place % 2]:
                     _show_candidate(state)
-        elif view.job.error:
+        elif view.job.error and view.job.status is not JobStatus.CANCELLED:
             st.markdown(plain(view.job.error))
         _show_leaderboard(page, view)
         if view.losses:
@@ -256,7 +256,7 @@ def _duration(seconds: float) -> str:
 
 
 def _show_candidate(state: CandidateState) -> None:
-    where = state.words if state.state == "running" and state.words else state.state
+    where = state.text if state.state == "running" and state.text else state.state
     st.progress(state.share, text=f"{ICONS[state.state]} **{plain(state.name)}** · {plain(where)}")
 
 
@@ -287,7 +287,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
         if not view.is_active:
             st.caption("In the order of the recommendation; *Compare* gives the reasons.")
     for state in failed:
-        st.error(f"**{plain(state.name)}**: {plain(state.words)}", icon=":material/error:")
+        st.error(f"**{plain(state.name)}**: {plain(state.text)}", icon=":material/error:")
 
 
 def _records(page: Page, view: TrainingView) -> list[RunRecord]:

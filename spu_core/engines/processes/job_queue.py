@@ -28,7 +28,7 @@ from spu_core.workspace import Attempt, Disk, Home, JobStatus, Workspace
 from spu_core.workspace.disk import locked, try_lock
 from spu_core.workspace.home import make_private_folder
 from spu_core.workspace.records import new_id
-from spu_core.workspace.storage_errors import in_words
+from spu_core.workspace.storage_errors import readable_errors
 
 _TICKET = re.compile(r"(\d{12})-([0-9a-f]{24})")
 _ROOT = str(Path(spu_core.__file__).resolve().parents[1])
@@ -82,7 +82,7 @@ class JobQueue:
         """Only one process at a time changes the queue."""
         for folder in (self.home.queue_folder, self.home.slot_folder):
             make_private_folder(folder)
-        with in_words(self.home.folder), locked(self.home.queue_folder / "queue.lock"):
+        with readable_errors(self.home.folder), locked(self.home.queue_folder / "queue.lock"):
             yield
 
     @property

@@ -7,7 +7,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.outcome_learning import (
     learn_from_outcomes,
     retraining_job,
@@ -162,7 +162,7 @@ def test_learning_makes_new_data_and_the_next_training_is_compared(workspace, ad
     assert not page.exception
     assert f"retrain_{record.id}" in {button.key for button in page.button}
 
-    run_here(workspace, retraining_job(workspace, address["run"], record))
+    run_in_process(workspace, retraining_job(workspace, address["run"], record))
     page = open_app(PAGE, **address, loop="learn")
     assert "AUC_SPU gain by the new soft labels" in {metric.label for metric in page.metric}
     assert "which favour neither model" in words_of(page)
@@ -219,7 +219,7 @@ def test_a_new_population_is_flagged_counted_and_learnt_from(workspace, address,
     page = open_app(PAGE, **address, loop="learn")
     page.selectbox(key=f"learn_rows_{address['dataset']}").set_value(rows.id).run()
     assert not page.exception
-    [positives] = [metric for metric in page.metric if metric.label == "Confirmed positives"]
+    [positives] = [metric for metric in page.metric if metric.label == "Confirmed cases"]
     assert (positives.value, positives.delta) == ("36", "0 before")
     page.button(key="learn_save").click().run()
     [record] = workspace.feedbacks.list()

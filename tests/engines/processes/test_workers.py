@@ -29,7 +29,7 @@ ENDINGS = {
         "failed",
         "Stopped after its time limit of 5",
     ),
-    "words": (job({"do": "fail", "in_words": "No positives."}), "failed", "No positives."),
+    "words": (job({"do": "fail", "sentence": "No positives."}), "failed", "No positives."),
     "traceback": (job({"do": "fail"}), "failed", "An unexpected error stopped this job."),
     "memory": (
         job({"do": "allocate", "megabytes": 4000}, memory=2_000_000_000),
@@ -88,8 +88,8 @@ def test_a_worker_is_modest_and_tells_its_result(ended):
 @pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="This kernel does not weigh sessions.")
 def test_the_session_of_a_worker_gives_way_to_the_session_of_the_server():
     code = (
-        "from pathlib import Path; from spu_core.engines.processes.os_processes import give_way; "
-        "give_way(); print(Path('/proc/self/autogroup').read_text().split()[-1])"
+        "from pathlib import Path; from spu_core.engines.processes.os_processes import lower_priority; "
+        "lower_priority(); print(Path('/proc/self/autogroup').read_text().split()[-1])"
     )
     environment = {name: value for name, value in os.environ.items() if name != "SPU_WORKER_NICENESS"}
     command = [sys.executable, "-c", code]
