@@ -21,7 +21,7 @@ from pages.ui.data.upload import (
 )
 from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 
 with open_page("Data", "Upload a file or open a sample, check what was read, and set the role of each column.") as page:
     is_latest = show_readings(page)  # above the choices, so that progress is in sight
@@ -50,4 +50,4 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
         show_profile(page, profile)
         with next_step:
             show_next_step(page, table, profile)
-        explain_words("soft label", "label", "role")
+        explain_terms("soft label", "label", "role")

@@ -433,8 +433,11 @@ class PairedDifference:
     p_holm: float = float("nan")
 
     @property
-    def can_be_told_apart(self) -> bool:
+    def is_clear(self) -> bool:
+        """Whether the corrected p-value is below 1 − level."""
         return self.p_holm < 1.0 - self.difference.level
+
+    can_be_told_apart = is_clear  # its name until version 0.3
 
 
 def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[PairedDifference, ...]:

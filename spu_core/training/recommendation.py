@@ -452,7 +452,7 @@ class _Answer:
         names = {run.name for run in self.evidence.models}
         first = next(name for name in figure.value if name in names)
         pair = None if first == model else figure.pair(first, model)
-        return first if pair is not None and pair.can_be_told_apart else None
+        return first if pair is not None and pair.is_clear else None
 
     def disagreement(self, model: str) -> str:
         other = self.contender(model)

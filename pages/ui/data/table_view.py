@@ -201,7 +201,7 @@ def _choose_folder(page: Page, offers: tuple[FolderOffer, ...]) -> None:
         "Folders of Parquet files, and text files of any size",
         range(len(offers)),
         index=None,
-        format_func=lambda place: offers[place].words,
+        format_func=lambda place: offers[place].text,
         placeholder="Choose a folder or a file",
         key="data_folder",
         help="Rows are read in parts, so a table may be larger than memory. Parquet files stay where they are, also "
