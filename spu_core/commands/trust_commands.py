@@ -29,7 +29,7 @@ from spu_core.commands.command_io import (
     write_frame,
     write_output,
 )
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.audit_results import (
     AuditResult,
     audit_result,
@@ -129,7 +129,7 @@ def echo(
     """Check whether a stored run only repeats the rules: train it with and without the columns that they read."""
     with Workspace.open(workspace) as opened:
         record = find_run(opened, run)
-        done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), _rules_of(opened, record)))
+        done = run_in_process(opened, echo_job(record, opened.datasets.get(record.dataset), _rules_of(opened, record)))
     report = echo_result(done)
     print_result({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
 

@@ -132,9 +132,7 @@ class RuleInfluence:
         return f"{most}. {self.leader!r} no longer has the highest AUC_SPU after {how} only {names}."
 
 
-def rule_influence(
-    runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0, should_stop: Callable[[], bool] | None = None
-) -> RuleInfluence:
+def rule_influence(runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0) -> RuleInfluence:
     """Shift, leave out and reverse each rule alone, and evaluate the stored scores again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
@@ -145,8 +143,6 @@ def rule_influence(
     ranked, names = [FoldRanks.of(run) for run in finished], [run.name for run in finished]
 
     def aucs_for(changed: RuleMatrix) -> np.ndarray:
-        if should_stop is not None and should_stop():
-            raise TrainingCancelled("The sensitivity check was cancelled.")
         labels = assign_soft_labels(changed, soft_labels.is_labeled, combine, floor=soft_labels.floor)
         return np.array([ranks.auc_spu(labels.value) for ranks in ranked])
 

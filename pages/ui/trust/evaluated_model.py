@@ -243,9 +243,9 @@ def implied_figures(model: EvaluatedModel) -> WhatIf:
 
 
 @cache_result(8, keys=BY_THRESHOLD)
-def audit_population(model: EvaluatedModel, prior: float | None = None) -> Population:
+def audit_population(model: EvaluatedModel) -> Population:
     """The rows that an audit of this model would draw from."""
-    return Population.of_run(model.run, model.threshold, prior=prior)
+    return Population.of_run(model.run, model.threshold)
 
 
 def audits_of_rows(model: EvaluatedModel) -> tuple[AuditRecord, ...]:

@@ -280,7 +280,7 @@ class AuditReport(Tabular):
         best = max(models, key=lambda name: self.figures[name]["true_auc"].estimate)
         auc = self.figures[best]["true_auc"]
         first = f"{best!r}: true AUC {auc.estimate:.3f} ({auc.low:.3f} to {auc.high:.3f}), from {seen}."
-        behind = [pair.second for pair in self.pairs if pair.first == best and pair.can_be_told_apart]
+        behind = [pair.second for pair in self.pairs if pair.first == best and pair.is_clear]
         behind = [name for name in behind if name in models]
         others = len(models) - 1
         if not others:
@@ -322,7 +322,7 @@ def judge_scores(
     >>> plan = draw_audit(rows["good"], 150)
     >>> verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
     >>> report = judge_scores(rows, combine_audits([(plan, verdicts)]))
-    >>> report.pairs[0].first, report.pairs[0].can_be_told_apart
+    >>> report.pairs[0].first, report.pairs[0].is_clear
     ('good', True)
     """
     inside = {name: checked.frame_of(population) for name, population in populations.items()}

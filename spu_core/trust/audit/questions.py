@@ -242,11 +242,6 @@ class Forecast:
     estimate: float
     level: float
 
-    def checks_for(self, half_width: float) -> int | None:
-        """The smallest number of checks with at most this half-width; None if none of the table has."""
-        enough = self.table[self.table["half_width"] <= half_width]
-        return None if enough.empty else int(enough["checks"].iloc[0])
-
     def sentence(self, checks: int) -> str:
         """What this number of checks will tell, and whether directed checks help."""
         line = self.table.iloc[(self.table["checks"] - checks).abs().argmin()]

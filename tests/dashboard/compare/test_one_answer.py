@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportTexts, StoredModel
 from spu_core.export import report_html
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.tables import Table
@@ -86,7 +86,7 @@ def answers_for(case: str) -> Answers:
         address = {"dataset": dataset.id, "rules": workspace.rule_sets.create(case, rules).id}
         train_quickly(workspace, address, candidates)
         record = workspace.runs.list(dataset.id)[0]
-        stored = StoredModel(workspace, record, workspace.datasets.load(dataset.id), ExportWords())
+        stored = StoredModel(workspace, record, workspace.datasets.load(dataset.id), ExportTexts())
         found = recommend(stored.comparison, origin=dataset.origin)
         return Answers(address, found, report_html(stored.comparison, origin=dataset.origin))
 
