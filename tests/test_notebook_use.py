@@ -72,6 +72,15 @@ def test_the_classifier_takes_polars_frames(frame):
     )
 
 
+def test_metrics_and_the_classifier_take_soft_labels_as_they_are(frame):
+    X, score = frame[["age", "delay"]], frame["delay"]
+    labels = spu.SoftLabels.from_values(np.where(score > 30, 0.7, 0.1), frame["checked"] == 1)
+
+    assert spu.auc_spu_score(labels, score) == spu.auc_spu_score(labels.value, score)
+    found = [spu.SoftLabelClassifier("logistic").fit(X, y).predict_proba(X) for y in (labels, labels.value)]
+    assert np.array_equal(*found)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
@@ -84,7 +93,7 @@ def test_the_classifier_takes_polars_frames(frame):
         (
             lambda frame: spu.cross_fit(frame, "rules", ["logistic"]),
             TrainingError,
-            "soft labels must be SoftLabels, got str",
+            r"soft labels must be SoftLabels, got str; for rules as text use RuleSet.from_json\(text\)",
         ),
         (lambda frame: spu.cross_fit(frame, [0.1, 0.2], ["logistic"]), ValueError, "240"),
         (lambda frame: spu.cross_fit(frame, None, ["logistic"], label="chekced"), TableError, "Did you mean 'checked'"),
@@ -96,6 +105,17 @@ def test_the_classifier_takes_polars_frames(frame):
         (lambda frame: spu.compare_runs(["fused"]), TrainingError, "takes runs, got str"),
         (lambda frame: spu.recommend([]), TrainingError, r"got list; use compare_runs\(runs\)"),
         (lambda frame: spu.soft_labels_for(frame, 3), RuleError, r"got int; use RuleSet\(\(rule,\)\)"),
+        (lambda frame: spu.soft_labels_for(frame, "{}"), RuleError, r"got str; use RuleSet.from_json\(text\)"),
+        (
+            lambda frame: spu.cross_fit(pl.from_pandas(frame).lazy(), None, ["logistic"]),
+            TableError,
+            r"got LazyFrame; collect it first: frame.collect\(\)",
+        ),
+        (
+            lambda frame: spu.RuleMatrix.from_label_matrix([[1, 0]], [0.5, 0.2]),
+            RuleError,
+            "must be a dictionary, got list; name each column of L",
+        ),
         (lambda frame: spu.soft_labels_for(frame, spu.RuleSet()), RuleError, r"Table.from_frame\(frame\)"),
         (lambda frame: spu.Rule("Late", "delay > 30", belief=0.6), RuleError, "needs a condition .*, got 'delay > 30'"),
         (lambda frame: spu.Bundle.of(3), BundleError, "made of a Run, got int"),

@@ -392,7 +392,7 @@ def conform(bundle: Bundle, frame: pd.DataFrame) -> pd.DataFrame:
     changed: dict[str, pd.Series] = {}
     problems = []
     for name in wanted:
-        values = _as_flags(encoded[name], frame[name])
+        values = _without_empty_texts(encoded[name], _as_flags(encoded[name], frame[name]))
         family = family_of(values)
         if not encoded[name].accepts(family):
             problems.append(f"Column {name!r} was {encoded[name].family} when the model was trained, now {family}.")
@@ -417,6 +417,14 @@ def _as_flags(column: Column, values: pd.Series) -> pd.Series:
     if not set(words.dropna()) <= _TRUE | _FALSE:
         return values
     return words.map(lambda word: float(word in _TRUE), na_action="ignore").astype(np.float64)
+
+
+def _without_empty_texts(column: Column, values: pd.Series) -> pd.Series:
+    """Empty texts as missing, as in a file and in ONNX, unless the training rows had them as a category."""
+    if column.family is not Family.TEXT or "" in column.levels:
+        return values
+    empty = (values == "").fillna(False).astype(bool)
+    return values.mask(empty) if empty.any() else values
 
 
 def _absent_columns(bundle: Bundle, absent: list[str], names: tuple[str, ...]) -> str:

@@ -24,6 +24,7 @@ from spu_core.export.card import Code, Grid, Section, to_html
 from spu_core.export.drift import DriftCounter
 from spu_core.export.model_checks import active_columns
 from spu_core.export.row_files import open_rows
+from spu_core.versions import __version__
 
 KEY_VARIABLE = "SPU_SERVE_KEY"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -211,12 +212,18 @@ def make_app(bundle: Bundle, *, limits: ServiceLimits | None = None, key: str | 
             "install the extra: pip install 'spu-studio[serve]'."
         ) from None
     scorer = Scorer(bundle, limits or ServiceLimits())
-    app = FastAPI(title=f"Scores of {bundle.name}", docs_url=None, redoc_url=None)
+    app = FastAPI(title=f"Scores of {bundle.name}", version=__version__, docs_url=None, redoc_url=None)
     app.state.scorer = scorer
 
     async def refuse(request: Any, problem: Any) -> Any:
         return _refusal(problem)
 
+    async def refuse_call(request: Any, problem: Any) -> Any:
+        sentence = f"There is no {request.method} {request.url.path} here; GET /docs lists the calls."
+        return _refusal(RequestError(problem.status_code, sentence), problem.headers)
+
+    for status in (404, 405):
+        app.add_exception_handler(status, refuse_call)
     # Earlier versions of Starlette do not show the middleware what a route raises.
     app.add_exception_handler(SpuError, refuse)
 
@@ -297,12 +304,12 @@ def _check_key(request: Any, key: str | None) -> None:
         raise RequestError(401, "Send the API key as the header 'Authorization: Bearer KEY' or 'X-API-Key: KEY'.")
 
 
-def _refusal(problem: SpuError) -> Any:
+def _refusal(problem: SpuError, headers: Mapping[str, str] | None = None) -> Any:
     from fastapi.responses import JSONResponse
 
     status = problem.status if isinstance(problem, RequestError) else 422
-    headers = {"Retry-After": "1"} if status == 503 else {}
-    return JSONResponse({"error": str(problem)}, status_code=status, headers=headers)
+    more = {"Retry-After": "1"} if status == 503 else {}
+    return JSONResponse({"error": str(problem)}, status_code=status, headers={**(headers or {}), **more})
 
 
 async def _bounded_body(request: Any, most: int) -> bytes:

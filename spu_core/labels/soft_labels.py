@@ -125,6 +125,10 @@ class SoftLabels(Plotted):
     def __len__(self) -> int:
         return self.value.size
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The values, so that metrics, classifiers and NumPy take soft labels as they are."""
+        return np.array(self.value, dtype=dtype, copy=copy)
+
     @property
     def mean(self) -> float:
         """E[S]."""
@@ -237,7 +241,8 @@ def soft_labels_for(table: Table, rules: RuleSet | FittedRules) -> SoftLabels:
     >>> soft_labels_for(table, RuleSet((Rule("rich", 0.5, Compare("gain", ">", 5)),))).value.tolist()
     [0.0, 0.5, 0.0, 1.0]
     """
-    check_kind(rules, (RuleSet, FittedRules), "The rules must be a RuleSet", "use RuleSet((rule,))", RuleError)
+    use = "use RuleSet.from_json(text)" if isinstance(rules, str) else "use RuleSet((rule,))"
+    check_kind(rules, (RuleSet, FittedRules), "The rules must be a RuleSet", use, RuleError)
     fitted = rules.fit(table) if isinstance(rules, RuleSet) else rules
     check_kind(table, Table, "The table must be a Table", "use Table.from_frame(frame)", RuleError)
     if table.in_memory:

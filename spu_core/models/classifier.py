@@ -292,7 +292,9 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         return auc_spu_score(belief, score, sample_weight=sample_weight)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        given = [f"{name}={value!r}" for name, value in self._given().items()]
+        defaults = self._defaults(self._settings.get("learner")) or {}
+        # A clone has all defaults as settings.
+        given = [f"{k}={v!r}" for k, v in self._given().items() if k not in defaults or repr(v) != repr(defaults[k])]
         return f"SoftLabelClassifier({', '.join([repr(self.method), *given])})"[:N_CHAR_MAX]
 
     @property

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from spu_core.checks import check_choice, check_flags, check_share, read_only
+from spu_core.checks import check_choice, check_flags, check_kind, check_share, read_only
 from spu_core.errors import RuleError, nearest_hint
 from spu_core.html_table import Tabular, count, short_repr
 from spu_core.tables import Finding, Severity
@@ -104,6 +104,7 @@ class RuleMatrix(Tabular):
         >>> matrix.fired.tolist(), matrix.belief.tolist()
         ([[True, False], [True, True], [False, False]], [[0.6, 0.0], [0.0, 0.8], [0.0, 0.0]])
         """
+        check_kind(beliefs, Mapping, "beliefs must be a dictionary", "name each column of L", RuleError)
         votes = np.asarray(L)
         if votes.ndim != 2 or votes.shape[1] != len(beliefs):
             raise RuleError(f"L must have one column for each of {len(beliefs)} beliefs, got shape {votes.shape}.")

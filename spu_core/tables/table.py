@@ -56,7 +56,8 @@ def as_pandas(frame: Any) -> pd.DataFrame:
     convert = getattr(frame, "to_pandas", None)
     found = convert() if callable(convert) else None
     if not isinstance(found, pd.DataFrame):
-        raise TableError(f"A table is made from a pandas or polars frame, got {type(frame).__name__}.")
+        hint = "; collect it first: frame.collect()" if hasattr(frame, "collect") else ""
+        raise TableError(f"A table is made from a pandas or polars frame, got {type(frame).__name__}{hint}.")
     return found
 
 

@@ -221,9 +221,9 @@ class ProcessExecutor(LocalExecutor):
 
 
 def _load_libraries(candidates: tuple[Candidate, ...]) -> None:
-    """Import the libraries of boosters once, before the fork."""
+    """Import the libraries of boosters and forests once, before the fork."""
     learners = {candidate.settings.get("learner", candidate.method) for candidate in candidates}
-    for name in {"lightgbm", *({"xgboost"} & learners)}:
+    for name in {"lightgbm", "sklearn.ensemble", *({"xgboost"} & learners)}:
         import_module(name)
 
 
@@ -476,7 +476,7 @@ def executor_for(n_jobs: Any, config: TrainConfig | None) -> AbstractContextMana
 def _as_table(table: Any, roles: dict[str, str]) -> Table:
     if isinstance(table, Table):
         return table.with_roles(roles) if roles else table
-    if isinstance(table, str | os.PathLike) or not hasattr(table, "columns"):
+    if isinstance(table, str | os.PathLike) or not hasattr(type(table), "columns"):
         hint = "use read_table(path)" if isinstance(table, str | os.PathLike) else "use Table.from_frame(frame)"
         raise TrainingError(f"The table must be a Table or a frame, got {type(table).__name__}; {hint}.")
     return Table.from_frame(table, roles=roles)
@@ -492,9 +492,11 @@ def _as_soft_labels(table: Table, soft_labels: Any) -> SoftLabels:
 
 def _check_arguments(table: Any, soft_labels: Any, config: Any, split: Any) -> None:
     """Refuse what is no table, soft labels, config or split, and say how to make one."""
+    is_text = isinstance(soft_labels, str)
+    use = "for rules as text use RuleSet.from_json(text)" if is_text else "use a RuleSet, or a number for each row"
     wanted = (
         (table, Table, "The table must be a Table", "use Table.from_frame(frame)"),
-        (soft_labels, SoftLabels, "The soft labels must be SoftLabels", "use a RuleSet, or a number for each row"),
+        (soft_labels, SoftLabels, "The soft labels must be SoftLabels", use),
         (config, (TrainConfig, type(None)), "The config must be a TrainConfig", "use TrainConfig(folds=5)"),
         (split, (FoldAssignment, type(None)), "The split must be a FoldAssignment", "use FoldAssignment(fold)"),
     )

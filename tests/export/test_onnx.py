@@ -84,11 +84,12 @@ def test_the_samples_score_alike_with_levels_and_missing_values(sample, method):
 
 
 def strange_rows() -> pd.DataFrame:
-    """Gaps in every column, categories that were never seen, and numbers and dates far outside the training rows."""
+    """Gaps in every column, empty texts, unseen categories, and numbers and dates far outside the training rows."""
     frame = make_frame(210, seed=5)
     for place, name in enumerate(["amount", "age", "job", "code", "when"]):
         frame.loc[frame.index % 7 == place, name] = None
     frame.loc[frame.index % 3 == 0, ["job", "code"]] = "never seen"
+    frame.loc[frame.index % 5 == 0, ["job", "code"]] = ""
     frame.loc[frame.index % 11 == 0, ["amount", "age"]] = np.inf
     frame.loc[frame.index % 11 == 1, ["amount", "age"]] = -np.inf
     frame.loc[frame.index % 11 == 2, ["amount", "age"]] = [1e300, -1e300]

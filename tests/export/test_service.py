@@ -22,6 +22,7 @@ from fastapi.testclient import TestClient
 from spu_core.errors import BundleError
 from spu_core.export import save_bundle
 from spu_core.export.service import Scorer, ServiceLimits, check_host, make_app
+from spu_core.versions import __version__
 from tests.export.examples import example, make_frame
 from tests.live import free_address
 
@@ -89,7 +90,13 @@ def test_bodies_that_are_no_rows_are_refused(client):
     assert refused(b"x" * 70_000) == (413, "The body is larger than 60,000 bytes; send fewer rows in one request.")
     status, sentence = refused(make_frame(5).drop(columns="age").to_csv(), "text/csv")
     assert (status, "lacks 1 of the" in sentence) == (422, True)
-    assert client.get("/nothing").status_code == 404
+    unknown, wrong = client.get("/nothing"), client.get("/score")
+    assert (unknown.status_code, unknown.json()) == (
+        404,
+        {"error": "There is no GET /nothing here; GET /docs lists the calls."},
+    )
+    assert (wrong.status_code, wrong.headers["allow"]) == (405, "POST")
+    assert "There is no GET /score here" in wrong.json()["error"]
 
 
 def test_health_schema_metrics_and_pages_describe_the_service(client):
@@ -108,7 +115,9 @@ def test_health_schema_metrics_and_pages_describe_the_service(client):
     page = client.get("/docs").text
     assert "POST /score" in page
     assert "http://" not in page.replace('http-equiv="', "")
-    assert "/score" in client.get("/openapi.json").json()["paths"]
+    described = client.get("/openapi.json").json()
+    assert "/score" in described["paths"]
+    assert described["info"]["version"] == __version__
 
 
 def test_with_a_key_every_call_but_health_needs_it():

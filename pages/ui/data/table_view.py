@@ -101,7 +101,7 @@ def show_rejected(reading: Reading) -> None:
     """The lines that could not be read, with the reasons."""
     if not reading.rejected:
         return
-    with st.expander(f"{count(reading.rejected_rows)} lines were not read", icon=":material/report:"):
+    with st.expander(f"Rejected lines ({count(reading.rejected_rows)})", icon=":material/report:"):
         lines = [(each.line, each.reason, each.text) for each in reading.rejected]
         show_table(pd.DataFrame(lines, columns=["line", "reason", "text"]), hide_index=True)
 

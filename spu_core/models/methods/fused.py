@@ -2,7 +2,7 @@
 
 Fused joins labels and rules: a stack weighs scores from both by how well they predict the labels. Three scores are
 learnt from the labels and two from the rules; the rule score itself is the sixth. The recipe was chosen on eleven
-tables by leaving tables out; docs/benchmark.md has the figures.
+tables by leaving tables out; docs/measurements.md has the figures.
 """
 
 from __future__ import annotations
