@@ -18,7 +18,7 @@ from spu_core.engines.jobs.self_test import check_jobs
 from spu_core.engines.processes import cancel, jobs_now, refresh, restart, run_in_process, start_worker, wait_for
 from spu_core.engines.processes.job_queue import JobQueue, QueueLimits
 
-run_in_process = run_in_process  # its name until version 0.3
+run_here = run_in_process  # its name until version 0.3
 
 __all__ = [
     "JOBS",
