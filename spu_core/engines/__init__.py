@@ -33,6 +33,7 @@ __all__ = [
     "jobs_now",
     "refresh",
     "restart",
+    "run_here",
     "run_in_process",
     "start_worker",
     "wait_for",
