@@ -45,7 +45,12 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
         profile = folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset)
         show_proposals(page, profile)
         edit_roles(page, table)
-        if not lies_in_folder:
+        if lies_in_folder:
+            st.caption(
+                "Types and missing values come from the files of this folder. To change them, change the files and "
+                "register the folder again."
+            )
+        else:
             edit_types(page, table)
         show_profile(page, profile)
         with next_step:

@@ -38,6 +38,13 @@ def _display(formula):
     return f'<div style="overflow-x: auto">{convert(formula[1], display="block")}</div>'
 
 
+def on_page_markdown(markdown, page, config, files):
+    """Indent code in numbered lists by four columns: GitHub takes three, Python-Markdown would begin another list."""
+    return re.sub(
+        r"^   ```.*?^   ```$", lambda found: re.sub("^", " ", found[0], flags=re.M), markdown, flags=re.M | re.S
+    )
+
+
 def on_post_page(output, page, config):
     """Remove the script for diagrams from notebooks, which have none, and refuse whatever loads from another origin."""
     output = DIAGRAM_SCRIPT.sub("", output)

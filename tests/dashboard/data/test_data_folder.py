@@ -54,13 +54,20 @@ def words_of(page) -> str:
     return " ".join(str(each.value) for kind in kinds for each in kind)
 
 
-def test_without_roots_one_line_says_how_to_allow_folders(open_app, monkeypatch):
+def test_without_roots_the_page_does_not_speak_of_folders(open_app, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert f"lists these folders in {VARIABLE}" in words_of(page)
+    assert "folder" not in words_of(page)
     assert "data_register" not in {button.key for button in page.button}
+
+
+def test_a_folder_says_where_its_types_come_from(open_app, registered):
+    page = open_app("pages/1_data.py", dataset=registered.id)
+
+    assert not page.exception
+    assert "Types and missing values come from the files of this folder" in words_of(page)
 
 
 def test_a_root_that_would_show_workspaces_is_refused_and_the_rest_of_the_page_works(open_app, tmp_path, monkeypatch):
