@@ -24,13 +24,13 @@ from pages.ui.shared.shell import open_page
 from pages.ui.shared.show import explain_words
 
 with open_page("Data", "Upload a file or open a sample, check what was read, and set the role of each column.") as page:
+    is_latest = show_readings(page)  # above the choices, so that progress is in sight
     with choosing_data(page):
         with st.container(border=True):
             upload_file(page)
         register_folder(page)
         choose_dataset(page)
         choose_sample(page)
-    is_latest = show_readings(page)
 
     if page.dataset is not None:
         offer_earlier(page)

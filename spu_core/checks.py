@@ -108,7 +108,7 @@ def check_countable(soft_label: np.ndarray, weight: np.ndarray | None = None, na
     counted, rows = (soft_label, "row") if weight is None else (soft_label[weight > 0.0], "row with a positive weight")
     if counted.max() == 0.0:
         raise SoftLabelError(
-            f"{name} is 0 in every {rows}, so there are no positives; add confirmed positives or a rule that fires."
+            f"{name} is 0 in every {rows}, so there are no positives; add confirmed cases or a rule that fires."
         )
     if counted.min() == 1.0:
         raise SoftLabelError(

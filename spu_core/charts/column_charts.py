@@ -249,7 +249,7 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
     )
     figure = canvas(theme, alt, height=250, barmode="stack", bargap=0.06)
     hover = [
-        f"<b>S from {low:.2f} to {high:.2f}</b><br>{count(rows)} rows, {count(labeled)} confirmed cases"
+        f"<b>Soft label {low:.2f} to {high:.2f}</b><br>{count(rows)} rows, {count(labeled)} confirmed cases"
         for low, high, rows, labeled in zip(edges[:-1], edges[1:], audit.bin_rows, audit.bin_labeled, strict=True)
     ]
     for name, rows, color in (
@@ -265,8 +265,12 @@ def soft_label_chart(audit: SoftLabelAudit, *, log_rows: bool = False, theme: Th
             hovertext=hover,
             hoverinfo="text",
         )
-    rows_axis(figure, **({"type": "log", "dtick": 1} if log_rows else {"type": "linear"}))
-    figure.update_xaxes(title_text="soft label S", range=[0, 1], showgrid=False, fixedrange=True, tickformat=".1f")
+    if log_rows:  # from one row on: else the lowest bar would begin at its own height, and few rows look like none
+        highest = float(np.log10(max(audit.bin_rows.max(), 10)))
+        rows_axis(figure, [0.0, 1.05 * highest], type="log", dtick=1)
+    else:
+        rows_axis(figure, type="linear")
+    figure.update_xaxes(title_text="soft label", range=[0, 1], showgrid=False, fixedrange=True, tickformat=".1f")
     top_legend(figure)
     reference_line(figure, audit.mean, f"mean {decimals(audit.mean)}", theme.text, dash="dot")
     figure.update_layout(margin_t=52, legend_y=1.1)

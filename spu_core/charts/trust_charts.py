@@ -166,7 +166,7 @@ def _hover(cells: pd.DataFrame, columns: list[str]) -> list[list[str]]:
 
 def _color_bar(theme: Theme) -> dict[str, object]:
     ticks = {"tickvals": [-1.0, -0.5, 0.0, 0.5, 1.0], "ticktext": ["¼", "½", "as expected", "2×", "4×"]}
-    return map_color_bar(theme, "confirmed positives, found over expected") | ticks
+    return map_color_bar(theme, "confirmed cases, found over expected") | ticks
 
 
 def echo_chart(report: EchoReport, *, theme: Theme = LIGHT) -> go.Figure:
@@ -191,23 +191,26 @@ def _echo_line(name: str, found: Interval, color: str, write: object) -> Line:
     return Line(name, found.estimate, hover, value, color, found.low, found.high, is_safe=True)
 
 
+# What a chart calls a source: the names of the estimators say nothing to a reader.
+_SOURCES = {"BBE": "Confirmed cases", "Elkan–Noto": "The same, Elkan–Noto", "E[S]": "Your rules"}
 _COLORS = {"BBE": "model", "Elkan–Noto": "model", "E[S]": "belief", "Audit": "text", "Truth": "text"}
 
 
 def prior_chart(report: PriorReport, *, theme: Theme = LIGHT) -> go.Figure:
     """One line per source: a dot for an estimate, a line for a range, both for an estimate with bounds."""
     lines = [_prior_line(source, theme) for source in report.sources]
-    said = listed((f"{source.name} {source.text}" for source in report.sources), 6)
-    figure = whisker_chart(lines, theme, f"Share of positives by source: {said}.", "share of positives π")
+    said = listed((f"{_SOURCES.get(source.name, source.name)} {source.text}" for source in report.sources), 6)
+    figure = whisker_chart(lines, theme, f"Share of positives by source: {said}.", "share of positives")
     figure.update_xaxes(tickformat=".0%", rangemode="tozero")
     return figure
 
 
 def _prior_line(source: Source, theme: Theme) -> Line:
     bounds = "" if source.low is None or source.prior is None else f" ({interval(source.low, source.high, percent)})"
-    hover = f"<b>{plain(source.name)}</b><br>{source.text}{bounds}<br>{plain(source.note)}"
+    name = _SOURCES.get(source.name, source.name)
+    hover = f"<b>{plain(name)}</b><br>{source.text}{bounds}<br>{plain(source.note)}"
     color = getattr(theme, _COLORS.get(source.name, "text"))
-    return Line(source.name, source.prior, hover, source.text, color, source.low, source.high)
+    return Line(name, source.prior, hover, source.text, color, source.low, source.high)
 
 
 def sensitivity_chart(sensitivity: Sensitivity, *, theme: Theme = LIGHT) -> go.Figure:
@@ -271,7 +274,7 @@ def gamma_chart(pair: GammaPair, *, theme: Theme = LIGHT) -> go.Figure:
     """The lowest and highest difference of true AUC of two models for each Γ, and the Γ that can change their order."""
     figure = canvas(theme, pair.sentence, height=320)
     hover = [
-        f"<b>Γ = {decimals(g, 2)}</b><br>difference {decimals(low)} to {decimals(high)}"
+        f"<b>Odds wrong by at most {decimals(g, 2)} times</b><br>difference {decimals(low)} to {decimals(high)}"
         for g, low, high in zip(pair.gamma, pair.low, pair.high, strict=True)
     ]
     line = {"color": theme.model, "width": 2}
@@ -284,10 +287,10 @@ def gamma_chart(pair: GammaPair, *, theme: Theme = LIGHT) -> go.Figure:
     )  # fmt: skip
     figure.add_hline(y=0.0, line={"color": theme.muted, "width": 1, "dash": "dot"})
     if pair.tipping is not None and pair.gamma[0] <= pair.tipping <= pair.gamma[-1]:
-        reference_line(figure, pair.tipping, f"can change at Γ = {pair.tipping:.2g}", theme.belief)
+        reference_line(figure, pair.tipping, f"can change at {pair.tipping:.2g}", theme.belief)
     ticks = [each for each in (1, 1.5, 2, 3, 5, 10) if pair.gamma[0] <= each <= pair.gamma[-1]]
     figure.update_xaxes(
-        title_text="Γ: odds of the soft labels wrong by at most this factor", tickvals=ticks,
+        title_text="odds of the soft labels wrong by at most this factor", tickvals=ticks,
         ticktext=[f"{each:g}" for each in ticks], fixedrange=True,
     )  # fmt: skip
     figure.update_yaxes(title_text="difference of true AUC", fixedrange=True)

@@ -94,13 +94,13 @@ def what_if_chart(
         colorscale=_scale(theme, quantity),
         hoverongaps=False,
         colorbar=_color_bar(theme, quantity),
-        hovertemplate=f"π %{{x:.1%}}, S_P %{{y:.2f}}<br>{title} %{{z:.3f}}<extra></extra>",
+        hovertemplate=f"%{{x:.1%}} positive, their mean soft label %{{y:.2f}}<br>{title} %{{z:.3f}}<extra></extra>",
     )
     add_border(figure, what_if.region, theme)
     possible = values[~np.isnan(values)]
     if possible.size and ((possible > 1.0) | (possible < 0.0)).any():
         write_in_corner(figure, "assumption refuted", (0.02, 0.03), theme.warn)
-    write_in_corner(figure, "E[S] does not allow this", (0.98, 0.97), theme.muted)
+    write_in_corner(figure, "the mean soft label does not allow this", (0.98, 0.97), theme.muted)
     for place, marker in enumerate(markers):
         _add_marker(figure, marker, place, last, theme)
     if chosen is not None:
@@ -109,11 +109,11 @@ def what_if_chart(
         tickformat=".0%" if last > 0.1 else ".1%", range=[0, last], showgrid=False, fixedrange=True, automargin=False
     )
     # With a horizontal colour bar Plotly misplaces the title of the axis below, so the title is a note of its own.
-    note = {"text": "class prior π", "font": {"size": TEXT_SIZE + 1}, "showarrow": False, "yshift": -28}
+    note = {"text": "share of true positives", "font": {"size": TEXT_SIZE + 1}, "showarrow": False, "yshift": -28}
     figure.add_annotation(x=0.5, y=0, xref="paper", yref="paper", xanchor="center", yanchor="top", **note)
     figure.update_layout(margin={"t": 62, "b": 52})
     figure.update_yaxes(
-        title_text="S_P, mean S of positives",
+        title_text="mean soft label of true positives",
         range=[what_if.mean, 1],
         tickformat=".2f",
         showgrid=False,
@@ -175,7 +175,7 @@ def _add_marker(figure: go.Figure, marker: Marker, place: int, last: float, them
             "line": {"color": theme.background, "width": 2},
         },
         showlegend=False,
-        hovertemplate=f"{plain(marker.name)}<br>π %{{x:.1%}}, S_P %{{y:.3f}}<extra></extra>",
+        hovertemplate=f"{plain(marker.name)}<br>%{{x:.1%}} positive, their mean soft label %{{y:.3f}}<extra></extra>",
     )
 
 
@@ -188,7 +188,8 @@ def _add_chosen(figure: go.Figure, chosen: Implied, quantity: str, theme: Theme)
         marker={"size": 15, "color": theme.belief, "line": {"color": theme.background, "width": 2.5}},
         showlegend=False,
         hovertemplate=(
-            f"your choice: π {percent(chosen.link.prior)}, S_P {decimals(chosen.link.positive_mean, 2)}<br>"
+            f"your choice: {percent(chosen.link.prior)} positive, their mean soft label "
+            f"{decimals(chosen.link.positive_mean, 2)}<br>"
             f"{_TITLES[quantity]} {decimals(interval.estimate)}<extra></extra>"
         ),
     )
@@ -216,8 +217,9 @@ def _alt(what_if: WhatIf, title: str, values: np.ndarray, markers: tuple[Marker,
     possible = values[~np.isnan(values)]
     refuted = float(np.mean((possible > 1.0) | (possible < 0.0))) if possible.size else 0.0
     marked = f" Marked: {listed(marker.name for marker in markers)}." if markers else ""
-    given = f"AUC_SPU {decimals(what_if.auc_spu.estimate)} and E[S] {decimals(what_if.mean)}"
+    given = f"AUC_SPU {decimals(what_if.auc_spu.estimate)} and a mean soft label of {decimals(what_if.mean)}"
     return (
-        f"{title[0].upper()}{title[1:]} by class prior and S_P, for {given}: a what-if. On {percent(refuted, 0)} of "
-        f"what E[S] allows it would be impossible, which refutes the assumption.{marked}"
+        f"{title[0].upper()}{title[1:]} by the share of true positives and their mean soft label, for {given}: a "
+        f"what-if. On {percent(refuted, 0)} of what the mean soft label allows it would be impossible, which refutes "
+        f"the assumption.{marked}"
     )

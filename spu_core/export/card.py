@@ -237,7 +237,7 @@ def _summary(bundle: Bundle) -> tuple[Block, ...]:
     """The most important facts, for readers who stop here."""
     facts, metrics = bundle.facts, bundle.facts.metrics
     title = bundle.fitted.candidate.entry.title
-    lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed positives"]
+    lines = [f"{title}, trained on {facts.rows:,} rows with {facts.labeled:,} confirmed cases"]
     if metrics is not None:
         reached = (metrics.get("share_of_ceiling") or {}).get("estimate")
         of_ceiling = "" if reached is None else f"; that is {reached:.0%} of what these soft labels allow"
@@ -259,7 +259,7 @@ def _data(bundle: Bundle) -> tuple[Block, ...]:
     share = facts.labeled / facts.rows if facts.rows else 0.0
     lines = (
         f"Table: {bundle.details.data_name or 'not named'}, {facts.rows:,} rows",
-        f"Confirmed positives: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
+        f"Confirmed cases: {facts.labeled:,} ({share:.2%}); mean soft label {facts.soft_label_mean:.4f}",
         f"Fingerprint (SHA-256 of content and column names): {bundle.details.fingerprint or 'not stated'}",
         f"Columns the model reads: {', '.join(bundle.columns) or 'none'}",
     )
@@ -276,7 +276,7 @@ def _rules(bundle: Bundle) -> tuple[Block, ...]:
         f"{combiner.name}: {combiner.description.rstrip('.')}. "
         f"Where no rule fires, the soft label is {label_rules.floor:g}."
     )
-    return (Grid(("Rule", "In words"), rows), words, "Confirmed positives have soft label 1.")
+    return (Grid(("Rule", "In words"), rows), words, "Confirmed cases have soft label 1.")
 
 
 def _model(bundle: Bundle) -> tuple[Block, ...]:

@@ -1,6 +1,6 @@
 """Suggested beliefs: estimates from the labelled rows, for comparison with the analyst's beliefs.
 
-If confirmed positives are a random sample of all positives (SCAR) and π is the class prior, Bayes' theorem gives
+If confirmed cases are a random sample of all positives (SCAR) and π is the class prior, Bayes' theorem gives
 P(Y=1 | rule) = π · P(rule | labelled) / P(rule): the prior times the rule's lift. If only a range of π is known, the
 suggestion is a range too. If π is unknown, the lift still ranks the rules.
 """
@@ -29,7 +29,7 @@ SURELY_REACHED = 0.8
 FEWEST_LIFT = 2.0
 
 CHOSEN_BY_RULES = (
-    "The rules seem to have decided which rows were checked: a rule fires on nearly every confirmed positive. Then "
+    "The rules seem to have decided which rows were checked: a rule fires on nearly every confirmed case. Then "
     "these figures are too high."
 )
 
@@ -177,7 +177,7 @@ def suggest_beliefs(
 
 
 def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
-    """Whether a rule fires on (nearly) every confirmed positive, although no rule fires on many other rows."""
+    """Whether a rule fires on (nearly) every confirmed case, although no rule fires on many other rows."""
     reached = covered(matrix)
     return rules_reach_labels(
         int(reached[is_labeled].sum()), int(np.count_nonzero(is_labeled)), int(reached.sum()), reached.size
@@ -185,10 +185,10 @@ def labels_follow_rules(matrix: RuleMatrix, is_labeled: np.ndarray) -> bool:
 
 
 def rules_reach_labels(reached_labeled: int, n_labeled: int, reached: int, n_rows: int) -> bool:
-    """`labels_follow_rules` from counts: rows on which a rule fires, among the confirmed positives and among all rows.
+    """`labels_follow_rules` from counts: rows on which a rule fires, among the confirmed cases and among all rows.
 
-    If no rule fires on some confirmed positives, three conditions must hold: the confidence interval of the share of
-    confirmed positives with a rule lies above .8, it includes .95, and the lower limit of the lift is at least 2.
+    If no rule fires on some confirmed cases, three conditions must hold: the confidence interval of the share of
+    confirmed cases with a rule lies above .8, it includes .95, and the lower limit of the lift is at least 2.
 
     >>> rules_reach_labels(20, 20, 500, 1_000), rules_reach_labels(95, 100, 200, 1_000)
     (True, True)

@@ -61,7 +61,7 @@ def check_record_labels(
         Who failed or skipped a check. Default: users whose checks are not all passed; for an admitted user, the check
         in which the user admitted does not count.
     admitted : array-like of bool, optional
-        Who admitted. These are confirmed positives.
+        Who admitted. These are confirmed cases.
     check_prior : CheckPrior, optional
         Distribution of θ. Default: fitted to these records.
     penalty : float, optional

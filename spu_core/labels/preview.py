@@ -1,7 +1,7 @@
 """Preview of an unsaved rule, fast enough for interactive use: rows are grouped into a few states.
 
 The *state* of a row is the result of the other rules: their combined belief, what else the combiner needs (for the
-mean, how many fired), and whether the row is a confirmed positive. The effect of one more rule depends only on the
+mean, how many fired), and whether the row is a confirmed case. The effect of one more rule depends only on the
 state, so it is counted per state and belief, not computed per row.
 """
 

@@ -124,27 +124,27 @@ def _about_labels(soft_labels: SoftLabels, figures: dict[str, Any]) -> Iterator[
     if not n_labeled:
         yield _warning(
             "no_labels",
-            "No row is a confirmed positive, so the rules cannot be compared with labels.",
+            "No row is a confirmed case, so the rules cannot be compared with labels.",
             "Choose the label column and its positive value, or continue with rules alone.",
         )
         return
     if n_labeled < FEW_LABELED:
         yield _warning(
             "few_labels",
-            f"There are too few confirmed positives ({n_labeled}); figures that use them are very uncertain.",
+            f"There are too few confirmed cases ({n_labeled}); figures that use them are very uncertain.",
             "Confirm more positives, or use the confidence intervals of these figures.",
         )
     if figures["unsuspected_labeled"] >= MANY_UNSUSPECTED:
         yield _warning(
             "unsuspected_labeled",
-            f"For {_percent(figures['unsuspected_labeled'])} of the confirmed positives no rule raises the soft label "
+            f"For {_percent(figures['unsuspected_labeled'])} of the confirmed cases no rule raises the soft label "
             "above the floor.",
             "Look at these rows: a rule is missing, or the rules describe another kind of positive.",
         )
     if figures["labeled_rule_mean"] < figures["unlabeled_mean"]:
         yield _warning(
             "labels_against_rules",
-            f"The mean rule score of confirmed positives ({figures['labeled_rule_mean']:.3f}) is lower than that of "
+            f"The mean rule score of confirmed cases ({figures['labeled_rule_mean']:.3f}) is lower than that of "
             f"the other rows ({figures['unlabeled_mean']:.3f}).",
             "Check the direction of the rules and which value of the label means confirmed.",
         )
@@ -158,8 +158,8 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "one_sided",
             Severity.ERROR,
-            f"S is {figures['mean']:g} in every row, so there are no positives or no negatives to compare.",
-            "Add a rule that fires on some rows, or confirmed positives.",
+            f"The soft label is {figures['mean']:g} in every row, so no rows can be compared.",
+            "Add a rule that fires on some rows, or confirmed cases.",
         )
         return
     if ceiling < LOW_CEILING:
@@ -172,15 +172,15 @@ def _about_values(figures: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "never_between",
             Severity.INFO,
-            "S is 0 or 1 in every row, so the soft labels are hard labels.",
+            "The soft label is 0 or 1 in every row, as a hard label is.",
             "Add rules with beliefs between 0 and 1 where you are not sure.",
         )
     elif figures["levels"] <= FEW_LEVELS:
         values = "only one value" if figures["levels"] == 1 else f"only {figures['levels']} different values"
         yield _warning(
             "few_levels",
-            f"S has {values} among unconfirmed rows. AUC_SPU ignores the order of rows with the same S, so a model "
-            "with the best AUC_SPU can still rank them wrongly.",
+            f"The soft label has {values} among unconfirmed rows. AUC_SPU ignores the order of rows with equal soft "
+            "labels, so a model with the best AUC_SPU can still rank them wrongly.",
             "Compare models by known-positive AUC as well. Add more rules, or beliefs that increase with a column.",
         )
     if figures["share_at_floor"] >= ALMOST_ALL:

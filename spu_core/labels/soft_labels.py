@@ -26,12 +26,12 @@ class SoftLabels(Plotted):
     Parameters
     ----------
     value : ndarray of float
-        S: 1 for confirmed positives, else the rule score.
+        S: 1 for confirmed cases, else the rule score.
     rule_score : ndarray of float
         Score from the rules alone, without labels. Only this may be used as a feature: S = 1 of a labelled row would
         leak its label.
     is_labeled : ndarray of bool
-        Confirmed positives.
+        Confirmed cases.
     rule_columns : tuple of str, default ()
         Columns that the rules read.
     combine : str, optional
@@ -49,7 +49,7 @@ class SoftLabels(Plotted):
     Raises
     ------
     SoftLabelError
-        If values lie outside [0, 1], lengths differ, or a confirmed positive has a soft label below 1.
+        If values lie outside [0, 1], lengths differ, or a confirmed case has a soft label below 1.
 
     See Also
     --------
@@ -82,14 +82,14 @@ class SoftLabels(Plotted):
             raise SoftLabelError(f"rule_score has {rule_score.size} rows, but value has {value.size}.")
         if (value[is_labeled] != 1.0).any():
             row = int(np.flatnonzero(is_labeled & (value != 1.0))[0])
-            raise SoftLabelError(f"Row {row} is a confirmed positive, so its soft label must be 1, got {value[row]:g}.")
+            raise SoftLabelError(f"Row {row} is a confirmed case, so its soft label must be 1, got {value[row]:g}.")
         for name, array in (("value", value), ("rule_score", rule_score), ("is_labeled", is_labeled)):
             object.__setattr__(self, name, read_only(array))
         object.__setattr__(self, "rule_columns", tuple(self.rule_columns))
 
     @classmethod
     def from_values(cls, value: Any, is_labeled: Any, rule_columns: Sequence[str] = ()) -> SoftLabels:
-        """Soft labels from given values; confirmed positives become 1.
+        """Soft labels from given values; confirmed cases become 1.
 
         >>> SoftLabels.from_values([0.2, 0.7, 0.1], [False, False, True]).value.tolist()
         [0.2, 0.7, 1.0]
@@ -105,7 +105,7 @@ class SoftLabels(Plotted):
         return short_repr("SoftLabels", None, count(len(self), "row"), confirmed, mean, refined)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each row of the table: S, the score of the rules alone, and whether it is a confirmed positive."""
+        """A row for each row of the table: S, the score of the rules alone, and whether it is a confirmed case."""
         return pd.DataFrame({"soft_label": self.value, "rule_score": self.rule_score, "is_labeled": self.is_labeled})
 
     def _repr_html_(self) -> str:
@@ -173,14 +173,14 @@ class SoftLabels(Plotted):
 def assign_soft_labels(
     matrix: RuleMatrix, is_labeled: Any, combine: str = "noisy_or", floor: float = 0.0
 ) -> SoftLabels:
-    """Soft labels from a rule matrix: beliefs combined per row, at least `floor`, and 1 for confirmed positives.
+    """Soft labels from a rule matrix: beliefs combined per row, at least `floor`, and 1 for confirmed cases.
 
     Parameters
     ----------
     matrix : RuleMatrix
         Beliefs of every rule for every row: `RuleSet.fit(table).apply(frame)`.
     is_labeled : array-like of bool
-        Confirmed positives.
+        Confirmed cases.
     combine : str, default "noisy_or"
         How beliefs are combined: "strongest", "noisy_or", "mean_of_fired", "first_match" or "logit_sum".
     floor : float, default 0
@@ -295,11 +295,11 @@ class Explanation(Tabular):
         lifts = (
             ("the ready-made value gives", self.ready_made),
             ("the floor adds", self.floor_lift),
-            ("being a confirmed positive adds", self.label_lift),
+            ("being a confirmed case adds", self.label_lift),
         )
         parts += [f"{source} {amount:.2f}" for source, amount in lifts if amount > 0]
         reason = "; ".join(parts) if parts else "no rule fired, and the floor is 0"
-        return f"S = {self.value:.2f}: {reason}."
+        return f"Soft label {self.value:.2f}: {reason}."
 
     def __str__(self) -> str:
         return self.text
@@ -307,7 +307,7 @@ class Explanation(Tabular):
     def to_frame(self) -> pd.DataFrame:
         """What adds up to S: a line for each rule that fired, and for what else raises S."""
         lines = [(each.rule, each.belief, each.amount) for each in self.fired]
-        lifts = {"ready-made value": self.ready_made, "floor": self.floor_lift, "confirmed positive": self.label_lift}
+        lifts = {"ready-made value": self.ready_made, "floor": self.floor_lift, "confirmed case": self.label_lift}
         lines += [(source, np.nan, amount) for source, amount in lifts.items() if amount > 0]
         return pd.DataFrame(lines, columns=["from", "belief", "contribution"])
 

@@ -83,7 +83,7 @@ def auc_spu_ceiling(soft_label: Any, *, sample_weight: Any = None) -> float:
 
 
 def known_positive_auc_score(is_labeled: Any, score: Any, *, sample_weight: Any = None) -> float:
-    """Known-positive AUC: the probability that a confirmed positive outranks a row of the rest.
+    """Known-positive AUC: the probability that a confirmed case outranks a row of the rest.
 
     Rules cannot improve it, unless they decided which rows were checked. It is usually below the true AUC, because the
     rest holds positives too.
@@ -91,7 +91,7 @@ def known_positive_auc_score(is_labeled: Any, score: Any, *, sample_weight: Any 
     Parameters
     ----------
     is_labeled : array-like of bool
-        Confirmed positives.
+        Confirmed cases.
     score : array-like of float
         Model output; higher means more suspicious.
     sample_weight : array-like of float, optional

@@ -194,7 +194,7 @@ def known_positive_auc_interval(
     Parameters
     ----------
     is_labeled : array-like of bool
-        Confirmed positives.
+        Confirmed cases.
     score : array-like of float
         Model output; higher means more suspicious.
     level : float, default 0.95

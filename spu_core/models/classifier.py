@@ -208,7 +208,7 @@ class SoftLabelClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (rows,)
             Floats in [0, 1] are soft labels. Any other dtype is two classes, and the greater one is the labelled one.
         is_labeled : array-like of bool, optional
-            Which rows are confirmed positives; by default those whose soft label is 1. Pass it if rules say 1, too.
+            Which rows are confirmed cases; by default those whose soft label is 1. Pass it if rules say 1, too.
         rule_score : array-like of float, optional
             What the rules say of each row before labels override it; for methods that read it. Without it, "fused"
             learns what the rules say from the soft labels of the rows that are not confirmed.

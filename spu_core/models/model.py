@@ -224,8 +224,7 @@ class TrainingRows:
         count = int(self.is_labeled.sum())
         if count == 0:
             raise TrainingError(
-                f"{method} learns from confirmed positives, but no row is labelled; "
-                "mark some, or use a soft-label method."
+                f"{method} learns from confirmed cases, but no row is labelled; mark some, or use a soft-label method."
             )
         if count == len(self):
             raise TrainingError(

@@ -379,7 +379,7 @@ class CheckRatio(Belief):
 
     One column names the rule that asked for the check, another its outcome. Failed and skipped checks get the ratio of
     their rule. Passed and admitted checks, and rules that were unknown at fitting, get no belief. Admitted checks only
-    count as checks: these rows are confirmed positives with S = 1, and the rule score must not depend on labels.
+    count as checks: these rows are confirmed cases with S = 1, and the rule score must not depend on labels.
     """
 
     kind: ClassVar[str] = "check_ratio"

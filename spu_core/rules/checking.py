@@ -92,7 +92,7 @@ def _check_roles(rule: Rule, table: Table) -> Iterator[Finding]:
     for name in dict.fromkeys(compared):
         if table.roles[name] is Role.LABEL:
             message = f"Rule {rule.name!r} uses the label column {name!r}, so the soft labels repeat the labels."
-            yield Finding("reads_label", Severity.WARNING, message, "Confirmed positives get 1 without a rule.", name)
+            yield Finding("reads_label", Severity.WARNING, message, "Confirmed cases get 1 without a rule.", name)
 
 
 def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Columns) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def _check_admissions(rule: Rule, belief: CheckRatio, table: Table, columns: Col
         admitted = outcome.where(np.isin([level_text(level) for level in outcome.levels], belief.admitted))
         forgotten += int(np.count_nonzero(admitted & ~part.is_labeled))
     if forgotten:
-        message = f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed positives."
+        message = f"Rule {rule.name!r}: {forgotten:,} rows admitted in a check but are not confirmed cases."
         advice = "Mark them as positive in the label column: the rule does not fire on admitted rows."
         yield Finding("admitted_not_labeled", Severity.WARNING, message, advice, belief.outcome_column)
 

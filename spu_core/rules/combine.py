@@ -185,7 +185,7 @@ COMBINERS: dict[str, Combiner] = {
         Combiner(
             name="noisy_or",
             title="Independent reasons",
-            description="Fired rules are independent reasons: 1 − Π (1 − belief).",
+            description="Fired rules are independent reasons: two beliefs of 0.5 make 0.75.",
             credit_description="Credit in proportion to −ln(1 − belief), which is what noisy-or adds up.",
             combine=noisy_or,
             shares=_share_of_noisy_or,

@@ -313,7 +313,7 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 
 # Two rules with at least this Jaccard index are reported as duplicates.
 TWIN = 0.95
-# A rule with at least this belief is reported if confirmed positives do not support it.
+# A rule with at least this belief is reported if confirmed cases do not support it.
 STRONG = 0.5
 
 
@@ -342,7 +342,7 @@ def _about_rule(name: str, line: pd.Series) -> Iterator[Finding]:
         yield _warning("rule_fires_always", message, "Give it a condition, or use the floor for a base rate.")
     if line.get("lift_high", 1.0) < 1:
         message = (
-            f"Rule {name!r} fires {line['lift']:.2f} times as often on confirmed positives as on all rows "
+            f"Rule {name!r} fires {line['lift']:.2f} times as often on confirmed cases as on all rows "
             f"({line['lift_low']:.2f}–{line['lift_high']:.2f}): the labels contradict it."
         )
         yield _warning("rule_against_labels", message, "Check its direction, or lower its belief.")

@@ -237,7 +237,7 @@ def open_folder(
     roles : mapping of column to role, optional
         Roles that are known; the others are guessed.
     positive_values : iterable, optional
-        Label values that mean *confirmed positive*.
+        Label values that mean *confirmed case*.
     limits : ReadLimits, optional
         Sizes beyond which a cell is refused, and the largest number of distinct texts in a category.
 

@@ -97,7 +97,7 @@ class Leak:
         if self.kind == "shared":
             advice += (
                 " If it is the real class of each row, set its role to 'truth'. If only such rows could be confirmed, "
-                "confirmed positives are not typical."
+                "confirmed cases are not typical."
             )
         return Finding(f"leak_{self.kind}", severity, _WORDS[self.kind].format(**parts), advice, self.column)
 

@@ -293,10 +293,10 @@ def _label_findings(table: TableLike) -> list[Finding]:
         return []
     count = int(table.is_labeled.sum())
     if count == len(table):
-        text = f"Every row is a confirmed positive by the label {column!r}, so nothing is unlabelled."
-        return [Finding("all_labeled", Severity.ERROR, text, "Check which values mean confirmed positive.", column)]
+        text = f"Every row is a confirmed case by the label {column!r}, so nothing is unlabelled."
+        return [Finding("all_labeled", Severity.ERROR, text, "Check which values mean confirmed case.", column)]
     if count < FEWEST_POSITIVES:
-        text = f"Only {count} rows are confirmed positives by the label {column!r}."
+        text = f"Only {count} rows are confirmed cases by the label {column!r}."
         return [Finding("few_labels", Severity.WARNING, text, "Estimates from so few rows are very uncertain.", column)]
     return []
 
@@ -336,6 +336,11 @@ class LabelGuess:
     confirmed: int
     rows: int
     rest: str
+
+    @property
+    def is_mark(self) -> bool:
+        """Whether the column holds one value, and is empty in the rest: a mark that nothing but a label needs."""
+        return self.rest == "empty"
 
     @property
     def text(self) -> str:

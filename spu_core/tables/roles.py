@@ -144,7 +144,7 @@ NEGATIVE_WORDS = (
 
 
 def guess_positive_values(values: pd.Series) -> tuple[Any, ...]:
-    """The values that most likely mean *confirmed positive*; empty when there is no evidence for any value.
+    """The values that most likely mean *confirmed case*; empty when there is no evidence for any value.
 
     >>> guess_positive_values(pd.Series([-1, 1, -1])), guess_positive_values(pd.Series(["no", "yes"]))
     ((1,), ('yes',))

@@ -287,7 +287,7 @@ class Table:
 
     @cached_property
     def is_labeled(self) -> np.ndarray:
-        """Whether each row is a confirmed positive; all False when there is no label column."""
+        """Whether each row is a confirmed case; all False when there is no label column."""
         column = self.column_with(Role.LABEL)
         if column is None:
             return np.zeros(len(self), dtype=bool)
@@ -369,7 +369,7 @@ class Table:
         return changed.without_copies(parsed)
 
     def with_positive_values(self, *values: Any) -> Table:
-        """The same table, with these label values meaning *confirmed positive*."""
+        """The same table, with these label values meaning *confirmed case*."""
         if self.column_with(Role.LABEL) is None:
             raise TableError(
                 "The table has no label column; give a column the role 'label' before its positive values."

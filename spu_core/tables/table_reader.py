@@ -110,7 +110,7 @@ def read_table(
 def _label_findings(table: Table) -> list[Finding]:
     column = table.column_with(Role.LABEL)
     if column is None:
-        text = "No column looks like a label of confirmed positives."
+        text = "No column looks like a label of confirmed cases."
         return [Finding("no_label", Severity.INFO, text, "Give the role 'label' to the column that marks them.")]
     shown = ", ".join(map(str, table.positive_values))
     count = int(table.is_labeled.sum())

@@ -63,7 +63,7 @@ def estimate_prior(
     Parameters
     ----------
     is_labeled : array-like of bool
-        Confirmed positives. Both labelled and unlabelled rows are needed.
+        Confirmed cases. Both labelled and unlabelled rows are needed.
     score : array-like of float
         Out-of-fold scores. Scores in [0, 1] are also read as P(labelled | x), for the estimate of Elkan and Noto.
     replicates : int, default 200

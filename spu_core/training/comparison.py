@@ -111,7 +111,7 @@ def figure_of(key: str, runs: Sequence[Run], evaluation: EvaluationData) -> Figu
 
 
 def _too_few(key: str, aucs: Mapping[str, FoldedAuc]) -> str | None:
-    """A sentence where there are too few confirmed positives, or true ones, to compare candidates by them."""
+    """A sentence where there are too few confirmed cases, or true ones, to compare candidates by them."""
     words = _POSITIVES.get(key)
     if words is None or not aucs:
         return None

@@ -70,7 +70,7 @@ class TrainConfig:
     level : float, default 0.95
         Level of confidence intervals.
     rules_chose_checks : bool, default False
-        The rules decided which rows were checked, so confirmed positives follow the rules.
+        The rules decided which rows were checked, so confirmed cases follow the rules.
     beliefs_from_labels : bool, default False
         The beliefs of the rules were taken from labels or checks.
     random_check_column : str, optional
@@ -372,7 +372,7 @@ def with_twins(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
 
 
 _LACKING = {
-    Need.LABELS: "It learns from confirmed positives, and this table has none: choose the label column on the data.",
+    Need.LABELS: "It learns from confirmed cases, and this table has none: choose the label column on the data.",
     Need.SOFT_LABELS: "It learns from soft labels, and there are none yet: define rules first.",
     Need.RULE_SCORE: "It uses what the rules say of each row, and there are no rules yet.",
     Need.TRUTH: "It learns from the truth, and this table has no column with that role.",

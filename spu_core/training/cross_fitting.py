@@ -48,7 +48,7 @@ def refine_soft_labels(
     on_progress: Callable[[TrainProgress], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
 ) -> SoftLabels:
-    """The posterior q of the fused method in place of S: 1 for confirmed positives, else labels and rules decide.
+    """The posterior q of the fused method in place of S: 1 for confirmed cases, else labels and rules decide.
 
     The fused method is fitted once on all rows; the scores behind q are cross-fitted inside it. Nothing that was built
     from q may be judged by it.
@@ -411,7 +411,7 @@ def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR, 
     """A range for the share of positives before anything is trained, from at most `most_rows` rows drawn at random.
 
     A model of labelled rows against the rest is cross-fitted, and the prior is estimated from its scores. The upper end
-    of the range assumes that confirmed positives are a random sample of all positives, and is far too high where
+    of the range assumes that confirmed cases are a random sample of all positives, and is far too high where
     positives and negatives look alike; see `estimate_prior`.
     """
     labeled = int(np.count_nonzero(table.is_labeled))

@@ -65,7 +65,7 @@ DIRECTIONS = 50.0
 class EvaluationData:
     """What every score of one comparison is evaluated on; `judged` flags the rows that count.
 
-    `refined` holds refined soft labels (None where they were not computed). `labels_note` says why confirmed positives
+    `refined` holds refined soft labels (None where they were not computed). `labels_note` says why confirmed cases
     are not independent of the rules, or which column gives them away. `random_outcomes` holds what random checks of the
     outcome loop found: 1 for a positive, 0 for a negative, NaN for rows that were not checked. `data_notes` are
     sentences about the rows and their split. `budget` is the review budget, `level` that of the confidence intervals.
@@ -117,7 +117,7 @@ class EvaluationData:
 
     @property
     def positives_rows(self) -> np.ndarray:
-        """Rows on which confirmed positives are compared with the rest: the randomly checked ones where marked."""
+        """Rows on which confirmed cases are compared with the rest: the randomly checked ones where marked."""
         return self.judged if self.randomly_checked is None else self.judged & self.randomly_checked
 
     def same_as(self, other: EvaluationData) -> bool:
@@ -288,7 +288,7 @@ NOT_REFINED = "Refined soft labels were not computed."
 BUILT_FROM_IT = "built from it"
 # The first of these that is known decides whether a model is worse than chance.
 DECIDING = ("true_auc", "known_positive_auc", "auc_spu")
-NO_LABELS = "No judged row is a confirmed positive."
+NO_LABELS = "No judged row is a confirmed case."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,7 +418,7 @@ def _log_loss(score: np.ndarray | None, evaluation: EvaluationData) -> float | N
     return soft_log_loss(evaluation.judged_soft_label, score, sample_weight=evaluation.judged_weight)
 
 
-# Below this effective number of confirmed positives no comparison by them is made.
+# Below this effective number of confirmed cases no comparison by them is made.
 ENOUGH_TO_COMPARE = 10.0
 DRAWS = 10_000
 

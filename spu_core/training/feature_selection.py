@@ -129,9 +129,7 @@ class FeatureSelection:
         )
         labels = chosen.differences.get("known_positive_auc")
         if self.metric != "known_positive_auc" and labels is not None and labels.high < 0:
-            words += (
-                f" But confirmed positives are ranked worse ({labels.estimate:+.3f}), so check the dropped columns."
-            )
+            words += f" But confirmed cases are ranked worse ({labels.estimate:+.3f}), so check the dropped columns."
         return words
 
     def table(self, part: str = "path") -> pd.DataFrame:
@@ -239,7 +237,7 @@ class ColumnSets:
         names = self.columns
         if metric not in self._fitted(names):
             raise TrainingError(
-                f"There is no {METRICS[metric]} for {self.candidate.name!r}: it needs confirmed positives, and refined "
+                f"There is no {METRICS[metric]} for {self.candidate.name!r}: it needs confirmed cases, and refined "
                 "soft labels cannot judge the fused method, which they are built from."
             )
         if direction == "drop":

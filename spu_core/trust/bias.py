@@ -1,4 +1,4 @@
-"""Selection-bias map: where confirmed positives are over- or under-represented among rows with equal rule scores.
+"""Selection-bias map: where confirmed cases are over- or under-represented among rows with equal rule scores.
 
 If positives were confirmed at random, rows with equal rule scores would be confirmed equally often in every part of the
 table. If not, some parts were checked more often, and figures that use labels (known-positive AUC, BBE) describe mainly
@@ -29,7 +29,7 @@ MOST_COLUMNS = 30
 
 @dataclass(frozen=True, eq=False)
 class BiasMap:
-    """A line of `cells` for each part of each column: the expected and the found number of confirmed positives.
+    """A line of `cells` for each part of each column: the expected and the found number of confirmed cases.
 
     `ratio` is found / expected at equal rule scores, with a confidence interval; `holm` is its p-value with Holm's
     correction for all cells. Cells with fewer than five expected positives have no ratio. Only rows with a rule score
@@ -63,7 +63,7 @@ class BiasMap:
         worst = biased.iloc[0]
         many = "1 part of a column has" if len(biased) == 1 else f"{len(biased)} parts of columns have"
         return (
-            f"{many} more or fewer confirmed positives than other rows with equal rule scores. Largest difference: "
+            f"{many} more or fewer confirmed cases than other rows with equal rule scores. Largest difference: "
             f"{worst['column']} {worst['part']}, {worst['found']:,} confirmed, {worst['expected']:.0f} expected "
             f"({worst['ratio']:.1f} times as many, {self.level:.0%} confidence interval {worst['low']:.1f} to "
             f"{worst['high']:.1f})."
@@ -73,9 +73,9 @@ class BiasMap:
 def selection_bias(
     table: Table, soft_labels: SoftLabels, *, at_least: float | None = None, level: float = 0.95
 ) -> BiasMap:
-    """Where are confirmed positives more or less frequent than the rules suggest?
+    """Where are confirmed cases more or less frequent than the rules suggest?
 
-    In every part of every column that the rules do not read, the number of confirmed positives is compared with the
+    In every part of every column that the rules do not read, the number of confirmed cases is compared with the
     number expected if rows with equal rule scores (in fifths) were confirmed with equal probability.
 
     Parameters
@@ -96,14 +96,14 @@ def selection_bias(
     Raises
     ------
     AssumptionError
-        If there are no confirmed positives or no suspected rows.
+        If there are no confirmed cases or no suspected rows.
     """
     rule_score, labeled = np.asarray(soft_labels.rule_score), np.asarray(soft_labels.is_labeled)
     if not labeled.any():
-        raise AssumptionError("No row is a confirmed positive, so a selection bias cannot be estimated.")
+        raise AssumptionError("No row is a confirmed case, so a selection bias cannot be estimated.")
     fired = rule_score > soft_labels.floor
     if not fired.any():
-        raise AssumptionError("No rule fires on any row, so confirmed positives cannot be compared with similar rows.")
+        raise AssumptionError("No rule fires on any row, so confirmed cases cannot be compared with similar rows.")
     start = float(np.median(rule_score[fired])) if at_least is None else float(at_least)
     rows = np.flatnonzero(rule_score >= start)
     suspicion = _fifths(rule_score[rows])
@@ -125,7 +125,7 @@ def selection_bias(
 def _cell(
     name: str, part: str, member: np.ndarray, suspicion: np.ndarray, labeled: np.ndarray, level: float
 ) -> tuple[Any, ...]:
-    """Found and expected confirmed positives (Mantel–Haenszel over fifths of the rule score).
+    """Found and expected confirmed cases (Mantel–Haenszel over fifths of the rule score).
 
     Given its margins, the count in each fifth has a hypergeometric distribution.
     """

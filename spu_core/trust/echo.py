@@ -57,9 +57,9 @@ class EchoReport:
         share = f"{self.name!r} with the rule columns repeats {repeated}"
         without = f"{self.reproduced_without.estimate:.0%} without them; dropping them costs {self.lost:.3f} AUC_SPU"
         if self.is_echo:
-            return f"{share} ({without}). Confirmed positives do not show that it adds anything: it is an echo."
+            return f"{share} ({without}). Confirmed cases do not show that it adds anything: it is an echo."
         if self.beyond is None:
-            return f"{share} ({without}). There are too few confirmed positives to see whether it adds anything."
+            return f"{share} ({without}). There are too few confirmed cases to see whether it adds anything."
         adds = "It adds information" if self.beyond.low > 0.5 else "It does not clearly add information"
         figure = f"known-positive AUC {self.beyond.estimate:.3f} among rows with equal rule scores"
         return f"{share} ({without}). {adds} to the rules ({figure})."
@@ -140,7 +140,7 @@ def train_pair(
 def beyond_rules(run: Run) -> Interval | None:
     """Known-positive AUC among rows with equal rule scores (in one bin, if there are many scores), within folds.
 
-    None if no such set of rows has both a confirmed positive and another row.
+    None if no such set of rows has both a confirmed case and another row.
     """
     evaluation, score = run.evaluation, run.need_score()
     # Each fold has its own model, so rows are compared only within a bin of the rule score and a fold.
@@ -160,7 +160,7 @@ def beyond_rules(run: Run) -> Interval | None:
 
 
 def _mean_with_interval(outranking: np.ndarray, spread_of_rest: float, level: float, folds: int) -> Interval:
-    """Mean with an interval; the variance has DeLong's two parts, of the confirmed positives and of the other rows.
+    """Mean with an interval; the variance has DeLong's two parts, of the confirmed cases and of the other rows.
 
     The full correction for training rows that folds share is used, since under the null hypothesis the model adds
     nothing to the rules.

@@ -285,10 +285,10 @@ class GammaPair:
     @property
     def sentence(self) -> str:
         if self.tipping is None:
-            return f"{self.first!r} stays ahead of {self.second!r} up to Γ = {LARGEST:g}, the largest that was tried."
+            return f"{self.first!r} stays ahead of {self.second!r} even if odds are wrong by a factor of {LARGEST:g}."
         if self.tipping <= 1.0:
             return f"{self.first!r} is not ahead of {self.second!r} even if the soft labels are right."
-        return f"{self.first!r} stays ahead of {self.second!r} up to Γ = {self.tipping:.2g}."
+        return f"{self.first!r} stays ahead of {self.second!r} up to odds wrong by a factor of {self.tipping:.2g}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -333,7 +333,7 @@ class GammaBounds:
     def sentence(self) -> str:
         if not self.pairs:
             return f"{self.leader!r} is the only model, so no other can be better."
-        certain = f" {self.certain:.0%} of the rows have a soft label of 0 or 1, and no Γ changes them."
+        certain = f" {self.certain:.0%} of the rows have a soft label of 0 or 1, so they cannot be wrong here."
         return self.nearest.sentence + (certain if self.certain >= 0.005 else "")
 
 

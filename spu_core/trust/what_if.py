@@ -57,8 +57,8 @@ class Implied:
         link = self.link
         assumed = (
             f"If {link.prior:.1%} of rows are positive, true positives have a mean soft label of "
-            f"{link.positive_mean:.2f} and true negatives {link.negative_mean:.3f}, and if within each class S does "
-            "not depend on the score"
+            f"{link.positive_mean:.2f} and true negatives {link.negative_mean:.3f}, and if within each class the "
+            "soft label does not depend on the score"
         )
         if self.is_refuted:
             named = (("true AUC", self.true_auc), ("TPR", self.tpr), ("FPR", self.fpr))

@@ -15,16 +15,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from spu_core.engines import Job, run_here
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
 from tests.benchmarks import watched
 from tests.benchmarks.bench_rules_page import RULES, some_table
+from tests.benchmarks.clicks import click_rows
 from tests.benchmarks.gestures import GESTURES
-from tests.benchmarks.harness import BenchRow
-from tests.benchmarks.load import load_rows
+from tests.benchmarks.harness import BenchRow, process_of
+from tests.benchmarks.load import load_rows, memory_rows
 from tests.benchmarks.upload import upload_rows
 from tests.live import APP, NO_BROWSER, Server, Tab, find_browser, open_tab_in, running_browser, running_server
 
@@ -76,13 +75,6 @@ class Wire:
 
     def _count(self, payload: Any) -> None:
         self.sizes.append(len(payload))
-
-
-def process_of(server: Server) -> psutil.Process:
-    """The process that serves: the one that listens on the port."""
-    port = int(server.url.rsplit(":", 1)[1])
-    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
-    return psutil.Process(next(each.pid for each in listening if each.laddr.port == port))
 
 
 @contextmanager
@@ -203,5 +195,5 @@ def first_page(browser: Any, server: Server) -> dict[str, float]:
 OURS, HELLO = APP, "-m streamlit hello --server.headless true --server.address 127.0.0.1 --server.port"
 WITH_SERVER = {"pages": page_rows, "gestures": gesture_rows}
 WITH_TABLES = (*WITH_SERVER, "sessions")
-ALONE = {"start": start_rows, "upload": upload_rows, "load": load_rows}
+ALONE = {"start": start_rows, "upload": upload_rows, "load": load_rows, "memory": memory_rows, "clicks": click_rows}
 PARTS = (*WITH_TABLES, *ALONE)

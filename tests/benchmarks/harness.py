@@ -10,7 +10,12 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import psutil
+
+if TYPE_CHECKING:  # other benchmarks do without Streamlit
+    from tests.live import Server
 
 WIDEST_NAME = 70
 
@@ -67,6 +72,13 @@ def cpu_seconds_of(code: str) -> float:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def process_of(server: Server) -> psutil.Process:
+    """The process that serves a dashboard: the one that listens on its port."""
+    port = int(server.url.rsplit(":", 1)[1])
+    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
+    return psutil.Process(next(each.pid for each in listening if each.laddr.port == port))
 
 
 def print_table(rows: Iterable[BenchRow]) -> None:

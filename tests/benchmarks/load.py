@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
 import websockets
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -25,11 +24,12 @@ from spu_core.engines import Job, cancel, start_worker
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import SHORTLIST, Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
-from tests.benchmarks.harness import BenchRow
+from tests.benchmarks.harness import BenchRow, process_of
 from tests.dashboard.trained import train_quickly
 from tests.live import Server, running_server
 
 ANALYSTS, THINK_SECONDS, VISITS = 20, 3.0, 9
+MINUTES, WARM_MINUTES = 10.0, 2.0
 PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
 # A page that sends fewer was not shown.
 FEWEST_ELEMENTS = 3
@@ -76,6 +76,26 @@ def load_rows(browser: Any, scratch: Path) -> Iterator[BenchRow]:
         yield BenchRow(f"{words}: errors", float(ours.errors), 0.0, "at most", "")
 
 
+def memory_rows(browser: Any, scratch: Path) -> Iterator[BenchRow]:
+    """What the server holds after ten minutes of twenty analysts, against two minutes: caches are full by then."""
+    home = scratch / "memory"
+    query = "&".join(f"{key}={token}" for key, token in _prepare(home).items())
+    visits = round(60 * MINUTES / THINK_SECONDS)
+    with running_server(home, scratch / "memory.log") as server, ThreadPoolExecutor(1) as beside:
+        process, begun, held = process_of(server), time.monotonic(), []
+        load = beside.submit(asyncio.run, _all_visits(server.url, PAGES, query, visits))
+        while not load.done():
+            time.sleep(1)
+            if time.monotonic() - begun > 60 * WARM_MINUTES:
+                held.append(process.memory_info().rss)
+        errors = sum(error for _, error in load.result())
+    tenth = len(held) // 10
+    early, late = (statistics.median(part) for part in (held[:tenth], held[-tenth:]))
+    words = f"{ANALYSTS} analysts, {len(load.result())} visits: memory at the end ({late / 1e6:.0f} MB)"
+    yield BenchRow(f"{words} against {WARM_MINUTES:g} minutes", late / early, 1.05, "at most")
+    yield BenchRow(f"{ANALYSTS} analysts for {MINUTES:g} minutes: errors", float(errors), 0.0, "at most", "")
+
+
 def _prepare(home: Path) -> dict[str, str]:
     with Workspace.open(home) as workspace:
         dataset = workspace.datasets.save(load_sample("anti_cheat"), "Anti-cheat game")
@@ -102,21 +122,19 @@ def _training(home: Path, query: dict[str, str], *, wanted: bool) -> Iterator[No
 
 
 def _measure(server: Server, pages: tuple[str, ...], query: str) -> Load:
-    port = int(server.url.rsplit(":", 1)[1])
-    listening = [each for each in psutil.net_connections("tcp") if each.status == psutil.CONN_LISTEN]
-    process = psutil.Process(next(each.pid for each in listening if each.laddr.port == port))
+    process = process_of(server)
     with ThreadPoolExecutor(1) as beside:  # Playwright keeps an event loop in this thread
         first = _visit(server.url, pages, query, place=0, visits=len(pages), think=0.0)
         beside.submit(asyncio.run, first).result()  # fills the caches
         before = sum(process.cpu_times()[:2])
-        found = beside.submit(asyncio.run, _all_visits(server.url, pages, query)).result()
+        found = beside.submit(asyncio.run, _all_visits(server.url, pages, query, VISITS)).result()
         used = sum(process.cpu_times()[:2]) - before
     waited = [seconds for seconds, _ in found]
     return Load(waited, used / len(waited), sum(error for _, error in found))
 
 
-async def _all_visits(url: str, pages: tuple[str, ...], query: str) -> list[tuple[float, bool]]:
-    clients = [_visit(url, pages, query, place, VISITS, THINK_SECONDS) for place in range(ANALYSTS)]
+async def _all_visits(url: str, pages: tuple[str, ...], query: str, visits: int) -> list[tuple[float, bool]]:
+    clients = [_visit(url, pages, query, place, visits, THINK_SECONDS) for place in range(ANALYSTS)]
     return [each for found in await asyncio.gather(*clients) for each in found]
 
 

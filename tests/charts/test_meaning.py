@@ -290,7 +290,7 @@ def test_a_range_of_the_prior_is_a_line_without_a_dot():
     assert ("lines", (0.1, 0.33), (0, 0)) in lines
     assert ("lines", (0.1, 0.36), (1, 1)) in lines
     assert [mode for mode, _, _ in lines].count("markers") == 1  # E[S]
-    assert "BBE 10.0% to 33.0%" in alt_text(figure)
+    assert "Confirmed cases 10.0% to 33.0%" in alt_text(figure)
 
 
 def test_a_flat_link_shows_every_true_auc_that_goes_with_the_best_roc_spu():
@@ -311,3 +311,11 @@ def test_a_waterfall_leads_from_the_usual_row_to_this_row():
     assert sum(bars.x[:-1]) == pytest.approx(bars.x[-1])
     assert list(bars.measure) == ["absolute", "relative", "relative", "relative", "total"]
     assert figure.layout.yaxis.ticktext == ("usual row", "a = 1", "b = 2", "all other columns", "this row")
+
+
+def test_a_log_scale_of_soft_labels_begins_at_one_row_so_that_no_bar_looks_empty():
+    """Left alone, Plotly begins near the lowest bar: 1,900 of 7,000 rows looked like none."""
+    axis = charts.soft_label_chart(gallery.AUDIT, log_rows=True).layout.yaxis
+
+    assert axis.range[0] == 0.0
+    assert 10 ** axis.range[1] > gallery.AUDIT.bin_rows.max()

@@ -187,7 +187,7 @@ def test_from_forecast_to_recommendation_with_verdicts_that_judge_every_run(tmp_
     assert again["random"] is False
     assert again["checks"] == pytest.approx(60, abs=10)  # about 60 rows that were not checked before
     assert wrong["leader"] in ("soft", "hard")
-    assert "Γ" in wrong["sentence"] or "even if" in wrong["sentence"]
+    assert "factor of" in wrong["sentence"] or "even if" in wrong["sentence"]
 
 
 def test_which_better_without_a_rival_is_refused_in_words(tmp_path, spu):

@@ -10,7 +10,7 @@ from spu_core.rules import RuleMatrix
 
 
 def audit_of(rule_score, labeled=0, **options):
-    """An audit of rows whose first `labeled` ones are confirmed positives."""
+    """An audit of rows whose first `labeled` ones are confirmed cases."""
     is_labeled = np.arange(len(rule_score)) < labeled
     return audit_soft_labels(SoftLabels.from_values(rule_score, is_labeled), **options)
 
@@ -63,34 +63,34 @@ def test_healthy_soft_labels_have_no_findings():
             0,
             {},
             "no_labels",
-            "No row is a confirmed positive, so the rules cannot be compared",
+            "No row is a confirmed case, so the rules cannot be compared",
         ),
-        ([0.5, 0.2], 1, {}, "few_labels", r"too few confirmed positives \(1\);"),
+        ([0.5, 0.2], 1, {}, "few_labels", r"too few confirmed cases \(1\);"),
         (
             [0.0] * 25 + [0.4, 0.9],
             25,
             {},
             "unsuspected_labeled",
-            "For 100% of the confirmed positives no rule raises",
+            "For 100% of the confirmed cases no rule raises",
         ),
         (
             [0.1] * 25 + [0.4, 0.9],
             25,
             {},
             "labels_against_rules",
-            r"mean rule score of confirmed positives \(0.100\) is lower",
+            r"mean rule score of confirmed cases \(0.100\) is lower",
         ),
         ([0.5, 0.501], 0, {}, "low_ceiling", "The ceiling of AUC_SPU is 0.501: even the best model"),
-        ([0.0, 1.0], 0, {}, "never_between", "S is 0 or 1 in every row, so the soft labels are hard labels"),
+        ([0.0, 1.0], 0, {}, "never_between", "The soft label is 0 or 1 in every row, as a hard label is"),
         (
             [0.0, 0.0],
             0,
             {},
             "one_sided",
-            "S is 0 in every row, so there are no positives or no negatives to compare",
+            "The soft label is 0 in every row, so no rows can be compared",
         ),
-        ([1.0, 1.0], 0, {}, "one_sided", "S is 1 in every row"),
-        ([0.0, 0.3, 0.6], 0, {}, "few_levels", "S has only 3 different values among unconfirmed rows"),
+        ([1.0, 1.0], 0, {}, "one_sided", "The soft label is 1 in every row"),
+        ([0.0, 0.3, 0.6], 0, {}, "few_levels", "The soft label has only 3 different values among unconfirmed rows"),
         ([0.0] * 99 + [0.5], 0, {}, "mostly_floor", "99% of the rows are not confirmed, and no rule raises"),
         (
             [0.5, 0.9],

@@ -49,7 +49,7 @@ def test_labels_of_another_length_are_refused():
 
 @pytest.mark.parametrize(("sign", "follows"), [("=", True), ("!=", False)])
 def test_labels_that_follow_several_rules_are_noticed_in_a_table_and_in_a_folder(tmp_path, sign, follows):
-    """Each confirmed positive is of kind a or b; rules that fire on other kinds too reach all rows."""
+    """Each confirmed case is of kind a or b; rules that fire on other kinds too reach all rows."""
     row = np.arange(200)
     frame = pd.DataFrame({"row": row, "label": (row % 5 == 0).astype(int), "kind": np.where(row % 5, "c", "a")})
     frame.loc[row % 10 == 0, "kind"] = "b"
@@ -117,7 +117,7 @@ def test_soft_labels_name_the_combiner_and_the_floor_they_were_made_with():
 
 
 def test_the_first_confirmed_positive_that_is_not_1_is_named():
-    with pytest.raises(SpuError, match=r"Row 2 is a confirmed positive, so its soft label must be 1, got 0\.4"):
+    with pytest.raises(SpuError, match=r"Row 2 is a confirmed case, so its soft label must be 1, got 0\.4"):
         SoftLabels([1.0, 0.3, 0.4], [0.1, 0.3, 0.4], [True, False, True])
 
 
@@ -170,7 +170,7 @@ def test_half_of_the_confirmed_positives_without_a_rule_are_a_finding(unsuspecte
 
 
 def test_confirmed_positives_follow_the_rules_if_they_surely_carry_them_twice_as_often():
-    """96 of 100 confirmed positives carry the rule; the lift is above 2, its lower limit only with fewer other rows."""
+    """96 of 100 confirmed cases carry the rule; the lift is above 2, its lower limit only with fewer other rows."""
     row = np.arange(1_000)
     for carry, follows in ((450, False), (400, True)):
         matrix = RuleMatrix.from_arrays(["a"], np.where((row >= 4) & (row < carry + 4), 0.5, 0.0)[:, None])

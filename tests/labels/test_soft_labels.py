@@ -108,7 +108,7 @@ def test_soft_labels_are_frozen_and_do_not_follow_the_callers_arrays():
         (
             lambda: SoftLabels([0.5], [0.5], [True]),
             SoftLabelError,
-            "Row 0 is a confirmed positive, so .* must be 1, got 0.5",
+            "Row 0 is a confirmed case, so .* must be 1, got 0.5",
         ),
         (
             lambda: SoftLabels([0.5], [0.5, 0.5], [False]),
@@ -151,10 +151,10 @@ def test_an_explanation_adds_up_to_s(combine, data):
 @pytest.mark.parametrize(
     ("row", "text"),
     [
-        (0, "S = 0.90: 'aim' (belief 0.80) gives 0.63; 'speed' (belief 0.50) gives 0.27."),
-        (1, "S = 1.00: 'speed' (belief 0.50) gives 0.50; being a confirmed positive adds 0.50."),
-        (2, "S = 0.00: no rule fired, and the floor is 0."),
-        (3, "S = 1.00: being a confirmed positive adds 1.00."),
+        (0, "Soft label 0.90: 'aim' (belief 0.80) gives 0.63; 'speed' (belief 0.50) gives 0.27."),
+        (1, "Soft label 1.00: 'speed' (belief 0.50) gives 0.50; being a confirmed case adds 0.50."),
+        (2, "Soft label 0.00: no rule fired, and the floor is 0."),
+        (3, "Soft label 1.00: being a confirmed case adds 1.00."),
     ],
 )
 def test_an_explanation_reads_as_a_sentence(row, text):
@@ -162,8 +162,8 @@ def test_an_explanation_reads_as_a_sentence(row, text):
 
 
 def test_the_floor_and_ready_made_values_are_explained():
-    assert assign_soft_labels(MATRIX, LABELED, floor=0.1).explain(2).text == "S = 0.10: the floor adds 0.10."
-    assert SoftLabels.from_values([0.3], [False]).explain(0).text == "S = 0.30: the ready-made value gives 0.30."
+    assert assign_soft_labels(MATRIX, LABELED, floor=0.1).explain(2).text == "Soft label 0.10: the floor adds 0.10."
+    assert SoftLabels.from_values([0.3], [False]).explain(0).text == "Soft label 0.30: the ready-made value gives 0.30."
 
 
 def test_an_explanation_is_also_a_table():

@@ -136,7 +136,7 @@ def test_a_table_whose_linear_form_does_not_fit_gets_a_sentence(key, fast_settin
     ("table", "key", "words"),
     [
         ("one_class", "lightgbm", "The soft label is 0 in every row, so there is only one class"),
-        ("never_one", "labeled_vs_rest", "learns from confirmed positives, but no row is labelled"),
+        ("never_one", "labeled_vs_rest", "learns from confirmed cases, but no row is labelled"),
         (
             "all_labeled",
             "fused",

@@ -166,7 +166,7 @@ def test_methods_of_labels_take_a_soft_label_of_1_as_confirmed_and_refuse_tables
     told = clone(model).fit(case.X, case.soft_label, is_labeled=case.is_labeled).predict_proba(case.X)
 
     assert np.array_equal(model.fit(case.X, case.soft_label).predict_proba(case.X), told)
-    with pytest.raises(TrainingError, match="learns from confirmed positives, but no row is labelled"):
+    with pytest.raises(TrainingError, match="learns from confirmed cases, but no row is labelled"):
         model.fit(case.X, case.rule_score)
 
 

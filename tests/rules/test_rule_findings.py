@@ -24,7 +24,7 @@ def matrix_of(belief=0.8, **fired):
             matrix_of(a=ROWS < 500),
             ROWS >= 900,
             "rule_against_labels",
-            "Rule 'a' fires 0.00 times as often on confirmed positives as on all rows (0.00–0.07): "
+            "Rule 'a' fires 0.00 times as often on confirmed cases as on all rows (0.00–0.07): "
             "the labels contradict it.",
         ),
         (

@@ -1,7 +1,8 @@
 """No page has a serious barrier that axe-core finds, in light and dark.
 
 axe-core is a tool for tests and is not shipped: `npm pack axe-core`, unpack it, and name its `axe.min.js` in SPU_AXE.
-With SPU_SLOW=1 every page is looked at in both lights; otherwise two of them.
+With SPU_SLOW=1 every page and part is looked at in both lights; otherwise two of them. Each is looked at on a desktop
+and on a phone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from tests.live import open_tab_in, running_server
 
 AXE = os.environ.get("SPU_AXE", "")
 PAGES = ("", "data", "soft_labels", "train", "compare", "trust", "export", "paper")
-SHOWN = PAGES if os.environ.get("SPU_SLOW") else ("compare", "paper")
+PARTS = (
+    *(
+        f"soft_labels?part={part}"
+        for part in ("Analysis", "Explain a row", "Audit", "From checks", "Versions and files")
+    ),
+    *(f"trust?section={section}" for section in ("outcomes", "echo", "sensitivity", "prior", "what-if")),
+    *(f"export?export_part={part}" for part in ("Score a new file", "Import")),
+)
+SHOWN = (*PAGES, *PARTS) if os.environ.get("SPU_SLOW") else ("compare", "paper")
 LIGHTS = (False, True) if os.environ.get("SPU_SLOW") else (False,)
 # Streamlit writes primary buttons in white on the primary colour, and chosen segments and slider values in it. On
 # a dark background no colour has a contrast of 4.5 in both; ours has it for the latter, and at least this for buttons.
@@ -64,10 +73,18 @@ def test_axe_finds_no_serious_barrier(browser, served, page, dark):
     server, query = served
     tab = open_tab_in(browser, server, dark=dark)
     try:
-        tab.open(f"{page}?{query}")
+        tab.open(f"{page}{'&' if '?' in page else '?'}{query}")
         tab.page.evaluate(Path(AXE).read_text())
-        found = tab.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+        found = look(tab, dark=dark)
+        tab.page.set_viewport_size({"width": 390, "height": 844})
+        tab.settle()
+        found += look(tab, dark=dark)
     finally:
         tab.page.context.close()
 
-    assert serious(found, dark=dark) == []
+    assert found == []
+
+
+def look(tab, *, dark: bool) -> list[str]:
+    """What axe finds on the page as it stands."""
+    return serious(tab.page.evaluate("axe.run(document, {resultTypes: ['violations']})"), dark=dark)

@@ -269,7 +269,7 @@ def test_ranges_of_a_search_are_named():
 
 
 def test_a_search_can_go_by_confirmed_positives_alone():
-    """Column x finds the confirmed positives; beliefs of the other rows are noise, so AUC_SPU has a low ceiling."""
+    """Column x finds the confirmed cases; beliefs of the other rows are noise, so AUC_SPU has a low ceiling."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)
     soft_labels = SoftLabels.from_values(0.6 * rng.random(300), x > 1.2)

@@ -20,7 +20,7 @@ from spu_core.training.evaluation import (
 
 
 def hard(labels, fold, **more):
-    """Evaluation data in which only confirmed positives are believed."""
+    """Evaluation data in which only confirmed cases are believed."""
     labels = np.asarray(labels, dtype=bool)
     value = labels.astype(float)
     return EvaluationData(
@@ -151,7 +151,7 @@ def test_the_interval_of_a_winner_is_wider_the_more_it_has_beaten():
 
 
 def few_labels(count, **more):
-    """A comparison of two candidates with so many confirmed positives."""
+    """A comparison of two candidates with so many confirmed cases."""
     rng = np.random.default_rng(7)
     labels = np.arange(600) < count
     rule = np.where(rng.random(600) < 0.01, 0.3, 0.0)

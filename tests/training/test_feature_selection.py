@@ -80,7 +80,7 @@ def test_a_loss_among_confirmed_positives_is_said():
         "auc_spu", "drop", 0.005, ColumnSet(("a", "b"), {}, {}), (), (ColumnSet(("a",), {}, worse),)
     )
 
-    assert "But confirmed positives are ranked worse (-0.100)" in found.sentence
+    assert "But confirmed cases are ranked worse (-0.100)" in found.sentence
 
 
 def test_only_columns_that_the_candidate_sees_take_part():

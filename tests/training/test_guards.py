@@ -184,7 +184,7 @@ def test_a_rule_that_reads_what_was_written_after_confirmation_leaves_the_answer
 
 
 def drifted(truth=None):
-    """Runs judged on the latest rows, whose scores rank confirmed positives above or below the rest."""
+    """Runs judged on the latest rows, whose scores rank confirmed cases above or below the rest."""
     rng = np.random.default_rng(0)
     labels = rng.random(3000) < 0.1
     rule = np.clip(rng.random(3000) * 0.5, 0, 1)

@@ -137,7 +137,7 @@ def test_without_labels_known_positive_auc_is_absent_in_words(world, quick):
     metrics = cross_fit(table, none, ["rule_score"], quick)[0].metrics
 
     assert metrics.known_positive_auc is None
-    assert metrics.known_positive_note == "No judged row is a confirmed positive."
+    assert metrics.known_positive_note == "No judged row is a confirmed case."
 
 
 def test_metrics_become_plain_values(evaluation, score):

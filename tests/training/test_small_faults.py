@@ -310,7 +310,7 @@ def test_fewer_columns_come_with_a_warning_only_where_confirmed_positives_are_ra
     worse = Difference(-0.05, -0.08, -0.02, 0.01, 0.95)
     unclear = Difference(-0.05, -0.12, 0.02, 0.03, 0.95)
 
-    assert "But confirmed positives are ranked worse (-0.050)" in selection(worse).sentence
+    assert "But confirmed cases are ranked worse (-0.050)" in selection(worse).sentence
     assert "But" not in selection(unclear).sentence
     assert "But" not in selection(None).sentence
 

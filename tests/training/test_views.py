@@ -189,5 +189,5 @@ def test_a_table_allows_some_of_the_shortlist_and_says_why_not_the_others():
     assert [key for key in SHORTLIST if why_not(key, table, has_beliefs=False)] == ["lightgbm", "rule_score"]
     assert "no column with that role" in why_not("oracle", table.with_roles({"malignant": "ignore"}), has_beliefs=True)
     unlabeled = table.with_roles({"labeled": "ignore"})
-    assert "confirmed positives, and this table has none" in why_not("fused", unlabeled, has_beliefs=True)
+    assert "confirmed cases, and this table has none" in why_not("fused", unlabeled, has_beliefs=True)
     assert "there are none yet" in why_not("lightgbm", table, has_beliefs=False)

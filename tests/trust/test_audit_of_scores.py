@@ -369,7 +369,7 @@ def test_a_damaged_plan_is_refused(table, change, message):
 
 @pytest.mark.filterwarnings("error")
 def test_a_half_done_review_without_a_checked_positive_gives_the_whole_range_and_no_warning():
-    """Confirmed positives alone give no error of their figures: no positive was drawn by chance yet."""
+    """Confirmed cases alone give no error of their figures: no positive was drawn by chance yet."""
     rng = np.random.default_rng(0)
     score, known = rng.random(500), np.arange(500) < 20
     rows = Population.of(score, score.round(1), threshold=0.8, is_known=known)

@@ -65,7 +65,7 @@ def test_missing_values_are_a_part_of_their_own():
 def test_without_labels_or_rules_there_is_nothing_to_compare():
     table, labels = case()
     none = assign_soft_labels(labels.matrix, np.zeros(len(table), bool))
-    with pytest.raises(AssumptionError, match="No row is a confirmed positive"):
+    with pytest.raises(AssumptionError, match="No row is a confirmed case"):
         selection_bias(table, none)
     silent = assign_soft_labels(RuleMatrix.from_arrays(["r"], np.zeros((len(table), 1))), labels.is_labeled)
     with pytest.raises(AssumptionError, match="No rule fires on any row"):

@@ -76,7 +76,7 @@ def test_the_order_can_change_at_the_tipping_gamma_and_not_below():
 
     assert (found.leader, found.tipping) == ("good", pair.tipping)
     assert above < 0.0 < below
-    assert pair.sentence == f"'good' stays ahead of 'poor' up to Γ = {pair.tipping:.2g}."
+    assert pair.sentence == f"'good' stays ahead of 'poor' up to odds wrong by a factor of {pair.tipping:.2g}."
 
 
 def test_rows_that_are_certain_do_not_move():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import streamlit as st
@@ -15,6 +15,7 @@ from spu_core.errors import SpuError
 from spu_core.tables import Role, Table, TableProfile
 from spu_core.tables.column_edits import CHOICES, ColumnChange, edit_columns, soft_marks_of
 from spu_core.tables.profiles import LabelGuess, guess_labels, proposed_role
+from spu_core.tables.roles import names_confirmation
 from spu_core.training import ORIGINS
 from spu_core.workspace import DatasetRecord, Workspace
 
@@ -62,6 +63,8 @@ def ask_label(page: Page, table: Table) -> None:
             f":material/check_circle: **{plain(label)}** marks **{row_count(confirmed)}** as confirmed ({part}); "
             f"{row_count(len(table) - confirmed)} are unlabelled."
         )
+        if page.dataset.version == 1 and any(found.code == "label_guessed" for found in table.findings):
+            _confirm_guess(page, table, label)
         _edit_positive_values(page, table, label)
         _ask_origin(page)
 
@@ -69,18 +72,51 @@ def ask_label(page: Page, table: Table) -> None:
 def _offer_labels(page: Page) -> None:
     assert page.dataset is not None
     guesses = label_guesses(page.workspace, page.dataset)[:MOST_GUESSES]
-    for place, guess in enumerate(guesses):
-        with st.container(horizontal=True, vertical_alignment="center", wrap=False):
-            st.markdown(plain(guess.text), width="stretch")
-            if st.button("Use it", type="primary" if not place else "secondary", key=f"data_use_label_{place}"):
-                save_roles(page, {guess.column: Role.LABEL}, guess.positive_values)
+    _offer_columns(page, guesses, "Use it", first="primary")
     if guesses:
         st.caption("Or give another column the role *label* in the table of roles below.")
     else:
         st.info(
-            "No column has the role *label* yet. Choose the column that marks confirmed cases in the table of roles.",
+            "No column looks like a label. In the table *Column roles* below, give the role *label* to the column that "
+            "marks confirmed cases.",
             icon=":material/info:",
         )
+
+
+def _confirm_guess(page: Page, table: Table, label: str) -> None:
+    """A label that was guessed from its name, beside other columns that look like one: one click settles it."""
+    assert page.dataset is not None
+    found = label_guesses(page.workspace, page.dataset)
+    # Yes and no alone is also what many features hold.
+    guesses = tuple(each for each in found if each.is_mark or names_confirmation(each.column))[:MOST_GUESSES]
+    if not guesses:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", wrap=False):
+        st.markdown(
+            f":material/help: **Is this right?** {plain(label)} was chosen by its name, and other columns look like a "
+            "label too.",
+            width="stretch",
+        )
+        if st.button(f"Yes, use {plain(label)}", type="primary", key="data_keep_label"):
+            save_roles(page, {label: Role.LABEL}, table.positive_values)
+    _offer_columns(page, guesses, "Use this instead", replaced=label)
+
+
+def _offer_columns(
+    page: Page,
+    guesses: tuple[LabelGuess, ...],
+    words: str,
+    *,
+    first: Literal["primary", "secondary"] = "secondary",
+    replaced: str | None = None,
+) -> None:
+    """A line with a button for each column; the label that is `replaced` becomes a feature."""
+    for place, guess in enumerate(guesses):
+        with st.container(horizontal=True, vertical_alignment="center", wrap=False):
+            st.markdown(plain(guess.text), width="stretch")
+            if st.button(words, type="secondary" if place else first, key=f"data_use_label_{place}"):
+                earlier: dict[str, Role | str] = {} if replaced is None else {replaced: Role.FEATURE}
+                save_roles(page, {**earlier, guess.column: Role.LABEL}, guess.positive_values)
 
 
 def _edit_positive_values(page: Page, table: Table, label: str) -> None:
@@ -88,10 +124,10 @@ def _edit_positive_values(page: Page, table: Table, label: str) -> None:
     values = label_values(page.workspace, page.dataset)
     known = [value for value in table.positive_values if value in values]
     if not known and table.positive_values:
-        st.caption(f"Every row with a value in {plain(label)} counts as a confirmed positive.")
+        st.caption(f"Every row with a value in {plain(label)} counts as a confirmed case.")
         return
     chosen = st.multiselect(
-        "Values that mean *confirmed positive*",
+        "Values that mean *confirmed*",
         values,
         default=known,
         key=f"data_positive_{page.dataset.id}_{page.dataset.version}",

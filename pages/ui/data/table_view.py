@@ -17,12 +17,12 @@ from pages.ui.shared.show import (
     theme,
 )
 from pages.ui.shared.text import count, plain, share, sized
-from spu_core.charts import brush_chart, category_chart, label_rate_chart, missing_chart
+from spu_core.charts import brush_chart, category_chart, missing_chart
 from spu_core.engines.jobs.read import read_again, reading_of, start_looking, start_registering
 from spu_core.tables import ColumnProfile, ColumnType, Dialect, Reading, Role, Table, TableProfile, parquet_store
 from spu_core.tables.profiles import proposed_role
 from spu_core.workspace import DatasetRecord, Home
-from spu_core.workspace.home import MOST_OFFERED, MOST_SEEN, VARIABLE, FolderOffer, FolderRoots
+from spu_core.workspace.home import MOST_OFFERED, MOST_SEEN, FolderOffer, FolderRoots
 
 SEPARATORS = {"detect": None, "comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 ENCODINGS = {"detect": None, "UTF-8": "utf-8", "UTF-16": "utf-16", "Latin-1": "latin-1", "Windows-1252": "cp1252"}
@@ -112,7 +112,8 @@ def show_next_step(page: Page, table: Table, profile: TableProfile) -> None:
     missing = missing_in_data(has_label=has_label, rows=profile.rows, labeled=profile.labeled)
     with st.container(border=True, key="data_next"):
         if missing is not None:
-            st.markdown(f":material/pending: **{missing[0]}** {missing[1]}")
+            # What to do about a label is said above, where it is chosen.
+            st.markdown(f":material/pending: **{missing[0]}** {missing[1] if has_label else ''}")
         if missing is None or not has_label:
             label = "Next: define rules" if missing is None else "Define rules without a label"
             link_to(step_named("Soft labels"), label, page.query)
@@ -140,13 +141,25 @@ def show_profile(page: Page, profile: TableProfile) -> None:
             key="data_columns",
         )
     with right, st.container(border=True):
-        name = st.selectbox("Column", names, key=f"data_column_{page.dataset.id if page.dataset else ''}")
+        name = st.selectbox(
+            "Column",
+            names,
+            index=_first_feature(profile, names),
+            key=f"data_column_{page.dataset.id if page.dataset else ''}",
+        )
         column = profile.column(name)
         st.caption(f"{share(column.missing_share)} missing · {count(column.distinct)} distinct values")
         _show_column(column)
     if any(column.missing for column in profile.columns):
         with st.expander("Missing values", icon=":material/data_alert:"):
             show_chart(draw_once(missing_chart, profile, theme=theme()), key="data_missing")
+
+
+def _first_feature(profile: TableProfile, names: list[str]) -> int:
+    """The column to show first: the first that models learn from and that does not look like an identifier."""
+    proposed = {finding.column for finding in profile.findings if proposed_role(finding) is not None}
+    features = (name for name in names if profile.column(name).role is Role.FEATURE and name not in proposed)
+    return names.index(next(features, names[0]))
 
 
 def _has_bars(column: ColumnProfile) -> bool:
@@ -157,13 +170,8 @@ def _has_bars(column: ColumnProfile) -> bool:
 def _show_column(column: ColumnProfile) -> None:
     if column.histogram is not None:
         dates = column.type is ColumnType.DATETIME
-        st.markdown("**Distribution of the values**")
         show_chart(
             draw_once(brush_chart, column.histogram, column.name, dates=dates, theme=theme()), key="data_histogram"
-        )
-        st.markdown("**Share of confirmed cases**")
-        show_chart(
-            draw_once(label_rate_chart, column.histogram, column.name, dates=dates, theme=theme()), key="data_rates"
         )
         return
     levels = column.top_levels
@@ -177,16 +185,10 @@ LIST_SECONDS = 15
 
 
 def register_folder(page: Page) -> None:
-    """Choose a folder or a large file that the operator allows; without any, one line explains how to allow some."""
+    """Choose a folder or a large file that the operator allows; nothing is shown without any."""
     with show_errors(page.title):
         offers = _offers(str(page.workspace.home.folder))
         if not offers:
-            st.caption(
-                ":material/folder_off: Tables larger than memory can stay in folders of Parquet files. The operator "
-                f"of this server lists these folders in {VARIABLE}.",
-                help="Separate several folders as in PATH. Everybody who can open this page can then read every "
-                "Parquet file below them. `spu convert` makes such a folder from a large CSV.",
-            )
             return
         with st.container(border=True, key="data_folders"):
             st.subheader("Or a folder on this server", anchor=False)

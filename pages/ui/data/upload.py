@@ -63,8 +63,11 @@ def _followed_job(page: Page) -> JobRecord | None:
     job = job or next((job for job in found if not job.status.is_over), None)
     if followed is not None and (job is None or job.id != followed):
         choose_in_address(reading=None)
-    if job is not None and job.id == followed and job.status is JobStatus.FINISHED:
-        _open(str(job.result["dataset"]))
+    if job is not None and job.status is JobStatus.FINISHED:
+        if job.id == followed:
+            _open(str(job.result["dataset"]))
+        if page.dataset is not None and page.dataset.id == job.result["dataset"]:
+            job = None  # it is open already: the page was left and opened again meanwhile
     st.session_state["data_seen"] = None if job is None else job.id
     return job
 

@@ -173,7 +173,7 @@ def show_card(chosen: ExportChoice) -> None:
         about="share of ceiling",
     )
     known = metrics.get("known_positive_auc")
-    show_figure(cards[2], "Confirmed cases", *_bounded(known), about="known-positive AUC")
+    show_figure(cards[2], "AUC on confirmed cases", *_bounded(known), about="known-positive AUC")
     show_figure(cards[3], "Flags", share(point.share), _above(point.threshold), about="threshold")
     lineage = plain(chosen.page.workspace.lineage(chosen.record.id))
     st.caption(f":material/account_tree: {lineage} · trained {chosen.record.made:%Y-%m-%d %H:%M} UTC")
@@ -185,7 +185,7 @@ def show_card(chosen: ExportChoice) -> None:
 
 def _above(threshold: float) -> str:
     if isfinite(threshold):
-        return f"above {threshold:.4g}"
+        return f"above {threshold:.3g}"
     return "no score; choose a threshold on Compare" if threshold > 0 else "every score"
 
 

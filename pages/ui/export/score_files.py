@@ -137,9 +137,26 @@ def show_history(workspace: Workspace, run: str) -> None:
         show = {DriftLevel.WARNING: st.warning, DriftLevel.WATCH: st.info}.get(level, st.caption)
         show(plain(sentence))
         table = history_table(events)
-        show_chart(scoring_history_chart(table, theme=theme()), key="export_history_chart")
+        if len(events) > 1:
+            show_chart(scoring_history_chart(table, theme=theme()), key="export_history_chart")
         shares = {"flagged_share": "Flagged", "training_share": "Flagged at training"}
-        config = {name: share_column(title, "Share of rows.") for name, title in shares.items()}
+        config = {
+            "scored": st.column_config.DatetimeColumn("Scored", format="D MMM YYYY, HH:mm"),
+            "file": "File",
+            "level": st.column_config.TextColumn("Drift", help="How much the file differs from the training rows."),
+            "rows": st.column_config.NumberColumn("Rows", format="localized"),
+            **{name: share_column(title, "Share of rows.") for name, title in shares.items()},
+            **{
+                name: st.column_config.NumberColumn(title, format="%.3f")
+                for name, title in {
+                    "score_low": "5% score below",
+                    "score_median": "Median score",
+                    "score_high": "95% score below",
+                }.items()
+            },
+            "moved_most": "Changed most",
+            "missing": "More missing",
+        }
         newest_first = in_percent(in_percent(table, "flagged_share"), "training_share").iloc[::-1]
         show_table(newest_first, hide_index=True, column_config=config)
         st.caption("`spu monitor` prints this table and returns exit code 1 for a warning.")
@@ -287,7 +304,7 @@ def _show_flags(report: ScoreReport) -> None:
     show_figure(
         cards[2],
         "Threshold",
-        f"{report.threshold:.4g}",
+        f"{report.threshold:.3g}",
         f"flagged {share(report.training_share)} at training",
         about="threshold",
     )
@@ -327,8 +344,9 @@ def _show_rows(scored: ScoredFile) -> None:
     many = f"The {count(len(shown))} highest scores" if scored.report.rows > len(shown) else "All rows"
     st.caption(f"{many}, the highest first. Flagged rows come with reasons. {RANK_WORDS}")
     config = {
-        "score": st.column_config.NumberColumn("rank score", format="%.4f", help=RANK_WORDS),
+        "score": st.column_config.NumberColumn("rank score", format="%.3f", help=RANK_WORDS),
         "percentile": st.column_config.NumberColumn(format="%.1f"),
+        **{name: name.replace("_", " ") for name in shown.columns if name.startswith("reason_")},
     }
     show_table(shown, hide_index=True, height=320, column_config=config)
 

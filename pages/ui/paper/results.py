@@ -87,6 +87,7 @@ def _show_printed(results: Sequence[ExperimentResult]) -> None:
     for column, result in zip(st.columns(max(len(results), 1), gap="small"), results, strict=False):
         with column:
             st.markdown(f"**{SHORT[result.name]}** {TABLES[result.name]}")
+            digits = "%.3g" if result.name == "table3" else "%.3f"  # shares in percent, else AUC
             show_table(
                 printed_beside_ours(result),
                 hide_index=True,
@@ -94,8 +95,8 @@ def _show_printed(results: Sequence[ExperimentResult]) -> None:
                 key=f"paper_printed_{result.name}",
                 column_config={
                     "what": st.column_config.TextColumn("", width=130),
-                    "printed": st.column_config.NumberColumn("printed", format="%.3f", width=62),
-                    "ours": st.column_config.NumberColumn("ours", format="%.3f", width=62),
+                    "printed": st.column_config.NumberColumn("printed", format=digits, width=62),
+                    "ours": st.column_config.NumberColumn("ours", format=digits, width=62),
                 },
             )
 

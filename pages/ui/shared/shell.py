@@ -138,10 +138,10 @@ def missing_in_data(*, has_label: bool, rows: int, labeled: int) -> tuple[str, s
     if not has_label:
         return "No label column yet.", "Choose the column that marks confirmed cases and give it the role label."
     if labeled == 0:
-        return "No row is a confirmed positive.", "Check which values of the label mean a confirmed positive."
+        return "No row is a confirmed case.", "Check which values of the label mean a confirmed case."
     if labeled == rows:
-        check = "There are no unlabelled rows. Check which values of the label mean a confirmed positive."
-        return "Every row is a confirmed positive.", check
+        check = "There are no unlabelled rows. Check which values of the label mean a confirmed case."
+        return "Every row is a confirmed case.", check
     return None
 
 
@@ -199,13 +199,13 @@ class Page:
         assert self.rules is not None
         return self.rules
 
-    def show_empty(self, what: str, advice: str, step: str) -> None:
+    def show_empty(self, what: str, advice: str, step: str, label: str = "") -> None:
         """Show what is missing, what to do, and a link to that page; then stop."""
         target = step_named(step)
         with st.container(border=True):
             st.subheader(what, anchor=False)
             st.write(advice)
-            st.page_link(target.file, label=target.invitation, icon=target.icon, query_params=dict(self.query))
+            st.page_link(target.file, label=label or target.invitation, icon=target.icon, query_params=dict(self.query))
         st.stop()
 
 

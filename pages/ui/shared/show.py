@@ -220,7 +220,7 @@ def edited_lines(before: pd.DataFrame, after: Any, columns: list[str]) -> pd.Dat
 
 
 IDEA = {
-    "known": "A few rows are confirmed. You suspect some others. Of the rest you know nothing.",
+    "known": "A few rows are confirmed (violet). You suspect some others (orange). Of the rest you know nothing.",
     "belief": "Your rules give each row a soft label: how strongly you believe that it is positive, from 0 to 1.",
     "ranked": "A model learns from both and ranks all rows. Check the top of the list first.",
 }

@@ -30,7 +30,7 @@ from spu_core.rules.suggest import FROM_LABELS
 from spu_core.tables import Role, Table
 from spu_core.theory.prior import PriorEstimate
 
-FIGURE_WIDTH = 98
+FIGURE_WIDTH, MEAN_WIDTH = 92, 128
 SAMPLED = "Rows of the sample on which the rule fires; their share is about the same among all rows."
 SUGGESTION = (
     "If confirmed cases are a random sample of all positives, the share of positives among the rows of this rule "
@@ -97,7 +97,7 @@ def _show_figures(shown: RulePreview, saved: RulePreview, *, is_drafted: bool, i
         quiet("Lift", lift, limits, help=meaning("lift"))
         change = _change(shown.mean, saved.mean)
         mean = figure(shown.mean)
-        st.metric("Mean S", mean, change, delta_color="off", help=meaning("mean soft label"), width=FIGURE_WIDTH)
+        st.metric("Mean soft label", mean, change, delta_color="off", help=meaning("mean soft label"), width=MEAN_WIDTH)
         change = _change(shown.ceiling, saved.ceiling)
         quiet("Ceiling", figure(shown.ceiling), change, delta_arrow="auto", help=meaning("ceiling"))
     if change is not None and shown.ceiling < saved.ceiling:
@@ -302,7 +302,7 @@ def show_why(opened: OpenRuleSet, table: Table) -> None:
             shares = {
                 "fired": st.column_config.CheckboxColumn("fired", width=56),
                 "belief": bar("belief"),
-                "contribution": bar("share of S"),
+                "contribution": bar("adds"),
             }
             show_table(reason.table(), column_config=shares, key="soft_why")
     with right, st.container(border=True, height="stretch"):
@@ -339,9 +339,11 @@ def show_audit(opened: OpenRuleSet) -> None:
     columns = st.columns(5)
     columns[0].metric("Mean soft label", figure(audit.mean), border=True, help=meaning("mean soft label"))
     columns[1].metric("Ceiling", figure(audit.ceiling), border=True, help=meaning("ceiling"))
-    columns[2].metric("Confirmed", confirmed, border=True, help="Rows that are confirmed cases: S = 1.")
+    columns[2].metric("Confirmed", confirmed, border=True, help="Rows that are confirmed cases; their soft label is 1.")
     columns[3].metric("Suspected by a rule", suspected, border=True, help="Unconfirmed rows above the floor.")
-    columns[4].metric("Neither", rest, border=True, help="Unconfirmed rows that no rule suspects: S is the floor.")
+    columns[4].metric(
+        "Neither", rest, border=True, help="Unconfirmed rows that no rule suspects; their soft label is the floor."
+    )
     if audit.findings:
         show_findings(audit.findings)
     else:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import streamlit as st
@@ -25,12 +26,13 @@ ADMITTED_WORDS = {"admit", "admitted"}
 NEEDED = {"user": ("user", "player", "id"), "rule": ("rule",), "outcome": ("outcome", "result"), "day": ("day", "date")}
 COLUMN = "check_soft_label"
 CHECKS = "From checks"
-CHECK_WORDS = ("check", "outcome", "passed")
+# `checks`, `last_check` and `numChecks`, but not `checking_account`.
+CHECK_NAMES = re.compile(r"((?<![A-Za-z])check|Check|CHECK)(s|S|ed|ED)?(?![a-z])")
 
 
 def shows_checks(table: Table) -> bool:
     """Whether the table has columns about checks, or the address asks for this part."""
-    named = any(word in name.lower() for name in table.roles for word in CHECK_WORDS)
+    named = any(CHECK_NAMES.search(name) for name in table.roles)
     return named or st.query_params.get("part") == CHECKS
 
 
@@ -49,7 +51,7 @@ def show_checks(opened: OpenRuleSet, table: Table) -> None:
 
 
 def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
-    st.subheader("How often the checks of a rule fail (A.1)", anchor=False)
+    st.subheader("How often the checks of a rule fail", anchor=False)
     columns = [name for name in table.frame.columns if _can_name(opened, table, name)]
     if len(columns) < 2:
         st.caption("This needs two columns: the rule that asked for a check, and the outcome of the check.")
@@ -90,7 +92,7 @@ def _ask_ratios(opened: OpenRuleSet, table: Table) -> None:
 
 
 def _ask_records(opened: OpenRuleSet, table: Table) -> None:
-    st.subheader("The record of a row (A.2)", anchor=False)
+    st.subheader("The record of a row", anchor=False)
     columns = [name for name in table.frame.columns if _can_count(opened, table, name)]
     if len(columns) < 2:
         st.caption("This needs two columns of whole numbers: the number of checks, and the number of passed checks.")

@@ -215,7 +215,7 @@ def choose(label: str, options: list[str], current: str, key: str, *, hidden: bo
 
 
 MOST_SHOWN, IN_A_LINE = 8, 4
-BOX_HEIGHT = 400
+BOX_HEIGHT = 410
 HOW = (
     "Rows are split into two halves: a rule is searched in one half and tested in the other, with a correction for "
     "the number of rules that were tested. Figures are those of the second half."
@@ -266,17 +266,20 @@ def find_confirmed(opened: OpenRuleSet, editor: EditorState, columns: list[str])
             return
         # Lower than the window, so that the editor is in sight once a draft has folded this box.
         with st.container(height=BOX_HEIGHT, border=False):
-            _show_suggestions(opened, editor, columns)
-            _show_columns(editor, ranked[:MOST_SHOWN])
-            st.caption(CIRCULAR)
+            rules, best = st.tabs(["Suggested rules", "Best columns"])
+            with rules:
+                _show_suggestions(opened, editor, columns)
+            with best:
+                _show_columns(editor, ranked[:MOST_SHOWN])
+        st.caption(CIRCULAR)
 
 
 def _show_suggestions(opened: OpenRuleSet, editor: EditorState, columns: list[str]) -> None:
     found = suggested_rules(opened.workspace, opened.dataset, tuple(columns))
     if not found:
-        st.caption("No rule was confirmed in the second half of the rows. Start from a column below.")
+        st.caption("No rule was confirmed in the second half of the rows. Start from one of the best columns.")
         return
-    st.markdown("**Suggested rules**", help=HOW)
+    st.caption("Found in one half of the rows and tested in the other.", help=HOW)
     for place, each in enumerate(found):
         with st.container(horizontal=True, vertical_alignment="center", wrap=False):
             st.markdown(f"**{plain(automatic_name(each.draft))}**: {plain(each.text)}.", width="stretch")

@@ -86,7 +86,7 @@ def soft_label_audit(
 
 @cache_result(32)
 def rule_ranking(workspace: Workspace, dataset: DatasetRecord, text: str) -> tuple[RuleLift, ...]:
-    """The active rules by their lift among confirmed positives."""
+    """The active rules by their lift among confirmed cases."""
     return rank_rules(apply_rules(workspace, dataset, text), load_table(workspace, dataset).is_labeled)
 
 

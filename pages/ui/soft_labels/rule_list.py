@@ -120,7 +120,8 @@ def choose_rule_set(opened: OpenRuleSet) -> None:
         return
     ready = [name for name, role in opened.dataset.roles.items() if role == Role.SOFT_LABEL]
     known = opened.workspace.rule_sets.list()
-    if not ready and not known:
+    fits = {token: found for token, found in _rules_that_fit(opened, known).items() if found[1]}
+    if not ready and not fits:
         return
     with st.container(border=True):
         st.markdown("**Start from an existing rule set or column**, or make the first rule below.")
@@ -129,27 +130,23 @@ def choose_rule_set(opened: OpenRuleSet) -> None:
                 rules = RuleSet((Rule(f"Values of {name}"[:200], ReadyMade(name)),))
                 opened.save(rules, "used a column of soft labels")
                 st.rerun()
-        if known:
-            _copy_earlier(opened, known)
+        if fits:
+            _copy_earlier(opened, known, fits)
 
 
-def _copy_earlier(opened: OpenRuleSet, known: tuple[RuleSetVersion, ...]) -> None:
+def _copy_earlier(
+    opened: OpenRuleSet, known: tuple[RuleSetVersion, ...], fits: dict[str, tuple[float, int, int]]
+) -> None:
     """Copy the rules of another dataset, so that changes here leave that dataset alone."""
-    fits = _rules_that_fit(opened, known)
     by_fit = sorted((version for version in known if version.id in fits), key=lambda each: -fits[each.id][0])
     names = {each.id: f"{each.name}, version {each.number} · {_fit_words(*fits[each.id])}" for each in by_fit}
-    if not by_fit:
-        return
     which, take = st.columns([3, 1], vertical_alignment="bottom")
     chosen = which.selectbox("Earlier rule sets", list(names), format_func=names.__getitem__, key="soft_earlier")
-    fitting = fits[chosen][1]
-    if take.button("Copy these rules", key="soft_use", width="stretch", disabled=fitting == 0):
+    if take.button("Copy these rules", key="soft_use", width="stretch"):
         rule_sets = opened.workspace.rule_sets
         copy = rule_sets.copy(rule_sets.get(chosen), opened.dataset.name, opened.dataset.id)
         choose_in_address(rules=copy.id)
         st.rerun()
-    if fitting == 0:
-        st.caption(":material/block: No rule of this set fits this data.")
 
 
 def _rules_that_fit(opened: OpenRuleSet, known: tuple[RuleSetVersion, ...]) -> dict[str, tuple[float, int, int]]:

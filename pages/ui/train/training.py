@@ -60,7 +60,7 @@ def need_something_to_learn(page: Page, table: Table) -> bool:
     missing = missing_in_data(has_label=has_label, rows=len(table), labeled=labeled)
     # Rules alone are enough to train, so a missing label stops only a page without them.
     if missing is not None and (labeled == len(table) or len(table) == 1 or not has_beliefs):
-        page.show_empty(*missing, "Data")
+        page.show_empty(*missing, "Data", "Open Data")
     if not has_beliefs:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(
@@ -207,7 +207,7 @@ def _show_view(page: Page, view: TrainingView) -> None:
             for place, state in enumerate(view.candidates):
                 with halves[place % 2]:
                     _show_candidate(state)
-        elif view.job.error:
+        elif view.job.error and view.job.status is not JobStatus.CANCELLED:
             st.markdown(plain(view.job.error))
         _show_leaderboard(page, view)
         if view.losses:

@@ -195,7 +195,7 @@ def _show_choice(model: EvaluatedModel) -> None:
     if model.point is None:
         words += " · no operating point chosen yet"
     else:
-        words += f" · flags {share(model.point.flagged_share)} above {model.point.threshold:.4g}"
+        words += f" · flags {share(model.point.flagged_share)} above {model.point.threshold:.3g}"
     st.caption(words)
 
 
@@ -408,7 +408,7 @@ def _rule_error_by_rule(
 
 @cache_result(32, "Comparing confirmed with expected positives …", keys=BY_MODEL)
 def bias_map(model: EvaluatedModel) -> BiasMap:
-    """Where confirmed positives are over-represented."""
+    """Where confirmed cases are over-represented."""
     return selection_bias(model.table, model.soft_labels)
 
 

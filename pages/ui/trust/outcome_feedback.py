@@ -102,7 +102,7 @@ def _show_proposal(found: Feedback) -> None:
     cards = st.columns(4, gap="small")
     show_figure(
         cards[0],
-        "Confirmed positives",
+        "Confirmed cases",
         count(summary["labelled_after"]),
         f"{count(summary['labelled_before'])} before",
         about="label",

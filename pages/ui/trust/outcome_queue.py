@@ -157,15 +157,17 @@ def _ask_disagreement(model: EvaluatedModel) -> None:
         queue = make_disagreement_queue(workspace, dataset, run, budget=int(budget), side=str(side))
         st.query_params["queue"] = queue.id
         st.rerun()
-    percentile = partial(st.column_config.NumberColumn, format="%.0f", help="100 is the most suspicious row.", width=90)
+    percentile = partial(
+        st.column_config.NumberColumn, format="%.0f", help="100 is the most suspicious row.", width=100
+    )
     show_table(
         table[["user", "model_percentile", "rules_percentile", "reasons"]],
         hide_index=True,
         height=240,
         column_config={
             "user": st.column_config.TextColumn("row"),
-            "model_percentile": percentile("by model"),
-            "rules_percentile": percentile("by rules"),
+            "model_percentile": percentile("model, 0–100"),
+            "rules_percentile": percentile("rules, 0–100"),
             "reasons": st.column_config.TextColumn("reasons of both", width="large"),
         },
         key="odd_rows",

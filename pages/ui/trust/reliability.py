@@ -1,7 +1,7 @@
 """Checks of the assumptions behind the figures of a model.
 
 The share of positives, the beliefs of the rules (sensitivity), whether the model only repeats the rules (echo), whether
-confirmed positives are typical (bias), and the what-if map: what AUC_SPU would imply about the true AUC, if Theorem 2
+confirmed cases are typical (bias), and the what-if map: what AUC_SPU would imply about the true AUC, if Theorem 2
 held.
 """
 
@@ -44,7 +44,7 @@ from spu_core.trust.echo import refuse_without_rule_columns
 from spu_core.trust.what_if import Quantity
 from spu_core.workspace import JobStatus
 
-TITLES = {"BBE": "From confirmed cases, BBE", "Elkan–Noto": "The same, Elkan–Noto", "E[S]": "Your rules"}
+TITLES = {"BBE": "From confirmed cases", "Elkan–Noto": "The same, Elkan–Noto", "E[S]": "Your rules"}
 WORDS = {
     "BBE": "Best bin estimation: counts the unlabelled rows per labelled row among the highest scores, where nearly "
     "all rows are positive. This is an upper estimate; the true share can be far lower where positives and negatives "
@@ -57,8 +57,8 @@ WORDS = {
     "Truth": "From the truth column of this dataset.",
 }
 GAMMA = (
-    "The lowest and highest true AUC if the odds of every soft label are wrong by at most a factor Γ, in whatever way "
-    "is worst for the model that is ahead."
+    "The lowest and highest true AUC if the odds of every soft label are wrong by at most a factor (Γ), in "
+    "whatever way is worst for the model that is ahead."
 )
 SPREADS = {0.25: "quite sure", 0.5: "somewhat unsure", 1.0: "very unsure"}
 EXAMPLES = {0.25: "0.44 to 0.56", 0.5: "0.38 to 0.62", 1.0: "0.27 to 0.73"}
@@ -113,8 +113,8 @@ def show_sensitivity(model: EvaluatedModel) -> None:
         st.subheader("How wrong may the rules be?", anchor=False, help=GAMMA)
         st.markdown(f"**{plain(bounds.sentence)}**")
         st.caption(
-            "Γ = 2 means: where a rule claims odds of 1 to 1, the true odds lie between 1 to 2 and 2 to 1. The larger "
-            "the Γ up to which a model stays ahead, the less the choice depends on the rules."
+            "Wrong by a factor of 2 means: where a rule claims odds of 1 to 1, the true odds lie between 1 to 2 and "
+            "2 to 1. The larger the error at which a model stays ahead, the less the choice depends on the rules."
         )
         if bounds.pairs:
             _show_pair(model, bounds)
@@ -137,7 +137,9 @@ def _show_pair(model: EvaluatedModel, bounds: GammaBounds) -> None:
     with rules:
         st.markdown("If only one rule is wrong")
         table = rule_error_by_rule(model, pair.first, pair.second)
-        table["tipping"] = [f"Γ = {value:.2g}" if value == value else "cannot change" for value in table["tipping"]]
+        table["tipping"] = [
+            f"a factor of {value:.2g}" if value == value else "cannot change" for value in table["tipping"]
+        ]
         about = "The error of this rule alone at which the other model can be better."
         columns = {
             "rule": st.column_config.TextColumn("rule", width=160),
@@ -235,7 +237,7 @@ def _show_report(report: EchoReport) -> None:
     show_chart(echo_chart(report, theme=theme()), "trust_echo_chart")
     st.caption(
         f"Out of fold on {count(report.rows)} rows; the lines are {report.reproduced.level:.0%} intervals. *Beyond* "
-        "describes all positives only if confirmed positives are typical of them."
+        "describes all positives only if confirmed cases are typical of them."
     )
 
 
@@ -281,7 +283,7 @@ def show_what_if(model: EvaluatedModel) -> None:
         implied = _choose(model, what_if, known)
         _show_implied(implied)
         where = "the operating point" if model.point is not None else "the review budget (no operating point is chosen)"
-        st.caption(f"TPR and FPR at {where}: rows scored above {what_if.threshold:.4g}.")
+        st.caption(f"TPR and FPR at {where}: rows scored above {what_if.threshold:.3g}.")
     with chart, st.container(border=True):
         quantity = st.segmented_control(
             "Map of",
@@ -307,8 +309,8 @@ def _show_status(audit: AuditResult | None) -> None:
     """Whether the assumption was tested by an audit, and with which result."""
     if audit is None:
         st.info(
-            "**A what-if, not an estimate.** It holds only if S does not depend on the score within each true class. "
-            "Rules read the columns, so they usually violate this. An audit can test it.",
+            "**A what-if, not an estimate.** It holds only if, within each true class, the soft label does not "
+            "depend on the score. Rules read the columns, so they usually violate this. An audit can test it.",
             icon=":material/psychology_alt:",
         )
     elif audit.assumptions.is_score_refuted:
@@ -330,13 +332,13 @@ def _choose(model: EvaluatedModel, what_if: WhatIf, markers: tuple[Marker, ...])
     }
     limits = {"prior": (0.001, 0.999), "positive_mean": (what_if.mean, 1.0), "negative_mean": (0.0, what_if.mean)}
     words = {
-        "prior": ("π, share of true positives", "The share of all rows that are truly positive."),
+        "prior": ("Share of true positives", "The share of all rows that are truly positive."),
         "positive_mean": (
-            "S_P, mean soft label of true positives",
+            "Mean soft label of true positives",
             "The mean soft label that your rules give to true positives.",
         ),
         "negative_mean": (
-            "S_N, mean soft label of true negatives",
+            "Mean soft label of true negatives",
             "The mean soft label that your rules give to true negatives.",
         ),
     }
@@ -417,10 +419,10 @@ def _known_markers(model: EvaluatedModel) -> tuple[Marker, ...]:
 def _upper_limit(model: EvaluatedModel) -> tuple[Marker, ...]:
     """The upper estimate of π, if asked for: a limit on the map, not a value to use."""
     asked = st.toggle(
-        "Mark the upper estimate of π",
+        "Mark the upper estimate of the share of positives",
         key="trust_bbe",
         persist_state="session",
-        help=f"Estimated from the scores of confirmed positives; trains a small model. {meaning('label')}",
+        help=f"Estimated from the scores of confirmed cases; trains a small model. {meaning('label')}",
     )
     if not asked:
         return ()

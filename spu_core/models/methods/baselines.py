@@ -255,7 +255,7 @@ PU = (
 
 
 def labeled(rows: TrainingRows, options: Options) -> np.ndarray:
-    """1 for confirmed positives, 0 for the rest."""
+    """1 for confirmed cases, 0 for the rest."""
     rows.need_labels("labeled_vs_rest")
     return rows.is_labeled.astype(np.float64)
 

@@ -67,14 +67,14 @@ class Population:
         count = soft_label.size
         known = np.zeros(count, bool) if is_known is None else check_flags(is_known, count, "is_known")
         if known.all():
-            raise AssumptionError("Every row is a confirmed positive, so an audit is not needed.")
+            raise AssumptionError("Every row is a confirmed case, so an audit is not needed.")
         row = np.arange(count) if row is None else np.asarray(row)
         belief = _belief(score, soft_label, known, prior)
         return cls(score, soft_label, known, check_number(threshold, "threshold"), row, belief)
 
     @classmethod
     def of_run(cls, run: Run, threshold: float | None = None, *, prior: float | None = None) -> Population:
-        """The evaluated rows of a run with its out-of-fold scores; confirmed positives are known.
+        """The evaluated rows of a run with its out-of-fold scores; confirmed cases are known.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Feedback of outcomes into the data: confirmed positives, records of checks, and the rules that read them.
+"""Feedback of outcomes into the data: confirmed cases, records of checks, and the rules that read them.
 
 The input is not changed. The result is a new table and, if needed, new rules, with the figures before and after.
 """

@@ -117,7 +117,7 @@ def test_after_a_refused_upload_the_earlier_table_keeps_its_own_name(open_app):
 
 @pytest.mark.parametrize(
     ("label", "sentence"),
-    [(None, "No label column yet."), ("", "No row is a confirmed positive."), ("yes", "Every row is a confirmed")],
+    [(None, "No label column yet."), ("", "No row is a confirmed case."), ("yes", "Every row is a confirmed")],
 )
 def test_data_that_cannot_be_trained_on_says_why_and_is_not_done(open_app, label, sentence):
     content = b"a,found\n" + b"".join(
@@ -145,6 +145,23 @@ def test_a_reading_under_way_shows_its_progress_and_leaves_the_page_usable(open_
     assert {metric.label: metric.value for metric in page.metric}["Rows"] == "569"
     page.button(key="data_reading_cancel").click().run()
     assert "The reading was cancelled" in page.error[0].value
+
+
+def test_a_file_that_is_open_by_now_is_not_offered_again(open_app, monkeypatch):
+    monkeypatch.setattr("pages.ui.data.upload.jobs_now", lambda workspace: workspace.jobs.list())
+    with Workspace.open() as workspace:
+        workspace.jobs.add("a" * 24, "read", "sales.csv", {"upload": "b" * 24}, {})
+        attempt = workspace.jobs.begin("a" * 24)
+    page = open_app("pages/1_data.py")
+    with Workspace.open() as workspace:
+        dataset = workspace.datasets.save(read_table(CSV, name="sales.csv"))
+        workspace.jobs.finish(attempt, {"dataset": dataset.id})
+    page.query_params["dataset"] = dataset.id
+
+    page.run()
+
+    assert not page.exception
+    assert "data_reading_open" not in [each.key for each in page.button]
 
 
 def test_a_reading_that_ends_elsewhere_is_offered_and_takes_nobody_away(open_app, monkeypatch):
@@ -280,6 +297,49 @@ def test_a_label_of_one_value_and_gaps_is_offered_with_its_counts_and_used_by_on
     table = opened_table(page)
     assert (table.column_with("label"), table.positive_values) == ("subscribed", ("ja",))
     assert any("34 rows" in each.value and "266 rows are unlabelled" in each.value for each in page.markdown)
+
+
+NAMED = b"amount,default,Abgeschlossen\n" + b"".join(
+    f"{place},{'yes' if place % 50 == 0 else 'no'},{'ja' if place % 9 == 0 else ''}\n".encode() for place in range(300)
+)
+
+
+def test_a_label_that_was_guessed_by_its_name_is_asked_about_where_another_column_looks_like_one(data_page):
+    page = data_page.file_uploader(key="data_upload_0").upload("claims.csv", NAMED).run()
+    assert opened_table(page).column_with("label") == "default"
+    assert any("Is this right?" in each.value for each in page.markdown)
+
+    page.button(key="data_use_label_0").click().run()
+
+    assert not page.exception
+    table = opened_table(page)
+    assert (table.column_with("label"), table.positive_values) == ("Abgeschlossen", ("ja",))
+    assert table.roles["default"] == "feature"
+    assert not any("Is this right?" in each.value for each in page.markdown)
+
+
+def test_a_label_with_a_plain_name_is_not_asked_about_because_of_features_of_yes_and_no(data_page):
+    rows = b"".join(f"{place},{int(place % 9 == 0)},{'Yes' if place % 4 else 'No'}\n".encode() for place in range(300))
+    page = data_page.file_uploader(key="data_upload_0").upload("claims.csv", b"amount,is_fraud,partner\n" + rows).run()
+
+    assert opened_table(page).column_with("label") == "is_fraud"
+    assert not any("Is this right?" in each.value for each in page.markdown)
+
+
+def test_a_guessed_label_is_kept_by_one_click(data_page):
+    page = data_page.file_uploader(key="data_upload_0").upload("claims.csv", NAMED).run()
+
+    page.button(key="data_keep_label").click().run()
+
+    assert not page.exception
+    assert (opened_table(page).column_with("label"), opened_table(page).positive_values) == ("default", ("yes",))
+    assert not any("Is this right?" in each.value for each in page.markdown)
+
+
+def test_the_first_column_shown_is_one_to_learn_from_and_no_identifier(subscribed_page):
+    [column] = [each for each in subscribed_page.selectbox if each.label == "Column"]
+
+    assert column.value == "amount"
 
 
 def test_a_proposed_role_is_accepted_by_one_click(subscribed_page):

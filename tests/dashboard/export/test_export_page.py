@@ -294,12 +294,15 @@ def test_a_new_file_is_scored_with_hints_and_a_preview(open_app, address):
     assert "It is not a probability" in text_of(page)
     page.selectbox(key="export_explained").select_index(0).run()
     assert not page.exception
-    assert len(page.get("plotly_chart")) == 2
+    charts = [each.key for each in page.get("plotly_chart")]
+    assert charts == ["export_waterfall"]  # one scored file is no course over time
     assert "has its usual value" in text_of(page)
     assert any(each.value.startswith("These rows differ from the training rows") for each in page.warning)
     assert "Scored files over time" in text_of(page)
     assert history["file"].tolist() == ["new.csv"]
     assert history["level"].tolist() == ["warning"]
+    page.file_uploader(key="export_rows").upload("later.csv", new_rows()).run()
+    assert "export_history_chart" in [each.key for each in page.get("plotly_chart")]
 
 
 def finished_scoring(page):

@@ -7,6 +7,7 @@ import json
 import pytest
 from streamlit.proto.Metric_pb2 import Metric
 
+from pages.ui.soft_labels.check_wizards import CHECK_NAMES
 from spu_core.rules import AnyOf, Compare, ReadyMade, Rule, RuleSet
 from spu_core.rules.suggest import is_from_labels
 from spu_core.tables import Role
@@ -35,7 +36,9 @@ def test_rules_that_give_few_levels_of_s_are_warned_of_beside_them(open_app):
     page = open_app(PAGE, **keep(rules=one))
 
     assert not page.exception
-    assert any("S has only 2 different values among unconfirmed rows" in each.value for each in page.warning)
+    assert any(
+        "The soft label has only 2 different values among unconfirmed rows" in each.value for each in page.warning
+    )
 
 
 def test_rules_that_confirmed_cases_contradict_are_warned_of_beside_them(open_app):
@@ -310,10 +313,12 @@ def test_rules_of_another_dataset_are_copied_best_fit_first_and_the_original_sta
     with Workspace.open() as workspace:
         other = workspace.rule_sets.create("Claims", half.to_json())
         workspace.rule_sets.create("Newest", stranger.to_json())
+        workspace.rule_sets.create("Fits", RuleSet((half.rules[0],)).to_json())
     page = open_app(PAGE, **query)
 
     chooser = page.selectbox(key="soft_earlier")
-    assert chooser.options == ["Claims, version 1 · 1 of 2 rules fit", "Newest, version 1 · 0 of 1 rule fits"]
+    assert chooser.options == ["Fits, version 1 · 1 of 1 rule fits", "Claims, version 1 · 1 of 2 rules fit"]
+    chooser.select(other.id).run()
     page.button(key="soft_use").click().run()
     page.button(key="soft_off").click().run()
 
@@ -381,6 +386,14 @@ def test_a_suggested_rule_that_was_added_is_not_offered_again(open_app):
 def test_checks_are_hidden_until_the_table_has_columns_of_checks(open_app):
     assert "From checks" not in [each.label for each in open_app(PAGE, **keep()).tabs]
     assert "From checks" in [each.label for each in open_app(PAGE, **keep(), part="From checks").tabs]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_about_checks"),
+    [("last_check", True), ("numChecks", True), ("checked", True), ("poutcome", False), ("checking_account", False)],
+)
+def test_the_names_of_columns_about_checks(name, is_about_checks):
+    assert bool(CHECK_NAMES.search(name)) == is_about_checks
 
 
 def test_an_automatic_name_is_said_once(open_app):

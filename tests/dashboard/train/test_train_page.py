@@ -290,7 +290,7 @@ def test_a_table_of_positives_alone_is_sent_back_to_its_label(open_app, started)
     page = open_app(PAGE, dataset=dataset.id)
 
     assert not page.exception
-    assert page.subheader[0].value == "Every row is a confirmed positive."
+    assert page.subheader[0].value == "Every row is a confirmed case."
     assert not page.button
 
 

@@ -219,7 +219,7 @@ def test_a_new_population_is_flagged_counted_and_learnt_from(workspace, address,
     page = open_app(PAGE, **address, loop="learn")
     page.selectbox(key=f"learn_rows_{address['dataset']}").set_value(rows.id).run()
     assert not page.exception
-    [positives] = [metric for metric in page.metric if metric.label == "Confirmed positives"]
+    [positives] = [metric for metric in page.metric if metric.label == "Confirmed cases"]
     assert (positives.value, positives.delta) == ("36", "0 before")
     page.button(key="learn_save").click().run()
     [record] = workspace.feedbacks.list()

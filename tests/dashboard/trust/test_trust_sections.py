@@ -98,15 +98,15 @@ def test_a_what_if_says_what_must_be_believed_and_sliders_stay_tied(trained):
     after = {slider.label: slider.value for slider in app.slider}
 
     assert not app.exception
-    assert after["π, share of true positives"] == pytest.approx(0.9, abs=0.01)
-    assert after["S_P, mean soft label of true positives"] <= before["S_P, mean soft label of true positives"]
+    assert after["Share of true positives"] == pytest.approx(0.9, abs=0.01)
+    assert after["Mean soft label of true positives"] <= before["Mean soft label of true positives"]
 
 
 def test_the_prior_names_its_sources(trained):
     _, address = trained
     labels = [metric.label for metric in open_section("prior", **address).metric]
     assert [label.replace("\\", "") for label in labels] == [
-        "From confirmed cases, BBE",
+        "From confirmed cases",
         "The same, Elkan–Noto",
         "Your rules",
         "Truth",
