@@ -20,7 +20,7 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.audit_results import checked_rows, save_audit
 from spu_core.engines.stored_runs import recommended_run, stored_bundle
 from spu_core.models import METHODS
@@ -199,7 +199,7 @@ def prepare(home: Path) -> str:
             TrainConfig(), with_twins(tuple(Candidate(key, name=METHODS[key].title) for key in CANDIDATES))
         )
         named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1, "plan": plan.to_json()}
-        done = run_here(workspace, Job(kind="train", parameters=named, title="six candidates"))
+        done = run_in_process(workspace, Job(kind="train", parameters=named, title="six candidates"))
         assert done.status == "finished", done.error
     return f"dataset={dataset.id}&rules={rules.id}"
 

@@ -21,7 +21,7 @@ from pages.ui.data.upload import (
 )
 from pages.ui.shared.cached import load_profile, load_table
 from pages.ui.shared.shell import open_page
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 
 with open_page("Data", "Upload a file or open a sample, check what was read, and set the role of each column.") as page:
     is_latest = show_readings(page)  # above the choices, so that progress is in sight
@@ -45,9 +45,14 @@ with open_page("Data", "Upload a file or open a sample, check what was read, and
         profile = folder_profile(page) if lies_in_folder else load_profile(page.workspace, page.dataset)
         show_proposals(page, profile)
         edit_roles(page, table)
-        if not lies_in_folder:
+        if lies_in_folder:
+            st.caption(
+                "Types and missing values come from the files of this folder. To change them, change the files and "
+                "register the folder again."
+            )
+        else:
             edit_types(page, table)
         show_profile(page, profile)
         with next_step:
             show_next_step(page, table, profile)
-        explain_words("soft label", "label", "role")
+        explain_terms("soft label", "label", "role")

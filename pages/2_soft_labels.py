@@ -5,7 +5,7 @@ import streamlit as st
 from pages.ui.data.table_view import is_sampled, show_sample_note
 from pages.ui.shared.cached import load_table
 from pages.ui.shared.shell import open_page, open_renamed_tab
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 from pages.ui.soft_labels.analysis import (
     show_analysis,
     show_audit,
@@ -69,4 +69,4 @@ with open_page(
     if versions.open:
         with versions:
             show_versions(opened)
-    explain_words("soft label", "mean soft label", "ceiling", "lift", "AUC_SPU")
+    explain_terms("soft label", "mean soft label", "ceiling", "lift", "AUC_SPU")

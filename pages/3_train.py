@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.ui.shared.cached import load_all_rows
 from pages.ui.shared.shell import open_page
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 from pages.ui.train.options import choose_candidates, choose_features, choose_options
 from pages.ui.train.training import need_something_to_learn, offer_latest_rows, show_training, start_training
 
@@ -24,4 +24,4 @@ with open_page("Train", PROMISE) as page:
         start_training(page, table, options)
     with progress:
         show_training(page)
-    explain_words("soft label", "AUC_SPU", "ceiling", "share of ceiling", "refined S", "known-positive AUC")
+    explain_terms("soft label", "AUC_SPU", "ceiling", "share of ceiling", "refined S", "known-positive AUC")

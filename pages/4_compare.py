@@ -6,7 +6,7 @@ from pages.ui.compare.compared_runs import choose_runs
 from pages.ui.compare.comparison_view import show_curves, show_details, show_figures, show_leaderboard
 from pages.ui.compare.recommended import choose_point, show_card, show_warnings
 from pages.ui.shared.shell import open_page
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 
 PROMISE = "Which model to use, how sure that is, and what to do next."
 
@@ -33,4 +33,4 @@ with open_page("Compare", PROMISE) as page:
         with figures, st.container(border=True, height="stretch"):
             show_figures(choice, chosen)
     show_details(choice, chosen)
-    explain_words(*WORDS)
+    explain_terms(*WORDS)

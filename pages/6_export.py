@@ -4,10 +4,10 @@ from functools import partial
 
 import streamlit as st
 
-from pages.ui.export.model_choice import choose_model, edit_words, show_card, show_forms, stored_models
+from pages.ui.export.model_choice import choose_model, edit_texts, show_card, show_forms, stored_models
 from pages.ui.export.score_files import import_from_elsewhere, score_file, score_new_file, show_history
 from pages.ui.shared.shell import open_page, open_renamed_tab
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 
 PARTS = ("Export files", "Score a new file", "Import")
 
@@ -27,7 +27,7 @@ with open_page("Export", "Export the chosen model for production, and score new 
             # The texts become part of the files, but the files come first on the page.
             forms, texts = st.container(), st.container()
             with texts:
-                edited = edit_words(chosen)
+                edited = edit_texts(chosen)
             with forms:
                 show_forms(edited)
     if score.open:
@@ -39,4 +39,4 @@ with open_page("Export", "Export the chosen model for production, and score new 
     if imports.open:
         with imports:
             import_from_elsewhere(page)
-    explain_words("AUC_SPU", "ceiling", "share of ceiling", "known-positive AUC", "threshold", "soft label")
+    explain_terms("AUC_SPU", "ceiling", "share of ceiling", "known-positive AUC", "threshold", "soft label")

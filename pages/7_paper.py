@@ -11,7 +11,7 @@ from pages.ui.paper.results import (
     show_tables,
 )
 from pages.ui.shared.shell import open_page
-from pages.ui.shared.show import explain_words
+from pages.ui.shared.show import explain_terms
 
 PROMISE = "Every table, theorem and figure of the paper, reproduced: which claims hold, and which do not."
 
@@ -26,6 +26,6 @@ with open_page("Paper", PROMISE) as page:
             show_provenance(result)
             show_downloads(result)
         offer_rerun(page, chosen, result)
-    explain_words(
+    explain_terms(
         "soft label", "AUC_SPU", "ceiling", "perfect classifier", "generalized SCAR", "prior", "standard error"
     )

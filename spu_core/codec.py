@@ -16,7 +16,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from types import UnionType
-from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, Self, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from spu_core.errors import SpuError, nearest_hint
 
@@ -197,6 +197,26 @@ def decode(
     if schema is not None:
         data = reader.without_version(data, *schema)
     return reader.read(kind, data)
+
+
+class JsonFields:
+    """Base of frozen dataclasses whose plain form is their fields: `to_dict` and `from_dict`.
+
+    `json_form` holds the name of the value in error messages, the class of errors, and options of `Reader`.
+    """
+
+    __slots__ = ()
+    json_form: tuple[str, type[SpuError], Mapping[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values, each field by its name."""
+        return encode(self)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Self:
+        """The value that `to_dict` described; unknown and mistyped fields are refused."""
+        what, error, options = cls.json_form
+        return decode(cls, data, what, error, **options)
 
 
 class Reader:

@@ -70,7 +70,7 @@ def methods() -> str:
     return table(
         head,
         *(
-            (f"`{row.key}`", row.words, ", ".join(row.needs), "kept" if row.keeps_rule_columns else "dropped")
+            (f"`{row.key}`", row.description, ", ".join(row.needs), "kept" if row.keeps_rule_columns else "dropped")
             for row in METHODS.values()
         ),
     )

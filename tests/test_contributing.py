@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.ui.soft_labels import editor
 from pages.ui.train import training
-from spu_core.engines import JOBS, Job, run_here
+from spu_core.engines import JOBS, Job, run_in_process
 from spu_core.labels import audit_soft_labels, preview_base, soft_labels_for
 from spu_core.models import METHODS
 from spu_core.models.methods import baselines
@@ -224,7 +224,7 @@ def count_rows(monkeypatch, tmp_path):
 def test_a_kind_of_job_works_in_the_engine_and_is_kept_as_json(count_rows):
     with Workspace.open() as workspace:
         dataset = workspace.datasets.save(some_table(), "people")
-        done = run_here(workspace, Job(kind="count_rows", parameters={"dataset": dataset.id}))
+        done = run_in_process(workspace, Job(kind="count_rows", parameters={"dataset": dataset.id}))
     with Workspace.open() as workspace:
         stored = workspace.jobs.get(done.id)
 
@@ -243,7 +243,7 @@ def test_a_kind_of_job_works_on_a_page_and_is_in_the_documentation(count_rows):
         """
         import streamlit as st
         from pages.ui.shared.text import plain
-        from spu_core.engines import Job, jobs_now, run_here as start_worker
+        from spu_core.engines import Job, jobs_now, run_in_process as start_worker
         from spu_core.workspace import JobStatus, Workspace
         dataset = {dataset!r}
         with Workspace.open() as workspace:

@@ -26,10 +26,23 @@ def on_files(files, config):
         text = (ROOT / source).read_text(encoding="utf-8")
         for old, new in MOVED.items():
             text = text.replace(old, new)
-        text = re.sub(r"\$\$(.+?)\$\$", lambda found: convert(found[1], display="block"), text, flags=re.DOTALL)
-        text = re.sub(r"\$(.+?)\$", lambda found: convert(found[1]), text)
+        text = re.sub(r"\$\$(.+?)\$\$", _display, text, flags=re.DOTALL)
+        # Markdown takes a line that begins with <math> for a paragraph of its own, but not one that begins with <span>.
+        text = re.sub(r"\$(.+?)\$", lambda found: f"<span>{convert(found[1])}</span>", text)
         files.append(File.generated(config, page, content=text))
     return files
+
+
+def _display(formula):
+    """A formula in a line of its own, which scrolls where the screen is too narrow."""
+    return f'<div style="overflow-x: auto">{convert(formula[1], display="block")}</div>'
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Indent code in numbered lists by four columns: GitHub takes three, Python-Markdown would begin another list."""
+    return re.sub(
+        r"^   ```.*?^   ```$", lambda found: re.sub("^", " ", found[0], flags=re.M), markdown, flags=re.M | re.S
+    )
 
 
 def on_post_page(output, page, config):

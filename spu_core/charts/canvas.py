@@ -419,11 +419,8 @@ def value_heading(figure: go.Figure, text: str, theme: Theme) -> None:
     figure.add_annotation(text=text, showarrow=False, font={"color": theme.muted}, **place)
 
 
-def reference_line(figure: go.Figure, at: float, text: str, color: str, *, dash: str = "dash", line: int = 0) -> None:
-    """A vertical line with its name above the plot, one or more text lines higher where `line` is given.
-
-    `text` must be escaped already.
-    """
+def reference_line(figure: go.Figure, at: float, text: str, color: str, *, dash: str = "dash") -> None:
+    """A vertical line with its name above the plot; `text` must be escaped already."""
     figure.add_shape(
         type="line",
         x0=at,
@@ -440,11 +437,10 @@ def reference_line(figure: go.Figure, at: float, text: str, color: str, *, dash:
         y=1,
         yref="paper",
         yanchor="bottom",
-        yshift=14 * line,
         showarrow=False,
         font={"color": color, "size": TEXT_SIZE - 1},
     )
-    figure.update_layout(margin_t=28 + 14 * line)
+    figure.update_layout(margin_t=28)
 
 
 def light(values: Any) -> np.ndarray:

@@ -133,18 +133,16 @@ def share_of_ceiling_chart(shares: Mapping[str, Interval | None], *, theme: Them
     return figure
 
 
-def difference_chart(
-    pairs: Sequence[PairedDifference], *, figure_name: str = "AUC_SPU", theme: Theme = LIGHT
-) -> go.Figure:
+def difference_chart(pairs: Sequence[PairedDifference], *, theme: Theme = LIGHT) -> go.Figure:
     """Paired differences as a forest plot; pairs without a clear difference are grey."""
     if not pairs:
         return nothing_to_show(theme, "There is only one candidate, so there is nothing to compare it with.")
     lines = [_pair_line(pair, theme) for pair in pairs]
-    apart = sum(pair.can_be_told_apart for pair in pairs)
+    apart = sum(pair.is_clear for pair in pairs)
     counts = f"{apart} with a clear difference, {len(pairs) - apart} without"
-    alt = f"Differences in {figure_name} of {len(pairs)} pairs: {counts}."
+    alt = f"Differences in AUC_SPU of {len(pairs)} pairs: {counts}."
     grey = "" if apart == len(pairs) else "<br>grey: no clear difference"
-    figure = whisker_chart(lines, theme, alt, f"difference in {figure_name}{grey}")
+    figure = whisker_chart(lines, theme, alt, f"difference in AUC_SPU{grey}")
     figure.update_layout(height=len(figure.layout.annotations) * 42 + 72)
     figure.update_xaxes(tickformat=".3~f")
     figure.add_shape(
@@ -202,7 +200,7 @@ def segment_chart(
 
 def _pair_line(pair: PairedDifference, theme: Theme) -> Line:
     found = pair.difference
-    is_clear = pair.can_be_told_apart
+    is_clear = pair.is_clear
     verdict = "a clear difference" if is_clear else "no clear difference"
     hover = (
         f"<b>{plain(pair.first)} − {plain(pair.second)}</b><br>{signed(found.estimate)} "

@@ -65,9 +65,9 @@ class RocView:
         """Where an annotation has to stand: a logarithmic axis counts in powers of ten."""
         return float(np.log10(max(fpr, self.left))) if self.zoom == "log" else fpr
 
-    def leaves_room_above(self, curve: RocSpu, width: float = 0.3, height: float = 0.07) -> bool:
-        """Whether a label of this share of the view fits into its upper left corner, above the curve."""
-        return float(np.interp(self.at(width), curve.fpr, curve.tpr)) < (1.0 - height) * self.top
+    def leaves_room_above(self, curve: RocSpu) -> bool:
+        """Whether a label (30 % wide, 7 % high) fits into its upper left corner, above the curve."""
+        return float(np.interp(self.at(0.3), curve.fpr, curve.tpr)) < 0.93 * self.top
 
     def of_curve(self, curve: RocSpu) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, y and (threshold, flagged share) of the points to draw."""

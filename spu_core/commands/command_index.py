@@ -29,6 +29,7 @@ MODULES = (
     "trust_commands",
     "bench_command",
     "workspace_commands",
+    "mcp_command",
     "studio_commands",
 )
 

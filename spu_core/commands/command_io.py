@@ -18,7 +18,7 @@ import typer
 
 from spu_core.codec import dump_json, encode
 from spu_core.engines.audit_results import with_audit
-from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportTexts, StoredModel
 from spu_core.engines.study import Study
 from spu_core.errors import SpuError, WorkspaceError, nearest_hint
 from spu_core.export import Bundle, load_bundle
@@ -266,16 +266,16 @@ def audited(comparison: Comparison, names: Sequence[str], folder: Path | None) -
 
 
 @contextmanager
-def opened_model(name: str, folder: Path | None, words: ExportWords | None = None) -> Iterator[StoredModel]:
+def opened_model(name: str, folder: Path | None, words: ExportTexts | None = None) -> Iterator[StoredModel]:
     """A stored run; the workspace is open inside the context."""
     with Workspace.open(folder) as workspace:
         yield stored_model(workspace, name, words)
 
 
-def stored_model(workspace: Workspace, name: str, words: ExportWords | None = None) -> StoredModel:
+def stored_model(workspace: Workspace, name: str, words: ExportTexts | None = None) -> StoredModel:
     """The stored run with this id. Without `words`, it has the texts of its last export."""
     record = find_run(workspace, name)
-    words = words or ExportWords.last_said(workspace, record.id)
+    words = words or ExportTexts.last_used(workspace, record.id)
     return StoredModel(workspace, record, workspace.datasets.open(record.dataset), words)
 
 

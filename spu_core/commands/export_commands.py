@@ -34,7 +34,7 @@ from spu_core.commands.command_io import (
     refuse_overwriting,
     write_output,
 )
-from spu_core.engines.export_files import EXPORT_FORMS, ExportedFile, ExportWords, with_words, zipped
+from spu_core.engines.export_files import EXPORT_FORMS, ExportedFile, ExportTexts, with_texts, zipped
 from spu_core.errors import BundleError
 from spu_core.export import (
     Bundle,
@@ -107,7 +107,7 @@ def export(
     if sign is not None and (output == STANDARD or (form == "folder" and not output.endswith(".zip"))):
         raise BundleError("Only a file can be signed; give --output the name of a file.")
     frame = None if rows is None else read_input(rows).frame
-    words = ExportWords(
+    words = ExportTexts(
         purpose=purpose,
         licence=licence,
         contact=contact,
@@ -191,15 +191,15 @@ def track(
     print_result({"run_id": token, "name": bundle.name}, token, as_json)
 
 
-def _of_stored(run: str, words: ExportWords, form: str, folder: Path | None) -> ExportedFile:
+def _of_stored(run: str, words: ExportTexts, form: str, folder: Path | None) -> ExportedFile:
     """Export a stored run. Texts that are not given are those of its last export."""
     with opened_model(run, folder) as model:
         given = {name: text for name, text in asdict(words).items() if text != ""}
         return EXPORT_FORMS[form].make(replace(model, words=replace(model.words, **given)))
 
 
-def _of_file(run: str, words: ExportWords, form: str, rows: pd.DataFrame | None) -> ExportedFile:
-    bundle = with_words(load_bundle(run), words)
+def _of_file(run: str, words: ExportTexts, form: str, rows: pd.DataFrame | None) -> ExportedFile:
+    bundle = with_texts(load_bundle(run), words)
     bundle = bundle if words.keep_rows else bundle.without_rows()
     if form == "bundle":
         return ExportedFile(bundle_bytes(bundle))

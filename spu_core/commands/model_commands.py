@@ -215,8 +215,8 @@ def train(
         "rows_differ": changed,
         "comparison": None if comparison is None or found is None else _summary(comparison, found),
     }
-    words = [] if comparison is None or found is None else ["", *_comparison_words(comparison, found)]
-    print_result(value, "\n".join([*_train_words(bundles, errors, changed), *words]), as_json)
+    words = [] if comparison is None or found is None else ["", *_comparison_text(comparison, found)]
+    print_result(value, "\n".join([*_train_text(bundles, errors, changed), *words]), as_json)
 
 
 def features(
@@ -260,10 +260,10 @@ def features(
         )
     value = {"sentence": found.sentence, "columns": list(found.chosen.columns), "dropped": list(found.dropped)}
     value |= {part: plain(found.table(part)) for part in ("single", "path")}
-    print_result({**value, "caveat": CAVEAT}, "\n".join(_feature_words(found)), as_json)
+    print_result({**value, "caveat": CAVEAT}, "\n".join(_feature_text(found)), as_json)
 
 
-def _feature_words(found: FeatureSelection) -> list[str]:
+def _feature_text(found: FeatureSelection) -> list[str]:
     lines = [found.sentence, f"Columns: {', '.join(found.chosen.columns)}"]
     if found.dropped:
         lines.append(f"Not needed: {', '.join(found.dropped)}")
@@ -287,7 +287,7 @@ def compare(runs: RunNames, origin: OriginName = None, workspace: Folder = None,
     """Compare trained runs on the soft labels that they share: recommendation, leaderboard, differences."""
     comparison = audited(compare_runs([bundle.run for bundle in bundles_of(runs, workspace)]), runs, workspace)
     found = recommend(comparison, origin=origin_of(runs, workspace, origin))
-    print_result(_summary(comparison, found), "\n".join(_comparison_words(comparison, found)), as_json)
+    print_result(_summary(comparison, found), "\n".join(_comparison_text(comparison, found)), as_json)
 
 
 def segments(
@@ -399,7 +399,7 @@ def _show_memory_plan(engine: Engine, table: Table, study: Study) -> None:
     plan = plan_memory_on(engine, here)
     is_plain = engine.name == "here" and table.in_memory
     if not is_plain or not plan.fits:
-        typer.echo(plan.words, file=sys.stderr)
+        typer.echo(plan.text, file=sys.stderr)
     if refused := refused_on(engine, here, study.plan.candidates, study.plan.config):
         typer.echo(refused, file=sys.stderr)
 
@@ -432,7 +432,7 @@ def _summary(comparison: Comparison, found: Recommendation) -> dict[str, object]
     }
 
 
-def _comparison_words(comparison: Comparison, found: Recommendation) -> list[str]:
+def _comparison_text(comparison: Comparison, found: Recommendation) -> list[str]:
     shown = ["name", "auc_spu", "auc_spu_low", "auc_spu_high", "share_of_ceiling", "known_positive_auc", "true_auc"]
     table = found.ranked(comparison.leaderboard)
     columns = [name for name in shown if table[name].notna().any()]
@@ -442,7 +442,7 @@ def _comparison_words(comparison: Comparison, found: Recommendation) -> list[str
     return [*lines, *comparison.disagreements, *notes]
 
 
-def _train_words(bundles: list[Path], errors: dict[str, str | None], changed: bool) -> list[str]:
+def _train_text(bundles: list[Path], errors: dict[str, str | None], changed: bool) -> list[str]:
     lines = [f"{path}" for path in bundles]
     lines += [f"{name} failed: {error}" for name, error in errors.items()]
     if changed:

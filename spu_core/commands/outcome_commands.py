@@ -20,7 +20,7 @@ from spu_core.commands.command_io import (
     table_text,
     write_output,
 )
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.outcome_learning import learn_from_outcomes, propose_feedback, retraining_job, what_changed
 from spu_core.engines.outcome_loop import (
     QueueRequest,
@@ -269,7 +269,7 @@ def _summary(workspace: Workspace, queue: QueueRecord) -> dict[str, Any]:
 
 
 def _retrain(workspace: Workspace, run: str, record: Any) -> tuple[dict[str, Any], str]:
-    done = run_here(workspace, retraining_job(workspace, run, record))
+    done = run_in_process(workspace, retraining_job(workspace, run, record))
     if not done.result.get("runs"):
         raise WorkspaceError(f"The training failed: {done.error or done.result.get('errors')}")
     new = str(done.result["runs"][0])

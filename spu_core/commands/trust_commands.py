@@ -16,10 +16,12 @@ from spu_core.commands.command_io import (
     RunNames,
     StoredRunName,
     StoredRunNames,
+    audited,
     bundles_of,
     check_table_name,
     find_run,
     is_file,
+    origin_of,
     plain,
     print_result,
     read_input,
@@ -27,7 +29,7 @@ from spu_core.commands.command_io import (
     write_frame,
     write_output,
 )
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.audit_results import (
     AuditResult,
     audit_result,
@@ -41,7 +43,7 @@ from spu_core.engines.stored_runs import stored_bundle, stored_runs
 from spu_core.errors import AssumptionError, SpuError, nearest_hint
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
-from spu_core.training import Run
+from spu_core.training import Run, compare_runs, recommend
 from spu_core.trust import (
     QUESTIONS,
     TARGETS,
@@ -127,7 +129,7 @@ def echo(
     """Check whether a stored run only repeats the rules: train it with and without the columns that they read."""
     with Workspace.open(workspace) as opened:
         record = find_run(opened, run)
-        done = run_here(opened, echo_job(record, opened.datasets.get(record.dataset), _rules_of(opened, record)))
+        done = run_in_process(opened, echo_job(record, opened.datasets.get(record.dataset), _rules_of(opened, record)))
     report = echo_result(done)
     print_result({**report.to_dict(), "is_echo": report.is_echo, "sentence": report.sentence}, report.sentence, as_json)
 
@@ -289,10 +291,12 @@ def audit_report(
 
 @audit_commands.command("wrong-rules")
 def wrong_rules(runs: RunNames, workspace: Folder = None, as_json: AsJson = False) -> None:
-    """Show how wrong the soft labels may be before another of these runs can be the best."""
+    """Show how wrong the soft labels may be before another of these runs can be better than the recommended one."""
     trained = [bundle.run for bundle in bundles_of(runs, workspace)]
+    comparison = audited(compare_runs(trained), runs, workspace)
+    recommended = recommend(comparison, origin=origin_of(runs, workspace, None)).model
     rows = trained[0].evaluation
-    found = gamma_bounds(trained, SoftLabels.from_values(rows.soft_label, rows.is_labeled))
+    found = gamma_bounds(trained, SoftLabels.from_values(rows.soft_label, rows.is_labeled), leader=recommended)
     pairs = [{"first": each.first, "second": each.second, "tipping": each.tipping} for each in found.pairs]
     value = {"sentence": found.sentence, "leader": found.leader, "pairs": pairs, "bounds": plain(found.table)}
     lines = [found.table.to_string(index=False, float_format=lambda number: f"{number:.3f}"), ""]

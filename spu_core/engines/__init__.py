@@ -15,8 +15,10 @@ The supervisor process imports this package, so it imports neither training nor 
 
 from spu_core.engines.jobs import JOBS, Job, JobCancelled, JobContext, JobLimits
 from spu_core.engines.jobs.self_test import check_jobs
-from spu_core.engines.processes import cancel, jobs_now, refresh, restart, run_here, start_worker, wait_for
+from spu_core.engines.processes import cancel, jobs_now, refresh, restart, run_in_process, start_worker, wait_for
 from spu_core.engines.processes.job_queue import JobQueue, QueueLimits
+
+run_here = run_in_process  # its name until version 0.3
 
 __all__ = [
     "JOBS",
@@ -32,6 +34,7 @@ __all__ = [
     "refresh",
     "restart",
     "run_here",
+    "run_in_process",
     "start_worker",
     "wait_for",
 ]

@@ -56,12 +56,10 @@ class AuditResult(Tabular):
         return Marker("audit", figures["prior"].estimate, figures["positive_mean"].estimate)
 
 
-def save_audit(
-    workspace: Workspace, run: RunRecord, plan: AuditPlan, rules: RuleSetVersion | None, name: str = ""
-) -> AuditRecord:
+def save_audit(workspace: Workspace, run: RunRecord, plan: AuditPlan, rules: RuleSetVersion | None) -> AuditRecord:
     """Store a plan with its run and the rules of its soft labels."""
     asked = TARGETS[plan.target].title if plan.question is None else QUESTIONS[plan.question].title
-    title = name or f"{plan.checks} checks {'for' if plan.question is None else '·'} {asked}"
+    title = f"{plan.checks} checks {'for' if plan.question is None else '·'} {asked}"
     version = None if rules is None else (rules.id, rules.number)
     return workspace.audits.save(run.id, plan.to_json(), name=title, rules=version)
 

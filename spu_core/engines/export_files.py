@@ -55,7 +55,7 @@ OTHER_FOLDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportWords:
+class ExportTexts:
     """Texts for the model card, and whether the bundle keeps scores and labels of the training rows (`keep_rows`).
 
     `changes` has one line for each change since the last export.
@@ -69,7 +69,7 @@ class ExportWords:
     keep_rows: bool = True
 
     @classmethod
-    def last_said(cls, workspace: Workspace, run: str) -> ExportWords:
+    def last_used(cls, workspace: Workspace, run: str) -> ExportTexts:
         """The texts of the newest export of a run."""
         for record in workspace.exports.list(run):
             words = record.detail.get("words")
@@ -85,7 +85,7 @@ class StoredModel:
     workspace: Workspace
     record: RunRecord
     table: Table
-    words: ExportWords = field(default_factory=ExportWords)
+    words: ExportTexts = field(default_factory=ExportTexts)
 
     @cached_property
     def name(self) -> str:
@@ -104,7 +104,7 @@ class StoredModel:
             fingerprint=self.record.dataset_fingerprint,
         )
         named = replace(found, facts=replace(found.facts, name=self.name)).with_details(known)
-        return with_words(named, self.words)
+        return with_texts(named, self.words)
 
     @property
     def history(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class StoredModel:
         return {} if job is None else job.parameters
 
 
-def with_words(bundle: Bundle, words: ExportWords) -> Bundle:
+def with_texts(bundle: Bundle, words: ExportTexts) -> Bundle:
     """The bundle with these texts; its own texts stay where these are empty."""
     texts = {name: text for name, text in asdict(words).items() if text and name not in ("keep_rows", "changes")}
     changes = tuple(line.strip() for line in words.changes.splitlines() if line.strip())

@@ -100,7 +100,7 @@ def retraining_job(workspace: Workspace, run: str, learnt: FeedbackRecord) -> Jo
     return Job(kind="train", parameters=parameters, title=f"{record.name}, trained again", limits=limits)
 
 
-def confirmation_delay(workspace: Workspace, dataset: str, today: str, *, wanted: float = 0.9) -> LabelDelay:
+def confirmation_delay(workspace: Workspace, dataset: str, today: str) -> LabelDelay:
     """The time from the date of a row to its confirmation by a check. The table needs a column with the role time."""
     table, found = workspace.datasets.load(dataset), checks_of(workspace, dataset)
     times = table.times
@@ -109,13 +109,13 @@ def confirmation_delay(workspace: Workspace, dataset: str, today: str, *, wanted
     confirmed = np.full(len(table), np.datetime64("NaT", "D"))
     admitted = found.only(found.checks.outcome == ADMITTED)
     confirmed[admitted.row] = admitted.checks.day
-    return label_delay(times, confirmed, today, wanted=wanted)
+    return label_delay(times, confirmed, today)
 
 
-def leave_out_young_rows(workspace: Workspace, dataset: str, delay: LabelDelay) -> DatasetRecord:
+def leave_out_recent_rows(workspace: Workspace, dataset: str, delay: LabelDelay) -> DatasetRecord:
     """Store a new dataset without rows that are too young to be confirmed, with its lineage."""
     table, old = workspace.datasets.load(dataset), workspace.datasets.get(dataset)
-    keep = ~delay.is_young
+    keep = ~delay.is_recent
     if keep.all() or not keep.any():
         raise WorkspaceError(f"{int(keep.sum()):,} of {keep.size:,} rows are old enough, so there is nothing to cut.")
     older = table.only(keep)
@@ -221,14 +221,12 @@ def random_checks(found: LoopChecks) -> LoopChecks:
     return found.only(found.checks.arm == RANDOM)
 
 
-def holdout_report(
-    found: LoopChecks, score: np.ndarray, threshold: float | None = None, share: float = TOP
-) -> HoldoutReport | None:
-    """Figures of a score on the random checks, flagged above the threshold or in the top share; None without checks."""
+def holdout_report(found: LoopChecks, score: np.ndarray, threshold: float | None = None) -> HoldoutReport | None:
+    """Figures of a score on the random checks, flagged above the threshold or in the top share; None without any."""
     chance = random_checks(found)
     if not len(chance):
         return None
-    cut = float(np.quantile(score, 1.0 - share)) if threshold is None else threshold
+    cut = float(np.quantile(score, 1.0 - TOP)) if threshold is None else threshold
     return measure_on_holdout(score[chance.row], chance.checks, cut)
 
 
@@ -245,12 +243,12 @@ def sample_players(table: Table) -> Players | None:
     return players if same else None
 
 
-def simulated_outcomes(workspace: Workspace, queue: str, players: Players, *, seed: int = 0) -> tuple[OutcomeLine, ...]:
+def simulated_outcomes(workspace: Workspace, queue: str, players: Players) -> tuple[OutcomeLine, ...]:
     """Simulated outcomes of the checks of a queue, on the day of the queue."""
     entries, record = workspace.queues.entries(queue), workspace.queues.get(queue)
     rows = np.array([entry.row for entry in entries])
     turn = int(record.plan.get("turn", 1))
-    found = AntiCheatWorld().check(players, rows, seed=1_000 * seed + turn)
+    found = AntiCheatWorld().check(players, rows, seed=turn)
     day = record.made.date().isoformat()
     return tuple(
         OutcomeLine(entry.row, entry.user, OUTCOME_CODES[str(outcome)], day)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.engines.jobs.score import score_foreign
-from spu_core.engines.stored_runs import names_apart, soft_labels_by, stored_bundle
+from spu_core.engines.stored_runs import distinct_names, soft_labels_by, stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.export import Bundle, Scoring
 from spu_core.export.bundle import conform
@@ -122,7 +122,7 @@ def make_queue(workspace: Workspace, request: QueueRequest) -> QueueRecord:
 
 
 def make_disagreement_queue(
-    workspace: Workspace, dataset: str, run: str, *, budget: int = 50, side: str = "both", name: str = ""
+    workspace: Workspace, dataset: str, run: str, *, budget: int = 50, side: str = "both"
 ) -> QueueRecord:
     """Store a queue of the rows where run and rules disagree most. Its outcomes do not count for any model."""
     candidates = QueueCandidates.of(workspace, dataset, (run,))
@@ -132,7 +132,7 @@ def make_disagreement_queue(
     chosen = Queue(found.row, candidates.users[found.row], arm, score, ())
     lineage = {"kind": DISAGREEMENT, "budget": budget, "side": side, "runs": {DISAGREEMENT: run}, **candidates.lineage}
     entries = candidates.entries(chosen, found.side.tolist())
-    return workspace.queues.save(dataset, name or f"Disagreement, {budget} rows", lineage, entries)
+    return workspace.queues.save(dataset, f"Disagreement, {budget} rows", lineage, entries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,7 +268,7 @@ def arm_names(workspace: Workspace, dataset: str, records: Sequence[RunRecord]) 
     """Id → name of each run as an arm. Names differ over the families of the dataset and of the runs."""
     families = families_of(workspace, dataset, [record.id for record in records])
     listed = [run for run in workspace.runs.list() if run.dataset in families]
-    names = names_apart(listed)
+    names = distinct_names(listed)
     return {token: f"{name} (model)" if name in (RANDOM, DISAGREEMENT) else name for token, name in names.items()}
 
 
@@ -280,10 +280,10 @@ def _scores(workspace: Workspace, record: RunRecord, bundle: Bundle, dataset: st
             return np.asarray(score, dtype=np.float64)
     if record.is_trained_here:
         return np.asarray(bundle.predict(table.frame), dtype=np.float64)
-    return _scores_apart(workspace, record.id, dataset)
+    return _scores_in_child(workspace, record.id, dataset)
 
 
-def _scores_apart(workspace: Workspace, run: str, dataset: str) -> np.ndarray:
+def _scores_in_child(workspace: Workspace, run: str, dataset: str) -> np.ndarray:
     with workspace.datasets.path(dataset).open("rb") as rows:
         scored = score_foreign(workspace.runs.path(run).read_bytes(), rows, Scoring(reasons=0))
     return pd.read_parquet(scored.path, columns=["score"])["score"].to_numpy(dtype=np.float64)
@@ -338,12 +338,10 @@ def read_outcome_file(workspace: Workspace, queue: str, source: Any) -> OutcomeF
     return read_outcomes(frame, {entry.user: entry.row for entry in workspace.queues.entries(queue)})
 
 
-def record_outcomes(
-    workspace: Workspace, queue: str, lines: Iterable[OutcomeLine], *, source: str = "", only_new: bool = True
-) -> int:
+def record_outcomes(workspace: Workspace, queue: str, lines: Iterable[OutcomeLine], *, source: str = "") -> int:
     """Store outcomes; known ones are not stored twice. Returns how many are new."""
     known = {record.row: _standing(record) for record in workspace.queues.outcomes(queue)}
-    fresh = [line for line in lines if not only_new or known.get(line.row) != (line.outcome, line.day)]
+    fresh = [line for line in lines if known.get(line.row) != (line.outcome, line.day)]
     detail = {"source": source} if source else {}
     return workspace.queues.record(queue, [CheckOutcome(line.row, line.outcome, line.day, detail) for line in fresh])
 
@@ -356,14 +354,14 @@ class LoopChecks:
     row: np.ndarray
     queue: np.ndarray
     open: Mapping[str, int]
-    asked_days: np.ndarray
+    open_since: np.ndarray
 
     def __len__(self) -> int:
         return len(self.checks)
 
     def only(self, keep: Any) -> LoopChecks:
         """Some of the checks, by a boolean mask."""
-        return LoopChecks(self.checks.only(keep), self.row[keep], self.queue[keep], self.open, self.asked_days)
+        return LoopChecks(self.checks.only(keep), self.row[keep], self.queue[keep], self.open, self.open_since)
 
     @property
     def by_row(self) -> RowChecks:
@@ -409,11 +407,11 @@ def _gathered(workspace: Workspace, queues: Sequence[QueueRecord]) -> LoopChecks
     )
 
 
-def answer_delay(found: LoopChecks, today: str, *, wanted: float = 0.9) -> LabelDelay:
+def answer_delay(found: LoopChecks, today: str) -> LabelDelay:
     """The time from the request of a check to its outcome. Open checks count as not answered yet."""
-    start = np.concatenate([found.checks.asked, found.asked_days])
-    answered = np.concatenate([found.checks.day, np.full(found.asked_days.size, np.datetime64("NaT", "D"))])
-    return replace(label_delay(start, answered, today, wanted=wanted), what="outcomes")
+    start = np.concatenate([found.checks.asked, found.open_since])
+    answered = np.concatenate([found.checks.day, np.full(found.open_since.size, np.datetime64("NaT", "D"))])
+    return replace(label_delay(start, answered, today), what="outcomes")
 
 
 def old_enough(found: LoopChecks, today: str, days: int) -> LoopChecks:

@@ -54,7 +54,7 @@ def stored_bundle(workspace: Workspace, token: str) -> Bundle:
 def stored_runs(workspace: Workspace, tokens: Iterable[str]) -> list[Run]:
     """Runs with their out-of-fold scores, under names that differ within their dataset."""
     records = [workspace.runs.get(token) for token in tokens]
-    names = names_apart(workspace.runs.list(records[0].dataset)) if records else {}
+    names = distinct_names(workspace.runs.list(records[0].dataset)) if records else {}
     return [
         replace(
             _bundle_of(workspace, record.id).run,
@@ -65,7 +65,7 @@ def stored_runs(workspace: Workspace, tokens: Iterable[str]) -> list[Run]:
     ]
 
 
-def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
+def distinct_names(records: Sequence[RunRecord]) -> dict[str, str]:
     """Id → name, different for each run. Of equal names the oldest stays as it is, later ones get a number."""
     taken: set[str] = set()
     names: dict[str, str] = {}
@@ -80,7 +80,7 @@ def names_apart(records: Sequence[RunRecord]) -> dict[str, str]:
 
 def displayed_names(records: Sequence[RunRecord]) -> dict[str, str]:
     """Id → name on pages and in exports: of equal names the newest stays as it is, since it replaces the older ones."""
-    return names_apart(records[::-1])
+    return distinct_names(records[::-1])
 
 
 def recommended_run(workspace: Workspace, records: Sequence[RunRecord], origin: str) -> RunRecord:

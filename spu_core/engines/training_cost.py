@@ -76,25 +76,25 @@ class TrainEstimate:
     spread: float = SPREAD
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A short text, rounded.
 
-        >>> TrainEstimate(134.0, {}, 4.1e8).words
+        >>> TrainEstimate(134.0, {}, 4.1e8).text
         '1 to 4 minutes and 410 MB'
         """
-        return f"{self.time_words} and {size_words(self.memory)}"
+        return f"{self.time_text} and {size_text(self.memory)}"
 
     @property
-    def time_words(self) -> str:
+    def time_text(self) -> str:
         """The time only, as a range."""
-        return _range_words(self.seconds / self.spread, self.seconds * self.spread)
+        return _range_text(self.seconds / self.spread, self.seconds * self.spread)
 
     def corrected(self, ratios: Sequence[float]) -> TrainEstimate:
         """The estimate after earlier trainings on this machine; `ratios` are their real times over their estimates.
 
         One training counts as much as what was known before (ratio 1, within a factor of two).
 
-        >>> TrainEstimate(60.0, {}, 4e8).corrected([6.0, 6.0, 6.0]).time_words
+        >>> TrainEstimate(60.0, {}, 4e8).corrected([6.0, 6.0, 6.0]).time_text
         '2 to 9 minutes'
         """
         logs = [math.log(ratio) for ratio in ratios]
@@ -186,28 +186,28 @@ class MemoryPlan:
         return max(1, min(most, 1 + int(more)))
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A sentence to show before the training starts.
 
-        >>> MemoryPlan(5_000_000, 30, True, 4.9e9, 1.3e9, 16e9).words
+        >>> MemoryPlan(5_000_000, 30, True, 4.9e9, 1.3e9, 16e9).text
         '5,000,000 rows × 30 columns stay in files and are read in parts: about 1.3 GB of memory instead of 4.9 GB; \
 16.0 GB are free.'
         """
         table = f"{self.rows:,} rows × {self.columns:,} columns"
-        free = f"{size_words(self.free_bytes)} are free"
+        free = f"{size_text(self.free_bytes)} are free"
         if self.from_files:
             start = (
-                f"{table} stay in files and are read in parts: about {size_words(self.from_files_bytes)} of memory "
-                f"instead of {size_words(self.in_memory_bytes)}"
+                f"{table} stay in files and are read in parts: about {size_text(self.from_files_bytes)} of memory "
+                f"instead of {size_text(self.in_memory_bytes)}"
             )
             return f"{start}; {free}." if self.fits else f"{start}. Only {free}: {_ADVICE}"
         if self.fits:
-            return f"{table} are trained in memory: about {size_words(self.in_memory_bytes)}; {free}."
-        start = f"{table} need about {size_words(self.in_memory_bytes)} in memory, but only {free}"
+            return f"{table} are trained in memory: about {size_text(self.in_memory_bytes)}; {free}."
+        start = f"{table} need about {size_text(self.in_memory_bytes)} in memory, but only {free}"
         if self.from_files_bytes <= USABLE * self.free_bytes:
             return (
                 f"{start}. Convert the file to a folder (`spu convert`), and it is trained from there in parts: "
-                f"about {size_words(self.from_files_bytes)}."
+                f"about {size_text(self.from_files_bytes)}."
             )
         return f"{start}: {_ADVICE}"
 
@@ -226,7 +226,7 @@ def plan_memory(
 
     Free memory changes the advice only, so the same data give the same folds and scores on every machine.
 
-    >>> plan_memory(1_000, 20, [Candidate("lightgbm")], TrainConfig(), free_bytes=8e9).words
+    >>> plan_memory(1_000, 20, [Candidate("lightgbm")], TrainConfig(), free_bytes=8e9).text
     '1,000 rows × 20 columns are trained in memory: about 261 MB; 8.0 GB are free.'
     """
     in_memory = estimate_training(rows, columns, candidates, config).memory
@@ -260,13 +260,13 @@ class ClusterMemoryPlan:
         return self.free_bytes is None or workers + self.caller_bytes <= USABLE * self.free_bytes
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """A sentence to show before the training starts.
 
-        >>> ClusterMemoryPlan(100_000_000, 30, True, 36e9, 18e9).words
+        >>> ClusterMemoryPlan(100_000_000, 30, True, 36e9, 18e9).text
         '100,000,000 rows × 30 columns are spread over the workers, which keep them in memory: about 36.0 GB among \
 them, and 18.0 GB here.'
-        >>> ClusterMemoryPlan(1_000_000, 30, False, 1.2e9, 1.2e9, 16e9).words
+        >>> ClusterMemoryPlan(1_000_000, 30, False, 1.2e9, 1.2e9, 16e9).text
         '1,000,000 rows × 30 columns travel to every worker: about 1.2 GB on each, and 1.2 GB here; 16.0 GB are free.'
         """
         how, where = (
@@ -274,11 +274,11 @@ them, and 18.0 GB here.'
             if self.is_spread
             else ("travel to every worker", "on each")
         )
-        sizes = f"about {size_words(self.workers_bytes)} {where}, and {size_words(self.caller_bytes)} here"
+        sizes = f"about {size_text(self.workers_bytes)} {where}, and {size_text(self.caller_bytes)} here"
         start = f"{self.rows:,} rows × {self.columns:,} columns {how}: {sizes}"
         if self.free_bytes is None:
             return f"{start}."
-        free = f"{size_words(self.free_bytes)} are free"
+        free = f"{size_text(self.free_bytes)} are free"
         if self.fits:
             return f"{start}; {free}."
         return f"{start}. Only {free}: use fewer rows or columns, or train in one process."
@@ -346,10 +346,10 @@ def _rounds_seconds(learner: str, rounds: float, cells: float) -> float:
     return 0.02 + rounds * (fixed + growing * cells)
 
 
-def _range_words(low: float, high: float) -> str:
+def _range_text(low: float, high: float) -> str:
     """A range of seconds, rounded; the unit is named once where both ends have it.
 
-    >>> _range_words(12, 41), _range_words(30, 130), _range_words(100, 400), _range_words(2_000, 9_000)
+    >>> _range_text(12, 41), _range_text(30, 130), _range_text(100, 400), _range_text(2_000, 9_000)
     ('10 to 40 seconds', '30 seconds to 2 minutes', '2 to 7 minutes', '33 minutes to 2.5 hours')
     """
     (first, first_unit), (last, last_unit) = _rounded(low), _rounded(high)
@@ -376,6 +376,6 @@ def _is_streamed(candidate: Candidate) -> bool:
     return not learners or candidate.settings.get("learner", learners[0]) in STREAMED
 
 
-def size_words(count: float) -> str:
+def size_text(count: float) -> str:
     """A number of bytes as text."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice, check_share
-from spu_core.codec import decode, encode
+from spu_core.codec import JsonFields, encode
 from spu_core.errors import BundleError
 from spu_core.export.drift import ColumnSummary
 from spu_core.labels import COMBINERS, SoftLabels, assign_soft_labels
@@ -72,8 +72,10 @@ class SelfTestColumn:
 
 
 @dataclass(frozen=True, eq=False)
-class SelfTest:
+class SelfTest(JsonFields):
     """Rows with their scores; the columns all have one value per row."""
+
+    json_form = "The self-test", BundleError, {"complete": True}
 
     columns: tuple[SelfTestColumn, ...]
     score: tuple[float, ...] = ()
@@ -87,13 +89,6 @@ class SelfTest:
     def frame(self) -> pd.DataFrame:
         """The rows as a table that a bundle can score."""
         return pd.DataFrame({column.name: _series(column.kind, column.values) for column in self.columns})
-
-    def to_dict(self) -> dict[str, Any]:
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> SelfTest:
-        return decode(cls, found, "The self-test", BundleError, complete=True)
 
 
 def self_test_rows(
@@ -188,7 +183,7 @@ class LabelRules:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelDetails:
+class ModelDetails(JsonFields):
     """Texts about a model, and the id column of its table; all of them are optional.
 
     Parameters
@@ -204,6 +199,8 @@ class ModelDetails:
     history : tuple of str
         Changes, the latest last.
     """
+
+    json_form = "The details of the model", BundleError, {}
 
     id_column: str | None = None
     data_name: str = ""
@@ -227,13 +224,6 @@ class ModelDetails:
         own = {"id_column": table.column_with(Role.ID), "data_name": table.name, "fingerprint": table.fingerprint}
         return cls(**{**own, **texts})
 
-    def to_dict(self) -> dict[str, Any]:
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> ModelDetails:
-        return decode(cls, found, "The details of the model", BundleError)
-
 
 def label_rules_of(soft_labels: SoftLabels, rules: FittedRules | None) -> LabelRules | None:
     """The rules of soft labels, to store them in a bundle; None where the soft labels were not made from rules."""
@@ -252,7 +242,7 @@ FLAG_BY = ("threshold", "share")
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlagPoint:
+class FlagPoint(JsonFields):
     """Where a bundle flags: rows with a score above `threshold`, which were `share` of the training rows out of fold.
 
     Both are kept: the threshold flags a row by its own score, the share fills a review queue of known size. They give
@@ -261,6 +251,8 @@ class FlagPoint:
     >>> FlagPoint(threshold=0.5, share=0.02).flags(np.array([0.4, 0.5, 0.6]))
     array([False, False,  True])
     """
+
+    json_form = "The operating point", BundleError, {"complete": True}
 
     threshold: float
     share: float
@@ -297,15 +289,12 @@ class FlagPoint:
     def flags(self, score: np.ndarray) -> np.ndarray:
         return score > self.threshold
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values; JSON has no infinity, so an infinite threshold is None and its sign follows from the share."""
-        return encode(self)
-
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> FlagPoint:
+        # JSON has no infinity: such a threshold is stored as null, and its sign follows from the share.
         if found["threshold"] is None:
             found = {**found, "threshold": -np.inf if found["share"] >= 0.5 else np.inf}
-        return decode(cls, found, "The operating point", BundleError, complete=True)
+        return super().from_dict(found)
 
 
 def share_threshold(sorted_score: np.ndarray, share: float) -> float:
@@ -342,12 +331,14 @@ _INTERVAL = {"estimate", "low", "high", "standard_error", "level", "warning"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFacts:
+class RunFacts(JsonFields):
     """The record of a run: configuration, metrics, notes and library versions.
 
     `rows` and `labeled` count the training rows. `selections` is what earlier versions recorded about selected labels.
     `seconds` is not stored: equal studies must give equal bytes.
     """
+
+    json_form = "The record of the run", BundleError, {}
 
     name: str
     config: TrainConfig
@@ -387,12 +378,12 @@ class RunFacts:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: value for name, value in encode(self).items() if name != "seconds"}
+        return {name: value for name, value in super().to_dict().items() if name != "seconds"}
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> RunFacts:
         found = {"selections": [], "data_notes": [], **found}  # unknown to schema 1 and 2
-        facts = decode(cls, found, "The record of the run", BundleError)
+        facts = super().from_dict(found)
         _check_metrics(facts.metrics or {})
         return facts
 

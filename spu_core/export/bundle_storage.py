@@ -62,15 +62,13 @@ def try_in_child(data: bytes, *, seconds: int = SECONDS, memory: int = MEMORY) -
     _in_child(data, [], seconds, memory)
 
 
-def score_in_child(
-    data: bytes, source: Path, target: Path, scoring: Scoring, *, seconds: int = SCORING_SECONDS, memory: int = MEMORY
-) -> ScoreReport:
+def score_in_child(data: bytes, source: Path, target: Path, scoring: Scoring) -> ScoreReport:
     """Score a file with a bundle from elsewhere without loading its model in this process.
 
     `try_in_child` scores only the test rows of the bundle; a model can be made to crash on other values.
     """
     asked = {"source": str(source), "target": str(target), "scoring": asdict(scoring)}
-    return ScoreReport.from_dict(_in_child(data, [json.dumps(asked)], seconds, memory)["report"])
+    return ScoreReport.from_dict(_in_child(data, [json.dumps(asked)], SCORING_SECONDS, MEMORY)["report"])
 
 
 def _in_child(data: bytes, asked: list[str], seconds: int, memory: int) -> dict[str, Any]:

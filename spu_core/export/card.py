@@ -283,7 +283,7 @@ def _model(bundle: Bundle) -> tuple[Block, ...]:
     fitted = bundle.fitted
     entry = fitted.candidate.entry
     settings = tuple((name, str(value)) for name, value in sorted(fitted.settings.items()))
-    words = f"Method {entry.key} ({entry.title}). {entry.words} Refitted on all rows."
+    words = f"Method {entry.key} ({entry.title}). {entry.description} Refitted on all rows."
     versions = ", ".join(f"{name} {number}" for name, number in bundle.facts.versions.items())
     return (words, Grid(("Setting", "Value"), settings), f"Trained with {versions}.")
 
@@ -318,14 +318,14 @@ def _threshold(bundle: Bundle) -> tuple[Block, ...]:
     point = bundle.point
     per = 1_000 * point.share
     return (
-        f"A row is flagged when its score is above {_threshold_words(point.threshold)}, chosen by {point.chosen_by}. "
+        f"A row is flagged when its score is above {_threshold_text(point.threshold)}, chosen by {point.chosen_by}. "
         f"Out of fold this flagged {point.share:.2%} of the training rows: about {per:,.1f} of every 1,000.",
         "The refit has seen the training rows, so it flags more of them than of fresh ones; the studio always shows "
         "their out-of-fold scores.",
     )
 
 
-def _threshold_words(threshold: float) -> str:
+def _threshold_text(threshold: float) -> str:
     if np.isinf(threshold):
         return "every score (nothing is flagged)" if threshold > 0 else "no limit (everything is flagged)"
     return f"{threshold:.6g}"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from spu_core.codec import decode, encode
+from spu_core.codec import JsonFields
 from spu_core.errors import BundleError
 from spu_core.models import Features, FittedEncoder
 from spu_core.models.columns import Column, Family
@@ -40,24 +38,19 @@ class ColumnSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingProfile:
+class TrainingProfile(JsonFields):
     """Summaries of the training columns and of the out-of-fold scores, and the scores of test rows (`probe`).
 
     The test rows are made from the quantiles of every column. Their scores are stored at the export, so that loading
     the bundle can check that the model still gives the same scores.
     """
 
+    json_form = "The profile", BundleError, {"complete": True}
+
     columns: tuple[ColumnSummary, ...]
     score: ColumnSummary
     rows: int
     probe: tuple[float, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> TrainingProfile:
-        return decode(cls, found, "The profile", BundleError, complete=True)
 
     def probe_rows(self) -> np.ndarray:
         """The encoded test rows: quantiles of every number, codes of every category, and some missing values."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice
-from spu_core.codec import decode, encode
+from spu_core.codec import JsonFields
 from spu_core.errors import BundleError
 from spu_core.export.bundle_parts import FLAG_BY
 from spu_core.export.drift import FEWEST_ROWS, STRONG, DriftReport, TrainingProfile, value_text
@@ -85,8 +85,10 @@ class ScoreProgress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreReport:
+class ScoreReport(JsonFields):
     """The result of a scoring; `threshold` is the one that was used."""
+
+    json_form = "The report", BundleError, {}
 
     rows: int
     flagged: int
@@ -150,7 +152,7 @@ class ScoreReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; with more than 300 columns only the drift of those that have moved most."""
-        found: dict[str, Any] = encode(self)
+        found = super().to_dict()
         ordered = sorted(found["drift"]["columns"], key=lambda column: -column["moved"])
         found["drift"]["columns"] = ordered[:MOST_COLUMNS]
         if not self.drift.score.quantiles_now:  # unknown to reports of earlier versions
@@ -163,7 +165,7 @@ class ScoreReport:
         if found.get("threshold") is None:
             # JSON has no infinity; such a threshold flags nothing or everything, as the counts show.
             found = {**found, "threshold": -np.inf if found.get("flagged") else np.inf}
-        return decode(cls, found, "The report", BundleError)
+        return super().from_dict(found)
 
     def _flag_note(self) -> str:
         rate = f"{self.flagged:,} of {self.rows:,} rows are flagged ({self.flag_rate:.2%}"
@@ -266,7 +268,7 @@ def top_reasons(
     order = np.argsort(-found.value, axis=1, kind="stable")[:, :most]
     return [
         tuple(
-            f"{_part_words(found, row, int(at), features, fired)} (+{found.value[row, at]:.2g})"
+            f"{_part_text(found, row, int(at), features, fired)} (+{found.value[row, at]:.2g})"
             for at in order[row]
             if found.value[row, at] > 0
         )
@@ -278,7 +280,7 @@ def explain_one(found: Contributions, features: Features, fired: Sequence[str] |
     """The explanation of the first row."""
     value = found.value[0]
     order = [int(at) for at in np.argsort(-np.abs(value), kind="stable")[:MOST_PARTS] if value[at]]
-    parts = tuple((_part_words(found, 0, at, features, fired), float(value[at])) for at in order)
+    parts = tuple((_part_text(found, 0, at, features, fired), float(value[at])) for at in order)
     end = float(found.end[0])
     return RowExplanation(found.start, end, parts, end - found.start - sum(gain for _, gain in parts), found.unit)
 
@@ -289,7 +291,7 @@ def _rows_of(features: Features) -> np.ndarray:
     return matrix if features.rows is None else matrix[features.rows]
 
 
-def _part_words(
+def _part_text(
     found: Contributions, row: int, at: int, features: Features, fired: Sequence[str] | np.ndarray | None
 ) -> str:
     """A column with its value, or the rules that fired."""

@@ -1,4 +1,4 @@
-"""The child process in which a bundle from elsewhere is loaded: `trial.py` starts it.
+"""The child process in which a bundle from elsewhere is loaded: `bundle_storage` starts it.
 
 It sets its own limits, reads the bundle from standard input and answers with one line of JSON.
 """

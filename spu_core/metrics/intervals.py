@@ -111,9 +111,11 @@ class Difference(Interval):
     p_value: float = float("nan")
 
     @property
-    def can_be_told_apart(self) -> bool:
+    def is_clear(self) -> bool:
         """Whether the difference is clear: the p-value is below 1 − level."""
         return self.p_value < 1.0 - self.level
+
+    can_be_told_apart = is_clear  # its name until version 0.3
 
     @classmethod
     def between(
@@ -292,7 +294,7 @@ def compare_auc_spu(
     Examples
     --------
     >>> difference = compare_auc_spu([1, 0.7, 0.4, 0, 0.1, 0], [5, 4, 1, 2, 3, 0], [5, 4, 1, 2, 3, 0])
-    >>> difference.estimate, difference.p_value, difference.can_be_told_apart
+    >>> difference.estimate, difference.p_value, difference.is_clear
     (0.0, 1.0, False)
     """
     rows = _CheckedRows.check(soft_label, score_a, level, sample_weight, groups)

@@ -89,7 +89,7 @@ class Method:
         The name in code and on pages.
     group : str
         "ours", "soft label" or "baseline".
-    words : str
+    description : str
         What the method does, in a sentence or two.
     needs : tuple of Need
         What it must be given.
@@ -118,7 +118,7 @@ class Method:
     key: str
     title: str
     group: str
-    words: str
+    description: str
     needs: tuple[Need, ...]
     keeps_rule_columns: bool
     learners: tuple[str, ...] = ()
@@ -127,6 +127,11 @@ class Method:
     own_settings: tuple[Setting, ...] = ()
     learner_defaults: tuple[tuple[str, Any], ...] = ()
     scores_with_rules: bool = False
+
+    @property
+    def words(self) -> str:
+        """The name of `description` until version 0.3."""
+        return self.description
 
     def stops_early(self, learner: str | None = None) -> bool:
         """Whether held-out rows can stop a fit with this learner: it must be one fit that grows in rounds."""

@@ -278,28 +278,28 @@ def automatic_name(draft: RuleDraft) -> str:
     """A name from the condition, short enough to read in a list."""
     if draft.problem or draft.when is None:
         return "New rule"
-    text = in_words(draft.when)
+    text = condition_text(draft.when)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
-def in_words(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """A condition as people say it.
 
-    >>> in_words(Compare("city", "in", ["Bern", "Basel"]) & Compare("age", ">=", 60))
+    >>> condition_text(Compare("city", "in", ["Bern", "Basel"]) & Compare("age", ">=", 60))
     'city is Bern or Basel and age is at least 60'
-    >>> in_words(~Compare("age", "between", [20, 30]))
+    >>> condition_text(~Compare("age", "between", [20, 30]))
     'not age from 20 to 30'
     """
     if isinstance(condition, Not):
-        return f"not {in_words(condition.condition)}"
+        return f"not {condition_text(condition.condition)}"
     if isinstance(condition, Compare):
-        values = [_value_words(value) for value in condition.values]
-        return " ".join(f"{condition.column} {OPERATORS[condition.operator].said(values)}".split())
+        values = [_value_text(value) for value in condition.values]
+        return " ".join(f"{condition.column} {OPERATORS[condition.operator].phrased(values)}".split())
     joined = " and " if isinstance(condition, AllOf) else " or "
-    return joined.join(f"({in_words(part)})" if part.parts else in_words(part) for part in condition.parts)
+    return joined.join(f"({condition_text(part)})" if part.parts else condition_text(part) for part in condition.parts)
 
 
-def _value_words(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value).removesuffix(END_OF_DAY)

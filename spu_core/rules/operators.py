@@ -114,15 +114,14 @@ class ValueShape:
     words: str
     read: Callable[[Any, str], Any]
     show: Callable[[list[str]], str] = " ".join
-    is_list: bool = False
     is_required: bool = True
     is_growing: bool = False
 
 
 ONE = ValueShape("one", "one", _one)
 LIMIT = ValueShape("limit", "one number or date", _limit)
-LIMITS = ValueShape("limits", "`[low, high]`", _limits, " and ".join, is_list=True, is_growing=True)
-SEVERAL = ValueShape("several", "a list", _several, _listed, is_list=True)
+LIMITS = ValueShape("limits", "`[low, high]`", _limits, " and ".join, is_growing=True)
+SEVERAL = ValueShape("several", "a list", _several, _listed)
 TEXT = ValueShape("text", "a text to look for", _text)
 NOTHING = ValueShape("nothing", "none", _nothing, is_required=False)
 SHAPES = (ONE, LIMIT, LIMITS, SEVERAL, TEXT, NOTHING)
@@ -145,7 +144,7 @@ class Operator:
                   ignored: neither a comparison with a missing value nor its negation holds.
     asks_missing  `evaluate` gets an array that flags missing values, instead of the values
     names_levels  the values are categories of the column, so an unknown category is a mistake
-    says          (values as text) → how people say it, for names of rules; by default `words` and the values
+    phrase        (values as text) → how people say it, for names of rules; by default `words` and the values
     span          the range (low, high) of values for which it holds, for charts; None if it is not a range
     """
 
@@ -161,11 +160,11 @@ class Operator:
     names_levels: bool = False
     span: Callable[[Sequence[Any]], tuple[Any, Any]] | None = None
     spellings: tuple[str, ...] = ()
-    says: Callable[[list[str]], str] | None = None
+    phrase: Callable[[list[str]], str] | None = None
 
-    def said(self, values: list[str]) -> str:
+    def phrased(self, values: list[str]) -> str:
         """The comparison as people say it, for names of rules."""
-        return f"{self.words} {' '.join(values)}" if self.says is None else self.says(values)
+        return f"{self.words} {' '.join(values)}" if self.phrase is None else self.phrase(values)
 
     def refuses(self, kind: Kind) -> str:
         """Why this operator does not accept columns of this kind; empty if it does.
@@ -213,7 +212,7 @@ def _ordering(
         refusal=_NO_ORDER,
         span=span,
         spellings=spellings,
-        says=lambda values: f"{said} {values[0]}",
+        phrase=lambda values: f"{said} {values[0]}",
     )
 
 
@@ -233,7 +232,7 @@ OPERATORS: dict[str, Operator] = {
             kinds=ORDERED_KINDS,
             refusal=_NO_ORDER,
             span=lambda values: (values[0], values[1]),
-            says=lambda values: f"from {values[0]} to {values[1]}",
+            phrase=lambda values: f"from {values[0]} to {values[1]}",
         ),
         _ordering("<", "<", "is below", "the value is smaller", operator.lt, _up_to),
         # The editor shows ≤ and ≥ as a range with one open end.
@@ -249,7 +248,7 @@ OPERATORS: dict[str, Operator] = {
             evaluate=lambda values, wanted: values == wanted[0],
             names_levels=True,
             spellings=("==",),
-            says=lambda values: f"is {values[0]}",
+            phrase=lambda values: f"is {values[0]}",
         ),
         Operator(
             sign="!=",
@@ -260,7 +259,7 @@ OPERATORS: dict[str, Operator] = {
             evaluate=lambda values, wanted: values != wanted[0],
             names_levels=True,
             spellings=("≠", "<>"),
-            says=lambda values: f"is not {values[0]}",
+            phrase=lambda values: f"is not {values[0]}",
         ),
         Operator(
             sign="in",
@@ -270,7 +269,7 @@ OPERATORS: dict[str, Operator] = {
             shape=SEVERAL,
             evaluate=_is_in,
             names_levels=True,
-            says=lambda values: f"is {' or '.join(filter(None, [', '.join(values[:-1]), values[-1]]))}",
+            phrase=lambda values: f"is {' or '.join(filter(None, [', '.join(values[:-1]), values[-1]]))}",
         ),
         Operator(
             sign="contains",

@@ -107,8 +107,8 @@ def repeats_in_parts(found: RepeatedRows, parts: Iterable[pd.DataFrame]) -> Repe
 def _equal_rows(frame: pd.DataFrame) -> RepeatedRows | None:
     """Sets of rows that are equal, apart from rounding and one column at most."""
     near, exact = _Rows(frame, _DROPPED_BITS), _Rows(frame)
-    varying = max(near.apart_in, key=near.apart_in.__getitem__)
-    if near.apart_in[varying]:
+    varying = max(near.pairs_that_differ_in, key=near.pairs_that_differ_in.__getitem__)
+    if near.pairs_that_differ_in[varying]:
         rest = frame.drop(columns=varying)
         near_rest, exact_rest = _Rows(rest, _DROPPED_BITS), _Rows(rest)
         if near_rest.are_copies and _are_fine(near_rest, exact_rest):
@@ -149,7 +149,7 @@ class _Rows:
         return _pairs(self.number)
 
     @cached_property
-    def apart_in(self) -> dict[str, int]:
+    def pairs_that_differ_in(self) -> dict[str, int]:
         """For each column, the pairs of rows that differ in this column only: such rows agree in one of the halves."""
         first, second = (pd.Series(half).duplicated(keep=False).to_numpy() for half in self.halves)
         rows = np.flatnonzero(first | second)
@@ -166,7 +166,7 @@ class _Rows:
     def are_copies(self) -> bool:
         """Whether there are more equal rows, in sets of moderate size, than chance would give."""
         observed = _pairs(self.sets) if self.pairs else 0
-        if not observed or observed <= sum(self.apart_in.values()):
+        if not observed or observed <= sum(self.pairs_that_differ_in.values()):
             return False
         possible = _all_pairs(len(self.frame))
         by_chance = np.prod([_pairs(cells) / possible for cells in self._columns(self.frame)]) * possible

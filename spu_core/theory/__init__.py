@@ -1,21 +1,5 @@
 """The relation between SPU metrics and true metrics, on plain arrays: Theorems 2 and 4, the class prior, Appendix A."""
 
-from spu_core.theory.monotone_bound import (
-    MonotoneBound,
-    MonotoneLink,
-    estimate_monotone_link,
-    noisy_monotone_bound,
-)
-from spu_core.theory.prior import PriorEstimate, estimate_prior
-from spu_core.theory.scar_link import AdmissibleRegion, ScarLink
+import lazy_loader as _lazy_loader
 
-__all__ = [
-    "AdmissibleRegion",
-    "MonotoneBound",
-    "MonotoneLink",
-    "PriorEstimate",
-    "ScarLink",
-    "estimate_monotone_link",
-    "estimate_prior",
-    "noisy_monotone_bound",
-]
+__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from spu_core.checks import check_flags, check_share
-from spu_core.errors import AssumptionError, RuleError, nearest_hint
+from spu_core.errors import AssumptionError, nearest_hint
 from spu_core.metrics.intervals import z_quantile
 
 
@@ -51,27 +51,8 @@ class CheckRatios:
         below = self.failure_ratio < self.random_ratio
         return tuple(name for name, is_below in zip(self.names, below, strict=True) if is_below)
 
-    def soft_label_of(self, rule_names: Any) -> np.ndarray:
-        """Soft label of a failed check under each named rule.
 
-        A missing name (None, NaN) means that no rule asked for a check, so the soft label is 0. An unknown name is an
-        error.
-        """
-        import pandas as pd
-
-        codes, unique = pd.factorize(np.asarray(rule_names, dtype=object))
-        value_of = dict(zip(self.names, self.value.tolist(), strict=True))
-        wanted = [str(name) for name in unique]
-        for name in wanted:
-            if name not in value_of:
-                raise RuleError(f"Check rule {name!r} has no failure ratio. {nearest_hint(name, self.names)}")
-        # A missing name has code −1, which selects the last entry.
-        return np.array([*(value_of[name] for name in wanted), 0.0])[codes]
-
-
-def fit_check_ratios(
-    rule_name: Any, failed: Any, admitted: Any, random_rule: str, *, level: float = 0.95
-) -> CheckRatios:
+def fit_check_ratios(rule_name: Any, failed: Any, admitted: Any, random_rule: str) -> CheckRatios:
     """Soft label 1 − (failure ratio under the random rule) / (failure ratio under R), clipped to [0, 1], for each R.
 
     The arrays hold one row per check; `failed` means failed or skipped. If negatives fail the checks of every rule
@@ -83,17 +64,14 @@ def fit_check_ratios(
     >>> ratios = fit_check_ratios(rule, failed, admitted, "random")
     >>> ratios.names, ratios.failure_ratio.tolist(), ratios.value.tolist()
     (('aim', 'random'), [0.8, 0.2], [0.75, 0.0])
-    >>> ratios.soft_label_of(["random", "aim", None]).tolist()
-    [0.0, 0.75, 0.0]
     """
-    check_share(level, "level")
     random_rule = str(random_rule)
     codes, names = _coded_rules(rule_name)
     failed, admitted = _outcomes(failed, admitted, codes.size)
     checks, failures, admissions = (
         np.bincount(codes[rows], minlength=len(names)) for rows in (np.ones_like(failed), failed, admitted)
     )
-    return _ratios(names, (checks, failures, admissions), random_rule, level)
+    return _ratios(names, (checks, failures, admissions), random_rule, 0.95)
 
 
 def check_ratios_of_counts(

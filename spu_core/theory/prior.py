@@ -125,7 +125,8 @@ def _counts_from_the_top(score: np.ndarray, labels: np.ndarray) -> tuple[np.ndar
     return labeled[::-1], unlabeled[::-1]
 
 
-def _best_bin_estimate(labeled: np.ndarray, unlabeled: np.ndarray, delta: float = 0.1, gamma: float = 0.01) -> float:
+def _best_bin_estimate(labeled: np.ndarray, unlabeled: np.ndarray) -> float:
+    delta, gamma = 0.1, 0.01
     labeled_count, unlabeled_count = labeled.sum(), unlabeled.sum()
     labeled_share = labeled.cumsum() / labeled_count
     unlabeled_share = unlabeled.cumsum() / unlabeled_count

@@ -145,7 +145,7 @@ def _disagreement(one: Figure, other: Figure) -> str | None:
     words = f"{WORDS[one.key]} favours {first!r}, {WORDS[other.key]} {second!r}"
     if one.too_few or other.too_few:
         return f"{words}. {one.too_few or other.too_few}"
-    sure = [figure for figure in (one, other) if _tells_apart(figure, first, second)]
+    sure = [figure for figure in (one, other) if _is_clear(figure, first, second)]
     if not sure:
         return f"{words}; neither shows a clear difference between the two."
     if len(sure) == 1:
@@ -153,9 +153,9 @@ def _disagreement(one: Figure, other: Figure) -> str | None:
     return f"{words}, both with a clear difference: {FOLLOWS[one.key]}, while {FOLLOWS[other.key]}."
 
 
-def _tells_apart(figure: Figure, a: str, b: str) -> bool:
+def _is_clear(figure: Figure, a: str, b: str) -> bool:
     pair = figure.pair(a, b)
-    return pair is not None and pair.can_be_told_apart
+    return pair is not None and pair.is_clear
 
 
 def _target(key: str, evaluation: EvaluationData) -> tuple[np.ndarray | None, np.ndarray]:
@@ -482,7 +482,7 @@ def _figures_row(run: Run, figures: dict[str, Figure]) -> dict[str, Any]:
 def _pair_row(pair: PairedDifference) -> tuple[Any, ...]:
     found = pair.difference
     bounds = (found.estimate, found.low, found.high, found.standard_error)
-    return (pair.first, pair.second, *bounds, found.p_value, pair.p_holm, pair.can_be_told_apart, found.warning)
+    return (pair.first, pair.second, *bounds, found.p_value, pair.p_holm, pair.is_clear, found.warning)
 
 
 _PAIR_COLUMNS = [

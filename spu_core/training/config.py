@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from spu_core.checks import check_choice, check_kind, check_number, check_share
-from spu_core.codec import decode, dump_json, encode, parse_json
+from spu_core.codec import JsonFields, decode, dump_json, encode, parse_json
 from spu_core.errors import TrainingError
 from spu_core.models import METHODS, Method, Need, method
 from spu_core.tables import Table
@@ -43,7 +43,7 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainConfig:
+class TrainConfig(JsonFields):
     """How candidates are trained and judged.
 
     Parameters
@@ -90,6 +90,8 @@ class TrainConfig:
     7
     """
 
+    json_form = "The training config", TrainingError, {}
+
     folds: int = 5
     seed: int = 0
     hold_out: float = 0.0
@@ -120,15 +122,6 @@ class TrainConfig:
                 raise TrainingError(f"{name} must be true or false, got {getattr(self, name)!r}.")
         if not (self.early_stopping is None or isinstance(self.early_stopping, EarlyStopping)):
             raise TrainingError(f"early_stopping must be EarlyStopping(…) or None, got {self.early_stopping!r}.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, each field by its name."""
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, fields: Any) -> TrainConfig:
-        """The config of plain values; unknown fields are refused."""
-        return decode(cls, fields, "The training config", TrainingError)
 
     def to_json(self) -> str:
         return dump_json(self.to_dict(), indent=2)
@@ -204,7 +197,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(JsonFields):
     """A method of `METHODS` with the settings that differ from its defaults.
 
     Parameters
@@ -234,6 +227,8 @@ class Candidate:
     Traceback (most recent call last):
     spu_core.errors.TrainingError: There is no method 'lightgbn'. Did you mean 'lightgbm'?
     """
+
+    json_form = "The candidate", TrainingError, {}
 
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -270,14 +265,6 @@ class Candidate:
         """What the registry says about the method."""
         return method(self.method)
 
-    def to_dict(self) -> dict[str, Any]:
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, fields: Any) -> Candidate:
-        """The candidate of plain values; unknown fields are refused."""
-        return decode(cls, fields, "The candidate", TrainingError)
-
     def _own_name(self) -> str:
         own = self.method + (" tuned" if self.tuning else "")
         return own + (" without rules" if self.without_rules else "")
@@ -296,7 +283,7 @@ class TrainPlan:
     candidates: tuple[Candidate, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", named_apart(self.candidates))
+        object.__setattr__(self, "candidates", with_distinct_names(self.candidates))
 
     def to_json(self) -> str:
         return dump_json({**dict([SCHEMA]), **encode(self)}, indent=2)
@@ -310,7 +297,7 @@ class TrainPlan:
         return decode(cls, found, what, TrainingError, schema=SCHEMA)
 
 
-def named_apart(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
+def with_distinct_names(candidates: Iterable[Candidate | str]) -> tuple[Candidate, ...]:
     """Candidates with different names: the second of two equal names gets a number."""
     listed = [Candidate(entry) if isinstance(entry, str) else entry for entry in _need_some(candidates)]
     taken: set[str] = set()

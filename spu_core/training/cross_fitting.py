@@ -19,7 +19,7 @@ from spu_core.models import Progress
 from spu_core.rules import FittedRules, RuleSet
 from spu_core.tables import Table
 from spu_core.theory.prior import PriorEstimate, estimate_prior
-from spu_core.training.config import Candidate, TrainConfig, named_apart
+from spu_core.training.config import Candidate, TrainConfig, with_distinct_names
 from spu_core.training.evaluation import FOLLOWS_RULES, FROM_LABELS, SEEMS_TO_FOLLOW_RULES, EvaluationData
 from spu_core.training.fit_pool import FitPool, FitTask, can_fork, reason_of, usable_processes
 from spu_core.training.fitting import (
@@ -221,9 +221,9 @@ class ProcessExecutor(LocalExecutor):
 
 
 def _load_libraries(candidates: tuple[Candidate, ...]) -> None:
-    """Import the libraries of boosters once, before the fork."""
+    """Import the libraries of boosters and forests once, before the fork."""
     learners = {candidate.settings.get("learner", candidate.method) for candidate in candidates}
-    for name in {"lightgbm", *({"xgboost"} & learners)}:
+    for name in {"lightgbm", "sklearn.ensemble", *({"xgboost"} & learners)}:
         import_module(name)
 
 
@@ -363,7 +363,7 @@ def iter_cross_fit(
     With `refine`, runs are also judged by refined soft labels. `data` are the rows, where they were prepared before.
     """
     _check_arguments(table, soft_labels, config, split)
-    config, listed, executor = config or TrainConfig(), named_apart(candidates), executor or LocalExecutor()
+    config, listed, executor = config or TrainConfig(), with_distinct_names(candidates), executor or LocalExecutor()
     data = executor.prepare(table, soft_labels, config, split) if data is None else data
     evaluation, fit = evaluation_of(data, soft_labels, config), None
     if refine:
@@ -407,7 +407,7 @@ def evaluation_of(data: PreparedData, soft_labels: SoftLabels, config: TrainConf
     )
 
 
-def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR, seed: int = 0) -> PriorEstimate:
+def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR) -> PriorEstimate:
     """A range for the share of positives before anything is trained, from at most `most_rows` rows drawn at random.
 
     A model of labelled rows against the rest is cross-fitted, and the prior is estimated from its scores. The upper end
@@ -420,12 +420,12 @@ def estimate_class_prior(table: Table, *, most_rows: int = MOST_ROWS_FOR_PRIOR, 
             f"To estimate the share of positives some rows must be confirmed and some not; {labeled:,} of "
             f"{len(table):,} are confirmed."
         )
-    part = _drawn(table, most_rows, seed)
+    part = _drawn(table, most_rows)
     labels = SoftLabels.from_values(part.is_labeled.astype(np.float64), part.is_labeled)
-    run = cross_fit(part, labels, ["labeled_vs_rest"], TrainConfig(folds=3, seed=seed))[0]
+    run = cross_fit(part, labels, ["labeled_vs_rest"], TrainConfig(folds=3))[0]
     if run.error:
         raise TrainingError(f"The share of positives cannot be estimated: {run.error}")
-    return estimate_prior(part.is_labeled, run.score, seed=seed)
+    return estimate_prior(part.is_labeled, run.score)
 
 
 def _runs(start: Run, candidates: tuple[Candidate, ...], reporter: Reporter, fits: Fits) -> Iterator[Run]:
@@ -512,8 +512,8 @@ def _labels_note(soft_labels: SoftLabels, config: TrainConfig) -> str | None:
     return FROM_LABELS if config.beliefs_from_labels else None
 
 
-def _drawn(table: Table, most_rows: int, seed: int) -> Table:
+def _drawn(table: Table, most_rows: int) -> Table:
     if len(table) <= most_rows:
         return table
-    rows = np.sort(np.random.default_rng(seed).choice(len(table), most_rows, replace=False))
+    rows = np.sort(np.random.default_rng(0).choice(len(table), most_rows, replace=False))
     return table.only(rows)

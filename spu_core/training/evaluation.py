@@ -4,7 +4,7 @@ Scores of different folds come from different models and need not share a scale.
 ranking would punish a candidate whose folds merely differ in level, although the model that is refitted on all rows has
 one level. So every AUC of a run is the mean over folds, weighted by their rows.
 
-Its standard error needs two corrections (docs/training.md has the derivation and the simulations):
+Its standard error needs two corrections (docs/measurements.md has the derivation and the simulations):
 
 - Influence values are centred at the mean over folds. Centred at its own AUC, a fold with one positive would add no
   spread at all.
@@ -433,8 +433,11 @@ class PairedDifference:
     p_holm: float = float("nan")
 
     @property
-    def can_be_told_apart(self) -> bool:
+    def is_clear(self) -> bool:
+        """Whether the corrected p-value is below 1 − level."""
         return self.p_holm < 1.0 - self.difference.level
+
+    can_be_told_apart = is_clear  # its name until version 0.3
 
 
 def compare_pairs(aucs: Mapping[str, FoldedAuc], level: float = 0.95) -> tuple[PairedDifference, ...]:

@@ -8,13 +8,14 @@ is the smallest one that is shown to lose less than a margin.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from spu_core.checks import check_choice, check_share
+from spu_core.codec import JsonFields
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Difference, Interval
@@ -66,16 +67,9 @@ class ColumnSet:
         shown = ", ".join(f"{name}={found.estimate:.3f}" for name, found in self.figures.items())
         return f"ColumnSet({len(self.columns)} columns, {shown})"
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ColumnSet:
-        """The set that `asdict` wrote."""
-        figures = {name: Interval(**value) for name, value in data["figures"].items()}
-        differences = {name: Difference(**value) for name, value in data["differences"].items()}
-        return cls(tuple(data["columns"]), figures, differences, data["changed"])
-
 
 @dataclass(frozen=True, eq=False)
-class FeatureSelection:
+class FeatureSelection(JsonFields):
     """Which columns a model needs.
 
     Attributes
@@ -93,6 +87,8 @@ class FeatureSelection:
     path : tuple of ColumnSet
         Sets of decreasing (or increasing) size, in the order of `single`.
     """
+
+    json_form = "The selection", TrainingError, {}
 
     metric: str
     direction: str
@@ -136,17 +132,6 @@ class FeatureSelection:
         """One row per set of `single` or `path`: its columns, figures, differences and their intervals."""
         check_choice(part, ("single", "path"), "part", TrainingError)
         return pd.DataFrame([_row(each) for each in getattr(self, part)])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file or a catalogue."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> FeatureSelection:
-        """The result that `to_dict` wrote."""
-        single, path = (tuple(map(ColumnSet.from_dict, data[name])) for name in ("single", "path"))
-        whole = ColumnSet.from_dict(data["all_columns"])
-        return cls(data["metric"], data["direction"], data["margin"], whole, single, path)
 
 
 def select_features(

@@ -43,7 +43,7 @@ YARDSTICKS = {
 # Another model replaces the default only with at least this probability of being better, in every scenario.
 LEAVE = 0.95
 # A model is clearly the best, and rules clearly help, with at least this probability. Both thresholds were set by a
-# study that left out one table at a time (docs/training.md).
+# study that left out one table at a time (docs/measurements.md).
 CLEAR = 0.85
 # Rules help or hurt if the difference is larger than this.
 MATTERS = 0.005
@@ -452,7 +452,7 @@ class _Answer:
         names = {run.name for run in self.evidence.models}
         first = next(name for name in figure.value if name in names)
         pair = None if first == model else figure.pair(first, model)
-        return first if pair is not None and pair.can_be_told_apart else None
+        return first if pair is not None and pair.is_clear else None
 
     def disagreement(self, model: str) -> str:
         other = self.contender(model)

@@ -31,11 +31,6 @@ class FittedCandidate:
     rule_columns: tuple[str, ...] = ()
     tuning: TuningReport | None = None
 
-    @property
-    def needs_rule_score(self) -> bool:
-        """Whether rows must come with their rule score."""
-        return self.candidate.entry.scores_with_rules
-
     def score(self, frame: pd.DataFrame, rule_score: np.ndarray | None = None) -> np.ndarray:
         """One score per row of a table with the same columns."""
         return self.model.score_rows(self.encoder.transform(frame), rule_score)

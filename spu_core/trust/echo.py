@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from spu_core.codec import decode, encode
+from spu_core.codec import JsonFields
 from spu_core.errors import TrainingError
 from spu_core.labels import SoftLabels
 from spu_core.metrics import Interval
@@ -23,13 +23,15 @@ RULE_LEVELS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class EchoReport:
+class EchoReport(JsonFields):
     """Results of one candidate trained with and without the columns that rules read.
 
     `reproduced` is the share of the rule score's ranking that the scores repeat (1: all of it, 0: none), with the rule
     columns and without. `beyond` is the known-positive AUC among rows with equal rule scores: ½ means that the model
     adds nothing to the rules; None means that there are too few rows.
     """
+
+    json_form = "The echo check", TrainingError, {}
 
     name: str
     rows: int
@@ -63,15 +65,6 @@ class EchoReport:
         adds = "It adds information" if self.beyond.low > 0.5 else "It does not clearly add information"
         figure = f"known-positive AUC {self.beyond.estimate:.3f} among rows with equal rule scores"
         return f"{share} ({without}). {adds} to the rules ({figure})."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for a file or a catalogue."""
-        return encode(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> EchoReport:
-        """The report that `to_dict` wrote."""
-        return decode(cls, data, "The echo check", TrainingError)
 
 
 def echo_check(

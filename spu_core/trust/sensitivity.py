@@ -67,7 +67,8 @@ class Sensitivity:
     def sentence(self) -> str:
         name, share = max(self.stays_best.items(), key=lambda entry: entry[1])
         faults = f" In {self.wrong:.0%} of the draws one rule is left out or reversed." if self.wrong else ""
-        return f"{name!r} is best in {share:.0%} of {len(self.auc)} random changes of your beliefs.{faults}"
+        draws = f"{share:.0%} of {len(self.auc)} random changes of your beliefs"
+        return f"{name!r} has the highest AUC_SPU in {draws}.{faults}"
 
 
 def affordable_draws(rows: int) -> int:
@@ -124,15 +125,14 @@ class RuleInfluence:
         wrong = (self.table[["leads_dropped", "leads_reversed"]] != self.leader).any(axis=1)
         most = f"Rule {first['rule']!r} matters most: shifting it changes AUC_SPU by up to {first['change']:.3f}"
         if not (shifted | wrong).any():
-            return f"{most}. {self.leader!r} stays best if any single rule is shifted, left out or reversed."
+            kept = f"{self.leader!r} keeps the highest AUC_SPU if any single rule is shifted, left out or reversed."
+            return f"{most}. {kept}"
         how = "shifting" if shifted.any() else "leaving out or reversing"
         names = ", ".join(repr(name) for name in self.table["rule"][shifted if shifted.any() else wrong][:3])
-        return f"{most}. {self.leader!r} is no longer best after {how} only {names}."
+        return f"{most}. {self.leader!r} no longer has the highest AUC_SPU after {how} only {names}."
 
 
-def rule_influence(
-    runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0, should_stop: Callable[[], bool] | None = None
-) -> RuleInfluence:
+def rule_influence(runs: Sequence[Run], soft_labels: SoftLabels, *, shift: float = 1.0) -> RuleInfluence:
     """Shift, leave out and reverse each rule alone, and evaluate the stored scores again."""
     finished = [run for run in runs if run.score is not None]
     if not finished:
@@ -143,8 +143,6 @@ def rule_influence(
     ranked, names = [FoldRanks.of(run) for run in finished], [run.name for run in finished]
 
     def aucs_for(changed: RuleMatrix) -> np.ndarray:
-        if should_stop is not None and should_stop():
-            raise TrainingCancelled("The sensitivity check was cancelled.")
         labels = assign_soft_labels(changed, soft_labels.is_labeled, combine, floor=soft_labels.floor)
         return np.array([ranks.auc_spu(labels.value) for ranks in ranked])
 

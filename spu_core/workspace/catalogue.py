@@ -54,7 +54,7 @@ class Catalogue:
         return self.path.parent
 
     def rows(self, sql: str, *values: Any) -> list[sqlite3.Row]:
-        with self._guard, storage_errors.in_words(self.folder):
+        with self._guard, storage_errors.readable_errors(self.folder):
             return self._connected().execute(sql, [_utf8(value) for value in values]).fetchall()
 
     def row(self, sql: str, *values: Any) -> sqlite3.Row | None:
@@ -77,7 +77,7 @@ class Catalogue:
         """A transaction: all changes of a block or none; writers wait for each other."""
         if self.read_only:
             raise storage_errors.not_writable(self.folder)
-        with self._guard, storage_errors.in_words(self.folder):
+        with self._guard, storage_errors.readable_errors(self.folder):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -90,7 +90,7 @@ class Catalogue:
     @contextmanager
     def rehearsal(self) -> Iterator[sqlite3.Connection]:
         """A transaction that is always rolled back, to find out what a change would delete."""
-        with self._guard, storage_errors.in_words(self.folder):
+        with self._guard, storage_errors.readable_errors(self.folder):
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -102,7 +102,7 @@ class Catalogue:
         """A consistent copy, made while other connections keep writing."""
         copy = sqlite3.connect(target, isolation_level=None)
         try:
-            with self._guard, storage_errors.in_words(self.folder):
+            with self._guard, storage_errors.readable_errors(self.folder):
                 self._connected().backup(copy)
                 # A copy is one file: it needs no -wal beside it.
                 copy.execute("PRAGMA journal_mode = DELETE")
@@ -218,7 +218,7 @@ def prepare(path: Path, disk: Disk) -> None:
     The caller holds the opening lock, so that two processes do not both create it.
     """
     folder = path.parent
-    with storage_errors.in_words(folder):
+    with storage_errors.readable_errors(folder):
         connection = connect(path)
         try:
             if _version_of(connection, folder) < schema.known_version():
@@ -230,7 +230,7 @@ def prepare(path: Path, disk: Disk) -> None:
 
 def refuse_unreadable(path: Path) -> None:
     """Refuse what `prepare` refuses or would have to upgrade, for a folder that is not writable."""
-    with storage_errors.in_words(path.parent), closing(connect(path, read_only=True)) as connection:
+    with storage_errors.readable_errors(path.parent), closing(connect(path, read_only=True)) as connection:
         if _version_of(connection, path.parent) < schema.known_version():
             raise storage_errors.not_writable(path.parent)
 
@@ -239,7 +239,7 @@ def refuse_newer(path: Path) -> None:
     """Refuse the catalogue of a newer program; uses a connection, which waits for writers and reads the -wal."""
     if not path.exists() or path.stat().st_size == 0:
         return
-    with storage_errors.in_words(path.parent), closing(connect_to_look(path)) as connection:
+    with storage_errors.readable_errors(path.parent), closing(connect_to_look(path)) as connection:
         owner, version = _marks(connection)
     if owner == schema.APPLICATION_ID and version > schema.known_version():
         raise storage_errors.newer_catalogue(path.parent, version, schema.known_version())
@@ -294,7 +294,7 @@ _NAME = re.compile(r"catalogue-(\d{8})\.sqlite")
 def back_up(catalogue: Catalogue) -> Path | None:
     """Copy the catalogue unless it equals the last copy; a damaged catalogue never replaces good copies."""
     folder, draft = catalogue.folder / "backups", catalogue.folder / "tmp" / f"{new_id()}.backup"
-    with storage_errors.in_words(catalogue.folder):
+    with storage_errors.readable_errors(catalogue.folder):
         try:
             catalogue.copy_to(draft)
             return _keep(draft, folder, catalogue.disk)
@@ -328,8 +328,8 @@ def restore(folder: Path, disk: Disk) -> str:
     source = next((path for path in backups(folder) if not faults_of(path)), None)
     if source is None:
         raise WorkspaceError(f"{folder} has no good backup of its catalogue; its stored files are untouched.")
-    with storage_errors.in_words(folder):
-        aside = _set_aside(folder, disk)
+    with storage_errors.readable_errors(folder):
+        aside = _move_damaged(folder, disk)
         disk.publish(
             lambda path: path.write_bytes(source.read_bytes()),
             folder / "tmp" / new_id(),
@@ -370,7 +370,7 @@ def _faults(connection: sqlite3.Connection) -> list[str]:
     return found + [f"rows of {table} point to rows that do not exist" for table in sorted(dangling)]
 
 
-def _set_aside(folder: Path, disk: Disk) -> Path:
+def _move_damaged(folder: Path, disk: Disk) -> Path:
     aside = folder / f"damaged-{new_id()}"
     aside.mkdir(mode=0o700)
     for name in ("catalogue.sqlite", "catalogue.sqlite-wal", "catalogue.sqlite-shm"):

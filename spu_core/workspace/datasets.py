@@ -209,13 +209,13 @@ class Datasets:
         draft = FileDraft("dataset", table.to_parquet, address=f"{table.fingerprint} types {digest}")
         return self.get(self.files.save([draft], record))
 
-    def save_folder(self, folder: Table, sample: Table, name: str | None = None) -> DatasetRecord:
+    def save_folder(self, folder: Table, sample: Table) -> DatasetRecord:
         """Register a table that stays in its folder, with a sample to explore.
 
         Where the same content has the same name, the existing dataset gets a new version. A dataset whose rows are
         stored here stays unchanged.
         """
-        name = clean_name(folder.name if name is None else name)
+        name = clean_name(folder.name)
         path = tables.parquet_store(folder).path
         place = self.converted.place_of(path) or str(self._offered(path, folder).path)
         survey, described = tables.survey_to_json(folder), _described(folder)
@@ -435,7 +435,7 @@ class Derived:
         if self.files.catalogue.read_only:
             return
         target = self._path(dataset, what)
-        with storage_errors.in_words(self.folder):
+        with storage_errors.readable_errors(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             draft = self.folder / f"{new_id()}.draft"
             try:

@@ -106,9 +106,9 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False, timeout: float = 60.0) -> Iterator[int]:
-    """Hold the lock for a block; waits for others up to `timeout` seconds."""
-    descriptor = wait_for_lock(path, shared=shared, timeout=timeout)
+def locked(path: Path, *, shared: bool = False) -> Iterator[int]:
+    """Hold the lock for a block; waits for others up to a minute."""
+    descriptor = wait_for_lock(path, shared=shared)
     try:
         yield descriptor
     finally:

@@ -54,7 +54,7 @@ class FileStore:
         """Store the drafts and, in the same transaction, the rows that refer to them."""
         written: list[tuple[FileDraft, FileRecord]] = []
         # Saves share this lock; the sweep needs it exclusively, so that it never removes a file that is being saved.
-        with storage_errors.in_words(self.catalogue.folder), locked(self._writing_lock, shared=True):
+        with storage_errors.readable_errors(self.catalogue.folder), locked(self._writing_lock, shared=True):
             try:
                 for draft in drafts:
                     written.append((draft, self._publish(draft)))
@@ -92,7 +92,7 @@ class FileStore:
 
     def sweep(self) -> int:
         """Remove deleted and unfinished files; returns the bytes freed. Does nothing while a save is running."""
-        with storage_errors.in_words(self.catalogue.folder):
+        with storage_errors.readable_errors(self.catalogue.folder):
             alone = try_lock(self._writing_lock)
             if alone is None:
                 return 0
@@ -106,7 +106,7 @@ class FileStore:
 
     def remove_unlisted(self) -> int:
         """Remove files without a row; only on request, because after a restored backup they may be the only copy."""
-        with storage_errors.in_words(self.catalogue.folder), locked(self._writing_lock):
+        with storage_errors.readable_errors(self.catalogue.folder), locked(self._writing_lock):
             return sum(self._remove(path) for path in self.unlisted())
 
     @property

@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from spu_core.errors import WorkspaceError
-from spu_core.workspace.storage_errors import in_words
+from spu_core.workspace.storage_errors import readable_errors
 
 _USER_FOLDER = re.compile(r"users/[0-9a-f]{64}")
 
@@ -68,7 +68,7 @@ def user_hash(issuer: str, subject: str) -> str:
 
 def make_private_folder(folder: Path) -> None:
     """Create a folder that other users of this machine cannot read."""
-    with in_words(folder):
+    with readable_errors(folder):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -114,12 +114,12 @@ class FolderOffer:
         return _is_text(self.path)
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """The path for display, without the location of the root on the server.
 
-        >>> FolderOffer(Path("/srv/tables"), "sales/2024", "tables").words
+        >>> FolderOffer(Path("/srv/tables"), "sales/2024", "tables").text
         'tables/sales/2024'
-        >>> FolderOffer(Path("/srv/tables"), ".", "tables").words
+        >>> FolderOffer(Path("/srv/tables"), ".", "tables").text
         'tables'
         """
         return (Path(self.root_name) / self.place).as_posix()

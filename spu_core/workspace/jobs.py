@@ -123,7 +123,7 @@ class Jobs(CatalogueStore):
             rows.execute("UPDATE jobs SET cancel_requested = 1 WHERE id = ? AND status = 'running'", (token,))
         return self.get(token)
 
-    def wait_again(self, token: str) -> None:
+    def requeue(self, token: str) -> None:
         """Set a job that ended to waiting, for another attempt."""
         job = self.get(token)
         if not job.status.is_over or job.status is JobStatus.FINISHED:
@@ -168,7 +168,7 @@ class Jobs(CatalogueStore):
         """Remove free locks, and logs of finished or deleted jobs; logs of failed jobs are kept."""
         rows = self.catalogue.rows("SELECT id FROM jobs WHERE status != 'finished'")
         unfinished = {row["id"] for row in rows}
-        with storage_errors.in_words(self.catalogue.folder):
+        with storage_errors.readable_errors(self.catalogue.folder):
             for path in (self.catalogue.folder / "logs").glob("*.log"):
                 if path.stem not in unfinished and not self.is_alive(path.stem):
                     path.unlink(missing_ok=True)
@@ -207,7 +207,7 @@ class Uploads:
         self.remove_leftovers()
         token = new_id()
         draft = self.folder / f"{token}.draft"
-        with storage_errors.in_words(self.folder):
+        with storage_errors.readable_errors(self.folder):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             try:
                 with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as target:

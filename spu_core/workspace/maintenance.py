@@ -92,7 +92,7 @@ def check(folder: str | Path | None = None, *, repair: bool = False) -> CheckRep
     repaired = ""
     found = catalogue_problems(home.folder)
     if found and repair:
-        with storage_errors.in_words(home.folder), locked(home.folder / "open.lock"):
+        with storage_errors.readable_errors(home.folder), locked(home.folder / "open.lock"):
             repaired = restore(home.folder, Disk())
         found = catalogue_problems(home.folder)
     if found:

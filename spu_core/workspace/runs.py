@@ -227,7 +227,7 @@ class Thresholds(CatalogueStore):
         return None if row is None else ThresholdRecord.from_row(row)
 
     def undo(self, chosen: ThresholdRecord, by: str) -> None:
-        """Mark an operating point as undone, so that the one before it stands again. Twice is as good as once."""
+        """Mark an operating point as undone, so that the one before it stands again. A second undo changes nothing."""
         undone = to_json({"by": by, "made": self._now()}, "undone")
         with self.catalogue.transaction() as rows:
             rows.execute(

@@ -33,7 +33,7 @@ class QueueFullError(WorkspaceError):
 
 
 @contextmanager
-def in_words(folder: Path) -> Iterator[None]:
+def readable_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk and of SQLite into a `WorkspaceError` with advice."""
     try:
         yield

@@ -87,7 +87,7 @@ class Workspace:
         if not path.is_file():
             raise storage_errors.unknown("workspace", place)
         # The lock ensures that no other process has created the file but not yet filled it.
-        with storage_errors.in_words(folder), locked(folder / "open.lock", shared=True):
+        with storage_errors.readable_errors(folder), locked(folder / "open.lock", shared=True):
             catalogues.prepare(path, Disk())
         return cls(folder, home, disk=Disk(), clock=utc_now)
 
@@ -106,7 +106,7 @@ class Workspace:
         for path in (home.folder, folder, *(folder / name for name in _FOLDERS)):
             make_private_folder(path)
         workspace = cls(folder, home, disk=disk, clock=clock)
-        with storage_errors.in_words(folder), locked(folder / "open.lock"):
+        with storage_errors.readable_errors(folder), locked(folder / "open.lock"):
             refuse_orphaned_files(folder)
             catalogues.prepare(folder / CATALOGUE, disk)
             workspace._give_id()

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
 from tests.benchmarks import watched
@@ -61,7 +61,7 @@ def kept(home: Path, count: int) -> str:
         rules = workspace.rule_sets.create(f"{count} rows", RULES.to_json())
         plan = TrainPlan(TrainConfig(folds=2), (Candidate("rule_score"),))
         named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1, "refine": False}
-        done = run_here(workspace, Job(kind="train", parameters={**named, "plan": plan.to_json()}))
+        done = run_in_process(workspace, Job(kind="train", parameters={**named, "plan": plan.to_json()}))
         assert done.status == "finished", done.error
     return f"?dataset={dataset.id}&rules={rules.id}"
 

@@ -165,7 +165,7 @@ def _headers(table: Clean) -> Iterator[Polluted]:
     yield table.polluted("header_twice", lines[0] + table.text())
     yield table.polluted("header_twice", lines[0] * 2 + table.text(), "_three_times")
     middle = len(lines) // 2
-    yield table.polluted("header_again", "".join([*lines[:middle], lines[0], *lines[middle:]]))
+    yield table.polluted("repeats_header_line", "".join([*lines[:middle], lines[0], *lines[middle:]]))
     yield table.polluted("header_quoted", _all_quoted(table.header) + "".join(lines[1:]))
     for place in range(1, len(table.header)):
         more = [*table.header[:place], "", *table.header[place:]]

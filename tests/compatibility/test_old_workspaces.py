@@ -174,7 +174,7 @@ def test_the_verdicts_of_an_old_audit_judge_every_run(opened, commit):
     checked = checked_rows(work.workspace, work.workspace.datasets.get(work.dataset))
     report = judge_runs(stored_runs(work.workspace, list(work.runs.values())), checked)
 
-    assert checked.in_frame is not None
+    assert checked.chance is not None
     assert checked.row.size == len({each.row for each in work.workspace.audits.verdicts(audit.id)})
     assert set(report.figures) == set(work.runs)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.tables.samples import load_sample, load_sample_rules
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
@@ -35,6 +35,6 @@ def train_quickly(
         "refine": False,
         **more,
     }
-    done = run_here(workspace, Job(kind="train", parameters=parameters, title=f"{len(candidates)} candidates"))
+    done = run_in_process(workspace, Job(kind="train", parameters=parameters, title=f"{len(candidates)} candidates"))
     assert done.status == "finished", done.error
     return list(done.result["runs"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.stored_runs import stored_bundle
 from spu_core.tables.samples import load_sample_rules
 from spu_core.tables.simulators import AntiCheatConfig, AntiCheatWorld
@@ -65,6 +65,6 @@ def small_world(workspace: Workspace, candidates=QUICK, players: int = 2_500, se
         "plan": plan.to_json(),
         "refine": False,
     }
-    done = run_here(workspace, Job(kind="train", parameters=parameters, title="quick"))
+    done = run_in_process(workspace, Job(kind="train", parameters=parameters, title="quick"))
     assert done.status == "finished", done.error
     return Game(world, world.draw(), dataset, rules, tuple(done.result["runs"]))

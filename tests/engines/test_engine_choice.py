@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spu_core.engines.executors import Engine, engine_words, open_executor
+from spu_core.engines.executors import Engine, engine_titles, open_executor
 from spu_core.errors import EngineError
 from spu_core.tables.samples import load_sample
 from spu_core.training import LocalExecutor
@@ -38,8 +38,8 @@ def test_an_address_for_this_process_makes_no_sense():
 
 def test_the_operator_names_the_cluster_and_users_only_choose_it(monkeypatch):
     monkeypatch.delenv("SPU_DASK_SCHEDULER", raising=False)
-    assert next(iter(engine_words())) == "here"
+    assert next(iter(engine_titles())) == "here"
 
     monkeypatch.setenv("SPU_DASK_SCHEDULER", "tcp://10.0.0.7:8786")
-    assert engine_words()["dask"] == "On the Dask cluster at tcp://10.0.0.7:8786"
-    assert next(iter(engine_words())) == "dask"
+    assert engine_titles()["dask"] == "On the Dask cluster at tcp://10.0.0.7:8786"
+    assert next(iter(engine_titles())) == "dask"

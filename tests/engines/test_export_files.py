@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.export_files import (
     EXPORT_FORMS,
     NO_RULES,
     OTHER_FOLDS,
-    ExportWords,
+    ExportTexts,
     StoredModel,
     made_before,
     prepare,
@@ -55,14 +55,14 @@ def stored(tmp_path_factory):
                 "refine": False,
                 "left_out": [LEFT_OUT],
             }
-            done = run_here(workspace, Job(kind="train", parameters=parameters))
+            done = run_in_process(workspace, Job(kind="train", parameters=parameters))
             assert done.status == "finished", done.error
         yield workspace
 
 
 def model(workspace, name, **words):
     record = next(run for run in workspace.runs.list() if run.name == name)
-    return StoredModel(workspace, record, workspace.datasets.load(record.dataset), ExportWords(**words))
+    return StoredModel(workspace, record, workspace.datasets.load(record.dataset), ExportTexts(**words))
 
 
 def test_a_file_is_made_once_and_found_again_until_something_changes(stored):
@@ -73,7 +73,7 @@ def test_a_file_is_made_once_and_found_again_until_something_changes(stored):
     assert made_before(model(stored, "first"), "bundle") is None
     second = prepare(model(stored, "first", purpose="to learn"), "bundle")
     assert [record.id for record in stored.exports.list(first.run) if record.format == "bundle"] == [second.id]
-    assert ExportWords.last_said(stored, first.run) == ExportWords(purpose="to learn")
+    assert ExportTexts.last_used(stored, first.run) == ExportTexts(purpose="to learn")
 
     bundle = known(stored.exports.path(second.id))
     assert (bundle.point.threshold, bundle.details.purpose) == (0.6, "to learn")

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.outcome_learning import (
     confirmation_delay,
     learn_from_outcomes,
-    leave_out_young_rows,
+    leave_out_recent_rows,
     propose_feedback,
     retraining_job,
     sample_players,
@@ -209,7 +209,7 @@ def test_giving_the_holdout_up_labels_more(workspace, game, queue):
 
 
 def test_the_next_training_is_compared_on_one_s_and_on_the_holdout(workspace, game, learnt):
-    done = run_here(workspace, retraining_job(workspace, game.runs[0], learnt.record))
+    done = run_in_process(workspace, retraining_job(workspace, game.runs[0], learnt.record))
     assert done.status == "finished", done.error
     new = done.result["runs"][0]
     found = what_changed(workspace, game.runs[0], new)
@@ -366,9 +366,9 @@ def test_rows_that_had_too_little_time_can_be_left_out(workspace, game):
     file = ("user,outcome,day\n" + "\n".join(lines)).encode()
     record_outcomes(workspace, made.id, read_outcome_file(workspace, made.id, file).lines)
     delay = confirmation_delay(workspace, dataset.id, "2026-06-01")
-    older = leave_out_young_rows(workspace, dataset.id, delay)
+    older = leave_out_recent_rows(workspace, dataset.id, delay)
 
-    assert older.n_rows == int((~delay.is_young).sum()) < rows
+    assert older.n_rows == int((~delay.is_recent).sum()) < rows
     assert workspace.feedbacks.made_of(older.id).detail["rows_left_out"] == rows - older.n_rows
     assert workspace.feedbacks.family(older.id) == (older.id,)
 
@@ -398,7 +398,7 @@ def test_the_whole_loop_on_the_sample_gives_a_better_surrender_ratio(workspace):
     made = make_queue(workspace, QueueRequest(dataset=dataset.id, runs=(first,), plan=QueuePlan(budget=400)))
     record_outcomes(workspace, made.id, simulated_outcomes(workspace, made.id, sample_players(table)))
     learnt = learn_from_outcomes(workspace, dataset.id, rules)
-    [second] = run_here(workspace, retraining_job(workspace, first, learnt.record)).result["runs"]
+    [second] = run_in_process(workspace, retraining_job(workspace, first, learnt.record)).result["runs"]
     before, after = (chances_of_the_flagged(workspace, run) for run in (first, second))
 
     assert after.surrender > before.surrender

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.stored_runs import (
     compare_on,
-    names_apart,
+    distinct_names,
     recommended_run,
     shuffled_columns,
     soft_labels_by,
@@ -39,7 +39,7 @@ def workspace(tmp_path_factory):
 def _train(workspace, dataset, rules, version, *candidates, **more):
     plan = TrainPlan(TrainConfig(folds=3, threads=1), candidates)
     named = {"dataset": dataset, "rule_set": rules, "rule_set_version": version, "plan": plan.to_json()}
-    done = run_here(workspace, Job(kind="train", parameters={**named, "refine": False, **more}))
+    done = run_in_process(workspace, Job(kind="train", parameters={**named, "refine": False, **more}))
     assert done.status == "finished", done.error
     return done
 
@@ -47,7 +47,7 @@ def _train(workspace, dataset, rules, version, *candidates, **more):
 def test_equal_names_get_numbers_and_the_oldest_keeps_its_own(workspace):
     records = workspace.runs.list()
 
-    assert [names_apart(records)[record.id] for record in records] == ["linear 2", "rule_score", "linear"]
+    assert [distinct_names(records)[record.id] for record in records] == ["linear 2", "rule_score", "linear"]
     assert [run.name for run in stored_runs(workspace, [records[0].id])] == ["linear 2"]
 
 

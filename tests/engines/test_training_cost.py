@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.executors import Engine
 from spu_core.engines.training_cost import (
     ClusterMemoryPlan,
@@ -35,7 +35,7 @@ def test_estimates_grow_with_rows_folds_trials_and_candidates():
     ]
     found = estimate_training(1_000_000, 30, everything, TrainConfig(out_of_time=0.2))
     assert set(found.by_candidate) == {candidate.name for candidate in everything}
-    assert "hours" in found.words or "minutes" in found.words
+    assert "hours" in found.text or "minutes" in found.text
     assert found.memory > 1e9
 
 
@@ -43,22 +43,22 @@ def test_a_table_that_fits_trains_in_memory():
     plan = plan_memory(100_000, 30, *CHOICE, free_bytes=16e9)
 
     assert plan.fits
-    assert plan.words.startswith("100,000 rows × 30 columns are trained in memory: about ")
-    assert plan.words.endswith("; 16.0 GB are free.")
+    assert plan.text.startswith("100,000 rows × 30 columns are trained in memory: about ")
+    assert plan.text.endswith("; 16.0 GB are free.")
 
 
 def test_a_table_that_does_not_fit_is_advised_to_become_a_folder():
     plan = plan_memory(20_000_000, 30, *CHOICE, free_bytes=8e9)
 
     assert not plan.fits
-    assert "but only 8.0 GB are free. Convert the file to a folder (`spu convert`)" in plan.words
+    assert "but only 8.0 GB are free. Convert the file to a folder (`spu convert`)" in plan.text
 
 
 def test_a_folder_is_read_in_parts_however_much_memory_is_free():
     plan = plan_memory(20_000_000, 30, *CHOICE, from_files=True, free_bytes=8e9)
 
     assert plan.fits
-    assert "stay in files and are read in parts: about 6.2 GB of memory instead of" in plan.words
+    assert "stay in files and are read in parts: about 6.2 GB of memory instead of" in plan.text
 
 
 def test_what_does_not_fit_even_from_files_points_to_a_cluster():
@@ -66,7 +66,7 @@ def test_what_does_not_fit_even_from_files_points_to_a_cluster():
         plan = plan_memory(1_000_000_000, 30, *CHOICE, from_files=from_files, free_bytes=8e9)
 
         assert not plan.fits
-        assert plan.words.endswith("use fewer rows or columns, or a cluster (`--engine dask`).")
+        assert plan.text.endswith("use fewer rows or columns, or a cluster (`--engine dask`).")
 
 
 def test_the_free_memory_of_this_machine_is_known():
@@ -100,8 +100,8 @@ def test_a_folder_is_spread_so_its_workers_hold_its_cells_and_the_caller_the_sof
 
     assert wide.workers_bytes - narrow.workers_bytes >= 20 * 10**8 * 4  # encoded cells have four bytes
     assert wide.caller_bytes == narrow.caller_bytes > 10**8 * 100
-    assert "are spread over the workers" in wide.words
-    assert "free" not in wide.words  # what other computers have is not known here
+    assert "are spread over the workers" in wide.text
+    assert "free" not in wide.text  # what other computers have is not known here
     assert wide.fits
 
 
@@ -110,12 +110,12 @@ def test_a_table_travels_to_every_worker_so_the_workers_of_this_computer_need_it
     crowded = ClusterMemoryPlan(10**6, 30, False, 3e9, 3e9, free_bytes=10e9)
 
     assert not crowded.fits
-    assert crowded.words.endswith("Only 10.0 GB are free: use fewer rows or columns, or train in one process.")
-    assert "travel to every worker: about 3.0 GB on each, and 3.0 GB here" in crowded.words
+    assert crowded.text.endswith("Only 10.0 GB are free: use fewer rows or columns, or train in one process.")
+    assert "travel to every worker: about 3.0 GB on each, and 3.0 GB here" in crowded.text
 
 
 def test_workers_of_this_computer_share_what_is_free_here():
-    assert plan_memory_on(Engine("dask"), plan_memory(1_000, 10, *CHOICE, from_files=True)).words.endswith("are free.")
+    assert plan_memory_on(Engine("dask"), plan_memory(1_000, 10, *CHOICE, from_files=True)).text.endswith("are free.")
 
 
 def test_the_memory_of_a_training_from_files_adds_up():
@@ -143,7 +143,7 @@ def test_real_times_of_earlier_trainings_correct_the_estimate(tmp_path):
         named = {"dataset": dataset.id, "rule_set": rules.id, "rule_set_version": 1}
         job = Job(kind="train", parameters={**named, "plan": plan.to_json(), "refine": False})
         for _ in range(3):
-            assert run_here(workspace, job).status == "finished"
+            assert run_in_process(workspace, job).status == "finished"
         ratios = past_ratios(workspace, workspace.jobs.list(), "here")
         assert past_ratios(workspace, workspace.jobs.list(), "dask") == ()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spu_core.charts import DARK, alt_text, check_flow_chart
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.experiments import EXPERIMENTS, ExperimentResult, ExperimentSettings, catalog, stored_result
 from spu_core.experiments.catalog import KIND, compare_figures, compare_verdicts, result_of
@@ -101,7 +101,7 @@ def workspace(tmp_path):
 def test_a_job_runs_a_part_and_keeps_its_result(workspace, theorem_4):
     parameters = {"experiment": "theorems", "part": "theorem4", "scale": "smoke"}
 
-    done = run_here(workspace, Job(kind=KIND, parameters=parameters))
+    done = run_in_process(workspace, Job(kind=KIND, parameters=parameters))
 
     assert done.status is JobStatus.FINISHED
     assert result_of(done.result).tables == theorem_4.tables
@@ -115,6 +115,6 @@ def test_a_job_refuses_what_does_not_exist(workspace):
         ({"experiment": "theorems", "scale": "huge"}, "scale must be one of"),
     ):
         with pytest.raises(SpuError, match=words):
-            run_here(workspace, Job(kind=KIND, parameters=parameters))
+            run_in_process(workspace, Job(kind=KIND, parameters=parameters))
     with pytest.raises(WorkspaceError, match="holds no result of an experiment"):
         result_of({})

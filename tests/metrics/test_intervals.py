@@ -194,7 +194,7 @@ def test_the_paired_difference_is_narrower_than_two_separate_intervals(scored):
 
     assert difference.standard_error < apart
     assert difference.low < difference.estimate < difference.high
-    assert difference.can_be_told_apart == (difference.p_value < 0.05)
+    assert difference.is_clear == (difference.p_value < 0.05)
 
 
 def test_swapping_the_two_scores_flips_the_difference(scored):
@@ -287,7 +287,7 @@ def test_a_single_group_or_positive_says_nothing_of_the_spread(scored):
         assert (found.low, found.high) == (0.0, 1.0)
     difference = compare_auc_spu(soft_label, score, other, groups=np.zeros(600))
     assert np.isnan(difference.p_value)
-    assert not difference.can_be_told_apart
+    assert not difference.is_clear
     assert (difference.low, difference.high) == (-1.0, 1.0)
 
 

@@ -18,7 +18,8 @@ import pytest
 from tests.live import free_address
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCKERFILE = (ROOT / "docs" / "hosting" / "Dockerfile").read_text(encoding="utf-8")
+HOSTING = ROOT / "docs" / "hosting"
+DOCKERFILE = (HOSTING / "Dockerfile").read_text(encoding="utf-8")
 USER = 10001
 PYTHON = Path(sys.executable).resolve()
 pytestmark = [
@@ -40,6 +41,13 @@ server_metadata_url = "https://login.example/.well-known/openid-configuration"
 """
 
 
+def sent_to_docker() -> list[str]:
+    """The files that git knows and that Dockerfile.dockerignore lets into the image."""
+    lines = (HOSTING / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    let_in = tuple(line[1:] for line in lines if line.startswith("!"))
+    return subprocess.run(["git", "ls-files", *let_in], cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
+
+
 def steps(word: str) -> list[str]:
     """What follows an instruction of the Dockerfile, with lines that go on joined."""
     return re.findall(rf"^{word}\s+(.*)$", DOCKERFILE.replace("\\\n", " "), flags=re.MULTILINE)
@@ -47,10 +55,10 @@ def steps(word: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
-    """A fresh environment into which the Dockerfile's own command installed the files that git knows."""
+    """A fresh environment into which the Dockerfile's own command installed the files that Docker gets."""
     folder = tmp_path_factory.mktemp("image")
     source = folder / "src"
-    for name in subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines():
+    for name in sent_to_docker():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, source / name)
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
@@ -77,6 +85,13 @@ def start(installed: Path, home: Path, port: int) -> subprocess.Popen:
         stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def test_the_image_gets_no_secrets_and_no_tests():
+    tops = {name.split("/")[0] for name in sent_to_docker()}
+
+    assert {"spu_core", "pages", "app.py", "pyproject.toml"} <= tops
+    assert not tops & {"docs", "tests", ".git", ".github"}
 
 
 def test_the_image_is_closed_without_a_login_and_healthy_with_one(installed, tmp_path):

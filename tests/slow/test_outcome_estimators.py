@@ -58,7 +58,7 @@ def test_two_equal_arms_are_told_apart_no_more_often_than_promised(name, replica
         # A coin per user: that the hash is as good as one is tested below.
         arm = np.where(rng.random(user.max() + 1) < 0.5, "a", "b")[user]
         found = compare_arms(checks_of(user, arm, hits), "a", "b")
-        false += found.surrender.can_be_told_apart
+        false += found.surrender.is_clear
     share = false / count
 
     print(f"{name}: type-I error {share:.4f} ± {error(share, count):.4f}")
@@ -73,7 +73,7 @@ def test_a_detectable_difference_is_found_with_the_promised_power(ratio, checks,
         hits = np.r_[rng.random(checks) < ratio + difference, rng.random(checks) < ratio].astype(int)
         arm = np.repeat(["a", "b"], checks)
         found = compare_arms(checks_of(np.arange(2 * checks), arm, hits), "a", "b").surrender
-        told_apart, covered = told_apart + found.can_be_told_apart, covered + (difference in found)
+        told_apart, covered = told_apart + found.is_clear, covered + (difference in found)
     power, coverage = told_apart / count, covered / count
 
     print(f"ratio {ratio}, {checks} checks: power {power:.4f} ± {error(power, count):.4f}, coverage {coverage:.4f}")

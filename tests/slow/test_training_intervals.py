@@ -81,7 +81,7 @@ def test_two_candidates_that_learn_noise_are_seldom_told_apart(labels, rows, fol
         }
         apart += compare_pairs({name: folded_auc(evaluation.soft_label, s, evaluation) for name, s in scores.items()})[
             0
-        ].can_be_told_apart
+        ].is_clear
 
     assert apart / count < 0.06 + 4 * np.sqrt(0.06 * 0.94 / count)
 

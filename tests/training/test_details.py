@@ -135,7 +135,7 @@ def test_held_out_rows_and_refined_labels_cost_more_fits():
     ],
 )
 def test_an_estimate_is_said_as_roughly_as_it_is_known(seconds, memory, words):
-    assert TrainEstimate(seconds, {}, memory).words == words
+    assert TrainEstimate(seconds, {}, memory).text == words
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.8])

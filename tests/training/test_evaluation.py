@@ -172,7 +172,7 @@ def test_below_ten_confirmed_positives_nothing_is_compared_by_them(labels):
     figure = few_labels(labels).figures["known_positive_auc"]
 
     assert figure.too_few.startswith(f"Too few confirmed cases to compare: they count as {labels} ")
-    assert not any(pair.can_be_told_apart for pair in figure.pairs)
+    assert not any(pair.is_clear for pair in figure.pairs)
     for pair in figure.pairs:
         assert np.isnan([pair.p_holm, pair.difference.p_value]).all()
 
@@ -181,7 +181,7 @@ def test_ten_and_more_are_compared():
     figure = few_labels(40).figures["known_positive_auc"]
 
     assert figure.too_few is None
-    assert figure.pairs[0].can_be_told_apart
+    assert figure.pairs[0].is_clear
 
 
 def test_confirmed_positives_of_few_groups_count_as_few():

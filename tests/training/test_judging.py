@@ -191,8 +191,8 @@ def test_equal_candidates_are_not_told_apart_however_many_pairs_are_compared(eva
     noise = [pair for pair in pairs if "best" not in (pair.first, pair.second)]
 
     assert any(pair.difference.p_value < 0.05 for pair in noise)
-    assert not any(pair.can_be_told_apart for pair in noise)
-    assert all(pair.can_be_told_apart for pair in pairs if pair not in noise)
+    assert not any(pair.is_clear for pair in noise)
+    assert all(pair.is_clear for pair in pairs if pair not in noise)
 
 
 def test_a_budget_of_more_rows_than_there_are_reviews_all(evaluation, score):

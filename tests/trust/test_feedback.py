@@ -205,7 +205,7 @@ def test_young_rows_are_those_that_could_not_have_been_confirmed_yet():
 
     assert found.horizon == 11
     assert found.cut_off == 11
-    assert found.is_young.tolist() == [False] * 5 + [True]
+    assert found.is_recent.tolist() == [False] * 5 + [True]
     assert found.known_share([1, 2, 3, 11]).tolist() == [0, *found.share[:2], 1]
     assert "90% of the confirmations that arrive within 11 days have arrived after 11 days; 1 of 6" in found.sentence
 

@@ -59,7 +59,7 @@ def test_a_clear_winner_stays_best_and_bands_hold_the_middle(trained):
     assert sum(found.stays_best.values()) == pytest.approx(1.0)
     table = found.table
     assert ((table["low"] <= table["median"]) & (table["median"] <= table["high"])).all()
-    assert found.sentence == ("'rule_score' is best in 100% of 50 random changes of your beliefs.")
+    assert found.sentence == ("'rule_score' has the highest AUC_SPU in 100% of 50 random changes of your beliefs.")
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_ties_are_shared():
     found = Sensitivity(("a", "b"), np.array([[0.7, 0.7], [0.8, 0.6]]), 0.5)
 
     assert found.stays_best == {"a": 0.75, "b": 0.25}
-    assert found.sentence.startswith("'a' is best in 75%")
+    assert found.sentence.startswith("'a' has the highest AUC_SPU in 75%")
 
 
 def test_the_table_holds_the_middle_and_the_outer_twentieths_of_the_draws():

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from spu_core.engines import jobs_now, restart, run_here, start_worker, wait_for
+from spu_core.engines import jobs_now, restart, run_in_process, start_worker, wait_for
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import Disk, JobStatus, Workspace, make_backup
 from tests.engines.steps import job
@@ -121,7 +121,7 @@ def back_up_often(folder: Path, say: Acknowledge) -> None:
 
 def do_job(folder: Path, say: Acknowledge) -> None:
     with Workspace.open(folder) as workspace:
-        say(f"job {run_here(workspace, job(SAVE)).id} -")
+        say(f"job {run_in_process(workspace, job(SAVE)).id} -")
 
 
 def start_job(folder: Path, say: Acknowledge) -> None:

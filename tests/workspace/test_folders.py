@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.errors import SpuError, WorkspaceError
 from spu_core.tables import read_table
 from spu_core.workspace import Home, Workspace
@@ -31,7 +31,7 @@ def roots(root, tmp_path):
 
 
 def register(workspace, path):
-    job = run_here(workspace, Job(kind="register", parameters={"folder": str(path)}, title="rows"))
+    job = run_in_process(workspace, Job(kind="register", parameters={"folder": str(path)}, title="rows"))
     return workspace.datasets.get(job.result["dataset"])
 
 
@@ -55,7 +55,7 @@ def test_folders_with_parquet_files_are_offered_and_partitions_belong_to_the_fol
     (root / "texts" / "notes.CSV").write_text("a,b\n1,2\n")
     (root / "texts" / "notes.pdf").write_text("a,b\n1,2\n")
 
-    words = [offer.words for offer in roots.offers()]
+    words = [offer.text for offer in roots.offers()]
 
     assert words == ["tables/deep/er", "tables/sales", "tables/texts/notes.CSV", "tables/visits"]
 
@@ -70,7 +70,7 @@ def test_roots_that_cannot_be_entered_or_do_not_exist_offer_nothing(root, tmp_pa
 
     roots = FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
 
-    assert [offer.words for offer in roots.offers()] == ["tables/rows"]
+    assert [offer.text for offer in roots.offers()] == ["tables/rows"]
     with pytest.raises(WorkspaceError, match="this server allows"):
         roots.find(root / "closed" / "rows.csv")
 
@@ -92,7 +92,7 @@ def test_names_that_are_no_text_are_not_offered_and_hide_no_others(root, roots):
     write_folder(mixed_frame(20), root / "other", []).rename(root / NO_TEXT)
     (root / f"{NO_TEXT}.csv").write_text("a,b\n1,2\n")
 
-    assert [offer.words for offer in roots.offers()] == ["tables/sales\u30002024"]
+    assert [offer.text for offer in roots.offers()] == ["tables/sales\u30002024"]
 
 
 def test_a_file_whose_name_is_no_text_is_refused_in_words(root):
@@ -110,7 +110,7 @@ def test_roots_of_one_name_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, os.pathsep.join(map(str, given)))
     roots = FolderRoots.allowed(Home.at(tmp_path / "spu_home"))
 
-    offers = {offer.words: offer for offer in roots.offers()}
+    offers = {offer.text: offer for offer in roots.offers()}
 
     assert list(offers) == ["tables/rows", "tables (2)/rows", "tables (2) (2)/rows"]
     assert [offer.path for offer in offers.values()] == [root / "rows" for root in given]

@@ -40,7 +40,7 @@ def test_only_one_may_begin_a_job(workspace, job):
 def test_what_an_older_try_writes_late_is_ignored(workspace, job):
     old = workspace.jobs.begin(job)
     workspace.jobs.end(old, JobStatus.INTERRUPTED, "died")
-    workspace.jobs.wait_again(job)
+    workspace.jobs.requeue(job)
     new = workspace.jobs.begin(job)
 
     assert not workspace.jobs.report(old, 0.9, "late", {})
@@ -73,15 +73,15 @@ def test_a_job_that_was_asked_to_stop_is_cancelled_when_its_process_is_gone(work
 
 def test_a_finished_or_living_job_does_not_restart(workspace, job):
     with pytest.raises(WorkspaceError, match="'Train 3 candidates' is waiting; only a job that failed or was stopped"):
-        workspace.jobs.wait_again(job)
+        workspace.jobs.requeue(job)
     workspace.jobs.finish(workspace.jobs.begin(job), {})
     with pytest.raises(WorkspaceError, match="is finished; only a job that failed"):
-        workspace.jobs.wait_again(job)
+        workspace.jobs.requeue(job)
 
 
 def test_a_waiting_job_is_cancelled_at_once_and_a_running_one_is_asked(workspace, job):
     assert workspace.jobs.request_cancel(job).status is JobStatus.CANCELLED
-    workspace.jobs.wait_again(job)
+    workspace.jobs.requeue(job)
     workspace.jobs.begin(job)
 
     asked = workspace.jobs.request_cancel(job)

@@ -125,7 +125,7 @@ def use_model(choice: Choice, name: str, review: ReviewPoint) -> None:
     _forget_draft(choice.ids[name])
 
 
-def words_in_use(choice: Choice) -> str:
+def text_in_use(choice: Choice) -> str:
     """Which model is in use, and at which threshold."""
     if choice.champion is None:
         return "No model in use yet."
@@ -320,7 +320,7 @@ def _show_actions(choice: Choice) -> None:
             _offer_model(choice, found.model)
         if found.next_step.action != "export":
             _offer_page(choice, found.next_step.action, is_first=found.model is None)
-        st.caption(words_in_use(choice))
+        st.caption(text_in_use(choice))
 
 
 def _offer_model(choice: Choice, name: str) -> None:

@@ -101,7 +101,7 @@ def show_rejected(reading: Reading) -> None:
     """The lines that could not be read, with the reasons."""
     if not reading.rejected:
         return
-    with st.expander(f"{count(reading.rejected_rows)} lines were not read", icon=":material/report:"):
+    with st.expander(f"Rejected lines ({count(reading.rejected_rows)})", icon=":material/report:"):
         lines = [(each.line, each.reason, each.text) for each in reading.rejected]
         show_table(pd.DataFrame(lines, columns=["line", "reason", "text"]), hide_index=True)
 
@@ -201,7 +201,7 @@ def _choose_folder(page: Page, offers: tuple[FolderOffer, ...]) -> None:
         "Folders of Parquet files, and text files of any size",
         range(len(offers)),
         index=None,
-        format_func=lambda place: offers[place].words,
+        format_func=lambda place: offers[place].text,
         placeholder="Choose a folder or a file",
         key="data_folder",
         help="Rows are read in parts, so a table may be larger than memory. Parquet files stay where they are, also "

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.ui.shared.shell import Page, choose_in_address, confirm_deletion, show_errors
 from pages.ui.shared.text import count, plain, row_count, sized
 from spu_core.engines import cancel, jobs_now
-from spu_core.engines.jobs.read import bring_file, carry_over, earlier_upload, readings
+from spu_core.engines.jobs.read import carry_over, earlier_upload, import_file, readings
 from spu_core.tables.samples import SAMPLES, load_sample, load_sample_rules
 from spu_core.workspace import DatasetRecord, JobRecord, JobStatus
 
@@ -37,7 +37,7 @@ def upload_file(page: Page) -> None:
     if uploaded is None:
         return
     with st.spinner(f"Uploading {plain(uploaded.name)} …"):
-        job = bring_file(page.workspace, uploaded, uploaded.name)
+        job = import_file(page.workspace, uploaded, uploaded.name)
     st.session_state["data_uploads"] = number + 1
     choose_in_address(reading=job.id)
     st.rerun()

@@ -15,7 +15,7 @@ from pages.ui.shared.show import figure_cards, show_figure
 from pages.ui.shared.text import figure, plain, share, sized
 from spu_core.engines.export_files import (
     EXPORT_FORMS,
-    ExportWords,
+    ExportTexts,
     StoredModel,
     file_stem,
     made_before,
@@ -50,12 +50,12 @@ class ExportChoice:
     is_champion: bool
     stored: StoredModel
 
-    def with_words(self, words: ExportWords) -> ExportChoice:
+    def with_texts(self, words: ExportTexts) -> ExportChoice:
         """The same run, exported with other text."""
         return replace(self, stored=_load_model(self.page.workspace, self.dataset, self.record, words))
 
 
-def _load_model(workspace: Workspace, dataset: DatasetRecord, record: RunRecord, words: ExportWords) -> StoredModel:
+def _load_model(workspace: Workspace, dataset: DatasetRecord, record: RunRecord, words: ExportTexts) -> StoredModel:
     """A stored run, ready to be written in any form."""
     points = workspace.thresholds.list(record.id)
     others = tuple((run.id, run.name) for run in workspace.runs.list(dataset.id))
@@ -67,7 +67,7 @@ def _cached_model(
     workspace: Workspace,
     dataset: DatasetRecord,
     record: RunRecord,
-    words: ExportWords,
+    words: ExportTexts,
     point: str,
     others: tuple[tuple[str, str], ...],
 ) -> StoredModel:
@@ -102,7 +102,7 @@ def choose_model(page: Page) -> ExportChoice:
     record = next(each for each in records if each.id == chosen)
     if _is_stale(page, record):
         _show_stale(page, record)
-    words = ExportWords.last_said(page.workspace, chosen)
+    words = ExportTexts.last_used(page.workspace, chosen)
     return ExportChoice(page, dataset, record, is_champion, _load_model(page.workspace, dataset, record, words))
 
 
@@ -189,7 +189,7 @@ def _above(threshold: float) -> str:
     return "no score; choose a threshold on Compare" if threshold > 0 else "every score"
 
 
-def edit_words(chosen: ExportChoice) -> ExportChoice:
+def edit_texts(chosen: ExportChoice) -> ExportChoice:
     """The text of the model card, and what the bundle may contain; starts from the last export."""
     last = chosen.stored.words
     with st.expander("Text of the model card, and content of the bundle", icon=":material/edit_note:"):
@@ -215,8 +215,8 @@ def edit_words(chosen: ExportChoice) -> ExportChoice:
             persist_state="session",
             help="With them the run can be compared again elsewhere. Scoring does not need them.",
         )
-    words = ExportWords(**entered, keep_rows=keep_rows)
-    return chosen if words == last else chosen.with_words(words)
+    words = ExportTexts(**entered, keep_rows=keep_rows)
+    return chosen if words == last else chosen.with_texts(words)
 
 
 def _bounded(value: Mapping[str, Any] | None) -> tuple[str, str]:

@@ -205,7 +205,7 @@ def _show(result: ExperimentResult, figure: PaperFigure, key: str) -> None:
     if len(views) > 1:
         choice = _choose_view(result, figure, views, f"{key}_view")
     image = st.session_state.get("paper_image", IMAGES[0])
-    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image, with_words=True)
+    show_chart(figure.of(result, choice, theme=theme()), key=f"{key}_chart", image=image, with_texts=True)
 
 
 def _choose_view(result: ExperimentResult, figure: PaperFigure, views: tuple[str, ...], key: str) -> str:
@@ -395,7 +395,7 @@ def _show_job(page: Page, token: str, stored: ExperimentResult | None, was_activ
             _show_progress(page, job)
         elif job.status is JobStatus.FINISHED:
             fresh = _rerun_result(page.workspace, job.id, dict(job.result))
-            _show_fresh(job, fresh, stored)
+            _show_rerun(job, fresh, stored)
         else:
             st.error(plain(job.error or "The run ended without a result."), icon=":material/error:")
 
@@ -413,7 +413,7 @@ def _show_progress(page: Page, job: JobRecord) -> None:
             st.rerun()
 
 
-def _show_fresh(job: JobRecord, fresh: ExperimentResult, stored: ExperimentResult | None) -> None:
+def _show_rerun(job: JobRecord, fresh: ExperimentResult, stored: ExperimentResult | None) -> None:
     with st.container(border=True, key="paper_fresh"):
         st.markdown(
             f":material/check_circle: **Run here** on {job.made:%d %b, %H:%M}, in {fresh.provenance.seconds:.0f} s. "

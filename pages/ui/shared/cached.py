@@ -19,7 +19,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from spu_core.engines import stored_runs as engine
 from spu_core.engines.audit_results import verdict_state
-from spu_core.engines.jobs.read import kept_profile, profile_of, read_aside
+from spu_core.engines.jobs.read import kept_profile, profile_of, read_without_storing
 from spu_core.labels import SoftLabels, assign_soft_labels
 from spu_core.rules import CheckRatio, CheckRecord, Rule, RuleMatrix, RuleSet
 from spu_core.tables import Role, Table, TableProfile
@@ -178,7 +178,7 @@ def _recommended_run_and_why(
 @cache_result(8, "Reading the file …")
 def read_upload(uploaded: UploadedFile) -> pd.DataFrame:
     """The rows of a small file that is not stored; a separate process reads it, so that it cannot harm the server."""
-    return read_aside(uploaded, uploaded.name).frame
+    return read_without_storing(uploaded, uploaded.name).frame
 
 
 @cache_result(128)

@@ -101,7 +101,7 @@ def marks_of(workspace: Workspace, dataset: DatasetRecord | None, rules: RuleSet
     """Which steps are done, and which are stale because an earlier step changed after them."""
     if dataset is None:
         return {}
-    marks = {"Data": DONE} if _says_what_is_positive(dataset) else {}
+    marks = {"Data": DONE} if _has_positives(dataset) else {}
     if rules is not None:
         marks["Soft labels"] = DONE
     progress = progress_of(workspace, dataset.id)
@@ -121,7 +121,7 @@ def next_step(marks: Mapping[str, str]) -> Step:
     return next((step for step in STEPS[:-1] if step.title != "Trust" and marks.get(step.title) != DONE), STEPS[-2])
 
 
-def _says_what_is_positive(dataset: DatasetRecord) -> bool:
+def _has_positives(dataset: DatasetRecord) -> bool:
     """Whether a column marks confirmed cases, or holds soft labels."""
     roles = set(dataset.roles.values())
     return Role.SOFT_LABEL in roles or (Role.LABEL in roles and bool(dataset.positive_values))
@@ -190,14 +190,6 @@ class Page:
             self.show_empty("No data yet.", "Upload a file or open a sample first.", "Data")
         assert self.dataset is not None
         return self.dataset
-
-    def need_rules(self) -> RuleSetVersion:
-        """The chosen rule set; without one the page shows what to do and stops."""
-        self.need_dataset()
-        if self.rules is None:
-            self.show_empty("No soft labels yet.", "Define rules first.", "Soft labels")
-        assert self.rules is not None
-        return self.rules
 
     def show_empty(self, what: str, advice: str, step: str, label: str = "") -> None:
         """Show what is missing, what to do, and a link to that page; then stop."""

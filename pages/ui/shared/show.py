@@ -40,12 +40,12 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def show_chart(figure: go.Figure, key: str, *, image: str = "svg", with_words: bool = False, **options: Any) -> Any:
-    """A chart with a text for screen readers, also shown below it if `with_words`; its camera saves an SVG or PNG."""
+def show_chart(figure: go.Figure, key: str, *, image: str = "svg", with_texts: bool = False, **options: Any) -> Any:
+    """A chart with a text for screen readers, also shown below it if `with_texts`; its camera saves an SVG or PNG."""
     config = _CONFIG if image == "svg" else {**_CONFIG, "toImageButtonOptions": {**_IMAGE, "format": image, "scale": 2}}
     words = alt_text(figure)
     shown = st.plotly_chart(figure, theme=None, key=key, config=config, alt=words, **options)
-    if with_words:
+    if with_texts:
         st.caption(plain(words))
     return shown
 
@@ -85,7 +85,7 @@ def meaning(word: str) -> str:
     return GLOSSARY[word].words
 
 
-def explain_words(*words: str) -> None:
+def explain_terms(*words: str) -> None:
     """A popover with the meaning of the words of a page and their formulas."""
     with st.popover("What do these words mean?", icon=":material/help:"):
         for word in words:

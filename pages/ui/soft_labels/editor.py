@@ -70,7 +70,7 @@ def _edit_row(opened: OpenRuleSet, editor: EditorState, columns: list[str], plac
         with which:
             column = choose("Column", columns, row.column, editor.key(row_id, "column"), hidden=True)
         if chart.button("", icon=":material/bar_chart:", key=editor.key(row_id, "chart"), help="Show it on the chart"):
-            editor.bring_forward(place)
+            editor.show_first(place)
             st.rerun()
         if away.button("", icon=":material/close:", key=editor.key(row_id, "away"), help="Remove this condition"):
             editor.remove_row(place)

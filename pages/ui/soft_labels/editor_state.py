@@ -260,7 +260,7 @@ class EditorState:
         kept = [row for at, row in enumerate(self.draft.conditions) if at != place]
         self.draft = replace(self.draft, conditions=tuple(kept))
 
-    def bring_forward(self, place: int) -> None:
+    def show_first(self, place: int) -> None:
         """Show another row on the chart; the order of rows joined by *and* does not matter."""
         rows = list(self.draft.conditions)
         first, other = rows[0], rows[place]

@@ -16,7 +16,7 @@ from pages.ui.soft_labels.editor_state import EditorState, OpenRuleSet, rule_pro
 from spu_core.errors import SpuError
 from spu_core.labels import COMBINERS
 from spu_core.rules import Constant, ReadyMade, Rule, RuleSet
-from spu_core.rules.draft import add_rules, in_words
+from spu_core.rules.draft import add_rules, condition_text
 from spu_core.tables import Role
 from spu_core.workspace import RuleSetVersion
 
@@ -70,7 +70,7 @@ def _show_rule(opened: OpenRuleSet, editor: EditorState, columns: list[str], pla
     words = line.container(gap=None)
     belief = f" :orange-badge[{rule.belief.text}]" if isinstance(rule.belief, Constant) else ""
     words.markdown(f"**{plain(rule.name)}**{belief}", help=plain(rule.note) or None)
-    said = "on every row" if rule.when is None else in_words(rule.when)
+    said = "on every row" if rule.when is None else condition_text(rule.when)
     if not belief or rule.name != said:  # an automatic name says it already
         words.caption(plain(rule.text if not belief else said))
     if problem:
@@ -139,7 +139,7 @@ def _copy_earlier(
 ) -> None:
     """Copy the rules of another dataset, so that changes here leave that dataset alone."""
     by_fit = sorted((version for version in known if version.id in fits), key=lambda each: -fits[each.id][0])
-    names = {each.id: f"{each.name}, version {each.number} · {_fit_words(*fits[each.id])}" for each in by_fit}
+    names = {each.id: f"{each.name}, version {each.number} · {_fit_text(*fits[each.id])}" for each in by_fit}
     which, take = st.columns([3, 1], vertical_alignment="bottom")
     chosen = which.selectbox("Earlier rule sets", list(names), format_func=names.__getitem__, key="soft_earlier")
     if take.button("Copy these rules", key="soft_use", width="stretch"):
@@ -162,7 +162,7 @@ def _rules_that_fit(opened: OpenRuleSet, known: tuple[RuleSetVersion, ...]) -> d
     return found
 
 
-def _fit_words(_: float, fitting: int, rules: int) -> str:
+def _fit_text(_: float, fitting: int, rules: int) -> str:
     return f"{count(fitting)} of {count(rules)} rule{'s' * (rules != 1)} fit{'s' * (rules == 1)}"
 
 

@@ -16,7 +16,7 @@ from pages.ui.shared.show import BadgeColor, meaning, show_table
 from pages.ui.shared.text import plain
 from spu_core.bench.advice import advise_method
 from spu_core.engines import Job, cancel, jobs_now, start_worker
-from spu_core.engines.executors import engine_words
+from spu_core.engines.executors import engine_titles
 from spu_core.engines.jobs.retraining_checks import features_result
 from spu_core.engines.processes import latest_job
 from spu_core.models import METHODS, Method, Setting
@@ -196,12 +196,12 @@ def _draw_card(entry: Method, reason: str | None, table: Table, has_beliefs: boo
             disabled=reason is not None,
             key=_pick(entry.key),
             persist_state="session",
-            help=entry.words,
+            help=entry.description,
         )
         if entry.key in BADGES:
             words, color = BADGES[entry.key]
             st.badge(words, color=color)
-    st.caption(GOOD_FOR.get(entry.key, entry.words))
+    st.caption(GOOD_FOR.get(entry.key, entry.description))
     if reason is not None:
         st.caption(f":material/block: {plain(reason)}")
         return
@@ -400,7 +400,7 @@ def _early_stopping() -> EarlyStopping | None:
 
 
 def _engine() -> str:
-    words = engine_words()
+    words = engine_titles()
     return st.selectbox(
         "Where to train",
         list(words),

@@ -17,6 +17,7 @@ from spu_core.charts import learning_curve_chart
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, restart, start_worker
 from spu_core.engines.executors import Engine
 from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
+from spu_core.engines.processes.job_queue import SPARE
 from spu_core.engines.stored_runs import summary_table
 from spu_core.engines.training_cost import estimate_training, past_ratios, plan_memory, plan_memory_on, refused_on
 from spu_core.tables import Role, Table
@@ -92,6 +93,8 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
             assert job is not None
             start_worker(page.workspace, job)
             st.rerun()
+    if not any(each.is_active for each in _views(page)):
+        SPARE.start(page.workspace.home)  # a training that starts now has its libraries loaded
 
 
 def offer_latest_rows(table: Table, options: TrainOptions) -> None:
@@ -135,12 +138,12 @@ def _show_cost(page: Page, table: Table, options: TrainOptions) -> None:
     engine = Engine.chosen(options.engine, None)
     way = plan_memory_on(engine, here)
     # The sentence about memory says how much a folder needs.
-    words = estimate.time_words if from_files else estimate.words
+    words = estimate.time_text if from_files else estimate.text
     basis = "estimated from your earlier trainings" if ratios else "estimated; longer on a busy machine"
-    memory = way.words if way.fits else None
+    memory = way.text if way.fits else None
     st.markdown(f":material/timer: **{words}**, {options.config.folds} folds ({basis})", help=memory)
     if not way.fits or from_files:
-        (st.caption if way.fits else st.warning)(way.words)
+        (st.caption if way.fits else st.warning)(way.text)
     if refused := refused_on(engine, here, options.candidates, options.config):
         st.warning(plain(refused), icon=":material/block:")
 
@@ -253,7 +256,7 @@ def _duration(seconds: float) -> str:
 
 
 def _show_candidate(state: CandidateState) -> None:
-    where = state.words if state.state == "running" and state.words else state.state
+    where = state.text if state.state == "running" and state.text else state.state
     st.progress(state.share, text=f"{ICONS[state.state]} **{plain(state.name)}** · {plain(where)}")
 
 
@@ -284,7 +287,7 @@ def _show_leaderboard(page: Page, view: TrainingView) -> None:
         if not view.is_active:
             st.caption("In the order of the recommendation; *Compare* gives the reasons.")
     for state in failed:
-        st.error(f"**{plain(state.name)}**: {plain(state.words)}", icon=":material/error:")
+        st.error(f"**{plain(state.name)}**: {plain(state.text)}", icon=":material/error:")
 
 
 def _records(page: Page, view: TrainingView) -> list[RunRecord]:

@@ -8,7 +8,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from pages.ui.shared.cached import draw_once, read_upload
 from pages.ui.shared.shell import link_to, step_named
-from pages.ui.shared.show import explain_words, show_chart, show_table, theme
+from pages.ui.shared.show import explain_terms, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain, row_count, share
 from pages.ui.trust.evaluated_model import (
     EvaluatedModel,
@@ -182,7 +182,7 @@ def _show_pairs(report: AuditReport) -> None:
                 pair.second,
                 f"{each.estimate:+.3f} ({each.low:+.3f} to {each.high:+.3f})",
                 p_value_text(pair.p_holm),
-                "clear difference" if pair.can_be_told_apart else "no clear difference",
+                "clear difference" if pair.is_clear else "no clear difference",
             )
             for pair in report.pairs
             for each in (pair.difference,)
@@ -244,7 +244,7 @@ def show_audit(model: EvaluatedModel) -> None:
     audits = audits_of_rows(model)
     if not audits:
         _show_planner(model)
-        explain_words("soft label", "label")
+        explain_terms("soft label", "label")
         return
     was_reviewing = is_reviewing()
     step = choose_by_address("step", STEPS, _next_step(model, audits[0]))
@@ -261,7 +261,7 @@ def show_audit(model: EvaluatedModel) -> None:
             show_review(model, audit, plan)
         else:
             show_files(model, audit, plan)
-    explain_words("soft label", "threshold", "label")
+    explain_terms("soft label", "threshold", "label")
 
 
 def is_reviewing() -> bool:

@@ -33,7 +33,7 @@ from spu_core.errors import SpuError
 from spu_core.labels import SoftLabels
 from spu_core.tables import Table
 from spu_core.tables.simulators.anti_cheat import Players
-from spu_core.training import Run
+from spu_core.training import Run, recommend
 from spu_core.training.comparison import NOT_MODELS
 from spu_core.trust import (
     AuditFigure,
@@ -243,9 +243,9 @@ def implied_figures(model: EvaluatedModel) -> WhatIf:
 
 
 @cache_result(8, keys=BY_THRESHOLD)
-def audit_population(model: EvaluatedModel, prior: float | None = None) -> Population:
+def audit_population(model: EvaluatedModel) -> Population:
     """The rows that an audit of this model would draw from."""
-    return Population.of_run(model.run, model.threshold, prior=prior)
+    return Population.of_run(model.run, model.threshold)
 
 
 def audits_of_rows(model: EvaluatedModel) -> tuple[AuditRecord, ...]:
@@ -383,14 +383,15 @@ def _belief_bands(
 
 
 def rule_error_bounds(model: EvaluatedModel) -> GammaBounds:
-    """How wrong the soft labels may be before another model can be better than this one."""
+    """How wrong the soft labels may be before another model can be better than the recommended one."""
     return _rule_error_bounds(model, _runs_of_same_rules(model))
 
 
 @cache_result(32, "Computing bounds …", keys=BY_MODEL)
 def _rule_error_bounds(model: EvaluatedModel, runs: tuple[tuple[str, str], ...]) -> GammaBounds:
-    judged = compare_stored_runs(model.workspace, model.dataset, runs, model.rules).runs
-    return gamma_bounds(judged, model.soft_labels)
+    compared = compare_stored_runs(model.workspace, model.dataset, runs, model.rules)
+    recommended = recommend(compared, origin=model.dataset.origin).model
+    return gamma_bounds(compared.runs, model.soft_labels, leader=recommended)
 
 
 def rule_error_by_rule(model: EvaluatedModel, first: str, second: str) -> pd.DataFrame:

@@ -290,8 +290,8 @@ def _show(found: WhatChanged) -> None:
     rows = [
         (
             name,
-            _interval_words(getattr(found.holdout_old, key), write),
-            _interval_words(getattr(found.holdout_new, key), write),
+            _interval_text(getattr(found.holdout_old, key), write),
+            _interval_text(getattr(found.holdout_new, key), write),
         )
         for name, key, write in lines
     ]
@@ -300,5 +300,5 @@ def _show(found: WhatChanged) -> None:
     show_table(pd.DataFrame(rows, columns=["figure", "before", "after"]), hide_index=True)
 
 
-def _interval_words(found: Interval | None, write: Any) -> str:
+def _interval_text(found: Interval | None, write: Any) -> str:
     return "–" if found is None else f"{write(found.estimate)} ({write(found.low)} – {write(found.high)})"

@@ -13,7 +13,7 @@ from pages.ui.shared.text import count, figure, plain, share
 from pages.ui.trust.evaluated_model import EvaluatedModel, all_checks, dataset_names, own_checks, queues
 from pages.ui.trust.outcome_queue import today
 from spu_core.charts import label_delay_chart, outcome_ratio_chart, outcome_time_chart
-from spu_core.engines.outcome_learning import confirmation_delay, holdout_report, leave_out_young_rows, random_checks
+from spu_core.engines.outcome_learning import confirmation_delay, holdout_report, leave_out_recent_rows, random_checks
 from spu_core.engines.outcome_loop import LoopChecks, answer_delay, old_enough
 from spu_core.errors import SpuError
 from spu_core.metrics import Interval
@@ -193,11 +193,11 @@ def _holdout_table(report: Any) -> pd.DataFrame:
         (f"Confirmed share {above}", report.surrender, True),
         (f"Cleared share {above}", report.pass_, True),
     ]
-    rows = [(name, *_holdout_words(found, is_share)) for name, found, is_share in lines]
+    rows = [(name, *_holdout_text(found, is_share)) for name, found, is_share in lines]
     return pd.DataFrame(rows, columns=["figure", "estimate", "95% interval", "note"])
 
 
-def _holdout_words(found: Interval | None, is_share: bool) -> tuple[str, str, str]:
+def _holdout_text(found: Interval | None, is_share: bool) -> tuple[str, str, str]:
     if found is None:
         return "–", "", "too few outcomes of one kind"
     write = share if is_share else figure
@@ -225,9 +225,9 @@ def _show_confirmations(model: EvaluatedModel) -> None:
         return
     st.markdown(f"**From the date of the features to the confirmation.** {plain(delay.sentence)}")
     show_chart(label_delay_chart(delay, theme=theme()), key="delay_labels")
-    if delay.is_young.any() and st.button(
+    if delay.is_recent.any() and st.button(
         f"Leave out rows younger than {delay.cut_off} days", icon=":material/content_cut:", key="delay_cut"
     ):
-        made = leave_out_young_rows(model.workspace, model.dataset.id, delay)
+        made = leave_out_recent_rows(model.workspace, model.dataset.id, delay)
         choose_in_address(dataset=made.id)
         st.rerun()

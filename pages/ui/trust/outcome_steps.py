@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.ui.shared.show import explain_words, show_figure
+from pages.ui.shared.show import explain_terms, show_figure
 from pages.ui.shared.text import count, share
 from pages.ui.trust.evaluated_model import EvaluatedModel, all_checks, choose_by_address, queues
 from pages.ui.trust.outcome_feedback import show_learn
@@ -28,7 +28,7 @@ def show_outcomes(model: EvaluatedModel) -> None:
     chosen = choose_by_address("loop", {token: title for token, (title, _) in STEPS.items()})
     _show_headline(model, all_checks(model))
     STEPS[chosen][1](model)
-    explain_words(*WORDS)
+    explain_terms(*WORDS)
 
 
 def _show_headline(model: EvaluatedModel, found: LoopChecks | None) -> None:

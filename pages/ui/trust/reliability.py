@@ -10,7 +10,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.ui.shared.shell import Page, show_errors
-from pages.ui.shared.show import explain_words, meaning, show_chart, show_table, theme
+from pages.ui.shared.show import explain_terms, meaning, show_chart, show_table, theme
 from pages.ui.shared.text import count, figure, plain
 from pages.ui.soft_labels.editor_state import estimate_prior
 from pages.ui.trust.evaluated_model import (
@@ -302,7 +302,7 @@ def show_what_if(model: EvaluatedModel) -> None:
             theme=theme(),
         )
         show_chart(drawn, "trust_what_if_map")
-    explain_words("AUC_SPU", "soft label", "mean soft label", "TPR_SPU", "FPR_SPU")
+    explain_terms("AUC_SPU", "soft label", "mean soft label", "TPR_SPU", "FPR_SPU")
 
 
 def _show_status(audit: AuditResult | None) -> None:

@@ -37,7 +37,7 @@ __all__ = [
     "DaskTaskExecutor",
     "Deadline",
     "Engine",
-    "engine_words",
+    "engine_titles",
     "open_cluster",
     "open_executor",
     "refused_when_spread",
@@ -77,7 +77,7 @@ class Engine:
         return cls(name or ("dask" if address else "here"), address)
 
 
-def engine_words() -> dict[str, str]:
+def engine_titles() -> dict[str, str]:
     """Engine → its description, for those that can be used here; the default comes first.
 
     Only the operator sets the address of a cluster (`SPU_DASK_SCHEDULER`), because Dask trusts whoever answers there.

@@ -72,7 +72,7 @@ class Deadline:
             raise EngineError(f"The time limit of a distributed fit must be positive, got {self.seconds} seconds.")
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """Why a fit that reached the limit was stopped."""
         return f"it took longer than {self.seconds:,g} seconds."
 
@@ -87,7 +87,6 @@ class Cluster:
 
     pool: WorkerPool
     deadline: Deadline
-    address: str | None = None
     needed: frozenset[str] = frozenset()
 
     @property
@@ -99,12 +98,6 @@ class Cluster:
     def workers(self) -> tuple[str, ...]:
         """Addresses of the workers that run now."""
         return tuple(sorted(worker.address for worker in running_workers(self.client) or ()))
-
-    @property
-    def words(self) -> str:
-        """A short description, such as "2 Dask workers on this computer"."""
-        count = len(self.workers)
-        return f"{count} Dask worker{'' if count == 1 else 's'} on {self.address or 'this computer'}"
 
     def guarded(self, work: Any, *, what: str) -> Any:
         """The result of `work()`. If it fails, or must be stopped, the workers are ready for other work afterwards.
@@ -160,7 +153,7 @@ def open_cluster(
     address = scheduler or os.environ.get(SCHEDULER_VARIABLE) or None
     with _remote_workers(address) if address else _local_workers(workers) as pool:
         check_versions(pool.client)
-        yield Cluster(pool, deadline or Deadline(), address)
+        yield Cluster(pool, deadline or Deadline())
 
 
 def need_dask() -> None:
@@ -267,7 +260,7 @@ def _watch(client: Client, call: _Call, deadline: Deadline, before: frozenset[Wo
         if deadline.on_wait is not None:
             deadline.on_wait()
         if time.monotonic() - start > deadline.seconds:
-            return deadline.words
+            return deadline.text
         if client.status != "running":
             return SILENT
         if lost := _lost_worker(client, before):

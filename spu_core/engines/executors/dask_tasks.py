@@ -100,7 +100,7 @@ def _result(cluster: Cluster, future: Future, reporter: Reporter, share: float, 
         if cluster.client.status != "running":
             raise cluster.interruption(what, SILENT)
         if time.monotonic() - start > cluster.deadline.seconds:
-            raise cluster.interruption(what, cluster.deadline.words)
+            raise cluster.interruption(what, cluster.deadline.text)
         with cluster.client.as_current(), suppress(TimeoutError):
             wait(future, timeout=_POLL_SECONDS)
     try:

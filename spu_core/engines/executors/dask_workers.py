@@ -181,7 +181,7 @@ def settings_for_workers() -> Iterator[None]:
     global _users
     with _lock:
         if not _users:
-            _settings.enter_context(_set_here())
+            _settings.enter_context(_set_in_process())
         _users += 1
     try:
         yield
@@ -193,7 +193,7 @@ def settings_for_workers() -> Iterator[None]:
 
 
 @contextmanager
-def _set_here() -> Iterator[None]:
+def _set_in_process() -> Iterator[None]:
     import dask
     import distributed  # noqa: F401  (registers its default settings, which ours must not replace)
 

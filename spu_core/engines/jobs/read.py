@@ -22,9 +22,9 @@ from typing import IO, Any
 from spu_core.checks import check_choice
 from spu_core.codec import decode
 from spu_core.engines.jobs import Job, JobContext, JobLimits
-from spu_core.engines.processes import run_here, start_worker
+from spu_core.engines.processes import run_in_process, start_worker
 from spu_core.engines.processes.job_queue import spawn, thread_variables
-from spu_core.engines.processes.os_processes import give_way, limit_memory, limit_processor_time
+from spu_core.engines.processes.os_processes import limit_memory, limit_processor_time, lower_priority
 from spu_core.errors import SpuError, TableError, WorkspaceError
 from spu_core.tables import (
     Dialect,
@@ -84,9 +84,9 @@ def read(context: JobContext) -> dict[str, Any]:
     return {"dataset": saved.id, "rows": saved.n_rows, "columns": saved.n_columns}
 
 
-def bring_file(workspace: Workspace, stream: IO[bytes], name: str, dialect: Dialect | None = None) -> JobRecord:
+def import_file(workspace: Workspace, stream: IO[bytes], name: str) -> JobRecord:
     """Copy a file into the workspace and start to read it. If reading fails, the job has an `error`."""
-    return _start(workspace, workspace.uploads.save(stream), name, dialect or Dialect())
+    return _start(workspace, workspace.uploads.save(stream), name, Dialect())
 
 
 def read_again(workspace: Workspace, earlier: JobRecord, dialect: Dialect) -> JobRecord:
@@ -124,7 +124,7 @@ def read_limits(size: int) -> JobLimits:
     return JobLimits(memory=memory, processor_seconds=seconds, seconds=WALL_TIME_FACTOR * seconds)
 
 
-def read_aside(stream: IO[bytes], name: str) -> Table:
+def read_without_storing(stream: IO[bytes], name: str) -> Table:
     """Read a table that is not stored, such as a list of outcomes. A harmful file only ends a child process."""
     if is_read_at_once(stream):
         return read_table(stream, name=name)
@@ -173,7 +173,7 @@ def _start(workspace: Workspace, upload: str, name: str, dialect: Dialect) -> Jo
     if not at_once:
         return start_worker(workspace, job)
     try:
-        return run_here(workspace, job)
+        return run_in_process(workspace, job)
     except SpuError:
         return next(each for each in readings(workspace.jobs.list()) if each.parameters.get("upload") == upload)
 
@@ -228,8 +228,8 @@ def kept_profile(workspace: Workspace, dataset: DatasetRecord) -> TableProfile |
 
 
 def main(source: str, target: str, name: str, memory: str, seconds: str) -> None:
-    """The child process of `read_aside`: read a file and write it as parquet, or print why that failed."""
-    give_way()
+    """The child process of `read_without_storing`: read a file and write it as parquet, or print why that failed."""
+    lower_priority()
     limit_memory(int(memory))
     limit_processor_time(float(seconds))
     try:

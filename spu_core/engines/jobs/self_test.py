@@ -63,8 +63,8 @@ def _allocate(context: JobContext, step: Step) -> int:
 
 
 def _fail(context: JobContext, step: Step) -> None:
-    if step.get("in_words"):
-        raise WorkspaceError(str(step["in_words"]))
+    if step.get("sentence"):
+        raise WorkspaceError(str(step["sentence"]))
     raise RuntimeError("self-test failure, as told")
 
 

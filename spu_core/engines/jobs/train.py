@@ -102,14 +102,14 @@ class _Report:
     def __call__(self, progress: TrainProgress) -> None:
         self.last = progress
         add_loss(self.losses, progress)
-        self._tell(progress, progress.candidate)
+        self._report(progress, progress.candidate)
 
     def refitting(self, progress: TrainProgress) -> None:
         """Progress of the refit on all rows, for the candidate that was cross-fitted last."""
         assert self.last is not None
         now = replace(self.last, fold=None, step=progress.step)
         now = replace(now, iteration=progress.iteration, iterations=progress.iterations)
-        self._tell(now, f"{self.last.candidate}: refitting on all rows")
+        self._report(now, f"{self.last.candidate}: refitting on all rows")
 
     def finished(self, run: Run, token: str | None) -> None:
         """Note a run that is stored under the id `token`, or has failed (None)."""
@@ -118,13 +118,13 @@ class _Report:
         else:
             self.errors.append({"name": run.name, "error": run.error or "It failed without a message."})
         if self.last is not None:
-            self._tell(self.last, f"{run.name} finished")
+            self._report(self.last, f"{run.name} finished")
 
     def result(self) -> dict[str, Any]:
         """The result of the job so far."""
         return {"runs": list(self.stored.values()), "errors": list(self.errors), "losses": thinned(self.losses)}
 
-    def _tell(self, progress: TrainProgress, message: str) -> None:
+    def _report(self, progress: TrainProgress, message: str) -> None:
         if not self.context.is_due(message):
             return
         detail = {**asdict(progress), **self.result(), "finished": list(self.stored)}
@@ -192,7 +192,7 @@ class CandidateState:
     method: str
     state: str
     share: float = 0.0
-    words: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, eq=False)

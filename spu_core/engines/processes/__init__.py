@@ -39,7 +39,7 @@ def start_worker(workspace: Workspace, job: Job) -> JobRecord:
     return workspace.jobs.get(token)
 
 
-def run_here(workspace: Workspace, job: Job) -> JobRecord:
+def run_in_process(workspace: Workspace, job: Job) -> JobRecord:
     """Run a job now, in this process. Its errors are stored with the job and raised.
 
     It takes no slot of the queue, and its limits on time and memory are not enforced.
@@ -62,7 +62,7 @@ def restart(workspace: Workspace, token: str) -> JobRecord:
     queue = JobQueue(workspace.home)
     with queue.locked():
         _make_room(queue)
-        workspace.jobs.wait_again(token)
+        workspace.jobs.requeue(token)
         queue.put(token, workspace.place)
         start_waiting(queue)
     return workspace.jobs.get(token)

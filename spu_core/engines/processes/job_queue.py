@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 import spu_core
 from spu_core.codec import decode, dump_json, encode, parse_json
@@ -24,7 +28,7 @@ from spu_core.workspace import Attempt, Disk, Home, JobStatus, Workspace
 from spu_core.workspace.disk import locked, try_lock
 from spu_core.workspace.home import make_private_folder
 from spu_core.workspace.records import new_id
-from spu_core.workspace.storage_errors import in_words
+from spu_core.workspace.storage_errors import readable_errors
 
 _TICKET = re.compile(r"(\d{12})-([0-9a-f]{24})")
 _ROOT = str(Path(spu_core.__file__).resolve().parents[1])
@@ -37,6 +41,11 @@ _THREAD_VARIABLES = (
 )
 # Supervisors that this process started; kept only to reap them when they end.
 _started: list[subprocess.Popen[bytes]] = []
+SUPERVISOR = "spu_core.engines.processes.supervisor"
+# The threads of libraries are set when they are loaded, so a spare supervisor fits only jobs with so many.
+SPARE_THREADS = 1
+# It takes a quarter of a gigabyte, so it is started only where so many bytes are free.
+SPARE_MEMORY = 2_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +82,7 @@ class JobQueue:
         """Only one process at a time changes the queue."""
         for folder in (self.home.queue_folder, self.home.slot_folder):
             make_private_folder(folder)
-        with in_words(self.home.folder), locked(self.home.queue_folder / "queue.lock"):
+        with readable_errors(self.home.folder), locked(self.home.queue_folder / "queue.lock"):
             yield
 
     @property
@@ -133,6 +142,62 @@ class JobQueue:
     def _publish(self, text: str, target: Path) -> None:
         draft = self.home.queue_folder / f"{new_id()}.draft"
         Disk().publish(lambda path: path.write_text(text, "utf-8"), draft, target)
+
+
+@dataclass(eq=False)
+class SpareSupervisor:
+    """A supervisor that is started before there is a job, and loads the libraries of a training meanwhile.
+
+    Loading them takes seconds, which the next job need not wait for. It gets its job and locks through a socket, ends
+    with this process, and ends when no job comes for a while. Only a server that calls `allow` has one.
+    """
+
+    is_allowed: bool = False
+    process: subprocess.Popen[bytes] | None = None
+    connection: socket.socket | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def allow(self) -> None:
+        """From now on `start` does something; it needs a system that can hand open files over."""
+        self.is_allowed = sys.platform == "linux"
+
+    def start(self, home: Home) -> None:
+        """Start one, unless one is there."""
+        with self._lock:
+            if not self.is_allowed or (self.process is not None and self.process.poll() is None):
+                return
+            if psutil.virtual_memory().available < SPARE_MEMORY:
+                return
+            ours, theirs = socket.socketpair()
+            with theirs:
+                silent = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+                options = {"environment": thread_variables(SPARE_THREADS), "cwd": home.folder, **silent}
+                keep = theirs.fileno()
+                if self.connection is not None:
+                    self.connection.close()
+                try:
+                    self.process = spawn(SUPERVISOR, (str(keep),), (keep,), **options)
+                    self.connection = ours
+                except OSError:
+                    ours.close()  # the next job starts its own supervisor
+
+    def take(self, arguments: Sequence[str], descriptors: Sequence[int]) -> bool:
+        """Hand a job over, with its log and its locks; False if there is no spare supervisor."""
+        with self._lock:
+            process, connection = self.process, self.connection
+            self.process = self.connection = None
+        if process is None or connection is None:
+            return False
+        _started.append(process)
+        with connection:
+            try:
+                socket.send_fds(connection, [dump_json(list(arguments)).encode()], descriptors)
+            except OSError:
+                return False  # it has ended
+        return True
+
+
+SPARE = SpareSupervisor()
 
 
 def start_waiting(queue: JobQueue) -> None:
@@ -202,15 +267,12 @@ def _start(home: Home, ticket: Ticket, slot: int) -> None:
 def _launch(workspace: Workspace, attempt: Attempt, keep: tuple[int, int]) -> None:
     log = os.open(workspace.jobs.log_path(attempt.job), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     arguments = (str(workspace.home.folder), workspace.place, attempt.job, str(attempt.number))
+    threads = int(workspace.jobs.get(attempt.job).limits["threads"])
     try:
-        supervisor = spawn(
-            "spu_core.engines.processes.supervisor",
-            (*arguments, *map(str, keep)),
-            keep,
-            stdout=log,
-            stderr=log,
-            cwd=workspace.home.folder,
-        )
+        if threads == SPARE_THREADS and SPARE.take(arguments, (log, *keep)):
+            return
+        folder = workspace.home.folder
+        supervisor = spawn(SUPERVISOR, (*arguments, *map(str, keep)), keep, stdout=log, stderr=log, cwd=folder)
         _started.append(supervisor)
     except OSError as error:
         message = f"The worker could not be started ({error.strerror}); start the job again later."

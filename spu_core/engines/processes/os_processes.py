@@ -54,11 +54,11 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def end_descendants(process: psutil.Process, grace: float = 0.4) -> None:
-    """End every descendant: SIGTERM first, SIGKILL after `grace` seconds. The process itself keeps running."""
+def end_descendants(process: psutil.Process) -> None:
+    """End every descendant: SIGTERM first, SIGKILL 0.4 seconds later. The process itself keeps running."""
     asked = _living(process)
     _signal(asked, signal.SIGTERM)
-    psutil.wait_procs(asked, timeout=grace)
+    psutil.wait_procs(asked, timeout=0.4)
     kill_descendants(process)
 
 
@@ -89,7 +89,7 @@ def wait_until(condition: Callable[[], bool], seconds: float, pause: float = 0.0
     return True
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Lower the priority of this process and of all that it starts, so that the server answers meanwhile.
 
     Linux may share the processor among sessions first (autogroup), and our workers have sessions of their own. Between

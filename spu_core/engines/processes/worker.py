@@ -13,10 +13,10 @@ import psutil
 from spu_core.engines.processes import perform
 from spu_core.engines.processes.os_processes import (
     adopt_orphans,
-    give_way,
     kill_descendants,
     limit_memory,
     limit_processor_time,
+    lower_priority,
 )
 from spu_core.workspace import Attempt, Home, Workspace
 
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
     adopt_orphans()
     _end_with_supervisor(int(pipe))
     faulthandler.enable()  # a crash in native code writes its Python stack to the log
-    give_way()
+    lower_priority()
     attempt = Attempt(job, int(number))
     with Workspace.join(Home.at(home), place) as workspace:
         limits = workspace.jobs.get(job).limits

@@ -59,9 +59,9 @@ def play_world(config: AntiCheatConfig, fresh_players: int) -> dict[str, Flagged
     return found
 
 
-def judge_flagged(fresh: Players, score: np.ndarray, share: float = FLAGGED_SHARE) -> Flagged:
-    """Expected outcomes of checking the highest `share` of scores; expectations vary less than simulated checks."""
-    flagged = np.argsort(-score, kind="stable")[: max(1, round(share * score.size))]
+def judge_flagged(fresh: Players, score: np.ndarray) -> Flagged:
+    """Expected outcomes of checking the highest scores; expectations vary less than simulated checks."""
+    flagged = np.argsort(-score, kind="stable")[: max(1, round(FLAGGED_SHARE * score.size))]
     return Flagged(
         float(fresh.admit_chance[flagged].mean()),
         float(fresh.pass_chance[flagged].mean()),

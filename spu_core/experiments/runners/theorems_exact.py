@@ -86,10 +86,10 @@ class LinkScores:
         return int(before), int(after)
 
 
-def check_theorem3(values: int, scores: int, seed: int = 0) -> TheoremCheck:
+def check_theorem3(values: int, scores: int) -> TheoremCheck:
     """The best order and many imperfect ones, under each link."""
     eta = np.linspace(0.02, 0.98, values)
-    tried = list(imperfect_scores(eta, scores, np.random.default_rng(seed)))
+    tried = list(imperfect_scores(eta, scores, np.random.default_rng(0)))
     found, series = [], {}
     for name, (link, rises) in LINKS.items():
         scored = score_all(eta, link(eta), tried)
@@ -280,11 +280,12 @@ def claim_theorem4(tables: Mapping[str, ResultTable]) -> Claim:
     )
 
 
-def figure_1(prior: float = 0.4, noise: float = 0.3, points: int = 101) -> dict[str, list[float] | float]:
+def figure_1() -> dict[str, list[float] | float]:
     """The paper's Figure 1: the optimal ROC, and the one by E[S|X] = η ± ε with a visible ε that swaps neighbours."""
+    prior, noise = 0.4, 0.3
     eta = np.linspace(0.001 * prior, 1.999 * prior, 4_001)
     soft_mean = eta + noise * np.where(np.arange(eta.size) % 2 == 0, 1.0, -1.0)
-    grid = np.linspace(0.0, 1.0, points)
+    grid = np.linspace(0.0, 1.0, 101)
     curves = {"optimal": roc_spu(eta, eta), "by_spu": roc_spu(eta, soft_mean)}
     drawn = {name: rounded(np.interp(grid, curve.fpr, curve.tpr)) for name, curve in curves.items()}
     areas = {f"{name}_auc": round(curve.auc, 5) for name, curve in curves.items()}

@@ -2,7 +2,7 @@
 
 Fused joins labels and rules: a stack weighs scores from both by how well they predict the labels. Three scores are
 learnt from the labels and two from the rules; the rule score itself is the sixth. The recipe was chosen on eleven
-tables by leaving tables out; docs/benchmark.md has the figures.
+tables by leaving tables out; docs/measurements.md has the figures.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def soft_bagging(rows: TrainingRows, fitter: LearnerFitter) -> Model:
     return average_of_bags(rows, np.where(rows.is_labeled, 1.0, rows.soft_label), fitter)
 
 
-def _soft(learner: str, title: str, words: str) -> Method:
+def _soft(learner: str, title: str, description: str) -> Method:
     """The paper's method with one of the learners."""
     return Method(
         key=learner,
         title=title,
         group="soft label",
-        words=words,
+        description=description,
         needs=(Need.SOFT_LABELS,),
         keeps_rule_columns=False,
         learners=(learner,),
@@ -103,7 +103,7 @@ OURS = (
         key="two_stage",
         title="Two stages",
         group="ours",
-        words="First E[S | columns the rules do not read], cross-fitted; then a refit of that with all columns.",
+        description="First E[S | columns the rules do not read], cross-fitted; then a refit of that with all columns.",
         needs=(Need.SOFT_LABELS,),
         keeps_rule_columns=True,
         learners=TREES_FIRST,
@@ -114,7 +114,7 @@ OURS = (
         key="soft_bagging",
         title="Soft bagging",
         group="ours",
-        words="Bags of all labelled rows and some unlabelled ones that keep their soft labels, averaged.",
+        description="Bags of all labelled rows and some unlabelled ones that keep their soft labels, averaged.",
         needs=(Need.LABELS, Need.SOFT_LABELS),
         keeps_rule_columns=False,
         learners=TREES_FIRST,
@@ -386,7 +386,7 @@ FUSED = Method(
     key="fused",
     title="Fused",
     group="ours",
-    words="Labels and rules together: six cross-fitted scores are stacked on the labels, and small trees are "
+    description="Labels and rules together: six cross-fitted scores are stacked on the labels, and small trees are "
     "refitted on the posterior. The recommended default; without rules it is a good label-only method.",
     needs=(Need.LABELS,),
     keeps_rule_columns=True,

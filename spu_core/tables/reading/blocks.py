@@ -114,7 +114,7 @@ class BlockReader:
             self._check_rows()
             if "conversion error" in str(error):
                 raise ShortcutError(str(error)) from error
-            raise _in_words(error, plan) from error
+            raise _table_error(error, plan) from error
 
     def record_of(self, row: int) -> int:
         """The record number, from 1, of a kept row, counted from 0."""
@@ -237,7 +237,7 @@ def _nth_others(rows: np.ndarray, gone: np.ndarray) -> np.ndarray:
     return rows + 1 + np.searchsorted(rows_before, rows, side="right")
 
 
-def _in_words(error: pa.ArrowInvalid, plan: TextPlan) -> TableError:
+def _table_error(error: pa.ArrowInvalid, plan: TextPlan) -> TableError:
     if "Empty CSV" in str(error):
         return TableError(f"{plan.name!r} has no rows below its header.")
     if "straddling" in str(error):

@@ -38,7 +38,7 @@ def names_columns(first: Cells, below: Sequence[Cells]) -> bool:
     """
     # A header that is repeated among the rows does not count as a row.
     rows = [row for row in below[:_ROWS] if len(row) == len(first) and list(row) != list(first)]
-    seen = _HeaderCandidate(tuple(first), tuple(map(tuple, rows)), came_again=len(rows) < len(below))
+    seen = _HeaderCandidate(tuple(first), tuple(map(tuple, rows)), repeats_header=len(rows) < len(below))
     return next(answer for rule in RULES if (answer := rule(seen)) is not None)
 
 
@@ -72,7 +72,7 @@ class _HeaderCandidate:
 
     first: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    came_again: bool = False
+    repeats_header: bool = False
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -101,10 +101,10 @@ def nothing_below(seen: _HeaderCandidate) -> bool | None:
     """A single line is a header if it has words only: `name,amount` is one, `Ann,5` is not."""
     if seen.rows:
         return None
-    return not seen.came_again and not seen.has_figures
+    return not seen.repeats_header and not seen.has_figures
 
 
-def words_over_figures(seen: _HeaderCandidate) -> bool | None:
+def text_over_numbers(seen: _HeaderCandidate) -> bool | None:
     """A word above numbers, dates or times is a name: `country,2019,label` over `Chad,5,0`."""
     columns = (column for kind, column in zip(seen.kinds, seen.columns, strict=True) if kind == "word")
     return True if any(seen.kind_below(column) not in ("", "word") for column in columns) else None
@@ -137,7 +137,7 @@ def figures_over_figures(seen: _HeaderCandidate) -> bool | None:
     return False if seen.has_figures else None
 
 
-def words_that_come_back(seen: _HeaderCandidate) -> bool | None:
+def text_that_repeats(seen: _HeaderCandidate) -> bool | None:
     """In a table of words, names are distinct and do not occur below the header: `rep,y,n,y` is data."""
     names = [name for name in seen.first if name]
     back = sum(name in column for name, column in zip(seen.first, seen.columns, strict=True) if name)
@@ -147,11 +147,11 @@ def words_that_come_back(seen: _HeaderCandidate) -> bool | None:
 RULES: tuple[Callable[[_HeaderCandidate], bool | None], ...] = (
     nothing_in_it,
     nothing_below,
-    words_over_figures,
+    text_over_numbers,
     other_notation,
     counted_columns,
     figures_over_figures,
-    words_that_come_back,
+    text_that_repeats,
 )
 
 

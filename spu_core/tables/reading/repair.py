@@ -29,7 +29,7 @@ class Scan:
     """Results of one pass over the bytes of the rows."""
 
     lines: int
-    header_again: bool
+    repeats_header_line: bool
     last_line: str
     has_quotes: bool
     has_codes: bool

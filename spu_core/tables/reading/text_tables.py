@@ -161,7 +161,7 @@ def _read_rows(plan: TextPlan, header_text: str, types: Mapping[str, ColumnType]
     parsed = _parse(plan, header_text, scan, types)
     reader, slots, faulty = parsed.reader, parsed.slots, parsed.faulty
     if not reader.kept and not (plan.as_text and plan.dialect.header and not reader.rejected):
-        raise TableError(f"{plan.name!r} has no rows below its header{_rejected_words(reader)}.")
+        raise TableError(f"{plan.name!r} has no rows below its header{_rejected_note(reader)}.")
     columns = _finish(parsed.plan, slots, types)
     lines = _line_numbers(parsed.plan, reader, slots, reader.records == scan.lines)
     listed = [replace(item, line=lines[item.line]) for item in reader.listed]
@@ -224,7 +224,7 @@ class _Parsed:
 
 def _parse(plan: TextPlan, header_text: str, scan: Scan, types: Mapping[str, ColumnType]) -> _Parsed:
     """Stream the rows; if there are faulty lines, stream them again without the lines that would damage others."""
-    searched = scan.header_again or is_total(scan.last_line, plan)
+    searched = scan.repeats_header_line or is_total(scan.last_line, plan)
     faulty = faulty_lines(plan, header_text, scan) if searched else FaultyLines()
     if faulty:
         return _parse_without(plan, faulty, types)
@@ -397,7 +397,7 @@ def _line(sample: str, layout: Layout) -> str:
     return line
 
 
-def _rejected_words(reader: BlockReader) -> str:
+def _rejected_note(reader: BlockReader) -> str:
     if not reader.rejected:
         return ""
     first = reader.listed[0]

@@ -44,14 +44,15 @@ class CheckedRows:
     """Rows of a table that were checked by hand, each with the probability that an audit would check it.
 
     `low` and `high` are the verdicts in [0, 1]; they differ only where reviewers disagree and the worst case is asked
-    for. `in_frame` flags the rows that could have been drawn; None where the plan does not say.
+    for. `chance` has that probability for every row of the table, 0 for rows that could not have been drawn; None
+    where the plan does not say.
     """
 
     row: np.ndarray
     probability: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    in_frame: np.ndarray | None
+    chance: np.ndarray | None
     agreement: Agreement
     level: float
     waiting: int
@@ -73,13 +74,18 @@ class CheckedRows:
         kept = (population.row[place] == self.row) & ~population.is_known[place]
         return Sampled.of(population, place[kept], self.probability[kept], verdict[kept])
 
+    def chance_of(self, population: Population) -> np.ndarray:
+        """The probability that a row was checked, for each row; all alike where the plan does not say."""
+        if self.chance is None:
+            return np.full(population.size, min(self.row.size / population.size, 1.0))
+        inside = population.row < self.chance.size
+        found = np.zeros(population.size)
+        found[inside] = self.chance[population.row[inside]]
+        return found
+
     def frame_of(self, population: Population) -> Population:
         """The part of a population that the audits speak of: rows that could be drawn, and known positives."""
-        if self.in_frame is None:
-            return population
-        inside = population.row < self.in_frame.size
-        inside[inside] = self.in_frame[population.row[inside]]
-        inside |= population.is_known
+        inside = (self.chance_of(population) > 0.0) | population.is_known
         return population if inside.all() else population.only(inside)
 
 
@@ -123,7 +129,6 @@ def combine_audits(audits: Sequence[tuple[AuditPlan, Iterable[Any]]], *, treatme
     missed = np.ones(agreement.row.size)
     for plan in used:
         missed *= 1.0 - plan.chance_of(agreement.row, agreement.row)
-    frames = [plan.frame for plan in used if plan.frame is not None]
     # A verdict on a row that an earlier batch checked is not asked for again.
     waiting = len({row for plan in used for row in plan.rows} - set(agreement.row.tolist()))
     return CheckedRows(
@@ -131,12 +136,22 @@ def combine_audits(audits: Sequence[tuple[AuditPlan, Iterable[Any]]], *, treatme
         probability=(1.0 - missed)[kept],
         low=agreement.low[kept],
         high=agreement.high[kept],
-        in_frame=np.logical_and.reduce(frames) if frames else None,
+        chance=_chance_of_all(used, agreement.row),
         agreement=agreement,
         level=max(plan.level_of_a_look for plan in used),
         waiting=waiting,
         notes=notes,
     )
+
+
+def _chance_of_all(plans: Sequence[AuditPlan], checked: np.ndarray) -> np.ndarray | None:
+    """By row of the table, the probability that one of the audits checks it; 0 where one of them could not draw it."""
+    frames = [plan.frame for plan in plans if plan.frame is not None]
+    if len(frames) < len(plans):
+        return None
+    rows = np.arange(frames[0].size)
+    missed = np.prod([1.0 - plan.chance_of(rows, checked) for plan in plans], axis=0)
+    return np.where(np.logical_and.reduce(frames), 1.0 - missed, 0.0)
 
 
 def _usable(plans: Sequence[AuditPlan], checked: np.ndarray) -> tuple[list[AuditPlan], tuple[str, ...]]:
@@ -265,7 +280,7 @@ class AuditReport(Tabular):
         best = max(models, key=lambda name: self.figures[name]["true_auc"].estimate)
         auc = self.figures[best]["true_auc"]
         first = f"{best!r}: true AUC {auc.estimate:.3f} ({auc.low:.3f} to {auc.high:.3f}), from {seen}."
-        behind = [pair.second for pair in self.pairs if pair.first == best and pair.can_be_told_apart]
+        behind = [pair.second for pair in self.pairs if pair.first == best and pair.is_clear]
         behind = [name for name in behind if name in models]
         others = len(models) - 1
         if not others:
@@ -307,7 +322,7 @@ def judge_scores(
     >>> plan = draw_audit(rows["good"], 150)
     >>> verdicts = [Verdict(row, "positive" if truth[row] else "negative") for row in plan.rows]
     >>> report = judge_scores(rows, combine_audits([(plan, verdicts)]))
-    >>> report.pairs[0].first, report.pairs[0].can_be_told_apart
+    >>> report.pairs[0].first, report.pairs[0].is_clear
     ('good', True)
     """
     inside = {name: checked.frame_of(population) for name, population in populations.items()}

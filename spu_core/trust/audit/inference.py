@@ -136,6 +136,20 @@ class Sampled:
 
     def fitted_belief(self) -> np.ndarray:
         """q of every row: a logistic regression of the verdicts on the soft label and the score, with a ridge."""
+        design, slope, _ = self._fit()
+        return self._belief(design @ slope)
+
+    def plausible_beliefs(self) -> list[np.ndarray]:
+        """Several q that the verdicts leave open: the sigma points of the normal approximation of their posterior."""
+        design, slope, curvature = self._fit()
+        steps = np.sqrt(slope.size) * np.linalg.cholesky(np.linalg.inv(curvature)).T
+        return [self._belief(design @ (slope + sign * step)) for step in steps for sign in (1.0, -1.0)]
+
+    def _belief(self, odds: np.ndarray) -> np.ndarray:
+        return np.where(self.population.is_known, 1.0, expit(odds).clip(1e-4, 1.0 - 1e-4))
+
+    def _fit(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The design of all rows, the coefficients, and the curvature of the penalised likelihood."""
         rows = self.population
         columns = [_standard(logit(rows.belief.clip(1e-3, 1.0 - 1e-3))), _standard(rankdata(rows.score))]
         design = np.stack([np.ones(rows.size), *columns], axis=1)
@@ -145,12 +159,13 @@ class Sampled:
         ridge = np.diag([1e-3, RIDGE, RIDGE])
         start = float(np.average(verdict, weights=weight).clip(0.5 / drawn.sum(), 1.0 - 0.5 / drawn.sum()))
         slope = np.array([logit(start), 0.0, 0.0])
+        curvature = ridge
         for _ in range(STEPS):
             fitted = expit(seen @ slope)
             curvature = (seen * (weight * fitted * (1.0 - fitted))[:, None]).T @ seen + ridge
             gradient = seen.T @ (weight * (verdict - fitted)) - ridge @ slope + ridge[:, 0] * logit(start)
             slope = slope + np.linalg.solve(curvature, gradient)
-        return np.where(rows.is_known, 1.0, expit(design @ slope).clip(1e-4, 1.0 - 1e-4))
+        return design, slope, curvature
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,7 +250,7 @@ class AuditPlan:
     def to_json(self) -> str:
         values = encode(self, "The audit plan", AssumptionError, exact=True)
         if self.question is None:
-            # Plans for one run are written as ever, to the byte.
+            # Plans for one run keep their stored form, to the byte.
             values = {name: value for name, value in values.items() if name not in ("question", "looks", "membership")}
         return dump_json({**dict([SCHEMA]), **values})
 

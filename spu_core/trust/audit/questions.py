@@ -2,8 +2,9 @@
 
 The first batch is a simple random sample: nothing is known yet about how far scores and soft labels can be trusted, and
 a design that trusts wrong ones is worse than random checking. Once verdicts exist, further batches are directed: rows
-whose verdict tells most, by the belief fitted to the verdicts, are drawn more often. Where that gains nothing, the next
-batch is random too. Probabilities are always known, so every batch stays valid for every score and every figure.
+whose verdict tells most are drawn more often. How much it tells is the root mean square over the beliefs that the
+verdicts leave open, so few verdicts direct little. Where that gains nothing, the next batch is random too.
+Probabilities are always known, so every batch stays valid for every score and every figure.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from spu_core.trust.audit.inference import ENOUGH_TO_FIT, LINEARISED
 from spu_core.trust.audit.plan import AuditPlan, check_count, pack_strata
 from spu_core.trust.audit.population import Population
 
-# This share of a directed batch is drawn as by chance, which limits the weights.
-RANDOM_SHARE = 0.3
+# This share of all checks together is drawn as by chance, and of each directed batch at least the second one. So no row
+# has more than twice the weight that it would have in random checks, however wrong the verdicts so far are.
+RANDOM_SHARE = 0.5
+LEAST_RANDOM = 0.1
 GROUPS = 10
 # A directed batch must promise a variance below this share of that of random checks.
 WORTH_IT = 0.96
@@ -157,15 +160,17 @@ def _design(
     if checked is None:
         return np.where(population.is_open, 0, -1), np.array([checks])
     sample = checked.sampled(population, 0.5 * (checked.low + checked.high))
+    rows = population.is_open
     seen = np.zeros(population.size)
     seen[sample.place] = 1.0
-    seen = seen[population.is_open]
-    random = np.where(population.is_open, 0, -1), np.array([_with_repeats(checks, seen, np.ones(seen.size))])
-    if min(sample.numbers) < ENOUGH_TO_FIT:
+    seen = seen[rows]
+    random = np.where(rows, 0, -1), np.array([_with_repeats(checks, seen, np.ones(seen.size))])
+    if min(sample.numbers) < 1.0:
         return random
-    doubt = _doubt(population, sample.fitted_belief(), asked, rival)[population.is_open]
-    pull = _pull(doubt)
-    if (doubt**2 / pull).mean() > WORTH_IT * (doubt**2).mean():
+    doubts = [_doubt(population, belief, asked, rival)[rows] for belief in sample.plausible_beliefs()]
+    doubt = np.sqrt(np.mean(np.square(doubts), axis=0))
+    pull = _pull(doubt, checks, checked.chance_of(population)[rows])
+    if not _is_worth_it(doubt, pull):
         return random
     order = np.argsort(pull, kind="stable")
     reached = np.cumsum(pull[order])
@@ -184,10 +189,22 @@ def _with_repeats(checks: int, seen: np.ndarray, pull: np.ndarray) -> int:
     return min(round(checks / (1.0 - again)), seen.size) if again < 1.0 else seen.size
 
 
-def _pull(doubt: np.ndarray) -> np.ndarray:
-    """How often each row is drawn, relative to random checks."""
+def _pull(doubt: np.ndarray, checks: int, chance: np.ndarray) -> np.ndarray:
+    """How often the next batch draws each row, relative to random checks.
+
+    All checks together, also those that were made with the probabilities `chance`, shall be a random share and the
+    doubt, so a batch makes up for what earlier ones left out.
+    """
     mean = float(doubt.mean())
-    return RANDOM_SHARE + (1.0 - RANDOM_SHARE) * doubt / mean if mean > 0.0 else np.ones(doubt.size)
+    wanted = RANDOM_SHARE + (1.0 - RANDOM_SHARE) * doubt / mean if mean > 0.0 else np.ones(doubt.size)
+    done = -np.log1p(-chance.clip(max=0.999))
+    more = wanted * (done.mean() + checks / doubt.size) - done
+    pull = np.maximum(more, LEAST_RANDOM * checks / doubt.size)
+    return pull / pull.mean()
+
+
+def _is_worth_it(doubt: np.ndarray, pull: np.ndarray) -> bool:
+    return bool((doubt**2 / pull).mean() <= WORTH_IT * (doubt**2).mean())
 
 
 def _shared(checks: int, wanted: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -224,11 +241,6 @@ class Forecast:
     table: pd.DataFrame
     estimate: float
     level: float
-
-    def checks_for(self, half_width: float) -> int | None:
-        """The smallest number of checks with at most this half-width; None if none of the table has."""
-        enough = self.table[self.table["half_width"] <= half_width]
-        return None if enough.empty else int(enough["checks"].iloc[0])
 
     def sentence(self, checks: int) -> str:
         """What this number of checks will tell, and whether directed checks help."""
@@ -292,15 +304,18 @@ def forecast(
         belief = sample.fitted_belief() if min(sample.numbers) >= ENOUGH_TO_FIT else belief
     is_open = population.is_open
     doubt = _doubt(population, belief, asked, rival)[is_open]
-    pull, chance = _pull(doubt), belief[is_open]
+    chance = belief[is_open]
     value = LINEARISED[asked.target](population, np.arange(population.size), belief, 1.0 - belief).value
-    is_worth_it = (doubt**2 / pull).mean() <= WORTH_IT * (doubt**2).mean()
     lines = []
     for checks in sizes:
         if checks > int(is_open.sum()):
             continue
-        first = first_batch(checks) / checks
-        mixed = first + (1.0 - first) * pull if is_worth_it else np.ones(doubt.size)
+        first = first_batch(checks)
+        mixed = np.ones(doubt.size)
+        if first < checks:
+            pull = _pull(doubt, checks - first, np.full(doubt.size, first / doubt.size))
+            if _is_worth_it(doubt, pull):
+                mixed = (first + (checks - first) * pull) / checks
         found = float(checks * (mixed * chance).mean()), float(checks * chance.mean())
         errors = [_error(doubt, weight, checks, population.size) for weight in (mixed, np.ones(doubt.size))]
         reach, plain = (

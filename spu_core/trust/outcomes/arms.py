@@ -230,7 +230,7 @@ def compare_arms(checks: Checks, first: str, second: str, *, level: float = 0.95
     >>> user, arm = range(400), ["new"] * 200 + ["old"] * 200
     >>> outcome = ["admit"] * 24 + ["pass"] * 176 + ["admit"] * 6 + ["pass"] * 194
     >>> found = compare_arms(Checks.read({"user": user, "arm": arm, "outcome": outcome}), "new", "old")
-    >>> round(found.surrender.estimate, 3), round(found.surrender.p_value, 4), found.surrender.can_be_told_apart
+    >>> round(found.surrender.estimate, 3), round(found.surrender.p_value, 4), found.surrender.is_clear
     (0.09, 0.0006, True)
     """
     check_share(level, "level", TableError)
@@ -313,6 +313,6 @@ def _few(hits: np.ndarray, is_first: np.ndarray) -> str | None:
 
 def _difference_text(found: Difference) -> str:
     limits = f"({found.level:.0%}: {100 * found.low:+.1f} to {100 * found.high:+.1f}), {p_value_text(found.p_value)}"
-    if not found.can_be_told_apart:
+    if not found.is_clear:
         return f"shows no clear difference: {100 * found.estimate:+.1f} points {limits}"
     return f"is {'higher' if found.estimate > 0 else 'lower'} by {100 * abs(found.estimate):.1f} points {limits}"

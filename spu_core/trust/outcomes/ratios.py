@@ -277,7 +277,7 @@ class LabelDelay:
         return int(self.days[np.argmax(self.share >= self.wanted)])
 
     @property
-    def is_young(self) -> np.ndarray:
+    def is_recent(self) -> np.ndarray:
         """Rows younger than `cut_off`."""
         return self.age < self.cut_off
 
@@ -288,7 +288,7 @@ class LabelDelay:
 
     @property
     def sentence(self) -> str:
-        young = int(self.is_young.sum())
+        young = int(self.is_recent.sum())
         return (
             f"{self.wanted:.0%} of the {self.what} that arrive within {self.horizon} days have arrived after "
             f"{self.cut_off} days; {young:,} of {self.age.size:,} are younger."
@@ -305,7 +305,7 @@ def label_delay(start: Any, confirmed: Any, today: Any, *, wanted: float = 0.9) 
     >>> start = np.array(["2026-01-01", "2026-01-01", "2026-01-09", "2026-01-10"], dtype="datetime64[D]")
     >>> done = np.array(["2026-01-02", "2026-01-06", "2026-01-10", "NaT"], dtype="datetime64[D]")
     >>> found = label_delay(start, done, "2026-01-11")
-    >>> found.days.tolist(), found.cut_off, found.is_young.tolist()
+    >>> found.days.tolist(), found.cut_off, found.is_recent.tolist()
     ([1, 5], 5, [False, False, True, True])
     """
     start, confirmed = (np.asarray(values).astype("datetime64[D]") for values in (start, confirmed))

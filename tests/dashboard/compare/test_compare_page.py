@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from spu_core.engines.stored_runs import stored_bundle
 from spu_core.training import Candidate, NextStep, recommend
 from spu_core.workspace import Threshold, Workspace
 from tests.dashboard.trained import HOSTILE, bring_sample, train_quickly
@@ -268,6 +270,25 @@ def test_shuffled_columns_train_one_fold_again(open_app, address):
 
     assert not page.exception
     assert not page.error
+
+
+def test_features_show_how_much_a_fused_run_relies_on_each_ingredient(open_app, address):
+    with Workspace.open() as workspace:
+        token = train_quickly(workspace, address, [Candidate("fused", {"rounds": 5}, name="both")])[0]
+        weights = stored_bundle(workspace, token).fitted.model.stack_weights
+    page = open_app(PAGE, **address)
+    page.session_state["compare_tabs"] = "Features"
+    heading = "**Weights in the fused score**"
+
+    page.selectbox(key="compare_run").select("both").run()
+    shown = [each.value for each in page.markdown]
+    chart = json.loads(page.get("plotly_chart")[-1].proto.spec)["data"][0]
+    page.selectbox(key="compare_run").select("linear").run()
+
+    assert not page.exception
+    assert heading in shown
+    assert heading not in [each.value for each in page.markdown]
+    assert set(chart["y"]) == set(weights)
 
 
 def test_a_perfect_classifier_is_drawn_from_the_truth_or_from_what_is_assumed(open_app, address):

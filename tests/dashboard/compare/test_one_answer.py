@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import partial
 from html import unescape
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines.export_files import ExportWords, StoredModel
+from spu_core.engines.export_files import ExportTexts, StoredModel
 from spu_core.export import report_html
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.tables import Table
-from spu_core.tables.samples import load_sample, load_sample_rules
+from spu_core.tables.samples import load_sample, load_sample_rules, sample_names
 from spu_core.training import Candidate, Recommendation, recommend
 from spu_core.workspace import Workspace
 from tests.dashboard.trained import train_quickly
@@ -47,9 +48,21 @@ def of_the_rule(frame: pd.DataFrame) -> pd.Series:
     return frame["worst_radius"] > frame["worst_radius"].quantile(0.7)
 
 
+def first_rows(sample: str, truth: bool) -> Table:
+    table = load_sample(sample, truth=truth)
+    return Table.from_frame(table.frame.head(1_000), roles=table.roles)
+
+
 CASES = {
-    "a sample": (lambda: load_sample("breast_cancer"), SAMPLE_RULES, CANDIDATES),
-    "a sample with its truth": (lambda: load_sample("breast_cancer", truth=True), SAMPLE_RULES, CANDIDATES),
+    **{
+        f"{sample}{' with its truth' if truth else ''}": (
+            partial(first_rows, sample, truth),
+            load_sample_rules(sample),
+            CANDIDATES,
+        )
+        for sample in sample_names()
+        for truth in (False, True)
+    },
     "a tie": (lambda: load_sample("breast_cancer"), SAMPLE_RULES, SAME),
     "wrong rules": (lambda: load_sample("breast_cancer"), WRONG_RULES, CANDIDATES),
     "labels selected by the rules": (lambda: labelled(of_the_rule), SAMPLE_RULES, CANDIDATES),
@@ -73,7 +86,7 @@ def answers_for(case: str) -> Answers:
         address = {"dataset": dataset.id, "rules": workspace.rule_sets.create(case, rules).id}
         train_quickly(workspace, address, candidates)
         record = workspace.runs.list(dataset.id)[0]
-        stored = StoredModel(workspace, record, workspace.datasets.load(dataset.id), ExportWords())
+        stored = StoredModel(workspace, record, workspace.datasets.load(dataset.id), ExportTexts())
         found = recommend(stored.comparison, origin=dataset.origin)
         return Answers(address, found, report_html(stored.comparison, origin=dataset.origin))
 
@@ -112,7 +125,7 @@ def test_card_order_curve_selection_button_export_and_report_name_one_model(open
 
 
 def test_the_truth_of_a_sample_is_revealed_only_on_request_and_changes_no_answer(open_app):
-    page = open_app("pages/4_compare.py", **answers_for("a sample").address)
+    page = open_app("pages/4_compare.py", **answers_for("breast_cancer").address)
     before = page.header[0].value
     assert "true_auc" not in page.dataframe[0].value.columns
 

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.errors import WorkspaceError
 from spu_core.rules import Compare, Rule, RuleSet
 from spu_core.training import Candidate, TrainConfig, TrainPlan
@@ -23,7 +23,7 @@ def root(tmp_path, monkeypatch):
     """A root with one folder; jobs run in this process, and samples are small."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "tables"))
     monkeypatch.setattr("spu_core.engines.jobs.read.SAMPLE_ROWS", SAMPLE)
-    monkeypatch.setattr("spu_core.engines.jobs.read.start_worker", run_here)
+    monkeypatch.setattr("spu_core.engines.jobs.read.start_worker", run_in_process)
     write_folder(mixed_frame(ROWS), tmp_path / "tables" / "rows", [150])
     return tmp_path / "tables"
 
@@ -31,7 +31,7 @@ def root(tmp_path, monkeypatch):
 @pytest.fixture
 def registered(root):
     with Workspace.open() as workspace:
-        job = run_here(workspace, Job(kind="register", parameters={"folder": str(root / "rows")}))
+        job = run_in_process(workspace, Job(kind="register", parameters={"folder": str(root / "rows")}))
         return workspace.datasets.get(job.result["dataset"])
 
 
@@ -44,7 +44,7 @@ def trained(registered):
             TrainConfig(folds=2, threads=1), tuple(Candidate(each, {"rounds": 3}) for each in ("lightgbm", "xgboost"))
         )
         parameters = {"dataset": registered.id, "rule_set": rules.id, "plan": plan.to_json(), "refine": False}
-        job = run_here(workspace, Job(kind="train", parameters=parameters))
+        job = run_in_process(workspace, Job(kind="train", parameters=parameters))
         assert job.result["errors"] == []
         return {"dataset": registered.id, "rules": rules.id}, tuple(job.result["runs"])
 
@@ -54,13 +54,20 @@ def words_of(page) -> str:
     return " ".join(str(each.value) for kind in kinds for each in kind)
 
 
-def test_without_roots_one_line_says_how_to_allow_folders(open_app, monkeypatch):
+def test_without_roots_the_page_does_not_speak_of_folders(open_app, monkeypatch):
     monkeypatch.delenv(VARIABLE, raising=False)
     page = open_app("pages/1_data.py")
 
     assert not page.exception
-    assert f"lists these folders in {VARIABLE}" in words_of(page)
+    assert "folder" not in words_of(page)
     assert "data_register" not in {button.key for button in page.button}
+
+
+def test_a_folder_says_where_its_types_come_from(open_app, registered):
+    page = open_app("pages/1_data.py", dataset=registered.id)
+
+    assert not page.exception
+    assert "Types and missing values come from the files of this folder" in words_of(page)
 
 
 def test_a_root_that_would_show_workspaces_is_refused_and_the_rest_of_the_page_works(open_app, tmp_path, monkeypatch):
@@ -132,7 +139,7 @@ def test_a_folder_that_changed_is_said_and_registered_again(open_app, registered
 def test_a_damaged_folder_of_the_workspace_is_said_with_the_way_out(open_app, root):
     (root / "sales.csv").write_text(mixed_frame(ROWS).to_csv(index=False))
     with Workspace.open() as workspace:
-        job = run_here(workspace, Job(kind="register", parameters={"folder": str(root / "sales.csv")}))
+        job = run_in_process(workspace, Job(kind="register", parameters={"folder": str(root / "sales.csv")}))
         [file] = workspace.datasets.folder(job.result["dataset"]).store.files
     file.path.write_bytes(b"cut")
     page = open_app("pages/1_data.py", dataset=job.result["dataset"])
@@ -203,7 +210,7 @@ def test_runs_on_a_folder_are_compared_and_exported(open_app, trained):
 
 
 def test_a_registered_folder_is_scored_part_by_part(open_app, trained, root, monkeypatch):
-    monkeypatch.setattr("spu_core.engines.jobs.score.start_worker", run_here)
+    monkeypatch.setattr("spu_core.engines.jobs.score.start_worker", run_in_process)
     query, runs = trained
     page = open_app("pages/6_export.py", **query, export_part="Score a new file")
     page.selectbox(key="export_folder").select(query["dataset"]).run()
@@ -227,7 +234,7 @@ def test_a_folder_chosen_by_hand_is_looked_for_below_the_roots(root, tmp_path):
     write_folder(mixed_frame(20), tmp_path / "outside", [])
 
     with Workspace.open() as workspace, pytest.raises(WorkspaceError, match="this server allows"):
-        run_here(workspace, Job(kind="register", parameters={"folder": str(tmp_path / "outside")}))
+        run_in_process(workspace, Job(kind="register", parameters={"folder": str(tmp_path / "outside")}))
 
 
 @pytest.mark.browser

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pages.ui.paper import results
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.experiments import EXPERIMENTS, ExperimentSettings
 from spu_core.experiments.catalog import KIND
 from spu_core.experiments.runners.theorems import run
@@ -113,7 +113,7 @@ def test_a_click_starts_the_chosen_part_in_the_background(open_app, only_theorem
 
 def test_a_finished_rerun_stands_beside_the_stored_figures(open_app, only_theorems):
     with Workspace.open() as workspace:
-        run_here(workspace, Job(kind=KIND, parameters=THEOREM_4, title="Theorem 4"))
+        run_in_process(workspace, Job(kind=KIND, parameters=THEOREM_4, title="Theorem 4"))
     page = open_app(PAGE, experiment="theorems")
 
     page.selectbox(key="paper_part").select("theorem4").run()

@@ -183,7 +183,7 @@ def test_a_shared_chart_is_not_changed_by_a_page_that_shows_it():
         from pages.ui.shared.show import show_chart
         from tests.dashboard.shared.test_cached import SHARED
 
-        show_chart(SHARED, "chart", with_words=True, on_select=lambda: None, selection_mode="points")
+        show_chart(SHARED, "chart", with_texts=True, on_select=lambda: None, selection_mode="points")
 
     before = SHARED.to_json()
     app = AppTest.from_function(page).run(timeout=600)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from pages.ui.shared.text import plain
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.tables import Table, read_table
 from spu_core.training import Candidate, TrainConfig, TrainPlan
 from spu_core.workspace import Workspace
@@ -68,7 +68,7 @@ def test_models_that_are_worse_than_chance_are_the_first_thing_said(open_app):
         config = TrainConfig(folds=2, threads=1, out_of_time=0.3)
         plan = TrainPlan(config, (Candidate("labeled_vs_rest", {"learner": "logistic"}),))
         parameters = {"dataset": dataset.id, "rule_set": None, "plan": plan.to_json(), "refine": False}
-        assert run_here(workspace, Job(kind="train", parameters=parameters, title="one")).status == "finished"
+        assert run_in_process(workspace, Job(kind="train", parameters=parameters, title="one")).status == "finished"
     page = open_app("pages/4_compare.py", dataset=dataset.id)
 
     assert not page.exception

@@ -8,7 +8,7 @@ import pytest
 from streamlit.elements.lib import policies
 
 from pages.ui.train import options, training
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.jobs.train import TrainingView
 from spu_core.models import METHODS
 from spu_core.tables import read_table
@@ -165,7 +165,7 @@ def test_the_needed_columns_are_searched_in_the_background_and_shown(open_app, s
         table = workspace.datasets.load(sample["dataset"])
         rest = [name for name in table.features if name not in ("worst_area", "mean_texture")]
         parameters = {**job.parameters, "candidate": quick, "config": config, "left_out": rest}
-        done = run_here(workspace, Job(kind="features", parameters=parameters))
+        done = run_in_process(workspace, Job(kind="features", parameters=parameters))
     monkeypatch.setattr(options, "latest_job", lambda workspace, job: done)
     page.run()
     assert not page.exception

@@ -7,7 +7,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.outcome_learning import (
     learn_from_outcomes,
     retraining_job,
@@ -162,7 +162,7 @@ def test_learning_makes_new_data_and_the_next_training_is_compared(workspace, ad
     assert not page.exception
     assert f"retrain_{record.id}" in {button.key for button in page.button}
 
-    run_here(workspace, retraining_job(workspace, address["run"], record))
+    run_in_process(workspace, retraining_job(workspace, address["run"], record))
     page = open_app(PAGE, **address, loop="learn")
     assert "AUC_SPU gain by the new soft labels" in {metric.label for metric in page.metric}
     assert "which favour neither model" in words_of(page)

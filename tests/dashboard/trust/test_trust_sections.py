@@ -283,12 +283,14 @@ def test_files_of_reviewers_are_taken_and_faults_are_named(drawn):
     assert "Label Studio user 5" in {item.reviewer for item in workspace.audits.verdicts(audit.id)}
 
 
-def test_wrong_rules_are_answered_by_a_factor_and_text_is_shown_as_text(trained):
+def test_wrong_rules_are_answered_by_a_factor_and_text_is_shown_as_text(trained, open_app):
     _, address = trained
     app = open_section("sensitivity", **address)
     words = words_of(app)
     assert "stays ahead of" in words or "is not ahead of" in words
     assert HOSTILE not in words
+    recommended = open_app("pages/4_compare.py", **address).header[0].value
+    assert app.selectbox(key=f"trust_gamma_{address['run']}").label == f"{recommended} against"
 
 
 def test_the_echo_check_is_a_job_whose_report_the_page_shows(trained):

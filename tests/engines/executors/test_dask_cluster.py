@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 
 def test_without_an_address_workers_start_on_this_computer(cluster):
-    assert cluster.words == "2 Dask workers on this computer"
+    assert len(cluster.workers) == 2
     assert cluster.client.submit(len, "abc").result(timeout=300) == 3
 
 

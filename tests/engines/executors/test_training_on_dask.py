@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spu_core import RuleSet, cli
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.engines.executors import dask_workers
 from spu_core.engines.study import Study
 from spu_core.errors import EngineError
@@ -36,8 +36,10 @@ def training(workspace, **parameters):
 
 def test_a_job_trains_on_the_cluster_that_it_names(cluster, tmp_path):
     with Workspace.open(tmp_path) as workspace:
-        there = run_here(workspace, training(workspace, engine="dask", scheduler=cluster.client.scheduler.address))
-        here = run_here(workspace, training(workspace))
+        there = run_in_process(
+            workspace, training(workspace, engine="dask", scheduler=cluster.client.scheduler.address)
+        )
+        here = run_in_process(workspace, training(workspace))
 
         scores = [known(workspace.runs.path(done.result["runs"][0])).run.score for done in (there, here)]
     np.testing.assert_array_equal(*scores)
@@ -47,7 +49,7 @@ def test_a_job_whose_scheduler_is_gone_is_marked_interrupted(tmp_path, monkeypat
     monkeypatch.setattr(dask_workers, "_CONNECT_SECONDS", 1.0)
     with Workspace.open(tmp_path) as workspace:
         with pytest.raises(EngineError, match="No Dask scheduler answers"):
-            run_here(workspace, training(workspace, engine="dask", scheduler="tcp://127.0.0.1:9"))
+            run_in_process(workspace, training(workspace, engine="dask", scheduler="tcp://127.0.0.1:9"))
 
         (job,) = workspace.jobs.list()
     assert job.status == JobStatus.INTERRUPTED
@@ -63,9 +65,9 @@ def test_a_job_whose_workers_all_die_is_marked_interrupted_and_the_next_one_work
     address = {"engine": "dask", "scheduler": cluster.client.scheduler.address}
     with Workspace.open(tmp_path) as workspace:
         with killing_all(cluster), pytest.raises(EngineError, match=r" was interrupted: (all workers that|the worker)"):
-            run_here(workspace, training(workspace, plan=SLOW, **address))
+            run_in_process(workspace, training(workspace, plan=SLOW, **address))
         (job,) = workspace.jobs.list()
-        again = run_here(workspace, training(workspace, **address))
+        again = run_in_process(workspace, training(workspace, **address))
 
     assert job.status == JobStatus.INTERRUPTED
     assert " was interrupted: " in job.error
@@ -80,12 +82,12 @@ def test_a_job_on_a_folder_that_loses_a_worker_is_marked_interrupted_and_the_nex
     write_cells(cells)
     address = {"engine": "dask", "scheduler": cluster.client.scheduler.address}
     with Workspace.open(tmp_path / "home") as workspace:
-        registered = run_here(workspace, Job(kind="register", parameters={"folder": str(cells)}))
+        registered = run_in_process(workspace, Job(kind="register", parameters={"folder": str(cells)}))
         folder = {"dataset": registered.result["dataset"], **address}
         with killing_one(cluster), pytest.raises(EngineError, match=r" was interrupted: the worker .* was lost"):
-            run_here(workspace, training(workspace, plan=SLOW, **folder))
+            run_in_process(workspace, training(workspace, plan=SLOW, **folder))
         job = next(job for job in workspace.jobs.list() if job.kind == "train")
-        again = run_here(workspace, training(workspace, **folder))
+        again = run_in_process(workspace, training(workspace, **folder))
 
     assert job.status == JobStatus.INTERRUPTED
     assert len(again.result["runs"]) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spu_core.engines import run_here
+from spu_core.engines import run_in_process
 from spu_core.engines.jobs.retraining_checks import echo_job, echo_result
 from spu_core.engines.outcome_learning import retraining_job
 from spu_core.engines.processes import latest_job
@@ -29,7 +29,7 @@ def test_the_job_finds_what_the_check_finds_on_the_columns_of_the_training(works
     run, dataset, rules, hidden = stored
     job = echo_job(run, dataset, rules)
     assert latest_job(workspace, job) is None
-    done = run_here(workspace, job)
+    done = run_in_process(workspace, job)
 
     table = workspace.datasets.load(dataset.id).with_roles({hidden: "ignore"})
     config = TrainConfig.from_dict(dict(run.config))
@@ -40,7 +40,7 @@ def test_the_job_finds_what_the_check_finds_on_the_columns_of_the_training(works
 
 def test_another_question_is_another_job(workspace, stored):
     run, dataset, rules, hidden = stored
-    run_here(workspace, echo_job(run, dataset, rules))
+    run_in_process(workspace, echo_job(run, dataset, rules))
     table = workspace.datasets.load(dataset.id).with_roles({hidden: "ignore"})
     changed = workspace.datasets.save_roles(table, dataset)
 
@@ -55,7 +55,7 @@ def test_a_training_again_keeps_out_what_was_left_out(workspace, stored):
 
     again = workspace.datasets.save(workspace.datasets.load(dataset.id), "after checks")
     learnt = workspace.feedbacks.save(dataset.id, again.id, {"rules_after": [rules.id, rules.number]})
-    done = run_here(workspace, retraining_job(workspace, run.id, learnt))
+    done = run_in_process(workspace, retraining_job(workspace, run.id, learnt))
     [new] = done.result["runs"]
     assert hidden not in stored_bundle(workspace, new).columns
 
@@ -63,4 +63,4 @@ def test_a_training_again_keeps_out_what_was_left_out(workspace, stored):
 def test_rules_that_read_no_feature_are_said(workspace, stored):
     run, dataset, _, _ = stored
     with pytest.raises(TrainingError, match="read no feature column"):
-        run_here(workspace, echo_job(run, dataset, None))
+        run_in_process(workspace, echo_job(run, dataset, None))

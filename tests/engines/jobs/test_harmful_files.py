@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from spu_core.engines import JobLimits, cancel, wait_for
-from spu_core.engines.jobs.read import bring_file, is_read_at_once, read_aside, read_limits
+from spu_core.engines.jobs.read import import_file, is_read_at_once, read_limits, read_without_storing
 from spu_core.errors import TableError, WorkspaceError
 from spu_core.tables import read_table
 from spu_core.tables.reading import file_reader
@@ -30,7 +30,7 @@ def test_bombs_are_read_apart_and_end_in_words(workspace):
     made = {name: BOMBS[name]() for name in ("one long entity, often.xlsx", "lists.parquet")}
     before = resident()
 
-    begun = [bring_file(workspace, io.BytesIO(data), name) for name, data in made.items()]
+    begun = [import_file(workspace, io.BytesIO(data), name) for name, data in made.items()]
 
     assert not any(job.status is JobStatus.FINISHED for job in begun)
     refused, read = (wait_for(workspace, job.id, PATIENCE) for job in begun)
@@ -94,23 +94,26 @@ def test_limits_of_reading_follow_the_size_and_can_be_set(monkeypatch):
 
 
 @pytest.mark.xdist_group("processes")
-def test_a_file_that_is_only_looked_at_is_read_apart_too(monkeypatch):
-    assert read_aside(io.BytesIO(TEXT), "log.csv").frame.shape == (50, 2)
-    assert read_aside(io.BytesIO(SHEET), "log.xlsx").frame.to_dict("list") == {"user": ["ann"], "outcome": ["passed"]}
+def test_a_file_that_is_not_stored_is_read_in_a_child_process_too(monkeypatch):
+    assert read_without_storing(io.BytesIO(TEXT), "log.csv").frame.shape == (50, 2)
+    assert read_without_storing(io.BytesIO(SHEET), "log.xlsx").frame.to_dict("list") == {
+        "user": ["ann"],
+        "outcome": ["passed"],
+    }
     with pytest.raises(TableError, match="defines XML entities"):
-        read_aside(io.BytesIO(BOMBS["entities.xlsx"]()), "log.xlsx")
+        read_without_storing(io.BytesIO(BOMBS["entities.xlsx"]()), "log.xlsx")
     monkeypatch.setenv("SPU_READ_MEMORY", "3e8")
     with pytest.raises(TableError, match=r"could not be read within 300\.0 MB of memory and 120 seconds"):
-        read_aside(io.BytesIO(workbook([row(1, text("A1", "x" * 200_000_000))])), "log.xlsx")
+        read_without_storing(io.BytesIO(workbook([row(1, text("A1", "x" * 200_000_000))])), "log.xlsx")
 
 
 @pytest.mark.xdist_group("processes")
 def test_a_worker_that_gets_no_memory_or_time_says_so_and_one_that_is_cancelled_is_gone(workspace, monkeypatch):
     rows = workbook(row(n, text(f"A{n}", f"x{n}")) for n in range(1, 60_001))
     monkeypatch.setenv("SPU_READ_SECONDS", "0.5")
-    slow = bring_file(workspace, io.BytesIO(rows), "slow.xlsx")
+    slow = import_file(workspace, io.BytesIO(rows), "slow.xlsx")
     monkeypatch.setenv("SPU_READ_SECONDS", "600")
-    stopped = bring_file(workspace, io.BytesIO(rows), "cancelled.xlsx")
+    stopped = import_file(workspace, io.BytesIO(rows), "cancelled.xlsx")
 
     cancel(workspace, stopped.id)
     assert wait_for(workspace, stopped.id, PATIENCE).status is JobStatus.CANCELLED

@@ -4,7 +4,7 @@ import weakref
 
 import pytest
 
-from spu_core.engines import JOBS, Job, JobLimits, run_here
+from spu_core.engines import JOBS, Job, JobLimits, run_in_process
 from spu_core.engines.jobs import job_function
 from spu_core.errors import WorkspaceError
 from spu_core.workspace import JobStatus
@@ -12,7 +12,7 @@ from tests.engines.steps import job, sleep
 
 
 def test_a_job_runs_here_and_leaves_a_record(workspace):
-    done = run_here(workspace, job(sleep(0.01), {"do": "save", "name": "rules"}, title="Try it"))
+    done = run_in_process(workspace, job(sleep(0.01), {"do": "save", "name": "rules"}, title="Try it"))
 
     assert (done.status, done.share, done.title) == (JobStatus.FINISHED, 1.0, "Try it")
     assert workspace.rule_sets.get(done.result["made"][1]).name == "rules"
@@ -20,7 +20,7 @@ def test_a_job_runs_here_and_leaves_a_record(workspace):
 
 def test_an_error_in_words_is_the_sentence_of_the_job(workspace):
     with pytest.raises(WorkspaceError, match="Three positives are too few"):
-        run_here(workspace, job({"do": "fail", "in_words": "Three positives are too few."}))
+        run_in_process(workspace, job({"do": "fail", "sentence": "Three positives are too few."}))
 
     failed = workspace.jobs.list()[0]
     assert (failed.status, failed.error) == (JobStatus.FAILED, "Three positives are too few.")
@@ -28,7 +28,7 @@ def test_an_error_in_words_is_the_sentence_of_the_job(workspace):
 
 def test_an_unexpected_error_gives_a_reference_and_keeps_the_traceback_in_the_log(workspace):
     with pytest.raises(RuntimeError):
-        run_here(workspace, job({"do": "fail"}))
+        run_in_process(workspace, job({"do": "fail"}))
 
     failed = workspace.jobs.list()[0]
     assert failed.error == (
@@ -44,7 +44,7 @@ def test_a_log_that_cannot_be_written_keeps_no_sentence_back(workspace, monkeypa
 
     monkeypatch.setattr("spu_core.engines.processes._log", fail)
     with pytest.raises(RuntimeError, match="as told"):
-        run_here(workspace, job({"do": "fail"}))
+        run_in_process(workspace, job({"do": "fail"}))
 
     assert workspace.jobs.list()[0].error.startswith("An unexpected error stopped this job.")
 
@@ -65,7 +65,7 @@ def test_a_job_without_memory_gives_up_what_it_holds_before_it_says_so(workspace
     monkeypatch.setitem(self_test.STEPS, "allocate", use_up)
     monkeypatch.setattr("spu_core.engines.processes._log", lambda path, error: left.append(held[0]()))
     with pytest.raises(MemoryError):
-        run_here(workspace, job({"do": "allocate"}))
+        run_in_process(workspace, job({"do": "allocate"}))
 
     assert left == [None]
     assert workspace.jobs.list()[0].error.startswith("This job needed more memory than this machine allows")
@@ -76,14 +76,14 @@ def test_a_job_that_was_cancelled_or_deleted_stops_at_its_next_report(workspace,
 
     monkeypatch.setattr("spu_core.engines.jobs.REPORT_SECONDS", 0.0)
     monkeypatch.setitem(self_test.STEPS, "sleep", lambda task, step: workspace.jobs.request_cancel(task.job) and None)
-    assert run_here(workspace, job(sleep(1), sleep(1), sleep(1))).status is JobStatus.CANCELLED
+    assert run_in_process(workspace, job(sleep(1), sleep(1), sleep(1))).status is JobStatus.CANCELLED
 
     def delete(task, step):
         workspace.delete(workspace.plan_deletion("job", task.job))
 
     monkeypatch.setitem(self_test.STEPS, "sleep", delete)
     with pytest.raises(WorkspaceError, match="has no job"):
-        run_here(workspace, job(sleep(1), sleep(1)))
+        run_in_process(workspace, job(sleep(1), sleep(1)))
 
 
 def test_a_job_names_a_kind_and_never_code(workspace):
@@ -114,4 +114,4 @@ def test_limits_that_no_job_could_keep_are_refused(limits, words):
 
 def test_an_unknown_step_of_the_self_test_is_refused_in_words(workspace):
     with pytest.raises(WorkspaceError, match="do must be one of"):
-        run_here(workspace, job({"do": "rm -rf"}))
+        run_in_process(workspace, job({"do": "rm -rf"}))

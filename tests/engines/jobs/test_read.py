@@ -8,10 +8,10 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from spu_core.engines import cancel, run_here, wait_for
+from spu_core.engines import cancel, run_in_process, wait_for
 from spu_core.engines.jobs import Job
 from spu_core.engines.jobs import read as reading_module
-from spu_core.engines.jobs.read import bring_file, profile_of, read_again, reading_of
+from spu_core.engines.jobs.read import import_file, profile_of, read_again, reading_of
 from spu_core.errors import WorkspaceError
 from spu_core.tables import Dialect, Table, read_table
 from spu_core.tables.profiles import profile_from_json, profile_to_json
@@ -26,7 +26,7 @@ def uploads(workspace) -> list[str]:
 
 
 def test_a_small_file_is_read_while_one_waits(workspace):
-    done = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    done = import_file(workspace, io.BytesIO(CSV), "sales.csv")
 
     assert done.status is JobStatus.FINISHED
     record = workspace.datasets.get(done.result["dataset"])
@@ -36,7 +36,7 @@ def test_a_small_file_is_read_while_one_waits(workspace):
 
 def test_a_large_file_is_read_by_a_worker_that_tells_its_progress(workspace, monkeypatch):
     monkeypatch.setattr(reading_module, "SMALL", 100)
-    begun = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    begun = import_file(workspace, io.BytesIO(CSV), "sales.csv")
 
     assert not begun.status.is_over
     done = wait_for(workspace, begun.id, 600)
@@ -47,7 +47,7 @@ def test_a_large_file_is_read_by_a_worker_that_tells_its_progress(workspace, mon
 
 def test_a_reading_can_be_cancelled(workspace, monkeypatch):
     monkeypatch.setattr(reading_module, "SMALL", 100)
-    begun = bring_file(workspace, io.BytesIO(CSV * 1000), "sales.csv")
+    begun = import_file(workspace, io.BytesIO(CSV * 1000), "sales.csv")
 
     cancel(workspace, begun.id)
     assert wait_for(workspace, begun.id, 600).status is JobStatus.CANCELLED
@@ -55,14 +55,14 @@ def test_a_reading_can_be_cancelled(workspace, monkeypatch):
 
 
 def test_a_file_that_is_no_table_leaves_its_sentence(workspace):
-    failed = bring_file(workspace, io.BytesIO(b"<!DOCTYPE html><html></html>"), "login.csv")
+    failed = import_file(workspace, io.BytesIO(b"<!DOCTYPE html><html></html>"), "login.csv")
 
     assert failed.status is JobStatus.FAILED
     assert "HTML" in failed.error
 
 
 def test_the_same_upload_is_read_differently(workspace):
-    first = bring_file(workspace, io.BytesIO(b"a;b\n1,5;2\n2,5;3\n"), "odd.csv")
+    first = import_file(workspace, io.BytesIO(b"a;b\n1,5;2\n2,5;3\n"), "odd.csv")
     second = read_again(workspace, first, Dialect(separator=","))
 
     tables = [workspace.datasets.load(job.result["dataset"]) for job in (first, second)]
@@ -72,7 +72,7 @@ def test_the_same_upload_is_read_differently(workspace):
 
 
 def test_an_upload_goes_with_its_dataset(workspace):
-    done = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    done = import_file(workspace, io.BytesIO(CSV), "sales.csv")
     assert len(uploads(workspace)) == 1
 
     workspace.delete(workspace.plan_deletion("dataset", done.result["dataset"]))
@@ -83,10 +83,10 @@ def test_an_upload_goes_with_its_dataset(workspace):
 
 
 def test_an_upload_goes_after_a_day(workspace):
-    done = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    done = import_file(workspace, io.BytesIO(CSV), "sales.csv")
     now = workspace.clock()
     object.__setattr__(workspace.jobs, "clock", lambda: now + timedelta(hours=25))
-    bring_file(workspace, io.BytesIO(CSV + b"9,9,9\n"), "other.csv")
+    import_file(workspace, io.BytesIO(CSV + b"9,9,9\n"), "other.csv")
 
     assert done.parameters["upload"] not in uploads(workspace)
     assert len(uploads(workspace)) == 1
@@ -95,17 +95,17 @@ def test_an_upload_goes_after_a_day(workspace):
 @pytest.mark.parametrize("token", ["../../etc/passwd", "0" * 24, ""])
 def test_only_uploads_of_this_workspace_are_read(workspace, token):
     with pytest.raises(WorkspaceError, match="has no upload"):
-        run_here(workspace, Job(kind="read", parameters={"upload": token, "name": "x"}))
+        run_in_process(workspace, Job(kind="read", parameters={"upload": token, "name": "x"}))
 
 
 def test_a_dialect_is_not_anything(workspace):
     token = workspace.uploads.save(io.BytesIO(CSV))
     with pytest.raises(WorkspaceError, match="got 'comma'"):
-        run_here(workspace, Job(kind="read", parameters={"upload": token, "dialect": "comma"}))
+        run_in_process(workspace, Job(kind="read", parameters={"upload": token, "dialect": "comma"}))
 
 
 def test_the_profile_is_kept_with_the_dataset(workspace, monkeypatch):
-    done = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    done = import_file(workspace, io.BytesIO(CSV), "sales.csv")
     record = workspace.datasets.get(done.result["dataset"])
     table = workspace.datasets.load(record.id)
 
@@ -119,7 +119,7 @@ def test_the_profile_is_kept_with_the_dataset(workspace, monkeypatch):
 
 
 def test_another_role_makes_another_profile(workspace):
-    done = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    done = import_file(workspace, io.BytesIO(CSV), "sales.csv")
     record = workspace.datasets.get(done.result["dataset"])
     changed = workspace.datasets.load(record.id).with_roles({"amount": "ignore"})
     later = workspace.datasets.save_roles(changed, record)
@@ -129,7 +129,7 @@ def test_another_role_makes_another_profile(workspace):
 
 
 def test_a_damaged_profile_is_made_again(workspace):
-    done = bring_file(workspace, io.BytesIO(CSV), "sales.csv")
+    done = import_file(workspace, io.BytesIO(CSV), "sales.csv")
     record = workspace.datasets.get(done.result["dataset"])
     [path] = (workspace.folder / "derived").glob("*")
     path.write_text('{"rows": 7')

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spu_core.engines import Job, run_here, wait_for
+from spu_core.engines import Job, run_in_process, wait_for
 from spu_core.engines.jobs.score import scored_before, start_scoring, stored_scores
 from spu_core.engines.stored_runs import stored_bundle
 from spu_core.errors import SpuError, WorkspaceError
@@ -28,7 +28,7 @@ def trained(tmp_path):
 
 def test_a_stored_dataset_is_scored_as_the_bundle_scores_it(trained):
     workspace, run, dataset = trained
-    done = run_here(workspace, Job(kind="score", parameters={"run": run, "dataset": dataset}))
+    done = run_in_process(workspace, Job(kind="score", parameters={"run": run, "dataset": dataset}))
 
     scored = pd.read_parquet(workspace.exports.path(done.result["export"]))
     expected = stored_bundle(workspace, run).predict(load_sample("breast_cancer").frame)
@@ -42,7 +42,7 @@ def test_a_stored_dataset_is_scored_as_the_bundle_scores_it(trained):
 def test_a_job_that_names_no_run_is_refused_in_words(trained):
     workspace, _, dataset = trained
     with pytest.raises(WorkspaceError, match="must name its run"):
-        run_here(workspace, Job(kind="score", parameters={"dataset": dataset}))
+        run_in_process(workspace, Job(kind="score", parameters={"dataset": dataset}))
 
 
 def test_an_uploaded_file_is_scored_by_a_worker_that_tells_how_far_it_is(trained):
@@ -66,7 +66,7 @@ def test_a_file_that_does_not_fit_fails_in_words_and_leaves_nothing(trained):
     upload = workspace.uploads.save(io.BytesIO(b"a,b\n1,2\n"))
 
     with pytest.raises(SpuError, match="The table lacks"):
-        run_here(workspace, Job(kind="score", parameters={"run": run, "upload": upload, "name": "new.csv"}))
+        run_in_process(workspace, Job(kind="score", parameters={"run": run, "upload": upload, "name": "new.csv"}))
     assert workspace.jobs.list()[0].error.startswith("The table lacks")
     assert scored_before(workspace, run) == ()
 

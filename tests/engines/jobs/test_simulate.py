@@ -2,7 +2,7 @@
 
 import pytest
 
-from spu_core.engines import Job, run_here
+from spu_core.engines import Job, run_in_process
 from spu_core.errors import WorkspaceError
 
 
@@ -16,7 +16,7 @@ from spu_core.errors import WorkspaceError
     ],
 )
 def test_a_simulated_table_becomes_a_dataset(workspace, simulator, settings):
-    done = run_here(
+    done = run_in_process(
         workspace,
         Job(kind="simulate", parameters={"simulator": simulator, "settings": settings, "name": "mine"}),
     )
@@ -28,6 +28,6 @@ def test_a_simulated_table_becomes_a_dataset(workspace, simulator, settings):
 
 def test_an_unknown_simulator_or_setting_is_named(workspace):
     with pytest.raises(WorkspaceError, match="simulator must be one of 'ads', 'anti_cheat'"):
-        run_here(workspace, Job(kind="simulate", parameters={"simulator": "weather"}))
+        run_in_process(workspace, Job(kind="simulate", parameters={"simulator": "weather"}))
     with pytest.raises(WorkspaceError, match=r"The simulator has an unknown field 'user'\. Did you mean 'users'\?"):
-        run_here(workspace, Job(kind="simulate", parameters={"simulator": "ads", "settings": {"user": 3}}))
+        run_in_process(workspace, Job(kind="simulate", parameters={"simulator": "ads", "settings": {"user": 3}}))

@@ -6,7 +6,7 @@ import numpy as np
 import psutil
 import pytest
 
-from spu_core.engines import Job, cancel, run_here, start_worker, wait_for
+from spu_core.engines import Job, cancel, run_in_process, start_worker, wait_for
 from spu_core.engines.processes.os_processes import find_process, wait_until
 from spu_core.engines.study import Study, soft_labels_of
 from spu_core.errors import SpuError, WorkspaceError
@@ -39,7 +39,9 @@ def training(workspace, *candidates, **parameters):
 
 
 def test_runs_are_kept_as_bundles_with_their_lineage(workspace):
-    done = run_here(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), Candidate("labeled_vs_rest")))
+    done = run_in_process(
+        workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), Candidate("labeled_vs_rest"))
+    )
 
     assert done.status == "finished", done.error
     records = workspace.runs.list()
@@ -51,7 +53,7 @@ def test_runs_are_kept_as_bundles_with_their_lineage(workspace):
 
 
 def test_a_stored_run_scores_like_the_same_training_in_this_process(workspace):
-    done = run_here(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), refine=False))
+    done = run_in_process(workspace, training(workspace, Candidate("lightgbm", {"rounds": 20}), refine=False))
     table = load_sample("breast_cancer", truth=True)
     fitted = RuleSet.from_json(load_sample_rules("breast_cancer")).fit(table)
     [run] = cross_fit(
@@ -68,7 +70,7 @@ def test_a_failing_candidate_is_a_row_and_the_others_go_on(workspace):
     table = load_sample("breast_cancer", truth=True).with_roles({"malignant": "ignore"})
     dataset = workspace.datasets.save(table, "no truth")
     plan = TrainPlan(TrainConfig(folds=3), (Candidate("oracle"), Candidate("labeled_vs_rest")))
-    done = run_here(workspace, Job(kind="train", parameters={"dataset": dataset.id, "plan": plan.to_json()}))
+    done = run_in_process(workspace, Job(kind="train", parameters={"dataset": dataset.id, "plan": plan.to_json()}))
 
     assert done.status == "finished"
     assert [error["name"] for error in done.result["errors"]] == ["oracle"]
@@ -128,8 +130,8 @@ def test_a_training_that_loses_a_process_ends_with_all_others(workspace, victim)
 
 def test_a_training_in_two_processes_stores_the_same_scores(workspace):
     candidates = (Candidate("lightgbm", {"rounds": 20}), Candidate("fused", {"rounds": 10}))
-    alone = run_here(workspace, training(workspace, *candidates))
-    together = run_here(workspace, training(workspace, *candidates, processes=2))
+    alone = run_in_process(workspace, training(workspace, *candidates))
+    together = run_in_process(workspace, training(workspace, *candidates, processes=2))
 
     for one, other in zip(alone.result["runs"], together.result["runs"], strict=True):
         first, second = (known(workspace.runs.path(token)) for token in (one, other))
@@ -140,7 +142,7 @@ def test_a_training_in_two_processes_stores_the_same_scores(workspace):
 
 def test_parameters_that_name_nothing_are_refused_in_words(workspace):
     with pytest.raises(WorkspaceError, match="must name its dataset"):
-        run_here(workspace, Job(kind="train", parameters={"plan": "{}"}))
+        run_in_process(workspace, Job(kind="train", parameters={"plan": "{}"}))
 
 
 def test_a_study_goes_through_json_and_refuses_what_it_does_not_know():

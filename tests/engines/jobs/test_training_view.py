@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spu_core.engines import Job, JobContext, run_here
+from spu_core.engines import Job, JobContext, run_in_process
 from spu_core.engines.jobs.train import TrainingView, add_loss, train, training_jobs
 from spu_core.labels import SoftLabels
 from spu_core.tables.samples import load_sample
@@ -36,7 +36,7 @@ def test_candidates_wait_run_finish_and_fail():
     assert states(view) == [("lightgbm", "finished"), ("logistic", "running"), ("oracle", "waiting")]
     running = view.candidates[1]
     assert running.share == pytest.approx(0.5)
-    assert running.words == "fold 2 of 5, round 7 of 200"
+    assert running.text == "fold 2 of 5, round 7 of 200"
 
     failed = TrainingView.of(job(JobStatus.CANCELLED, errors=[{"name": "oracle", "error": "No truth."}]))
     assert states(failed) == [("lightgbm", "stopped"), ("logistic", "stopped"), ("oracle", "failed")]
@@ -55,7 +55,7 @@ def test_candidates_wait_run_finish_and_fail():
 def test_where_a_candidate_is_is_said_in_a_few_words(told, words):
     view = TrainingView.of(job(candidate="lightgbm", place=1, candidates=3, share=0.1, **told))
 
-    assert view.candidates[0].words == words
+    assert view.candidates[0].text == words
 
 
 def test_only_the_trainings_of_a_dataset_are_listed():
@@ -117,7 +117,7 @@ def test_a_job_keeps_its_learning_curves_and_a_second_try_keeps_its_runs(tmp_pat
         config = TrainConfig(folds=2, threads=1, early_stopping=EarlyStopping(patience=3))
         plan = TrainPlan(config, (Candidate("labeled_vs_rest", {"rounds": 5}), Candidate("logistic")))
         parameters = {"dataset": dataset.id, "plan": plan.to_json(), "refine": False}
-        done = run_here(workspace, Job(kind="train", parameters=parameters))
+        done = run_in_process(workspace, Job(kind="train", parameters=parameters))
         assert [len(fit) for fit in TrainingView.of(done).losses["labeled_vs_rest"]] == [5, 5]
 
         workspace.runs.rename(done.result["runs"][0], "renamed meanwhile")
