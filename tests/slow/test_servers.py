@@ -9,10 +9,11 @@ import pytest
 
 from spu_core.engines import jobs_now, start_worker, wait_for
 from spu_core.engines.processes import wait_until
+from spu_core.engines.processes.os_processes import find_process
 from spu_core.engines.stored_runs import stored_runs
 from spu_core.workspace import Home, JobStatus, Workspace, check
 from tests.dashboard.trained import bring_sample, train_quickly
-from tests.engines.steps import job, processes_of, sleep
+from tests.engines.steps import job, sleep
 from tests.live import open_tab_in, running_server
 from tests.slow.test_bombs_in_the_dashboard import MOST_GROWTH, PATIENCE, listener
 
@@ -72,7 +73,8 @@ def test_a_training_whose_server_and_workers_are_killed_is_interrupted_in_words_
         with Workspace.join(Home.at(home), ".") as workspace:
             assert wait_until(lambda: any(each.share > 0.1 for each in workspace.jobs.active()), PATIENCE)
             training = workspace.jobs.active()[0]
-        for process in (listener(first.url), *processes_of(training.id)):
+        supervisor = find_process(training.worker)
+        for process in (listener(first.url), supervisor, *supervisor.children(recursive=True)):
             process.kill()
 
     with running_server(home, tmp_path / "again.log") as again:

@@ -282,13 +282,13 @@ def test_features_show_how_much_a_fused_run_relies_on_each_ingredient(open_app, 
 
     page.selectbox(key="compare_run").select("both").run()
     shown = [each.value for each in page.markdown]
-    chart = json.loads(page.get("plotly_chart")[-1].proto.spec)["data"][0]
+    chart = json.loads(page.get("plotly_chart")[-1].proto.spec)
     page.selectbox(key="compare_run").select("linear").run()
 
     assert not page.exception
     assert heading in shown
     assert heading not in [each.value for each in page.markdown]
-    assert set(chart["y"]) == set(weights)
+    assert set(chart["layout"]["yaxis"]["ticktext"]) == set(weights)
 
 
 def test_a_perfect_classifier_is_drawn_from_the_truth_or_from_what_is_assumed(open_app, address):
