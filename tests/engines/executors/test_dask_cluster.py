@@ -44,7 +44,7 @@ def test_an_address_is_taken_from_the_environment(cluster, monkeypatch):
     monkeypatch.setenv("SPU_DASK_SCHEDULER", cluster.client.scheduler.address)
 
     with open_cluster() as joined:
-        assert joined.address == cluster.client.scheduler.address
+        assert joined.client.scheduler.address == cluster.client.scheduler.address
         assert joined.workers == cluster.workers
 
 
