@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import pandas as pd
 import typer
 
 from spu_core.bench.advice import advise_method
@@ -311,8 +312,14 @@ def segments(
     found = {
         column: segment_table(bundle.run, segment_values(table.values(column)), bundle.point.threshold) for column in by
     }
-    words = [line for column, frame in found.items() for line in (f"By {column}:", table_text(frame), "")]
-    print_result(found, "\n".join(words).rstrip(), as_json)
+    print_result(found, "\n\n".join(segments_text(column, frame) for column, frame in found.items()), as_json)
+
+
+def segments_text(column: str, frame: pd.DataFrame) -> str:
+    """The table, with its warnings below it: beside the figures they are too wide for a terminal."""
+    warnings = zip(frame["segment"], frame["warning"], strict=True)
+    notes = [f"{segment}: {warning}" for segment, warning in warnings if isinstance(warning, str)]
+    return "\n".join([f"By {column}:", table_text(frame.drop(columns="warning")), *notes])
 
 
 def score(

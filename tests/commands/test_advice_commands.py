@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from spu_core import cli
 from spu_core.commands import command_io
 from spu_core.commands.command_io import table_text
+from spu_core.commands.model_commands import segments_text
 from spu_core.commands.studio_commands import extras
 from spu_core.errors import SpuError
 
@@ -81,6 +82,14 @@ def test_a_table_of_a_database_is_planned_trained_and_compared_by_segments(run):
     assert "Did you mean 'region'?" in str(run(*words[:4], "regoin").exception)
     (line, *_) = (refused := run("segments", "runs/01-logistic.spu", "-", "--by", "age")).output.splitlines() or [""]
     assert refused.exit_code == 1, line
+
+
+def test_warnings_of_segments_stand_below_their_table():
+    frame = pd.DataFrame({"segment": ["north", "west"], "rows": [80, 3], "warning": [None, "Too few positives."]})
+
+    head, *table, note = segments_text("region", frame).splitlines()
+    assert (head, note) == ("By region:", "west: Too few positives.")
+    assert [line.split() for line in table] == [["segment", "rows"], ["north", "80"], ["west", "3"]]
 
 
 @pytest.mark.parametrize(

@@ -321,6 +321,8 @@ def _unreadable(shown: str, problem: Exception) -> TableError:
         reason = "the certificate of the server is not trusted; SSL_CERT_FILE can name a file of trusted certificates"
     elif "Credentials" in type(problem).__name__:  # of botocore, which the extra brings
         reason = "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    elif isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
+        reason = "the server cannot be reached"
     else:
         reason = "there is no such file" if isinstance(problem, FileNotFoundError) else type(problem).__name__
     status = getattr(problem, "status", None)

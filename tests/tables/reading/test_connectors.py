@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import sqlite3
 import ssl
 import struct
@@ -255,6 +256,14 @@ def test_a_table_comes_from_a_web_server(serve, tmp_path):
         read_table(f"{address}/other.csv?key=secret".replace("http://", "http://ann:pass@"))
     assert "secret" not in str(refused.value)
     assert "pass" not in str(refused.value)
+
+
+def test_a_server_that_does_not_answer_is_not_taken_for_an_absent_file():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/sales.csv"
+    with pytest.raises(TableError, match="cannot be read: the server cannot be reached"):
+        read_table(address)
 
 
 READ_BOTH_WAYS = """
