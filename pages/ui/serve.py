@@ -22,7 +22,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pages import ui
 from pages.ui.shared.login import ClosedError, server_has_login
 from pages.ui.shared.shell import report_failure
-from spu_core.engines.processes.job_queue import SPARE
 from spu_core.errors import traceback_for_log
 
 # Streamlit styles its elements inline, and charts compile their code; nothing may come from or go to another origin.
@@ -95,7 +94,6 @@ async def prepared(app: st.App) -> AsyncIterator[None]:
                 import_module(module.name)
     gc.callbacks.append(FrozenModules())
     gc.collect()
-    SPARE.allow()
     yield
 
 

@@ -215,7 +215,7 @@ def _signature(bundle: Bundle) -> Any:
     from mlflow.types.schema import AnyType, ColSpec, DataType, Schema
 
     types = {"text": DataType.string, "days": DataType.datetime}
-    inputs = [
+    inputs: list[Any] = [
         ColSpec(types.get(kind, AnyType()), name, required=kind in types) for name, kind in bundle.input_kinds.items()
     ]
     return ModelSignature(Schema(inputs), Schema([ColSpec(DataType.double, "score")]))

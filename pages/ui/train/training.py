@@ -17,7 +17,6 @@ from spu_core.charts import learning_curve_chart
 from spu_core.engines import Job, JobLimits, cancel, jobs_now, restart, start_worker
 from spu_core.engines.executors import Engine
 from spu_core.engines.jobs.train import CandidateState, TrainingView, training_jobs
-from spu_core.engines.processes.job_queue import SPARE
 from spu_core.engines.stored_runs import summary_table
 from spu_core.engines.training_cost import estimate_training, past_ratios, plan_memory, plan_memory_on, refused_on
 from spu_core.tables import Role, Table
@@ -93,8 +92,6 @@ def start_training(page: Page, table: Table, options: TrainOptions) -> None:
             assert job is not None
             start_worker(page.workspace, job)
             st.rerun()
-    if not any(each.is_active for each in _views(page)):
-        SPARE.start(page.workspace.home)  # a training that starts now has its libraries loaded
 
 
 def offer_latest_rows(table: Table, options: TrainOptions) -> None:

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 import spu_core
 from spu_core.codec import decode, dump_json, encode, parse_json
@@ -41,11 +37,6 @@ _THREAD_VARIABLES = (
 )
 # Supervisors that this process started; kept only to reap them when they end.
 _started: list[subprocess.Popen[bytes]] = []
-SUPERVISOR = "spu_core.engines.processes.supervisor"
-# The threads of libraries are set when they are loaded, so a spare supervisor fits only jobs with so many.
-SPARE_THREADS = 1
-# It takes a quarter of a gigabyte, so it is started only where so many bytes are free.
-SPARE_MEMORY = 2_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,62 +135,6 @@ class JobQueue:
         Disk().publish(lambda path: path.write_text(text, "utf-8"), draft, target)
 
 
-@dataclass(eq=False)
-class SpareSupervisor:
-    """A supervisor that is started before there is a job, and loads the libraries of a training meanwhile.
-
-    Loading them takes seconds, which the next job need not wait for. It gets its job and locks through a socket, ends
-    with this process, and ends when no job comes for a while. Only a server that calls `allow` has one.
-    """
-
-    is_allowed: bool = False
-    process: subprocess.Popen[bytes] | None = None
-    connection: socket.socket | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def allow(self) -> None:
-        """From now on `start` does something; it needs a system that can hand open files over."""
-        self.is_allowed = sys.platform == "linux"
-
-    def start(self, home: Home) -> None:
-        """Start one, unless one is there."""
-        with self._lock:
-            if not self.is_allowed or (self.process is not None and self.process.poll() is None):
-                return
-            if psutil.virtual_memory().available < SPARE_MEMORY:
-                return
-            ours, theirs = socket.socketpair()
-            with theirs:
-                silent = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-                options = {"environment": thread_variables(SPARE_THREADS), "cwd": home.folder, **silent}
-                keep = theirs.fileno()
-                if self.connection is not None:
-                    self.connection.close()
-                try:
-                    self.process = spawn(SUPERVISOR, (str(keep),), (keep,), **options)
-                    self.connection = ours
-                except OSError:
-                    ours.close()  # the next job starts its own supervisor
-
-    def take(self, arguments: Sequence[str], descriptors: Sequence[int]) -> bool:
-        """Hand a job over, with its log and its locks; False if there is no spare supervisor."""
-        with self._lock:
-            process, connection = self.process, self.connection
-            self.process = self.connection = None
-        if process is None or connection is None:
-            return False
-        _started.append(process)
-        with connection:
-            try:
-                socket.send_fds(connection, [dump_json(list(arguments)).encode()], descriptors)
-            except OSError:
-                return False  # it has ended
-        return True
-
-
-SPARE = SpareSupervisor()
-
-
 def start_waiting(queue: JobQueue) -> None:
     """Give free slots to waiting jobs, in their order. The caller holds `queue.locked()`."""
     _started[:] = [process for process in _started if process.poll() is None]
@@ -267,12 +202,15 @@ def _start(home: Home, ticket: Ticket, slot: int) -> None:
 def _launch(workspace: Workspace, attempt: Attempt, keep: tuple[int, int]) -> None:
     log = os.open(workspace.jobs.log_path(attempt.job), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     arguments = (str(workspace.home.folder), workspace.place, attempt.job, str(attempt.number))
-    threads = int(workspace.jobs.get(attempt.job).limits["threads"])
     try:
-        if threads == SPARE_THREADS and SPARE.take(arguments, (log, *keep)):
-            return
-        folder = workspace.home.folder
-        supervisor = spawn(SUPERVISOR, (*arguments, *map(str, keep)), keep, stdout=log, stderr=log, cwd=folder)
+        supervisor = spawn(
+            "spu_core.engines.processes.supervisor",
+            (*arguments, *map(str, keep)),
+            keep,
+            stdout=log,
+            stderr=log,
+            cwd=workspace.home.folder,
+        )
         _started.append(supervisor)
     except OSError as error:
         message = f"The worker could not be started ({error.strerror}); start the job again later."

@@ -8,24 +8,16 @@ next waiting job.
 
 from __future__ import annotations
 
-import atexit
-import gc
-import json
-import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any, Protocol
 
 import psutil
 
-from spu_core.engines.processes import USE_LESS_MEMORY, worker
+from spu_core.engines.processes import USE_LESS_MEMORY
 from spu_core.engines.processes.job_queue import JobQueue, spawn, start_waiting, thread_variables
 from spu_core.engines.processes.os_processes import adopt_orphans, end_descendants, this_process
 from spu_core.errors import WorkspaceError
@@ -38,42 +30,18 @@ START_SECONDS = 120.0
 LARGEST_LOG = 20_000_000
 # After a cancel, a job that reports its progress often ends by itself within this time.
 COOPERATION_SECONDS = 0.4
-# A spare supervisor ends when no job came for so long.
-SPARE_SECONDS = 600.0
-# What a training needs and takes seconds to load.
-LIBRARIES = ("spu_core.engines.jobs.train", "lightgbm", "sklearn.ensemble")
 _MEMORY_SIGNALS = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS}
 
 
-class Child(Protocol):
-    """A worker process as its supervisor sees it; `subprocess.Popen` is one."""
-
-    def poll(self) -> int | None: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-
 def main(arguments: list[str]) -> None:
-    """Supervise one attempt of a job, then start the next waiting job.
-
-    A spare supervisor gets only the socket that will name its job.
-    """
-    adopt_orphans()
-    ready = None
-    if len(arguments) == 1:
-        arguments = _wait_for_job(int(arguments[0]))
-        # The worker is forked before this process opens the catalogue: SQLite does not survive a fork.
-        ready = ForkedWorker.of(arguments[:4])
+    """Supervise one attempt of a job, then start the next waiting job."""
     home, place, job, number, slot, lock = arguments
-    try:
-        workspace = Workspace.join(Home.at(home), place)
-    except BaseException:
-        end_descendants(psutil.Process())
-        raise
+    adopt_orphans()
+    workspace = Workspace.join(Home.at(home), place)
     attempt = Attempt(job, int(number))
     try:
         if workspace.jobs.set_worker(attempt, {**this_process(), "detached": True}):
-            Supervisor(workspace, attempt, (int(slot), int(lock)), ready).run()
+            Supervisor(workspace, attempt, (int(slot), int(lock))).run()
     finally:
         end_descendants(psutil.Process())
         os.close(int(slot))
@@ -82,82 +50,13 @@ def main(arguments: list[str]) -> None:
         workspace.jobs.remove_leftovers()
 
 
-def _wait_for_job(descriptor: int) -> list[str]:
-    """Load the libraries, then wait for a job; ends this process if none comes, or if the server ends."""
-    for name in LIBRARIES:
-        import_module(name)
-    gc.freeze()  # the collector of a forked worker would copy what it looks at
-    with socket.socket(fileno=descriptor) as connection:
-        connection.settimeout(SPARE_SECONDS)
-        found = b""
-        with suppress(TimeoutError):
-            found, given, _, _ = socket.recv_fds(connection, 65_536, 3)
-        if not found:
-            connection.shutdown(socket.SHUT_RD)  # from now on the server is told that nobody listens
-            connection.setblocking(False)
-            with suppress(OSError):
-                found, given, _, _ = socket.recv_fds(connection, 65_536, 3)
-    if not found:
-        sys.exit()
-    log, *locks = given
-    for stream in (1, 2):
-        os.dup2(log, stream)
-    os.close(log)
-    return [*json.loads(found), *map(str, locks)]
-
-
-@dataclass(eq=False)
-class ForkedWorker:
-    """A worker that has its libraries from its supervisor; it waits for `start`."""
-
-    process: Any
-    pipe: int
-
-    @classmethod
-    def of(cls, arguments: list[str]) -> ForkedWorker:
-        """Fork it. When our end of the pipe closes, it ends."""
-        theirs, ours = os.pipe()
-        process = multiprocessing.get_context("fork").Process(target=_work, args=(arguments, theirs, ours))
-        process.start()
-        os.close(theirs)
-        return cls(process, ours)
-
-    def start(self) -> None:
-        os.write(self.pipe, b"1")
-
-    def poll(self) -> int | None:
-        code: int | None = self.process.exitcode
-        return code
-
-    def wait(self, timeout: float | None = None) -> int:
-        self.process.join(timeout)
-        if (code := self.poll()) is None:
-            raise subprocess.TimeoutExpired("worker", timeout or 0.0)
-        return code
-
-
-def _work(arguments: list[str], pipe: int, other_end: int) -> None:
-    """The forked worker, in a session of its own as any other worker."""
-    os.setsid()
-    os.close(other_end)
-    if os.read(pipe, 1):
-        try:
-            worker.main([*arguments, str(pipe)])
-        finally:
-            atexit._run_exitfuncs()  # temporary folders are removed; before Python 3.13 a forked process skips this
-
-
 @dataclass
 class Supervisor:
-    """Supervises one attempt; `keep` are the locks of the slot and of the job, which the worker inherits.
-
-    `ready` is a worker that was forked already.
-    """
+    """Supervises one attempt; `keep` are the locks of the slot and of the job, which the worker inherits."""
 
     workspace: Workspace
     attempt: Attempt
     keep: tuple[int, int]
-    ready: ForkedWorker | None = None
     _has_begun: bool = False
 
     def run(self) -> None:
@@ -172,11 +71,8 @@ class Supervisor:
         finally:
             os.close(pipe)
 
-    def _spawn(self, job: JobRecord) -> tuple[Child, int]:
+    def _spawn(self, job: JobRecord) -> tuple[subprocess.Popen[bytes], int]:
         """The worker process, and our end of a pipe that closes when this process ends."""
-        if self.ready is not None:
-            self.ready.start()
-            return self.ready, self.ready.pipe
         theirs, ours = os.pipe()
         place = (str(self.workspace.home.folder), self.workspace.place)
         child = spawn(
@@ -188,7 +84,7 @@ class Supervisor:
         os.close(theirs)
         return child, ours
 
-    def _wait(self, child: Child, seconds: float) -> JobStatus | None:
+    def _wait(self, child: subprocess.Popen[bytes], seconds: float) -> JobStatus | None:
         """Wait until the worker ends by itself (None), or must be ended (the status to store)."""
         beat, last = 0.0, time.monotonic() + START_SECONDS + seconds
         while child.poll() is None:
@@ -250,7 +146,7 @@ class Supervisor:
             self.workspace.jobs.end(self.attempt, JobStatus.INTERRUPTED, _crash_message(code))
 
 
-def _ends_within(child: Child, seconds: float) -> bool:
+def _ends_within(child: subprocess.Popen[bytes], seconds: float) -> bool:
     try:
         child.wait(seconds)
     except subprocess.TimeoutExpired:

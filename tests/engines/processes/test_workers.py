@@ -6,11 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from spu_core.engines import JobQueue, QueueLimits, cancel, jobs_now, refresh, restart, start_worker, wait_for
-from spu_core.engines.processes.job_queue import SpareSupervisor
 from spu_core.engines.processes.os_processes import find_process, this_process, wait_until
 from spu_core.workspace import JobStatus, Workspace
 from tests.engines.steps import is_gone, job, processes_of, sleep, wait_for_step
@@ -161,52 +159,6 @@ def test_a_killed_or_frozen_watcher_takes_its_tree_along_and_the_job_can_start_a
     assert (again.status, again.attempt) == (JobStatus.RUNNING, 2)
     assert wait_until(lambda: workspace.jobs.get(killed.id).message == "sleeping", PATIENCE)
     assert cancelled(workspace, killed)
-
-
-@pytest.fixture
-def spare(workspace, monkeypatch):
-    """A spare supervisor, which only servers have."""
-    found = SpareSupervisor(is_allowed=sys.platform == "linux")
-    monkeypatch.setattr("spu_core.engines.processes.job_queue.SPARE", found)
-    found.start(workspace.home)
-    if (process := found.process) is None:
-        pytest.skip("This system cannot hand open files to another process.")
-    yield found
-    process.kill()
-
-
-def test_a_spare_supervisor_takes_the_next_job_and_its_tree_ends_with_it(workspace, spare):
-    process = spare.process
-    spare.start(workspace.home)
-    assert spare.process is process
-
-    two_threads = start_worker(workspace, job(sleep(0), threads=2))
-    one_thread = start_worker(workspace, job(*STUBBORN[:2], sleep(300), threads=1))
-    assert wait_until(lambda: workspace.jobs.get(one_thread.id).message == "sleeping", PATIENCE)
-
-    assert wait_for(workspace, two_threads.id, PATIENCE).status is JobStatus.FINISHED
-    assert workspace.jobs.get(one_thread.id).worker["pid"] == process.pid
-    tree = [each.pid for each in psutil.Process(process.pid).children(recursive=True)]
-    assert len(tree) == 3
-    assert os.getsid(tree[0]) == tree[0]
-    process.kill()
-    assert wait_until(lambda: refresh(workspace, one_thread.id).status is JobStatus.INTERRUPTED, PATIENCE)
-    assert wait_until(lambda: all(map(is_gone, tree)), PATIENCE)
-
-
-def test_a_job_starts_without_a_spare_supervisor_that_has_ended(workspace, spare):
-    spare.process.kill()
-    spare.process.wait()
-
-    running = start_worker(workspace, job(sleep(0), threads=1))
-
-    assert wait_for(workspace, running.id, PATIENCE).status is JobStatus.FINISHED
-
-
-def test_a_spare_supervisor_ends_with_its_server(spare):
-    spare.connection.close()
-
-    assert spare.process.wait(PATIENCE) == 0
 
 
 def test_a_worker_whose_row_or_workspace_is_gone_exits(workspace):
