@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def ask(folder: Path, *calls: tuple[str, dict[str, Any]], write: bool = False, o
             answers = [await client.call_tool(name, given) for name, given in calls]
             return [each.content[0].text if each.is_error else each.structured_content for each in answers]
 
-    return asyncio.run(talk())
+    # In a thread of its own: browser tests keep an event loop running in this one.
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, talk()).result()
 
 
 def test_an_agent_gets_from_a_table_to_scores(folder):
