@@ -301,7 +301,8 @@ def _show_numbers(choice: Choice, name: str) -> None:
             )
         st.metric(
             "Share of the ceiling",
-            "–" if reached is None else share(reached.estimate),
+            # Wrong rules put AUC_SPU of a good model below ½, where no share of the ceiling is reached.
+            "–" if reached is None or reached.estimate < 0.0 else share(reached.estimate),
             f"AUC_SPU {figure(metrics.auc_spu.estimate)} of {figure(metrics.ceiling)}",
             help=meaning("share of ceiling"),
             delta_color="off",

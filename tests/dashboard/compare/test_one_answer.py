@@ -107,6 +107,7 @@ def test_card_order_curve_selection_button_export_and_report_name_one_model(open
     assert not page.exception
     assert model is not None
     assert page.header[0].value == model
+    assert not any(metric.value.startswith(("-", "−")) for metric in page.metric)
     assert page.dataframe[0].value["name"].str.removesuffix(" (reference)").tolist() == list(answers.recommended.order)
     assert page.selectbox(key="compare_run").value == model
     assert thick_line(page) == model
